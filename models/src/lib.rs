@@ -1,0 +1,1 @@
+//! Features, XGBoost regressions and selection probabilities.

@@ -1,0 +1,2 @@
+//! The `colltune` command.
+fn main() {}

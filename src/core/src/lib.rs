@@ -1,0 +1,25 @@
+//! The pure heart of colltune: no MPI, clock, file, environment, thread or `unsafe`.
+//!
+//! Modules stand in the order in which data flows through a job:
+//! what is called ([`collective`], [`library`]), how it can be run ([`variant`], [`catalogue`]),
+//! what a site decided ([`settings`], [`space`]), what a training published ([`model`]), what the
+//! user of one job asks for ([`request`]), then the stages of one call: [`classify`], whether it
+//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`].
+#![forbid(unsafe_code)]
+
+pub mod collective;
+pub mod library;
+
+pub mod variant;
+pub mod catalogue;
+
+pub mod settings;
+pub mod space;
+pub mod model;
+
+pub mod request;
+pub mod classify;
+pub mod thin;
+pub mod select;
+pub mod review;
+pub mod record;

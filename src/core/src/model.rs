@@ -1,0 +1,233 @@
+//! What a training published: for each cell the probability of each variant, and the best one.
+//!
+//! This is `probabilities.json` of a generation. Generation 0 stands for "before any training":
+//! it is made from the settings and lies in no file.
+
+use bincode::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::catalogue;
+use crate::library::Library;
+use crate::settings::Settings;
+use crate::space::Cell;
+use crate::variant::DEFAULT;
+
+/// The version of the layout of `probabilities.json`.
+pub const SCHEMA: u32 = 1;
+
+/// How the numbers of a cell came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Nothing is known: every variant is as likely as the others.
+    Prior,
+    /// From the cell's own measurements.
+    Measured,
+    /// From other cells' measurements, by regression.
+    Predicted,
+}
+
+/// The learned choice of every cell for one library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+pub struct Model {
+    pub schema: u32,
+    /// The database key of the library, as in `openmpi-4.1.4`.
+    pub library: String,
+    pub machine: String,
+    pub generation: u64,
+    pub cells: Vec<CellModel>,
+}
+
+/// The learned choice of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+pub struct CellModel {
+    #[serde(flatten)]
+    pub cell: Cell,
+    pub source: Source,
+    /// The name of the variant to run when nothing is sampled.
+    pub best: String,
+    pub variants: Vec<Share>,
+}
+
+/// The probability that a sampled call of a cell runs a variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+pub struct Share {
+    pub name: String,
+    pub probability: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModelError {
+    #[error("read the model: {0}")]
+    Json(String),
+    #[error("use the model: its layout has version {0}, this colltune reads version {SCHEMA}")]
+    Schema(u32),
+    #[error("use the model: it was learned for {model}, this job runs on {job}")]
+    Library { model: String, job: String },
+    #[error("use the model, cell {cell}: {problem}")]
+    Cell { cell: String, problem: String },
+}
+
+impl Model {
+    /// Generation 0: every variant that the site does not exclude is as likely as the others,
+    /// and calls that are not sampled run `default`.
+    pub fn initial(settings: &Settings, library: Library, machine: &str) -> Model {
+        let cells = settings.space.cells().map(|(cell, block)| {
+            let excluded = |name: &str| settings.exclude.iter().chain(&block.exclude).any(|other| other == name);
+            let drawn: Vec<String> = catalogue::variants(library, cell.collective)
+                .into_iter()
+                .filter(|variant| {
+                    variant.possible(most_ranks(&cell), least_u32(cell.nodes.last()), cell.bytes.last())
+                })
+                .map(|variant| variant.name.to_string())
+                .filter(|name| !excluded(name))
+                .collect();
+            let probability = 1.0 / drawn.len() as f64;
+            CellModel {
+                cell,
+                source: Source::Prior,
+                best: DEFAULT.to_owned(),
+                variants: drawn.into_iter().map(|name| Share { name, probability }).collect(),
+            }
+        });
+        Model {
+            schema: SCHEMA,
+            library: library.to_string(),
+            machine: machine.to_owned(),
+            generation: 0,
+            cells: cells.collect(),
+        }
+    }
+
+    /// Reads `probabilities.json`.
+    ///
+    /// Errors: `Json` for text that is not this layout, then those of [`Model::check`].
+    pub fn from_json(text: &str, library: Library) -> Result<Model, ModelError> {
+        let model: Model = serde_json::from_str(text).map_err(|error| ModelError::Json(error.to_string()))?;
+        model.check(library)?;
+        Ok(model)
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a model holds only numbers, names and lists")
+    }
+
+    /// Whether the model can be used for a job on `library`.
+    ///
+    /// Errors: `Schema` and `Library` for another version or library, `Cell` for unknown
+    /// variants and for probabilities that are none or do not sum to 1.
+    pub fn check(&self, library: Library) -> Result<(), ModelError> {
+        if self.schema != SCHEMA {
+            return Err(ModelError::Schema(self.schema));
+        }
+        if self.library != library.to_string() {
+            return Err(ModelError::Library { model: self.library.clone(), job: library.to_string() });
+        }
+        for entry in &self.cells {
+            entry.check(library).map_err(|problem| ModelError::Cell { cell: entry.cell.to_string(), problem })?;
+        }
+        Ok(())
+    }
+
+    /// Drops the cells that no communicator of a job can reach, so that little is handed out.
+    ///
+    /// Units: `nodes` of the job and the most ranks that it has on one node.
+    pub fn within(mut self, nodes: u64, ppn: u64) -> Model {
+        self.cells.retain(|entry| entry.cell.nodes.lo <= nodes && entry.cell.ppn.lo <= ppn);
+        self
+    }
+}
+
+impl CellModel {
+    fn check(&self, library: Library) -> Result<(), String> {
+        let known = catalogue::variants(library, self.cell.collective);
+        let is_known = |name: &str| known.iter().any(|variant| variant.name.to_string() == name);
+        if !is_known(&self.best) {
+            return Err(format!("unknown best variant {:?}", self.best));
+        }
+        let mut sum = 0.0;
+        for share in &self.variants {
+            if !is_known(&share.name) {
+                return Err(format!("unknown variant {:?}", share.name));
+            }
+            if !(0.0..=1.0).contains(&share.probability) {
+                return Err(format!("{} has the probability {}", share.name, share.probability));
+            }
+            sum += share.probability;
+        }
+        if (sum - 1.0).abs() > 1e-6 {
+            return Err(format!("the probabilities sum to {sum}"));
+        }
+        Ok(())
+    }
+}
+
+/// The most ranks that a communicator of this cell can have.
+fn most_ranks(cell: &Cell) -> u32 {
+    least_u32(cell.nodes.last().saturating_mul(cell.ppn.last()))
+}
+
+fn least_u32(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Collective;
+    use crate::library::Abi;
+
+    const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+
+    fn initial() -> Model {
+        Model::initial(&Settings::default(), LIBRARY, "test")
+    }
+
+    #[test]
+    fn generation_0_is_valid_uniform_and_survives_its_file() {
+        let model = initial();
+        assert_eq!(model.check(LIBRARY), Ok(()));
+        for entry in &model.cells {
+            assert_eq!(entry.best, DEFAULT);
+            assert!(entry.variants.iter().all(|share| share.probability == entry.variants[0].probability));
+        }
+        assert_eq!(Model::from_json(&model.to_json(), LIBRARY), Ok(model));
+    }
+
+    #[test]
+    fn excluded_variants_and_segments_above_the_message_are_not_drawn() {
+        let text = "exclude = [\"native:ring\"]\n[[space]]\ncollective = \"allreduce\"\nexclude = [\"native:rabenseifner\"]";
+        let settings = Settings::from_toml(text).unwrap();
+        let model = Model::initial(&settings, LIBRARY, "test");
+        for entry in &model.cells {
+            let has = |name: &str| entry.variants.iter().any(|share| share.name == name);
+            assert!(!has("native:ring"));
+            assert!(!(has("native:rabenseifner") && entry.cell.collective == Collective::Allreduce));
+            let above = entry.cell.bytes.last() > 4096 && entry.cell.nodes.last().saturating_mul(entry.cell.ppn.last()) > 2;
+            assert_eq!(has("native:pipeline:segsize=4KiB") && entry.cell.collective == Collective::Bcast,
+                above && entry.cell.collective == Collective::Bcast, "{}", entry.cell);
+        }
+    }
+
+    #[test]
+    fn foreign_damaged_and_senseless_models_are_refused() {
+        let model = initial();
+        let json = model.to_json();
+        assert!(matches!(Model::from_json(&json[..json.len() / 2], LIBRARY), Err(ModelError::Json(_))));
+        let other = Library { abi: Abi::OpenMpi, version: (4, 1, 5) };
+        assert!(matches!(Model::from_json(&json, other), Err(ModelError::Library { .. })));
+        assert!(matches!(Model { schema: 9, ..model.clone() }.check(LIBRARY), Err(ModelError::Schema(9))));
+        for spoil in [
+            |entry: &mut CellModel| entry.best = "native:nonsense".to_owned(),
+            |entry: &mut CellModel| entry.variants[0].name = "native:nonsense".to_owned(),
+            |entry: &mut CellModel| entry.variants[0].probability = f64::NAN,
+            |entry: &mut CellModel| entry.variants[0].probability = 0.9,
+            |entry: &mut CellModel| entry.variants.clear(),
+        ] {
+            let mut bad = model.clone();
+            spoil(&mut bad.cells[30]);
+            assert!(matches!(bad.check(LIBRARY), Err(ModelError::Cell { .. })));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What the user of one job asks for: the mode, forced variants, the log.
+
+use bincode::{Decode, Encode};
+use thiserror::Error;
+
+use crate::catalogue;
+use crate::collective::Collective;
+use crate::library::Library;
+use crate::variant::VariantName;
+
+/// What the shim does in a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Mode {
+    /// Draw variants and record times.
+    Explore,
+    /// Run the best known variant, record nothing.
+    Exploit,
+    /// Run the library's default, record times.
+    Record,
+    /// Do nothing.
+    Off,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 4] = [Mode::Explore, Mode::Exploit, Mode::Record, Mode::Off];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Explore => "explore",
+            Mode::Exploit => "exploit",
+            Mode::Record => "record",
+            Mode::Off => "off",
+        }
+    }
+
+    pub const fn records(self) -> bool {
+        matches!(self, Mode::Explore | Mode::Record)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    #[error("read the mode {0:?} (allowed: explore, exploit, record, off)")]
+    Mode(String),
+    #[error("read the forced variant {text:?}: {problem}")]
+    Force { text: String, problem: String },
+    #[error("read the log {0:?} (allowed: calls:DIR)")]
+    Log(String),
+}
+
+impl std::str::FromStr for Mode {
+    type Err = RequestError;
+
+    fn from_str(text: &str) -> Result<Mode, RequestError> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| RequestError::Mode(text.to_owned()))
+    }
+}
+
+/// A variant for every call of a collective to which it applies.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Forced {
+    pub collective: Collective,
+    pub variant: String,
+}
+
+/// Reads `allreduce=native:ring;bcast=native:pipeline:segsize=32KiB` without asking which
+/// variants a library has; empty parts are left out.
+///
+/// Errors: `Force` naming the part, and the allowed values for an unknown collective.
+pub fn parse_force(text: &str) -> Result<Vec<Forced>, RequestError> {
+    let mut forced: Vec<Forced> = Vec::new();
+    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let bad = |problem: String| RequestError::Force { text: part.to_owned(), problem };
+        let (collective, variant) = part
+            .split_once('=')
+            .ok_or_else(|| bad("it looks like COLLECTIVE=VARIANT, as in allreduce=native:ring".to_owned()))?;
+        let collective = Collective::from_name(collective.trim()).ok_or_else(|| {
+            let known: Vec<_> = Collective::ALL.into_iter().map(Collective::name).collect();
+            bad(format!("unknown collective {:?} (allowed: {})", collective.trim(), known.join(", ")))
+        })?;
+        let variant = variant.trim().parse::<VariantName>().map_err(|error| bad(error.to_string()))?.to_string();
+        if forced.iter().any(|other| other.collective == collective) {
+            return Err(bad(format!("{collective} is forced twice")));
+        }
+        forced.push(Forced { collective, variant });
+    }
+    Ok(forced)
+}
+
+/// Checks forced variants against what `library` has.
+///
+/// Errors: `Force` naming the variant and the allowed ones.
+pub fn check_force(forced: &[Forced], library: Library) -> Result<(), RequestError> {
+    for Forced { collective, variant } in forced {
+        if catalogue::find(library, *collective, variant).is_none() {
+            let known: Vec<_> =
+                catalogue::variants(library, *collective).iter().map(|variant| variant.name.to_string()).collect();
+            return Err(RequestError::Force {
+                text: format!("{collective}={variant}"),
+                problem: format!("{library} has no such variant (allowed: {})", known.join(", ")),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Reads `calls:DIR`, the folder that takes the call logs.
+pub fn parse_log(text: &str) -> Result<String, RequestError> {
+    text.strip_prefix("calls:")
+        .filter(|folder| !folder.is_empty())
+        .map(str::to_owned)
+        .ok_or_else(|| RequestError::Log(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::Abi;
+
+    const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+
+    #[test]
+    fn modes_read_back_and_others_are_named() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+        }
+        let error = "exploid".parse::<Mode>().unwrap_err().to_string();
+        assert!(error.contains("exploid") && error.contains("exploit, record"), "{error}");
+    }
+
+    #[test]
+    fn forced_variants_are_checked_against_the_catalogue() {
+        let forced = parse_force("allreduce=native:ring; bcast=native:pipeline:segsize=32KiB;").unwrap();
+        assert_eq!(forced.len(), 2);
+        assert_eq!(check_force(&forced, LIBRARY), Ok(()));
+        let error = check_force(&parse_force("allreduce=native:rink").unwrap(), LIBRARY).unwrap_err().to_string();
+        assert!(error.contains("native:rink") && error.contains("native:ring"), "{error}");
+        for text in ["allreduce", "allreduce=", "alreduce=default", "bcast=ring", "bcast=default;bcast=default", "=default"] {
+            assert!(parse_force(text).is_err(), "{text:?}");
+        }
+        assert_eq!(parse_force(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn only_call_logs_are_known() {
+        assert_eq!(parse_log("calls:/tmp/x"), Ok("/tmp/x".to_owned()));
+        for text in ["calls", "calls:", "/tmp/x", "messages:/tmp"] {
+            assert!(parse_log(text).is_err());
+        }
+    }
+}

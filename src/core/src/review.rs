@@ -1,0 +1,120 @@
+//! What the ranks of a communicator conclude together from their samples of one cell.
+//!
+//! At sampled calls 16, 32, 64, ... of a cell its ranks combine their observations (the largest of
+//! each, over ranks) and each applies this same function to the same numbers, so all conclude the
+//! same: which variants are dropped for the rest of the run, and how far apart samples must be to
+//! keep the cost of exploring within its budget.
+
+/// One variant's samples on a communicator, as seen by the slowest rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Sampled calls that ran it: the same number on every rank.
+    pub samples: u64,
+    pub fastest_ns: u64,
+    pub total_ns: u64,
+}
+
+/// Where exploring a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Calls of the cell so far, sampled or not.
+    pub calls: u64,
+    /// Wall time since the communicator's first call of this cell.
+    pub elapsed_ns: u64,
+    /// The share of that time that exploring this cell may cost, in millionths.
+    pub budget_ppm: u64,
+}
+
+/// The conclusion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which variants are not drawn any more; as long as the observations.
+    pub dropped: Vec<bool>,
+    /// The least mean distance of sampled calls from here on.
+    pub gap_least: u64,
+}
+
+/// A variant is dropped when three samples or more were all slower than this many times the
+/// median of the cell's variants.
+pub const HOPELESS: u64 = 10;
+pub const SAMPLES_TO_DROP: u64 = 3;
+
+/// Whether a review is due after the `samples`-th sample of a cell.
+pub const fn due(samples: u64) -> bool {
+    samples >= 16 && samples.is_power_of_two()
+}
+
+/// Reviews one cell. `reference` is the place of `default`, against which the cost of exploring
+/// counts; without samples of it the fastest variant serves. Total.
+pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progress) -> Verdict {
+    let mut fastest: Vec<u64> =
+        observed.iter().filter(|variant| variant.samples > 0).map(|variant| variant.fastest_ns).collect();
+    fastest.sort_unstable();
+    let median = fastest.get(fastest.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    let hopeless = |variant: &Observed| {
+        variant.samples >= SAMPLES_TO_DROP && variant.fastest_ns > median.saturating_mul(HOPELESS)
+    };
+    let dropped: Vec<bool> = observed.iter().map(hopeless).collect();
+    let kept = || observed.iter().zip(&dropped).filter(|(variant, dropped)| variant.samples > 0 && !**dropped);
+    let mean = |variant: &Observed| variant.total_ns / variant.samples.max(1);
+    let base = reference
+        .and_then(|place| observed.get(place))
+        .filter(|variant| variant.samples > 0)
+        .map(mean)
+        .or_else(|| kept().map(|(variant, _)| mean(variant)).min())
+        .unwrap_or(0);
+    let samples = kept().map(|(variant, _)| variant.samples).fold(0, u64::saturating_add);
+    let excess: u64 = kept().map(|(variant, _)| variant.total_ns.saturating_sub(base.saturating_mul(variant.samples)))
+        .fold(0, u64::saturating_add);
+    let excess_per_sample = excess / samples.max(1);
+    let time_per_call = progress.elapsed_ns / progress.calls.max(1);
+    let allowed_per_call = u128::from(time_per_call) * u128::from(progress.budget_ppm) / 1_000_000;
+    let gap_least = u128::from(excess_per_sample).checked_div(allowed_per_call).unwrap_or(u128::from(excess_per_sample > 0) * 1000);
+    Verdict { dropped, gap_least: u64::try_from(gap_least).unwrap_or(u64::MAX).max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(samples: u64, each_ns: u64) -> Observed {
+        Observed { samples, fastest_ns: each_ns, total_ns: samples * each_ns }
+    }
+
+    const EASY: Progress = Progress { calls: 1, elapsed_ns: 1 << 40, budget_ppm: 20_000 };
+
+    #[test]
+    fn three_samples_ten_times_above_the_median_drop_a_variant_and_two_do_not() {
+        let rest = [seen(9, 100), seen(8, 110), seen(7, 120)];
+        let drop_of = |variant| review(&[rest[0], rest[1], rest[2], variant], None, EASY).dropped;
+        assert_eq!(drop_of(seen(3, 1101)), [false, false, false, true]);
+        assert_eq!(drop_of(seen(2, 1101)), [false; 4]);
+        assert_eq!(drop_of(seen(3, 1100)), [false; 4]);
+    }
+
+    #[test]
+    fn the_budget_sets_the_distance_of_samples() {
+        // Half of the samples cost 1,000 ns more than the default: 500 ns a sample. A call comes
+        // every 10,000 ns, of which 2 % are 200 ns: at most two samples in five calls.
+        let observed = [seen(8, 1000), seen(8, 2000)];
+        let progress = Progress { calls: 100, elapsed_ns: 1_000_000, budget_ppm: 20_000 };
+        assert_eq!(review(&observed, Some(0), progress).gap_least, 2);
+        assert_eq!(review(&observed, Some(0), Progress { budget_ppm: 1_000, ..progress }).gap_least, 50);
+        assert_eq!(review(&observed, Some(1), progress).gap_least, 1, "faster than the default costs nothing");
+    }
+
+    #[test]
+    fn it_is_total() {
+        let extremes = [0, 1, u64::MAX];
+        for samples in extremes {
+            for ns in extremes {
+                let variant = Observed { samples, fastest_ns: ns, total_ns: ns };
+                let progress = Progress { calls: samples, elapsed_ns: ns, budget_ppm: ns };
+                let verdict = review(&[variant, variant], Some(5), progress);
+                assert!(verdict.gap_least >= 1);
+            }
+        }
+        assert!(review(&[], None, EASY).dropped.is_empty());
+        assert_eq!((0..200).filter(|&n| due(n)).collect::<Vec<_>>(), [16, 32, 64, 128]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Builder harness for tests that start MPI jobs.
