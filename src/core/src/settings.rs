@@ -58,8 +58,6 @@ pub struct Settings {
     pub reproducible: Reproducible,
     /// The tuned call of a communicator at which it is set up.
     pub setup_after: u32,
-    /// How long the start-up handshake waits for the last rank.
-    pub handshake_timeout: Duration,
     /// How old the trace of a running job must be to count as abandoned.
     pub stale_after: Duration,
     /// Seed of every draw; `None`: a new one for each job.
@@ -80,7 +78,6 @@ impl Default for Settings {
             explore_budget: 0.02,
             reproducible: Reproducible::Off,
             setup_after: 8,
-            handshake_timeout: Duration::from_secs(10),
             stale_after: Duration::from_secs(3600),
             seed: None,
         }
@@ -97,7 +94,7 @@ pub enum SettingsError {
 }
 
 /// The keys whose values are single, and so can be overridden by `COLLTUNE_<KEY>`.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 12] = [
     "machine",
     "exclude",
     "records_per_run",
@@ -108,7 +105,6 @@ pub const KEYS: [&str; 13] = [
     "explore_budget",
     "reproducible",
     "setup_after",
-    "handshake_timeout",
     "stale_after",
     "seed",
 ];
@@ -126,7 +122,6 @@ struct File {
     explore_budget: Option<Spanned<toml::Value>>,
     reproducible: Option<Spanned<toml::Value>>,
     setup_after: Option<Spanned<toml::Value>>,
-    handshake_timeout: Option<Spanned<toml::Value>>,
     stale_after: Option<Spanned<toml::Value>>,
     seed: Option<Spanned<toml::Value>>,
     #[serde(default)]
@@ -165,7 +160,6 @@ impl Settings {
             file.explore_budget,
             file.reproducible,
             file.setup_after,
-            file.handshake_timeout,
             file.stale_after,
             file.seed,
         ];
@@ -216,7 +210,6 @@ impl Settings {
             "explore_total" => self.explore_total = share(&value)?,
             "explore_budget" => self.explore_budget = share(&value)?,
             "setup_after" => self.setup_after = whole(&value, 1, 1 << 30)? as u32,
-            "handshake_timeout" => self.handshake_timeout = duration(&value)?,
             "stale_after" => self.stale_after = duration(&value)?,
             "seed" => self.seed = Some(whole(&value, 0, i64::MAX as u64)?),
             "reproducible" => {
@@ -272,6 +265,14 @@ fn share(value: &toml::Value) -> Result<f64, String> {
     number
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
+}
+
+/// Reads a length of time such as `10s`, `500ms`, `1h`, or a number of seconds.
+///
+/// Errors: a sentence that names the value and what is allowed.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let value = text.parse().map_or_else(|_| toml::Value::String(text.to_owned()), toml::Value::Integer);
+    duration(&value)
 }
 
 fn duration(value: &toml::Value) -> Result<Duration, String> {
@@ -398,14 +399,13 @@ mod tests {
     fn every_key_can_be_set_in_the_file_and_by_variable() {
         let text = "machine = \"hydra\"\nexclude = [\"native:linear\"]\nrecords_per_run = 5\n\
             recording_ranks_per_node = 1\nrecording_ranks = 4\nsamples_per_cell = 9\nexplore_total = 0.1\n\
-            explore_budget = 0.5\nreproducible = \"strict\"\nsetup_after = 1\nhandshake_timeout = \"500ms\"\n\
-            stale_after = \"2h\"\nseed = 7\n";
+            explore_budget = 0.5\nreproducible = \"strict\"\nsetup_after = 1\nstale_after = \"2h\"\nseed = 7\n";
         let from_file = Settings::from_toml(text).unwrap();
         let mut from_variables = Settings::default();
         for (variable, value) in [("MACHINE", "hydra"), ("EXCLUDE", "native:linear"), ("RECORDS_PER_RUN", "5"),
             ("RECORDING_RANKS_PER_NODE", "1"), ("RECORDING_RANKS", "4"), ("SAMPLES_PER_CELL", "9"),
             ("EXPLORE_TOTAL", "0.1"), ("EXPLORE_BUDGET", "0.5"), ("REPRODUCIBLE", "strict"), ("SETUP_AFTER", "1"),
-            ("HANDSHAKE_TIMEOUT", "500ms"), ("STALE_AFTER", "2h"), ("SEED", "7"), ("DB", "/x")] {
+            ("STALE_AFTER", "2h"), ("SEED", "7"), ("DB", "/x")] {
             from_variables.override_with(&format!("COLLTUNE_{variable}"), value).unwrap();
         }
         assert_eq!(from_file, from_variables);

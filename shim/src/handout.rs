@@ -1,0 +1,215 @@
+//! What rank 0 reads and hands out: settings, model, seed. No other rank touches the file system.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bincode::{Decode, Encode};
+use colltune_core::library::Library;
+use colltune_core::model::Model;
+use colltune_core::request::{self, Forced, Mode};
+use colltune_core::settings::{Reproducible, Settings};
+
+/// What every rank of the job works with.
+#[derive(Clone, Debug, Encode, Decode)]
+pub struct Handout {
+    pub job: String,
+    pub seed: u64,
+    pub mode: Mode,
+    pub forced: Vec<Forced>,
+    pub model: Model,
+    pub log: Option<String>,
+    /// Where traces go; `None` when nothing is recorded.
+    pub incoming: Option<String>,
+    pub records_per_run: u64,
+    pub recording_ranks_per_node: u32,
+    pub recording_ranks: u32,
+    pub samples_per_cell: u32,
+    pub explore_budget_ppm: u64,
+    pub reproducible: Reproducible,
+    pub setup_after: u32,
+}
+
+/// What rank 0 found, with the messages that it has for the user.
+pub struct Found {
+    /// `None`: the job runs as without the shim.
+    pub handout: Option<Handout>,
+    pub warnings: Vec<String>,
+}
+
+/// The COLLTUNE_ variables of this process, sorted by name.
+pub fn variables() -> Vec<(String, String)> {
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("COLLTUNE_"))
+        .collect();
+    variables.sort();
+    variables
+}
+
+pub fn variable<'a>(variables: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    variables.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+}
+
+/// Whether these variables ask for anything at all. Without that the shim does nothing.
+pub fn wanted(variables: &[(String, String)]) -> bool {
+    let asks = ["COLLTUNE_DB", "COLLTUNE_FORCE", "COLLTUNE_LOG", "COLLTUNE_MODE"];
+    asks.iter().any(|name| variable(variables, name).is_some()) && variable(variables, "COLLTUNE_MODE") != Some("off")
+}
+
+/// Reads the environment and the database. On rank 0 only.
+///
+/// `nodes` and `ppn` are those of the world: cells that it cannot reach are left out.
+pub fn read(variables: &[(String, String)], library: Library, nodes: u64, ppn: u64) -> Found {
+    let mut warnings = Vec::new();
+    let handout = match read_request(variables, library, &mut warnings) {
+        Ok(request) => read_database(request, variables, library, nodes, ppn, &mut warnings),
+        Err(problem) => {
+            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            None
+        }
+    };
+    Found { handout, warnings }
+}
+
+struct Request {
+    db: Option<PathBuf>,
+    mode: Mode,
+    forced: Vec<Forced>,
+    log: Option<String>,
+}
+
+fn read_request(
+    variables: &[(String, String)],
+    library: Library,
+    warnings: &mut Vec<String>,
+) -> Result<Request, String> {
+    let text = |name: &str| variable(variables, name);
+    let named = |name: &str, error: request::RequestError| format!("{error} in {name}");
+    let mode = text("COLLTUNE_MODE").map(|mode| mode.parse::<Mode>().map_err(|error| named("COLLTUNE_MODE", error)));
+    let mode = mode.transpose()?;
+    let forced = request::parse_force(text("COLLTUNE_FORCE").unwrap_or("")).map_err(|error| named("COLLTUNE_FORCE", error))?;
+    request::check_force(&forced, library).map_err(|error| named("COLLTUNE_FORCE", error))?;
+    let log = text("COLLTUNE_LOG").map(request::parse_log).transpose().map_err(|error| named("COLLTUNE_LOG", error))?;
+    let db = text("COLLTUNE_DB").map(PathBuf::from);
+    let mode = match (mode, &db) {
+        (Some(mode), Some(_)) => mode,
+        (None, Some(_)) => Mode::Explore,
+        (Some(mode @ (Mode::Explore | Mode::Record)), None) => {
+            warnings.push(format!("COLLTUNE_MODE={} needs a database: set COLLTUNE_DB; nothing is recorded", mode.name()));
+            Mode::Exploit
+        }
+        (_, None) => Mode::Exploit,
+    };
+    Ok(Request { db, mode, forced, log })
+}
+
+fn read_database(
+    request: Request,
+    variables: &[(String, String)],
+    library: Library,
+    nodes: u64,
+    ppn: u64,
+    warnings: &mut Vec<String>,
+) -> Option<Handout> {
+    let settings = match read_settings(request.db.as_deref(), variables) {
+        Ok(settings) => settings,
+        Err(problem) => {
+            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            return None;
+        }
+    };
+    let machine = settings.machine.clone().unwrap_or_else(machine_name);
+    let initial = || Model::initial(&settings, library, &machine);
+    let model = match request.db.as_deref().map(|db| read_model(db, library)) {
+        None | Some(Ok(None)) => initial(),
+        Some(Ok(Some(model))) => model,
+        Some(Err(problem)) => {
+            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            return None;
+        }
+    };
+    let incoming = request.db.as_deref().filter(|_| request.mode.records()).map(|db| db.join("incoming"));
+    let incoming = incoming.and_then(|folder| match std::fs::create_dir_all(&folder) {
+        Ok(()) => Some(folder.to_string_lossy().into_owned()),
+        Err(error) => {
+            warnings.push(format!("failed to make {}: {error}; nothing is recorded", folder.display()));
+            None
+        }
+    });
+    // A forced variant is forced from the first call on.
+    let setup_after = if request.forced.is_empty() { settings.setup_after } else { 1 };
+    let random = RandomState::new().build_hasher().finish();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    Some(Handout {
+        job: format!("{:016x}{:08x}", now, random as u32),
+        seed: settings.seed.unwrap_or(random),
+        mode: request.mode,
+        forced: request.forced,
+        model: model.within(nodes, ppn),
+        log: request.log,
+        incoming,
+        records_per_run: settings.records_per_run,
+        recording_ranks_per_node: settings.recording_ranks_per_node,
+        recording_ranks: settings.recording_ranks,
+        samples_per_cell: settings.samples_per_cell,
+        explore_budget_ppm: (settings.explore_budget * 1e6) as u64,
+        reproducible: settings.reproducible,
+        setup_after,
+    })
+}
+
+fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    if let Some(db) = db {
+        let metadata = std::fs::metadata(db).map_err(|error| format!("open the database {}: {error}", db.display()))?;
+        if !metadata.is_dir() {
+            return Err(format!("open the database {}: it is not a folder", db.display()));
+        }
+        let file = db.join("colltune.toml");
+        match std::fs::read_to_string(&file) {
+            Ok(text) => settings = Settings::from_toml(&text).map_err(|error| format!("{error} ({})", file.display()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("read {}: {error}", file.display())),
+        }
+    }
+    for (name, value) in variables {
+        settings.override_with(name, value).map_err(|error| error.to_string())?;
+    }
+    Ok(settings)
+}
+
+/// The model in force for `library`; `None` before any training.
+fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
+    let folder = db.join(library.to_string());
+    let current = folder.join("CURRENT");
+    let generation = match std::fs::read_to_string(&current) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("read {}: {error}", current.display())),
+    };
+    if generation.is_empty() || !generation.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("read {}: it holds {generation:?}, not the number of a generation", current.display()));
+    }
+    let file = folder.join("generations").join(&generation).join("probabilities.json");
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("read {}: {error}", file.display()))?;
+    Model::from_json(&text, library).map(Some).map_err(|error| format!("{error} ({})", file.display()))
+}
+
+/// The machine's name where the site gives none.
+pub fn machine_name() -> String {
+    std::env::var("SLURM_CLUSTER_NAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        let host = host_name();
+        let name = host.split('.').next().unwrap_or("").trim_end_matches(|c: char| c.is_ascii_digit());
+        if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }
+    })
+}
+
+pub fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer and its length match; the last byte stays NUL.
+    let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+    if code == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { String::new() }
+}

@@ -1,0 +1,25 @@
+//! libcolltune.so: catches MPI collectives through the profiling interface.
+//!
+//! The shim is loaded into every process of a job, the shells and launchers among them, so it
+//! needs no MPI symbol and does nothing before `MPI_Init`. Modules stand in the order in which a
+//! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`]
+//! agrees with the other ranks ([`handshake`]) and hands out what rank 0 read; then each call goes
+//! through [`intercept`], [`fence`], [`communicator`], [`tune`], [`steer`] and [`recorder`].
+
+mod abi;
+mod library;
+
+mod handshake;
+mod handout;
+mod start;
+
+mod intercept;
+mod fence;
+mod communicator;
+mod tune;
+mod steer;
+mod clock;
+mod recorder;
+mod call_log;
+
+mod warn;

@@ -1,0 +1,275 @@
+//! The MPI library that is loaded already: its functions and predefined handles.
+//!
+//! The shim links no MPI. At the first MPI call it looks for the next definition behind itself
+//! (another tool, or the library); where the library was loaded privately, as Python extensions
+//! load theirs, among the loaded objects.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use crate::abi::{self, Comm, Datatype, Errhandler, Group, Handle, Info, Op};
+
+pub type DeleteFn = unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
+pub type CopyFn =
+    unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+
+pub type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
+pub type InitThread = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
+pub type Finalize = unsafe extern "C" fn() -> c_int;
+pub type Allreduce = unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, Comm) -> c_int;
+pub type Bcast = unsafe extern "C" fn(*mut c_void, c_int, Datatype, c_int, Comm) -> c_int;
+pub type Gathering =
+    unsafe extern "C" fn(*const c_void, c_int, Datatype, *mut c_void, c_int, Datatype, Comm) -> c_int;
+pub type Reduce = unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, c_int, Comm) -> c_int;
+
+macro_rules! functions {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident, $prefix:literal {
+        $($field:ident: $kind:ty = $suffix:literal;)*
+    }) => {
+        $(#[$doc])*
+        $vis struct $name { $($vis $field: $kind,)* }
+
+        impl $name {
+            /// `None` unless every function is there.
+            fn resolve(find: impl Fn(&CStr) -> *mut c_void) -> Option<$name> {
+                Some($name { $($field: {
+                    let name = const { concat!($prefix, $suffix, "\0") };
+                    let name = CStr::from_bytes_with_nul(name.as_bytes()).ok()?;
+                    let address = find(name);
+                    if address.is_null() {
+                        return None;
+                    }
+                    // SAFETY: the symbol is the MPI function of this name, whose C signature is `$kind`.
+                    unsafe { std::mem::transmute::<*mut c_void, $kind>(address) }
+                },)* })
+            }
+        }
+    };
+}
+
+functions! {
+    /// The next definition of each function that the shim defines: another tool's or the library's.
+    pub struct Next, "MPI_" {
+        init: Init = "Init";
+        init_thread: InitThread = "Init_thread";
+        finalize: Finalize = "Finalize";
+        allreduce: Allreduce = "Allreduce";
+        bcast: Bcast = "Bcast";
+        allgather: Gathering = "Allgather";
+        alltoall: Gathering = "Alltoall";
+        reduce: Reduce = "Reduce";
+    }
+}
+
+functions! {
+    /// The library's own functions.
+    pub struct Pmpi, "PMPI_" {
+        allreduce: Allreduce = "Allreduce";
+        bcast: Bcast = "Bcast";
+        allgather: Gathering = "Allgather";
+        alltoall: Gathering = "Alltoall";
+        reduce: Reduce = "Reduce";
+        abort: unsafe extern "C" fn(Comm, c_int) -> c_int = "Abort";
+        comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_rank";
+        comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_size";
+        comm_test_inter: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_test_inter";
+        comm_group: unsafe extern "C" fn(Comm, *mut Group) -> c_int = "Comm_group";
+        group_free: unsafe extern "C" fn(*mut Group) -> c_int = "Group_free";
+        group_translate_ranks: unsafe extern "C" fn(Group, c_int, *const c_int, Group, *mut c_int) -> c_int
+            = "Group_translate_ranks";
+        comm_split: unsafe extern "C" fn(Comm, c_int, c_int, *mut Comm) -> c_int = "Comm_split";
+        comm_free: unsafe extern "C" fn(*mut Comm) -> c_int = "Comm_free";
+        comm_create_keyval: unsafe extern "C" fn(CopyFn, DeleteFn, *mut c_int, *mut c_void) -> c_int
+            = "Comm_create_keyval";
+        comm_set_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void) -> c_int = "Comm_set_attr";
+        comm_get_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_int) -> c_int = "Comm_get_attr";
+        comm_get_errhandler: unsafe extern "C" fn(Comm, *mut Errhandler) -> c_int = "Comm_get_errhandler";
+        comm_set_errhandler: unsafe extern "C" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";
+        comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int = "Comm_call_errhandler";
+        errhandler_free: unsafe extern "C" fn(*mut Errhandler) -> c_int = "Errhandler_free";
+        type_size: unsafe extern "C" fn(Datatype, *mut c_int) -> c_int = "Type_size";
+        op_commutative: unsafe extern "C" fn(Op, *mut c_int) -> c_int = "Op_commutative";
+        iprobe: unsafe extern "C" fn(c_int, c_int, Comm, *mut c_int, *mut c_void) -> c_int = "Iprobe";
+        pack: unsafe extern "C" fn(*const c_void, c_int, Datatype, *mut c_void, c_int, *mut c_int, Comm) -> c_int
+            = "Pack";
+        unpack: unsafe extern "C" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, Datatype, Comm) -> c_int
+            = "Unpack";
+        publish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Publish_name";
+        lookup_name: unsafe extern "C" fn(*const c_char, Info, *mut c_char) -> c_int = "Lookup_name";
+        unpublish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Unpublish_name";
+        get_library_version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = "Get_library_version";
+        get_processor_name: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = "Get_processor_name";
+    }
+}
+
+#[cfg(mpi = "mpich")]
+pub mod large {
+    //! The large-count functions of MPI 4; a missing one switches that entry off alone.
+    use super::*;
+    use crate::abi::Count;
+
+    pub type Allreduce = unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, Comm) -> c_int;
+    pub type Bcast = unsafe extern "C" fn(*mut c_void, Count, Datatype, c_int, Comm) -> c_int;
+    pub type Gathering =
+        unsafe extern "C" fn(*const c_void, Count, Datatype, *mut c_void, Count, Datatype, Comm) -> c_int;
+    pub type Reduce = unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, c_int, Comm) -> c_int;
+
+    functions! {
+        pub struct Next, "MPI_" {
+            allreduce: Allreduce = "Allreduce_c";
+            bcast: Bcast = "Bcast_c";
+            allgather: Gathering = "Allgather_c";
+            alltoall: Gathering = "Alltoall_c";
+            reduce: Reduce = "Reduce_c";
+        }
+    }
+    functions! {
+        pub struct Pmpi, "PMPI_" {
+            allreduce: Allreduce = "Allreduce_c";
+            bcast: Bcast = "Bcast_c";
+            allgather: Gathering = "Allgather_c";
+            alltoall: Gathering = "Alltoall_c";
+            reduce: Reduce = "Reduce_c";
+        }
+    }
+
+    static NEXT: OnceLock<Option<Next>> = OnceLock::new();
+    static PMPI: OnceLock<Option<Pmpi>> = OnceLock::new();
+
+    /// The next definitions; `None` where the library has no large counts.
+    pub fn next() -> Option<&'static Next> {
+        NEXT.get_or_init(|| Next::resolve(find)).as_ref()
+    }
+
+    pub fn pmpi() -> Option<&'static Pmpi> {
+        PMPI.get_or_init(|| Pmpi::resolve(find)).as_ref()
+    }
+}
+
+static NEXT: OnceLock<Next> = OnceLock::new();
+static PMPI: OnceLock<Option<Pmpi>> = OnceLock::new();
+
+/// The next definitions. They exist whenever an MPI function can be called at all; a process that
+/// calls one without an MPI library ends here, as it would without the shim.
+pub fn next() -> &'static Next {
+    NEXT.get_or_init(|| {
+        Next::resolve(find).unwrap_or_else(|| {
+            crate::warn::say("an MPI function was called, but no MPI library is loaded");
+            std::process::abort();
+        })
+    })
+}
+
+/// The library's own functions; `None` when one is missing, and then the shim stays inert.
+pub fn pmpi() -> Option<&'static Pmpi> {
+    PMPI.get_or_init(|| Pmpi::resolve(find)).as_ref()
+}
+
+/// Looks a function up behind the shim, then in the MPI library among the loaded objects.
+pub fn find(name: &CStr) -> *mut c_void {
+    find_from(libc::RTLD_NEXT, name)
+}
+
+/// Looks a variable up as the program itself would see it: an executable may hold the copy that
+/// everybody uses (a copy relocation), and that stands in front of the shim.
+fn find_variable(name: &CStr) -> *mut c_void {
+    find_from(libc::RTLD_DEFAULT, name)
+}
+
+fn find_from(scope: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: dlsym takes a NUL-terminated name, and the scope is one of its two special handles.
+    let address = unsafe { libc::dlsym(scope, name.as_ptr()) };
+    if !address.is_null() {
+        return address;
+    }
+    static LOADED: OnceLock<usize> = OnceLock::new();
+    let handle = *LOADED.get_or_init(|| loaded_object(&["libmpi.so", "libmpich.so", "libmpi_"]) as usize);
+    if handle == 0 {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the handle came from dlopen and is never closed.
+    unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) }
+}
+
+/// A handle of the first loaded object whose file name begins with one of `names` and that defines
+/// PMPI_Init or was asked for by its full name; null when there is none. Nothing is loaded by this.
+pub fn loaded_object(names: &[&str]) -> *mut c_void {
+    struct Search<'a> {
+        names: &'a [&'a str],
+        found: Vec<CString>,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+        // SAFETY: dl_iterate_phdr hands over a valid info and the `data` given to it below.
+        let (search, path) = unsafe { (&mut *data.cast::<Search>(), CStr::from_ptr((*info).dlpi_name)) };
+        let text = path.to_string_lossy();
+        let file = text.rsplit('/').next().unwrap_or("");
+        if search.names.iter().any(|name| file.starts_with(name)) {
+            search.found.push(path.to_owned());
+        }
+        0
+    }
+    let mut search = Search { names, found: Vec::new() };
+    // SAFETY: `visit` matches the expected signature and `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    for path in search.found {
+        // SAFETY: the path names an object that is loaded; RTLD_NOLOAD only raises its count.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if !handle.is_null() {
+            return handle;
+        }
+    }
+    std::ptr::null_mut()
+}
+
+/// The predefined handles that the shim uses.
+pub struct Handles {
+    pub comm_world: Comm,
+    pub comm_self: Comm,
+    pub comm_null: Comm,
+    pub datatype_null: Datatype,
+    pub op_null: Op,
+    pub info_null: Info,
+    pub errors_return: Errhandler,
+    pub max: Op,
+    pub byte: Datatype,
+    pub uint64: Datatype,
+    /// Predefined datatypes with their sizes in bytes, and whether they are integers.
+    pub types: Vec<(Datatype, u32, bool)>,
+    /// Predefined operations, and whether the result on integers cannot depend on their order.
+    pub ops: Vec<Op>,
+}
+
+impl Handles {
+    /// `None` when a handle that the shim needs is missing. Call after MPI_Init.
+    pub fn resolve(pmpi: &Pmpi) -> Option<Handles> {
+        let handle = |constant: &abi::Constant| constant.handle(find_variable);
+        let size_of = |datatype: Handle| {
+            let mut size = 0;
+            // SAFETY: `datatype` is a predefined handle of the loaded library, which is initialised.
+            let code = unsafe { (pmpi.type_size)(datatype, &mut size) };
+            u32::try_from(size).ok().filter(|size| code == abi::SUCCESS && *size > 0)
+        };
+        let list = |constants: &[abi::Constant], integer: bool| -> Vec<(Datatype, u32, bool)> {
+            constants
+                .iter()
+                .filter_map(handle)
+                .filter_map(|datatype| size_of(datatype).map(|size| (datatype, size, integer)))
+                .collect()
+        };
+        let types = [list(&abi::INTEGER_TYPES, true), list(&abi::OTHER_TYPES, false)].concat();
+        Some(Handles {
+            comm_world: handle(abi::MPI_COMM_WORLD)?,
+            comm_self: handle(abi::MPI_COMM_SELF)?,
+            comm_null: handle(abi::MPI_COMM_NULL)?,
+            datatype_null: handle(abi::MPI_DATATYPE_NULL)?,
+            op_null: handle(abi::MPI_OP_NULL)?,
+            info_null: handle(abi::MPI_INFO_NULL)?,
+            errors_return: handle(abi::MPI_ERRORS_RETURN)?,
+            max: handle(abi::MPI_MAX)?,
+            byte: handle(&abi::INTEGER_TYPES[3])?,
+            uint64: handle(&abi::INTEGER_TYPES[19])?,
+            types,
+            ops: abi::OPS.iter().filter_map(handle).collect(),
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! MPICH: control variables that are read at each call.
+//!
+//! `MPIR_CVAR_<COLLECTIVE>_INTRA_ALGORITHM` names the algorithm, and `..._DEVICE_COLLECTIVE` must
+//! be off for it, or the device's own composition would apply it to parts of the communicator only.
+//! Values are found by name: MPICH 4.0 gives no enumeration through MPI_T, so their order is read
+//! off the variable's description and checked against the catalogue.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use colltune_core::catalogue::{Steering, Variant};
+use colltune_core::collective::Collective;
+
+use crate::abi::{self, Comm};
+use crate::communicator::State;
+use crate::library::{self, Pmpi};
+use crate::tune::Tuner;
+
+const COLLECTIVES: usize = Collective::ALL.len();
+
+type InitThread = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
+type GetIndex = unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int;
+#[rustfmt::skip]
+type GetInfo = unsafe extern "C" fn(c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_void,
+                                    *mut c_char, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+type HandleAlloc = unsafe extern "C" fn(c_int, *mut c_void, *mut *mut c_void, *mut c_int) -> c_int;
+type Access = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+struct Tools {
+    get_index: GetIndex,
+    get_info: GetInfo,
+    handle_alloc: HandleAlloc,
+    read: Access,
+    write: Access,
+}
+
+/// One control variable that holds an int.
+struct Variable {
+    handle: *mut c_void,
+    /// What the user or the library set: `default` must find it.
+    original: c_int,
+}
+
+struct Control {
+    algorithm: Variable,
+    device: Variable,
+    /// For each variant the value that names it.
+    values: Vec<Option<c_int>>,
+}
+
+pub struct Steer {
+    tools: Option<Tools>,
+    controls: Vec<Control>,
+}
+// SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time.
+unsafe impl Send for Steer {}
+// SAFETY: as above.
+unsafe impl Sync for Steer {}
+
+/// MPICH needs no communicators of ours.
+#[derive(Default)]
+pub struct Carriers;
+
+impl Carriers {
+    pub fn free(&mut self, _: &Pmpi) {}
+}
+
+impl Steer {
+    pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
+        let tools = Tools::find();
+        let controls = tools.as_ref().and_then(|tools| {
+            Collective::ALL.into_iter().map(|collective| tools.control(collective, &variants[collective.index()])).collect()
+        });
+        Steer { tools, controls: controls.unwrap_or_default() }
+    }
+
+    /// Whether this rank can steer.
+    pub fn able(&self) -> bool {
+        !self.controls.is_empty()
+    }
+
+    /// Whether the library has the variant. The same on all ranks that can steer.
+    pub fn ready(&self, _: &Tuner, _: &mut State, collective: Collective, variant: u16) -> bool {
+        self.controls.get(collective.index()).is_some_and(|control| control.values[usize::from(variant)].is_some())
+    }
+
+    /// Runs a variant that is ready.
+    pub fn run(
+        &self,
+        _: &Tuner,
+        state: &State,
+        collective: Collective,
+        variant: u16,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        let control = &self.controls[collective.index()];
+        let (Some(tools), Some(value)) = (&self.tools, control.values[usize::from(variant)]) else {
+            unreachable!("a variant runs only after `ready` said so");
+        };
+        tools.set(&control.algorithm, value);
+        tools.set(&control.device, 0);
+        let code = native(state.comm);
+        tools.set(&control.device, control.device.original);
+        tools.set(&control.algorithm, control.algorithm.original);
+        code
+    }
+}
+
+impl Tools {
+    fn find() -> Option<Tools> {
+        let symbol = |name: &CStr| Some(library::find(name)).filter(|address| !address.is_null());
+        // SAFETY: each symbol is the MPI_T function of this name, whose C signature is the target's.
+        let (init, tools) = unsafe {
+            use std::mem::transmute;
+            let init = transmute::<*mut c_void, InitThread>(symbol(c"MPI_T_init_thread")?);
+            let tools = Tools {
+                get_index: transmute::<*mut c_void, GetIndex>(symbol(c"MPI_T_cvar_get_index")?),
+                get_info: transmute::<*mut c_void, GetInfo>(symbol(c"MPI_T_cvar_get_info")?),
+                handle_alloc: transmute::<*mut c_void, HandleAlloc>(symbol(c"MPI_T_cvar_handle_alloc")?),
+                read: transmute::<*mut c_void, Access>(symbol(c"MPI_T_cvar_read")?),
+                write: transmute::<*mut c_void, Access>(symbol(c"MPI_T_cvar_write")?),
+            };
+            (init, tools)
+        };
+        let mut provided = 0;
+        // SAFETY: the library is initialised; MPI_T counts how often it is.
+        let code = unsafe { init(0, &mut provided) };
+        (code == abi::SUCCESS).then_some(tools)
+    }
+
+    fn control(&self, collective: Collective, variants: &[Variant]) -> Option<Control> {
+        let name = collective.name().to_uppercase();
+        let (algorithm, description) = self.variable(&format!("MPIR_CVAR_{name}_INTRA_ALGORITHM"))?;
+        let (device, _) = self.variable(&format!("MPIR_CVAR_{name}_DEVICE_COLLECTIVE"))?;
+        let listed = listed_values(&description);
+        let value_of = |variant: &Variant| match variant.steering {
+            Steering::Mpich { algorithm } => {
+                listed.iter().position(|listed| listed == algorithm).map(|place| place as c_int)
+            }
+            _ => None,
+        };
+        Some(Control { algorithm, device, values: variants.iter().map(value_of).collect() })
+    }
+
+    /// A variable and its description.
+    fn variable(&self, name: &str) -> Option<(Variable, String)> {
+        let name = CString::new(name).ok()?;
+        let mut text = vec![0u8; 8192];
+        let (mut index, mut count, mut original) = (0, 0, 0);
+        let (mut verbosity, mut datatype, mut bind, mut scope) = (0, 0, 0, 0);
+        let (mut name_length, mut text_length) = (0, text.len() as c_int);
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: every pointer is to a local that is large enough; a null name is allowed.
+        unsafe {
+            if (self.get_index)(name.as_ptr(), &mut index) != abi::SUCCESS {
+                return None;
+            }
+            let info = (self.get_info)(
+                index,
+                std::ptr::null_mut(),
+                &mut name_length,
+                &mut verbosity,
+                &mut datatype,
+                std::ptr::null_mut(),
+                text.as_mut_ptr().cast(),
+                &mut text_length,
+                &mut bind,
+                &mut scope,
+            );
+            if info != abi::SUCCESS
+                || (self.handle_alloc)(index, std::ptr::null_mut(), &mut handle, &mut count) != abi::SUCCESS
+                || count != 1
+                || (self.read)(handle, (&raw mut original).cast()) != abi::SUCCESS
+            {
+                return None;
+            }
+        }
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..end]).into_owned();
+        Some((Variable { handle, original }, text))
+    }
+
+    fn set(&self, variable: &Variable, mut value: c_int) {
+        // SAFETY: the handle is of an int variable, and `value` is an int.
+        unsafe { (self.write)(variable.handle, (&raw mut value).cast()) };
+    }
+}
+
+/// The names of a variable's values in the order of their numbers. The description reads
+/// `Variable to select allreduce algorithm\nauto - ...\nnb - ...\nsmp - ...`.
+fn listed_values(description: &str) -> Vec<String> {
+    description
+        .lines()
+        .filter_map(|line| line.split_once('-'))
+        .map(|(name, _)| name.trim().to_owned())
+        .filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'))
+        .collect()
+}

@@ -1,0 +1,314 @@
+//! Open MPI: communicators that carry a forced algorithm.
+//!
+//! `coll/tuned` reads `coll_tuned_<collective>_algorithm` and `_segmentsize` when a communicator is
+//! made, and only while `coll_tuned_use_dynamic_rules` is set. That variable is read-only through
+//! MPI_T in 4.1.4, and setting it in the environment would wake up rules and forced algorithms of
+//! the user's that lie dormant, so `default` would change. The shim therefore sets the variables in
+//! their storage (`mca_base_var_find`, `mca_base_var_get_value`) just around the making of its own
+//! communicator and puts them back. Starting MPI_T instead would take 200 ms: it opens every
+//! component (measured with 4 ranks on 2 cores).
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use colltune_core::catalogue::{Steering, Variant};
+use colltune_core::collective::Collective;
+
+use crate::abi::{self, Comm};
+use crate::communicator::{self, State};
+use crate::library::{self, Pmpi};
+use crate::tune::Tuner;
+
+const COLLECTIVES: usize = Collective::ALL.len();
+/// The most carriers that are alive at once in a process: ids are a resource of the program's too.
+const CARRIERS_MAX: u64 = 1024;
+
+/// What a carrier communicator forces for one collective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Forced {
+    algorithm: c_int,
+    segsize: c_int,
+}
+
+/// The storage of Open MPI's variables.
+struct Variables {
+    use_dynamic_rules: *mut bool,
+    algorithm: [*mut c_int; COLLECTIVES],
+    segsize: [*mut c_int; COLLECTIVES],
+}
+
+pub struct Steer {
+    variables: Option<Variables>,
+    /// What each carrier forces: the k-th variants of all collectives at once, to keep them few.
+    carriers: Vec<[Forced; COLLECTIVES]>,
+    /// For each collective and variant the carrier that runs it.
+    carrier_of: [Vec<Option<usize>>; COLLECTIVES],
+    alive: AtomicU64,
+}
+// SAFETY: the pointers are to static storage of the library. They are written while a carrier is
+// made only, and carriers are made only where no rank runs MPI_THREAD_MULTIPLE.
+unsafe impl Send for Steer {}
+// SAFETY: as above.
+unsafe impl Sync for Steer {}
+
+/// The carriers of one communicator.
+#[derive(Default)]
+pub struct Carriers {
+    made: Vec<Carrier>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Carrier {
+    #[default]
+    Unmade,
+    /// Could not be made, on any rank.
+    Failed,
+    Made(Comm),
+}
+
+impl Carriers {
+    /// Frees the carriers. Open MPI frees a communicator without waiting for other ranks.
+    pub fn free(&mut self, pmpi: &Pmpi) {
+        for carrier in self.made.drain(..) {
+            if let Carrier::Made(mut comm) = carrier {
+                // SAFETY: the carrier is ours and nothing is under way on it.
+                unsafe { (pmpi.comm_free)(&mut comm) };
+            }
+        }
+    }
+}
+
+impl Steer {
+    pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
+        let mut carriers: Vec<[Forced; COLLECTIVES]> = Vec::new();
+        let mut carrier_of: [Vec<Option<usize>>; COLLECTIVES] = Default::default();
+        let mut alone = Vec::new();
+        for collective in Collective::ALL {
+            let place = collective.index();
+            carrier_of[place] = vec![None; variants[place].len()];
+            let mut next = 0;
+            for (which, variant) in variants[place].iter().enumerate() {
+                let Steering::OpenMpi { algorithm, alone: is_alone } = variant.steering else { continue };
+                let segsize = variant.name.segsize.unwrap_or(0) as c_int;
+                let forced = Forced { algorithm, segsize };
+                if is_alone {
+                    alone.push((place, which, forced));
+                    continue;
+                }
+                if next == carriers.len() {
+                    carriers.push(Default::default());
+                }
+                carriers[next][place] = forced;
+                carrier_of[place][which] = Some(next);
+                next += 1;
+            }
+        }
+        for (place, which, forced) in alone {
+            let mut only = [Forced::default(); COLLECTIVES];
+            only[place] = forced;
+            carrier_of[place][which] = Some(carriers.len());
+            carriers.push(only);
+        }
+        Steer { variables: Variables::find(), carriers, carrier_of, alive: AtomicU64::new(0) }
+    }
+
+    /// Whether this rank can steer.
+    pub fn able(&self) -> bool {
+        self.variables.is_some()
+    }
+
+    /// Sees to it that the carrier of a variant exists. Collective over the communicator; the
+    /// answer is the same on all its ranks.
+    pub fn ready(&self, tuner: &Tuner, state: &mut State, collective: Collective, variant: u16) -> bool {
+        let Some(which) = self.carrier_of[collective.index()][usize::from(variant)] else { return false };
+        match state.carriers.made.get(which) {
+            Some(Carrier::Made(_)) => true,
+            Some(Carrier::Failed) => false,
+            _ => self.make(tuner, state, which),
+        }
+    }
+
+    /// Runs a variant whose carrier is ready.
+    pub fn run(
+        &self,
+        tuner: &Tuner,
+        state: &State,
+        collective: Collective,
+        variant: u16,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        let which = self.carrier_of[collective.index()][usize::from(variant)];
+        let Some(Carrier::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which)) else {
+            unreachable!("a variant runs only after `ready` said so");
+        };
+        let code = native(*carrier);
+        if code != abi::SUCCESS {
+            // The carrier returns errors; the program's handler is on its own communicator.
+            // SAFETY: the communicator is valid.
+            unsafe { (tuner.pmpi.comm_call_errhandler)(state.comm, code) };
+        }
+        code
+    }
+
+    #[cold]
+    fn make(&self, tuner: &Tuner, state: &mut State, which: usize) -> bool {
+        if state.carriers.made.len() < self.carriers.len() {
+            state.carriers.made.resize(self.carriers.len(), Carrier::Unmade);
+        }
+        let mut alive = [self.alive.load(Ordering::Relaxed)];
+        let room = tuner.largest(state.comm, &mut alive) && alive[0] < CARRIERS_MAX;
+        let carrier = if room { self.split(tuner, state.comm, which) } else { None };
+        let mut failed = [u64::from(carrier.is_none())];
+        let agreed = room && tuner.largest(state.comm, &mut failed) && failed[0] == 0;
+        state.carriers.made[which] = match carrier {
+            Some(comm) if agreed => {
+                self.alive.fetch_add(1, Ordering::Relaxed);
+                Carrier::Made(comm)
+            }
+            Some(mut comm) => {
+                // SAFETY: the communicator was just made and nothing runs on it.
+                unsafe { (tuner.pmpi.comm_free)(&mut comm) };
+                Carrier::Failed
+            }
+            None => Carrier::Failed,
+        };
+        agreed
+    }
+
+    fn split(&self, tuner: &Tuner, comm: Comm, which: usize) -> Option<Comm> {
+        let variables = self.variables.as_ref()?;
+        let pmpi = tuner.pmpi;
+        let handler = communicator::silence(pmpi, &tuner.handles, comm);
+        let mut rank = 0;
+        let mut carrier = tuner.handles.comm_null;
+        let old = variables.set(&self.carriers[which]);
+        // SAFETY: `comm` is valid, and all its members make this call here.
+        let code = unsafe {
+            (pmpi.comm_rank)(comm, &mut rank);
+            (pmpi.comm_split)(comm, 0, rank, &mut carrier)
+        };
+        variables.restore(old);
+        communicator::restore(pmpi, comm, handler);
+        if code != abi::SUCCESS {
+            return None;
+        }
+        // SAFETY: the carrier is valid and ours.
+        unsafe { (pmpi.comm_set_errhandler)(carrier, tuner.handles.errors_return) };
+        Some(carrier)
+    }
+}
+
+/// The values that a carrier's making replaced.
+struct Old {
+    use_dynamic_rules: bool,
+    forced: [Forced; COLLECTIVES],
+}
+
+impl Variables {
+    /// Finds the storage. `None` where the library's own choice would win over ours: `coll/tuned`
+    /// is not in use, another component stands above it, or a rules file is in force.
+    fn find() -> Option<Variables> {
+        let lookup = Lookup::new()?;
+        let priority = *lookup.int(c"tuned", c"priority")?;
+        let above = [c"han", c"adapt", c"sm", c"hcoll", c"ucc", c"fca", c"portals4"];
+        let beaten = above.into_iter().filter_map(|component| lookup.int(component, c"priority")).any(|other| *other > priority);
+        let use_dynamic_rules = lookup.storage(c"tuned", c"use_dynamic_rules")?.cast::<bool>();
+        let file = lookup.storage(c"tuned", c"dynamic_rules_filename")?.cast::<*const c_char>();
+        // SAFETY: the storage of a string variable holds a pointer to a string or null.
+        let has_rules = unsafe { *use_dynamic_rules && !(*file).is_null() && **file != 0 };
+        if beaten || has_rules {
+            return None;
+        }
+        let mut found = Variables {
+            use_dynamic_rules,
+            algorithm: [std::ptr::null_mut(); COLLECTIVES],
+            segsize: [std::ptr::null_mut(); COLLECTIVES],
+        };
+        for collective in Collective::ALL {
+            let name = |suffix: &str| std::ffi::CString::new(format!("{collective}_algorithm{suffix}")).expect("no NUL");
+            found.algorithm[collective.index()] = lookup.int(c"tuned", &name(""))?;
+            found.segsize[collective.index()] = lookup.int(c"tuned", &name("_segmentsize"))?;
+        }
+        Some(found)
+    }
+
+    fn set(&self, forced: &[Forced; COLLECTIVES]) -> Old {
+        let mut old = Old { use_dynamic_rules: false, forced: Default::default() };
+        // SAFETY: the pointers are to the library's static storage, and one thread uses MPI.
+        unsafe {
+            old.use_dynamic_rules = self.use_dynamic_rules.replace(true);
+            for (place, forced) in forced.iter().enumerate() {
+                old.forced[place].algorithm = self.algorithm[place].replace(forced.algorithm);
+                old.forced[place].segsize = self.segsize[place].replace(forced.segsize);
+            }
+        }
+        old
+    }
+
+    fn restore(&self, old: Old) {
+        // SAFETY: as in `set`.
+        unsafe {
+            *self.use_dynamic_rules = old.use_dynamic_rules;
+            for (place, forced) in old.forced.iter().enumerate() {
+                *self.algorithm[place] = forced.algorithm;
+                *self.segsize[place] = forced.segsize;
+            }
+        }
+    }
+}
+
+type FindVariable = unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int;
+type GetValue = unsafe extern "C" fn(c_int, *mut c_void, *mut c_int, *mut *const c_char) -> c_int;
+
+/// Open MPI's own look-up of its variables.
+struct Lookup {
+    find: FindVariable,
+    get: GetValue,
+}
+
+impl Lookup {
+    fn new() -> Option<Lookup> {
+        let object = library::loaded_object(&["libopen-pal.so"]);
+        let symbol = |name: &CStr| {
+            let found = library::find(name);
+            if found.is_null() && !object.is_null() {
+                // SAFETY: the object is loaded and its handle is never closed.
+                unsafe { libc::dlsym(object, name.as_ptr()) }
+            } else {
+                found
+            }
+        };
+        let (find, get) = (symbol(c"mca_base_var_find"), symbol(c"mca_base_var_get_value"));
+        if find.is_null() || get.is_null() {
+            return None;
+        }
+        // SAFETY: these are the functions of Open MPI's opal/mca/base/mca_base_var.h of these names.
+        unsafe {
+            Some(Lookup {
+                find: std::mem::transmute::<*mut c_void, FindVariable>(find),
+                get: std::mem::transmute::<*mut c_void, GetValue>(get),
+            })
+        }
+    }
+
+    /// The storage of `coll_<component>_<name>`.
+    fn storage(&self, component: &CStr, name: &CStr) -> Option<*mut c_void> {
+        let mut storage: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the strings are NUL-terminated; a found variable's storage address is written.
+        let code = unsafe {
+            let index = (self.find)(c"ompi".as_ptr(), c"coll".as_ptr(), component.as_ptr(), name.as_ptr());
+            if index < 0 {
+                return None;
+            }
+            let target = (&raw mut storage).cast();
+            (self.get)(index, target, std::ptr::null_mut(), std::ptr::null_mut())
+        };
+        (code == 0 && !storage.is_null()).then_some(storage)
+    }
+
+    fn int(&self, component: &CStr, name: &CStr) -> Option<&'static mut c_int> {
+        let storage = self.storage(component, name)?.cast::<c_int>();
+        // SAFETY: the variable is an int in static storage, which lives until MPI_Finalize.
+        Some(unsafe { &mut *storage })
+    }
+}
