@@ -131,12 +131,14 @@ impl Tools {
         let name = collective.name().to_uppercase();
         let (algorithm, description) = self.variable(&format!("MPIR_CVAR_{name}_INTRA_ALGORITHM"))?;
         let (device, _) = self.variable(&format!("MPIR_CVAR_{name}_DEVICE_COLLECTIVE"))?;
-        let listed = listed_values(&description);
-        let value_of = |variant: &Variant| match variant.steering {
-            Steering::Mpich { algorithm } => {
-                listed.iter().position(|listed| listed == algorithm).map(|place| place as c_int)
-            }
+        let name_of = |variant: &Variant| match variant.steering {
+            Steering::Mpich { algorithm } => Some(algorithm),
             _ => None,
+        };
+        let values = values_by_order(&description, variants.iter().filter_map(name_of))?;
+        let value_of = |variant: &Variant| {
+            let name = name_of(variant)?;
+            values.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
         };
         Some(Control { algorithm, device, values: variants.iter().map(value_of).collect() })
     }
@@ -185,13 +187,22 @@ impl Tools {
     }
 }
 
-/// The names of a variable's values in the order of their numbers. The description reads
-/// `Variable to select allreduce algorithm\nauto - ...\nnb - ...\nsmp - ...`.
-fn listed_values(description: &str) -> Vec<String> {
-    description
-        .lines()
-        .filter_map(|line| line.split_once('-'))
-        .map(|(name, _)| name.trim().to_owned())
-        .filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'))
-        .collect()
+/// The value of each of `names`, by their order in a variable's description.
+///
+/// The text runs on without line ends: `... algorithmauto - Internal ... nb   - Force ...smp - Force`.
+/// `None` unless every value that the text explains is one of the names, for only then is a name's
+/// place its number.
+fn values_by_order<'a>(description: &str, names: impl Iterator<Item = &'a str>) -> Option<Vec<(&'a str, c_int)>> {
+    let explained = |name: &str| {
+        let ends = description.match_indices(name).map(|(start, _)| start + name.len());
+        let mut ends = ends.filter(|&end| description[end..].trim_start_matches(' ').starts_with("- "));
+        ends.next().filter(|_| ends.next().is_none())
+    };
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for name in ["auto", "nb"].into_iter().chain(names) {
+        found.push((explained(name)?, name));
+    }
+    found.sort_unstable();
+    let complete = description.matches(" - ").count() == found.len();
+    complete.then(|| found.into_iter().zip(0..).map(|((_, name), value)| (name, value)).collect())
 }
