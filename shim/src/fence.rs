@@ -14,7 +14,11 @@ static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 
 /// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`.
 #[inline(always)]
-pub fn fence(name: &'static str, default: impl Fn() -> c_int, tuned: impl FnOnce(&Tuner) -> Option<c_int>) -> c_int {
+pub fn fence(
+    name: &'static str,
+    default: impl Fn() -> c_int,
+    tuned: impl FnOnce(&'static Tuner) -> Option<c_int>,
+) -> c_int {
     let tuner = ARMED.load(Ordering::Acquire);
     if tuner.is_null() {
         return default();
@@ -29,12 +33,15 @@ pub fn fence(name: &'static str, default: impl Fn() -> c_int, tuned: impl FnOnce
     match result {
         Ok(Some(code)) => code,
         Ok(None) => default(),
-        Err(_) => {
-            // Other ranks may have sent messages that this one will never answer.
-            crate::warn::say(&format!("rank {} panicked in {name}; this is a bug, and the job cannot go on", tuner.rank()));
-            tuner.abort()
-        }
+        Err(_) => give_up(tuner, name),
     }
+}
+
+/// Ends the job after a panic: other ranks may have sent messages that this one will never answer.
+#[cold]
+fn give_up(tuner: &Tuner, name: &str) -> ! {
+    crate::warn::say(&format!("rank {} panicked in {name}; this is a bug, and the job cannot go on", tuner.rank()));
+    tuner.abort()
 }
 
 /// Lets calls through to the tuner from here on.

@@ -62,11 +62,11 @@ pub unsafe extern "C" fn MPI_Allreduce(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = || unsafe { (next().allreduce)(send, recv, count, datatype, op, comm) };
+    let default = move || unsafe { (next().allreduce)(send, recv, count, datatype, op, comm) };
     fence("MPI_Allreduce", default, |tuner| {
         let call = tuner.reduction(Collective::Allreduce, count.into(), datatype, op, comm, is_in_place(send))?;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, |comm| unsafe { (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe { (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm) }))
     })
 }
 
@@ -83,11 +83,11 @@ pub unsafe extern "C" fn MPI_Bcast(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = || unsafe { (next().bcast)(buffer, count, datatype, root, comm) };
+    let default = move || unsafe { (next().bcast)(buffer, count, datatype, root, comm) };
     fence("MPI_Bcast", default, |tuner| {
         let call = tuner.movement(Collective::Bcast, count.into(), datatype, comm, false)?;
         // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-        Some(tuner.run(call, default, |comm| unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) }))
     })
 }
 
@@ -106,12 +106,12 @@ pub unsafe extern "C" fn MPI_Allgather(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = || unsafe { (next().allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+    let default = move || unsafe { (next().allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
     fence("MPI_Allgather", default, |tuner| {
         let call = tuner.movement(Collective::Allgather, recv_count.into(), recv_type, comm, is_in_place(send))?;
         let native = tuner.pmpi().allgather;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, |comm| unsafe {
+        Some(tuner.run(call, default, move |comm| unsafe {
             native(send, send_count, send_type, recv, recv_count, recv_type, comm)
         }))
     })
@@ -132,12 +132,12 @@ pub unsafe extern "C" fn MPI_Alltoall(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = || unsafe { (next().alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+    let default = move || unsafe { (next().alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
     fence("MPI_Alltoall", default, |tuner| {
         let call = tuner.movement(Collective::Alltoall, recv_count.into(), recv_type, comm, is_in_place(send))?;
         let native = tuner.pmpi().alltoall;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, |comm| unsafe {
+        Some(tuner.run(call, default, move |comm| unsafe {
             native(send, send_count, send_type, recv, recv_count, recv_type, comm)
         }))
     })
@@ -158,13 +158,13 @@ pub unsafe extern "C" fn MPI_Reduce(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = || unsafe { (next().reduce)(send, recv, count, datatype, op, root, comm) };
+    let default = move || unsafe { (next().reduce)(send, recv, count, datatype, op, root, comm) };
     fence("MPI_Reduce", default, |tuner| {
         // In place at the root is no shared fact, so it decides nothing.
         let call = tuner.reduction(Collective::Reduce, count.into(), datatype, op, comm, false)?;
         let native = tuner.pmpi().reduce;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
     })
 }
 
@@ -194,12 +194,12 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = || unsafe { (next.allreduce)(send, recv, count, datatype, op, comm) };
+        let default = move || unsafe { (next.allreduce)(send, recv, count, datatype, op, comm) };
         fence("MPI_Allreduce_c", default, |tuner| {
             let native = pmpi()?.allreduce;
             let call = tuner.reduction(Collective::Allreduce, count, datatype, op, comm, is_in_place(send))?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, |comm| unsafe { native(send, recv, count, datatype, op, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, comm) }))
         })
     }
 
@@ -217,12 +217,12 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = || unsafe { (next.bcast)(buffer, count, datatype, root, comm) };
+        let default = move || unsafe { (next.bcast)(buffer, count, datatype, root, comm) };
         fence("MPI_Bcast_c", default, |tuner| {
             let native = pmpi()?.bcast;
             let call = tuner.movement(Collective::Bcast, count, datatype, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, |comm| unsafe { native(buffer, count, datatype, root, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe { native(buffer, count, datatype, root, comm) }))
         })
     }
 
@@ -242,12 +242,12 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = || unsafe { (next.allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+        let default = move || unsafe { (next.allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
         fence("MPI_Allgather_c", default, |tuner| {
             let native = pmpi()?.allgather;
             let call = tuner.movement(Collective::Allgather, recv_count, recv_type, comm, is_in_place(send))?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, |comm| unsafe {
+            Some(tuner.run(call, default, move |comm| unsafe {
                 native(send, send_count, send_type, recv, recv_count, recv_type, comm)
             }))
         })
@@ -269,12 +269,12 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = || unsafe { (next.alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+        let default = move || unsafe { (next.alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
         fence("MPI_Alltoall_c", default, |tuner| {
             let native = pmpi()?.alltoall;
             let call = tuner.movement(Collective::Alltoall, recv_count, recv_type, comm, is_in_place(send))?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, |comm| unsafe {
+            Some(tuner.run(call, default, move |comm| unsafe {
                 native(send, send_count, send_type, recv, recv_count, recv_type, comm)
             }))
         })
@@ -296,12 +296,12 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = || unsafe { (next.reduce)(send, recv, count, datatype, op, root, comm) };
+        let default = move || unsafe { (next.reduce)(send, recv, count, datatype, op, root, comm) };
         fence("MPI_Reduce_c", default, |tuner| {
             let native = pmpi()?.reduce;
             let call = tuner.reduction(Collective::Reduce, count, datatype, op, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
         })
     }
 }

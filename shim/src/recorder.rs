@@ -58,13 +58,16 @@ impl Recorder {
 
     /// Appends a record; drops it when the file is full.
     #[inline]
-    pub fn write(&self, record: &Record) {
+    pub fn write(&self, record: impl FnOnce() -> Record) {
+        if self.used.load(Ordering::Relaxed) >= self.capacity {
+            return;
+        }
         let place = self.used.fetch_add(1, Ordering::Relaxed);
         if place >= self.capacity {
             self.used.store(self.capacity, Ordering::Relaxed);
             return;
         }
-        let bytes = record.to_bytes();
+        let bytes = record().to_bytes();
         // SAFETY: `place < capacity`, so the target lies inside the map, which stays mapped as long
         // as `self`; each place is handed out once, so no other thread writes there.
         unsafe {

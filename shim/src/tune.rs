@@ -61,8 +61,9 @@ pub struct Call<'a> {
     /// Elements and operation of a reduction.
     reduction: Option<(u64, Op)>,
     in_place: bool,
-    /// Whether the result could depend on the order of combination.
-    order_matters: bool,
+    /// The cell's place among the communicator's, and the call's number there; `None` while the
+    /// communicator is young.
+    cell: Option<(usize, u64)>,
 }
 
 impl Tuner {
@@ -96,7 +97,8 @@ impl Tuner {
         self.busy.store(false, Ordering::Relaxed);
     }
 
-    /// A reduction; `None` for arguments that the library itself should refuse.
+    /// A reduction; `None` when it simply runs `default`, and for arguments that the library itself
+    /// should refuse.
     #[inline(always)]
     pub fn reduction(
         &self,
@@ -112,15 +114,13 @@ impl Tuner {
         }
         let count = u64::try_from(count).ok()?;
         let (size, integer) = self.type_facts(datatype)?;
-        // SAFETY: the application passed a communicator that it may use for this collective now.
-        let state = unsafe { self.registry.find(comm) }?;
-        let order_matters = self.handout.reproducible == Reproducible::Strict
-            && !(integer && self.ops.get(op).is_some());
-        let bytes = message_bytes(count, size.into());
-        Some(Call { state, collective, bytes, reduction: Some((count, op)), in_place, order_matters })
+        if self.handout.reproducible == Reproducible::Strict && !(integer && self.ops.get(op).is_some()) {
+            return None;
+        }
+        self.classify(collective, message_bytes(count, size.into()), Some((count, op)), comm, in_place)
     }
 
-    /// A collective that only moves data; `count` and `datatype` of one block.
+    /// A collective that only moves data; `count` and `datatype` of one block. `None` as above.
     #[inline(always)]
     pub fn movement(
         &self,
@@ -132,10 +132,38 @@ impl Tuner {
     ) -> Option<Call<'_>> {
         let count = u64::try_from(count).ok()?;
         let (size, _) = self.type_facts(datatype)?;
-        // SAFETY: as in `reduction`.
+        self.classify(collective, message_bytes(count, size.into()), None, comm, in_place)
+    }
+
+    /// Finds the cell and counts the call.
+    #[inline(always)]
+    fn classify(
+        &self,
+        collective: Collective,
+        bytes: u64,
+        reduction: Option<(u64, Op)>,
+        comm: Comm,
+        in_place: bool,
+    ) -> Option<Call<'_>> {
+        // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
-        let bytes = message_bytes(count, size.into());
-        Some(Call { state, collective, bytes, reduction: None, in_place, order_matters: false })
+        let which = collective.index();
+        let cell = match state.phase {
+            Phase::Aside => return None,
+            Phase::Ready if state.calls >= u64::from(self.handout.setup_after) => {
+                let place = state.sizes[which].position(bytes)?;
+                state.calls += 1;
+                let cell = &mut state.cells[which][place];
+                let index = cell.calls;
+                cell.calls = index + 1;
+                if index != cell.next_sample && cell.best == DEFAULT && self.log.is_none() {
+                    return None;
+                }
+                Some((place, index))
+            }
+            _ => None,
+        };
+        Some(Call { state, collective, bytes, reduction, in_place, cell })
     }
 
     /// Size in bytes of a datatype, and whether it is a predefined integer.
@@ -159,24 +187,11 @@ impl Tuner {
     }
 
     /// Runs a call: `default` is the next definition's, `native` the library's on a given communicator.
-    #[inline(always)]
     pub fn run(&self, call: Call, default: impl Fn() -> c_int, native: impl Fn(Comm) -> c_int) -> c_int {
-        let which = call.collective.index();
-        if call.state.phase == Phase::Aside || call.order_matters {
-            return default();
+        match call.cell {
+            Some((place, index)) => self.run_chosen(call, place, index, default, native),
+            None => self.run_young(call, default, native),
         }
-        if call.state.calls < u64::from(self.handout.setup_after) || call.state.phase == Phase::Young {
-            return self.run_young(call, default, native);
-        }
-        let Some(place) = call.state.sizes[which].position(call.bytes) else { return default() };
-        call.state.calls += 1;
-        let cell = &mut call.state.cells[which][place];
-        let index = cell.calls;
-        cell.calls += 1;
-        if index != cell.next_sample && cell.best == DEFAULT && self.log.is_none() {
-            return default();
-        }
-        self.run_chosen(call, place, index, default, native)
     }
 
     /// The calls up to the set-up, and the set-up itself. A call log wants agreed numbers from the
@@ -228,8 +243,11 @@ impl Tuner {
         let code = self.execute(call.state, collective, variant, default, native);
         let after = clock::ticks();
         if code == abi::SUCCESS {
-            self.observe(call.state, collective, place, variant, after.wrapping_sub(before));
-            self.record(call.state, collective, call.bytes, variant, before, after);
+            let ns = self.clock.span_ns(after.wrapping_sub(before));
+            self.observe(call.state, collective, place, variant, ns);
+            if let Some(recorder) = &self.recorder {
+                recorder.write(|| self.record(call.state, collective, call.bytes, variant, before, ns));
+            }
         }
         self.plan_next_sample(call.state, collective, place, index);
         code
@@ -289,31 +307,29 @@ impl Tuner {
         code == abi::SUCCESS && flag != 0
     }
 
-    fn observe(&self, state: &mut State, collective: Collective, place: usize, variant: u16, ticks: u64) {
+    fn observe(&self, state: &mut State, collective: Collective, place: usize, variant: u16, ns: u64) {
         let cell = &mut state.cells[collective.index()][place];
         let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else { return };
-        let ns = self.clock.span_ns(ticks);
         let seen = &mut cell.observed[which];
         seen.fastest_ns = if seen.samples == 0 { ns } else { seen.fastest_ns.min(ns) };
         seen.samples += 1;
         seen.total_ns = seen.total_ns.saturating_add(ns);
     }
 
-    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, before: u64, after: u64) {
-        let Some(recorder) = &self.recorder else { return };
-        recorder.write(&Record {
+    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, before: u64, duration_ns: u64) -> Record {
+        Record {
             comm: state.id,
             call: state.calls - 1,
             message_bytes: bytes,
             start_ns: self.clock.at_ns(before),
-            duration_ns: self.clock.span_ns(after.wrapping_sub(before)),
+            duration_ns,
             nodes: state.layout.nodes,
             ppn: state.layout.ppn,
             n_ranks: state.layout.n_ranks,
             variant: self.first_variant[collective.index()] + variant,
             collective,
             drawn: self.handout.mode == Mode::Explore,
-        });
+        }
     }
 
     fn plan_next_sample(&self, state: &mut State, collective: Collective, place: usize, index: u64) {
@@ -560,12 +576,12 @@ fn cell_of(call: &Call, place: usize) -> u32 {
 
 /// A table of predefined handles, filled once.
 pub struct HandleTable<T> {
-    rows: Vec<Option<(u64, T)>>,
+    rows: Box<[Option<(u64, T)>; TABLE]>,
 }
 
 impl<T> HandleTable<T> {
     pub fn new(entries: impl IntoIterator<Item = (Handle, T)>) -> HandleTable<T> {
-        let mut rows: Vec<Option<(u64, T)>> = (0..TABLE).map(|_| None).collect();
+        let mut rows = Box::new([const { None }; TABLE]);
         for (handle, value) in entries {
             let handle = bits(handle);
             let mut at = row_of(handle);
@@ -581,7 +597,7 @@ impl<T> HandleTable<T> {
     #[inline(always)]
     pub fn get(&self, handle: Handle) -> Option<&T> {
         let handle = bits(handle);
-        let mut at = row_of(handle);
+        let mut at = row_of(handle) % TABLE;
         while let Some((other, value)) = &self.rows[at] {
             if *other == handle {
                 return Some(value);

@@ -12,12 +12,20 @@ pub struct Layout {
 }
 
 /// The cells that calls on one communicator can fall into, for one collective.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellsBySize {
     /// Lower ends in bytes, ascending, the first 0.
     lows: Vec<u64>,
     /// Places in [`Model::cells`], as long as `lows`.
     cells: Vec<u32>,
+    /// For sizes of k bits the first place that can hold one, so that a look-up takes a step or two.
+    first: [u16; 65],
+}
+
+impl Default for CellsBySize {
+    fn default() -> CellsBySize {
+        CellsBySize { lows: Vec::new(), cells: Vec::new(), first: [0; 65] }
+    }
 }
 
 impl CellsBySize {
@@ -33,15 +41,25 @@ impl CellsBySize {
             .map(|(index, entry)| (entry.cell.bytes.lo, index))
             .collect();
         found.sort_unstable();
-        CellsBySize {
-            lows: found.iter().map(|(low, _)| *low).collect(),
-            cells: found.iter().map(|(_, index)| *index).collect(),
-        }
+        let lows: Vec<u64> = found.iter().map(|(low, _)| *low).collect();
+        let first = std::array::from_fn(|bits| {
+            let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
+            lows.iter().rposition(|low| *low <= least).unwrap_or(0) as u16
+        });
+        CellsBySize { lows, cells: found.iter().map(|(_, index)| *index).collect(), first }
     }
 
     /// Place of the cell in this list for a message of `bytes`. Total; never allocates.
+    #[inline]
     pub fn position(&self, bytes: u64) -> Option<usize> {
-        self.lows.iter().rposition(|low| *low <= bytes)
+        let mut place = usize::from(self.first[64 - bytes.leading_zeros() as usize]);
+        if *self.lows.get(place)? > bytes {
+            return None;
+        }
+        while self.lows.get(place + 1).is_some_and(|low| *low <= bytes) {
+            place += 1;
+        }
+        Some(place)
     }
 
     /// Places in [`Model::cells`].
@@ -80,6 +98,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn uneven_ranges_are_found_as_a_search_from_the_top_finds_them() {
+        let text = "[[space]]\ncollective = \"bcast\"\nbytes = [0, 1, 3, 5, 6, 7, 100, 101, 1000000, \"inf\"]";
+        let library = Library { abi: Abi::Mpich, version: (4, 0, 2) };
+        let model = Model::initial(&Settings::from_toml(text).unwrap(), library, "test");
+        let cells = CellsBySize::new(&model, Collective::Bcast, Layout { n_ranks: 2, nodes: 1, ppn: 2 });
+        for bytes in (0..300).chain([999_999, 1_000_000, u64::MAX]) {
+            assert_eq!(cells.position(bytes), cells.lows.iter().rposition(|low| *low <= bytes), "{bytes}");
+        }
+        assert_eq!(CellsBySize::default().position(5), None);
     }
 
     #[test]

@@ -11,7 +11,12 @@ use crate::select::mix;
 ///
 /// Shape:  `index` counts the cell's calls on one communicator from 0; the result is larger.
 /// `gap_least` is the mean distance that the exploration budget asks for (see [`crate::review`]).
+#[inline]
 pub fn next_sampled(key: u64, index: u64, samples_per_cell: u32, gap_least: u64) -> u64 {
+    // The usual case first: it needs no division.
+    if index < u64::from(samples_per_cell) && gap_least <= 1 {
+        return index + 1;
+    }
     let mean_gap = (index / u64::from(samples_per_cell.max(1))).max(gap_least).max(1);
     if mean_gap == 1 {
         return index.saturating_add(1);

@@ -1,0 +1,70 @@
+# colltune: build, try, test, measure. `make help` lists the targets.
+#
+# Everything lands below target/, or below CARGO_TARGET_DIR where that is set; the finished files
+# are copied to target/ in any case.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PREFIX ?= /usr/local
+MPIS ?= openmpi mpich
+CARGO ?= cargo
+CARGO_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export COLLTUNE_TARGET_DIR := $(abspath target)
+
+# One Cargo directory per MPI library and version: a changed mpicc must not find old objects.
+mpi_dir = $(CARGO_DIR)/mpi/$(1)-$(shell mpicc.$(1) -dumpversion 2>/dev/null)-$(shell scripts/setup --mpi-version $(1))
+
+.PHONY: help setup build demo demo-cg test bench conformance install clean lint $(MPIS:%=mpi-%)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+setup: ## install what the build needs (as root), or name it
+	@scripts/setup
+
+build: setup command $(MPIS:%=mpi-%) ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-mpibench}
+
+.PHONY: command
+command:
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune
+	@mkdir -p target/release
+	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune target/release/colltune
+
+$(MPIS:%=mpi-%): mpi-%:
+	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,$*)
+	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path src/mpibench/Cargo.toml --target-dir $(call mpi_dir,$*)
+	@mkdir -p target/$*
+	@# Renamed into place, so that a running job keeps the file that it has mapped.
+	@for file in libcolltune.so colltune-mpibench; do \
+	  install -m 755 $(call mpi_dir,$*)/release/$$file target/$*/.$$file && mv target/$*/.$$file target/$*/$$file || exit 1; \
+	done
+
+demo: demo-cg ## tune a real program over two batches of ten runs and show what changed
+
+demo-cg: build ## the same with the conjugate-gradient solver
+	examples/poisson-cg/demo
+
+test: build ## every test; ends with "N passed, N failed"
+	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/test
+
+bench: build ## measure; reports under target/bench/
+	target/release/colltune bench
+
+conformance: build ## the long suites
+	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test
+
+lint: ## formatting and clippy
+	$(CARGO) fmt --check
+	$(CARGO) clippy --release --locked --target-dir $(CARGO_DIR) --all-targets -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,openmpi) -- -D warnings
+	MPICC=mpicc.mpich $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,mpich) -- -D warnings
+
+install: build ## below PREFIX (default /usr/local)
+	install -D -m 755 target/release/colltune $(DESTDIR)$(PREFIX)/bin/colltune
+	for mpi in $(MPIS); do \
+	  install -D -m 755 target/$$mpi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/libcolltune.so && \
+	  install -D -m 755 target/$$mpi/colltune-mpibench $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/colltune-mpibench || exit 1; \
+	done
+
+clean: ## remove target/
+	rm -rf target
