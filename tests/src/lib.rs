@@ -1,1 +1,62 @@
 //! Builder harness for tests that start MPI jobs.
+//!
+//! ```no_run
+//! use colltune_tests::{Mpi, job};
+//! let outcome = job(4).mpi(Mpi::OpenMpi).preload().force("allreduce=native:ring").run("collectives", &["3"]);
+//! outcome.succeeds().prints("ok\n");
+//! ```
+//! A job has a deadline, behind which everything that it started is killed, and a panic that names
+//! the command: a hang is a failure. Where an MPI library is missing, the test is counted as
+//! skipped ([`skip`]), never as passed in silence.
+#![forbid(unsafe_code)]
+
+mod library;
+mod program;
+
+mod job;
+mod outcome;
+
+mod calls;
+mod trace;
+mod skip;
+
+pub use calls::{LoggedCall, assert_ranks_agree, read_log};
+pub use job::{Job, Part, job, part};
+pub use library::Mpi;
+pub use outcome::Outcome;
+pub use program::{program, tool};
+pub use skip::skip;
+pub use trace::{Trace, open_traces, read_trace, traces};
+
+/// A fresh folder for a test's database and logs; removed when dropped.
+pub fn folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::Builder::new().prefix("colltune-test-").tempdir().expect("the temporary folder is writable");
+    // Jobs of another user look inside, too.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    folder
+}
+
+/// States a claim once and tests it with each MPI library.
+#[macro_export]
+macro_rules! on_each_library {
+    ($($(#[$doc:meta])* fn $name:ident($mpi:ident: Mpi) $body:block)*) => { $(
+        $(#[$doc])*
+        mod $name {
+            #[allow(unused_imports, reason = "a claim need not use everything")]
+            use super::*;
+
+            fn claim($mpi: $crate::Mpi) $body
+
+            #[test]
+            fn openmpi() {
+                $crate::Mpi::OpenMpi.installed().map(claim);
+            }
+
+            #[test]
+            fn mpich() {
+                $crate::Mpi::Mpich.installed().map(claim);
+            }
+        }
+    )* };
+}

@@ -1,2 +1,64 @@
-//! The `colltune` command.
-fn main() {}
+//! The `colltune` command: it never links MPI, so that it runs on a login node and serves every library.
+#![forbid(unsafe_code)]
+
+mod failure;
+mod parse;
+
+mod database;
+mod launch;
+mod published;
+mod export;
+mod bench;
+#[cfg(test)]
+mod golden;
+
+mod command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => command::run::run(&args),
+        Command::Train(args) => command::train::run(&args),
+        Command::Status(args) => command::status::run(&args),
+        Command::Export(args) => command::export::run(&args),
+        Command::Bench(args) => command::bench::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// Makes MPI programs faster without touching them: tries the variants of their collective
+/// operations while they run, learns which are fast, and runs those.
+#[derive(Parser)]
+#[command(name = "colltune", version, after_help = "\
+Examples:
+  colltune doctor -- mpirun -n 2 ./solver             is everything there?
+  colltune run --db ./hydra.db -- mpirun -n 8 ./solver    run it ten times, recording
+  colltune train --db ./hydra.db                      learn from the runs
+  colltune status --db ./hydra.db                     what was learned
+  colltune export --db ./hydra.db --format openmpi -o tables    tables for jobs without colltune
+
+Exit codes: 0 done, 1 failed, 2 wrong usage; `run` passes on the job's own.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a job with the tuner in its ranks
+    Run(command::run::Args),
+    /// Learn from what the jobs recorded
+    Train(command::train::Args),
+    /// Show what is known and chosen in each cell
+    Status(command::status::Args),
+    /// Write tables that the MPI libraries read themselves
+    Export(command::export::Args),
+    /// Measure colltune on this machine
+    Bench(command::bench::Args),
+}

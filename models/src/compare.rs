@@ -1,0 +1,375 @@
+//! How the variants of one cell compare, beyond the noise of a shared machine.
+//!
+//! Model: log time = level of the group + effect of the variant + noise. A group is what makes
+//! calls comparable: one run, one message size, one layout. So a cell may mix sizes, node counts
+//! and quiet and busy runs without favouring the variant that happened to be drawn in the better
+//! ones. Levels are medians and effects are means of the middle half, fitted in turns (as in
+//! Tukey's median polish), so a quarter of wild outliers on either side changes nothing.
+
+use std::collections::BTreeMap;
+
+use crate::call::Call;
+
+/// Effects are beyond doubt when they differ by this many standard errors: one wrong choice in
+/// about 40 cells with twenty variants each, if noise were all there is.
+pub const DOUBT: f64 = 3.0;
+/// Fewer samples than this never replace the default, nor are replaced.
+pub const SAMPLES_LEAST: u64 = 8;
+/// A gain below this is not worth a change.
+const GAIN_LEAST: f64 = 0.01;
+const ROUNDS: usize = 30;
+
+/// What the calls of a cell say about one variant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effect {
+    pub samples: u64,
+    /// Logarithm of its time on the cell's typical call, in ns.
+    pub log_time: f64,
+    /// Standard error of `log_time` as far as it differs from other variants.
+    pub error: f64,
+    /// As `log_time`, but with the slow tail up to the 95th percentile counted in.
+    pub log_time_tail: f64,
+    pub error_tail: f64,
+}
+
+/// What the calls of a cell say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// By place in the catalogue; `None` where there are no samples.
+    pub effects: Vec<Option<Effect>>,
+    /// For each size and layout the logarithm of the time, by place in the catalogue.
+    pub points: Vec<Point>,
+}
+
+/// One variant's log time at one exact size and layout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub bytes: u64,
+    pub nodes: u32,
+    pub ppn: u32,
+    pub variant: u16,
+    pub samples: u64,
+    pub log_time: f64,
+}
+
+impl Comparison {
+    pub fn samples(&self) -> u64 {
+        self.effects.iter().flatten().map(|effect| effect.samples).sum()
+    }
+
+    /// Whether variant `a` is faster than `b` beyond doubt.
+    pub fn beats(&self, a: usize, b: usize) -> bool {
+        let (Some(a), Some(b)) = (self.effects[a], self.effects[b]) else { return false };
+        let enough = a.samples >= SAMPLES_LEAST && b.samples >= SAMPLES_LEAST;
+        let middle = a.log_time - b.log_time + DOUBT * a.error.hypot(b.error) < -GAIN_LEAST;
+        // A variant that is mostly faster but sometimes terrible is not faster.
+        let tail = a.log_time_tail - b.log_time_tail <= a.error_tail.hypot(b.error_tail);
+        enough && middle && tail
+    }
+}
+
+/// Compares the variants of one cell; `n_variants` is the length of the catalogue.
+pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
+    let samples = grouped(calls);
+    let fit = fit(&samples, n_variants);
+    let level = median(&mut samples.iter().map(|sample| fit.levels[sample.group]).collect::<Vec<_>>());
+    let effects = (0..n_variants).map(|variant| effect(&samples, &fit, variant, level)).collect();
+    Comparison { effects, points: points(calls, &samples, &fit) }
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    log_time: f64,
+    variant: usize,
+    group: usize,
+    job: u32,
+    /// Whether its group holds several variants and so says how they differ.
+    telling: bool,
+}
+
+fn grouped(calls: &[Call]) -> Vec<Sample> {
+    // Many sizes with few calls each are binned to a quarter of an octave: over random draws
+    // the difference inside a bin falls on all variants alike.
+    let sizes: std::collections::BTreeSet<u64> = calls.iter().map(|call| call.bytes).collect();
+    let coarse = sizes.len() > 16 && calls.len() < 50 * sizes.len();
+    let size = |bytes: u64| if coarse { (4.0 * (bytes as f64 + 1.0).log2()) as u64 } else { bytes };
+    let group_with = |by_job: bool| {
+        let mut numbers = BTreeMap::new();
+        for call in calls {
+            let key = (by_job.then_some(call.job), call.nodes, call.ppn, call.n_ranks, size(call.bytes));
+            let next = numbers.len();
+            numbers.entry(key).or_insert(next);
+        }
+        let group_of = |call: &Call| numbers[&(by_job.then_some(call.job), call.nodes, call.ppn, call.n_ranks, size(call.bytes))];
+        let mut first_variant = vec![None; numbers.len()];
+        let mut telling = vec![false; numbers.len()];
+        for call in calls {
+            let group = group_of(call);
+            telling[group] |= *first_variant[group].get_or_insert(call.variant) != call.variant;
+        }
+        calls
+            .iter()
+            .map(|call| {
+                let group = group_of(call);
+                let (variant, job) = (usize::from(call.variant), call.job);
+                Sample { log_time: call.time_ns.ln(), variant, group, job, telling: telling[group] }
+            })
+            .collect::<Vec<_>>()
+    };
+    let samples = group_with(true);
+    // Runs that each forced one variant can only be compared with each other.
+    if samples.iter().any(|sample| sample.telling) { samples } else { group_with(false) }
+}
+
+struct Fit {
+    levels: Vec<f64>,
+    effects: Vec<f64>,
+    /// Corrects standard errors for the levels that were fitted to the same samples.
+    freedom: f64,
+}
+
+fn fit(samples: &[Sample], n_variants: usize) -> Fit {
+    let n_groups = samples.iter().map(|sample| sample.group + 1).max().unwrap_or(0);
+    let mut by_group = vec![Vec::new(); n_groups];
+    let mut by_variant = vec![Vec::new(); n_variants];
+    for (index, sample) in samples.iter().enumerate() {
+        by_group[sample.group].push(index);
+        if sample.telling {
+            by_variant[sample.variant].push(index);
+        }
+    }
+    let mut levels = vec![0.0; n_groups];
+    let mut effects = vec![0.0; n_variants];
+    let mut values = Vec::new();
+    for _ in 0..ROUNDS {
+        for (level, group) in levels.iter_mut().zip(&by_group) {
+            values.clear();
+            values.extend(group.iter().map(|&index| samples[index].log_time - effects[samples[index].variant]));
+            *level = median(&mut values);
+        }
+        let mut change = 0f64;
+        for (effect, variant) in effects.iter_mut().zip(&by_variant).filter(|(_, variant)| !variant.is_empty()) {
+            values.clear();
+            values.extend(variant.iter().map(|&index| samples[index].log_time - levels[samples[index].group]));
+            let fitted = trimmed(&mut values, 0.25).mean;
+            change = change.max((fitted - *effect).abs());
+            *effect = fitted;
+        }
+        if change < 1e-4 {
+            break;
+        }
+    }
+    // A variant without telling samples stands where its own calls put it.
+    for variant in (0..n_variants).filter(|&variant| by_variant[variant].is_empty()) {
+        let mut values: Vec<f64> = samples
+            .iter()
+            .filter(|sample| sample.variant == variant)
+            .map(|sample| sample.log_time - levels[sample.group])
+            .collect();
+        effects[variant] = if values.is_empty() { 0.0 } else { trimmed(&mut values, 0.25).mean };
+    }
+    let telling = samples.iter().filter(|sample| sample.telling).count() as f64;
+    let groups = by_group.iter().filter(|group| group.iter().any(|&index| samples[index].telling)).count() as f64;
+    let freedom = if telling > groups + 1.0 { (telling / (telling - groups)).sqrt() } else { 10.0 };
+    Fit { levels, effects, freedom }
+}
+
+fn effect(samples: &[Sample], fit: &Fit, variant: usize, level: f64) -> Option<Effect> {
+    let own: Vec<&Sample> = samples.iter().filter(|sample| sample.variant == variant).collect();
+    if own.is_empty() {
+        return None;
+    }
+    let residual = |sample: &&Sample| sample.log_time - fit.levels[sample.group] - fit.effects[sample.variant];
+    let telling: Vec<&Sample> = own.iter().copied().filter(|sample| sample.telling).collect();
+    let used = if telling.is_empty() { &own } else { &telling };
+    let mut values: Vec<f64> = used.iter().map(residual).collect();
+    let middle = trimmed(&mut values, 0.25);
+    let tail = trimmed_above(&mut values);
+    let mut error = middle.error;
+    if used.len() < 2 * SAMPLES_LEAST as usize {
+        // A handful of samples may agree by chance: the spread of all variants counts as well.
+        let mut all: Vec<f64> = samples.iter().map(|sample| residual(&sample)).collect();
+        let pooled = trimmed(&mut all, 0.25);
+        error = error.max(pooled.error * (all.len() as f64 / used.len() as f64).sqrt());
+    }
+    error = error.max(error_between_jobs(used, residual)) * fit.freedom;
+    if telling.is_empty() {
+        error = error.max(0.5); // other runs, other circumstances: nothing tells them apart
+    }
+    error = (error * (1.0 + 2.0 / used.len() as f64)).max(1e-3);
+    let log_time = level + fit.effects[variant];
+    Some(Effect {
+        samples: own.len() as u64,
+        log_time,
+        error,
+        log_time_tail: log_time + tail.mean,
+        error_tail: tail.error.max(error),
+    })
+}
+
+/// The standard error that the runs' disagreement shows: samples of one run share its
+/// circumstances and count as less than independent ones.
+fn error_between_jobs(samples: &[&Sample], residual: impl Fn(&&Sample) -> f64) -> f64 {
+    let mut by_job: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for sample in samples {
+        by_job.entry(sample.job).or_default().push(residual(sample));
+    }
+    let (n, n_jobs) = (samples.len() as f64, by_job.len() as f64);
+    if by_job.len() < 2 {
+        return 0.0;
+    }
+    let sum: f64 = by_job
+        .into_values()
+        .map(|mut values| (values.len() as f64 / n * trimmed(&mut values, 0.25).mean).powi(2))
+        .sum();
+    (sum * n_jobs / (n_jobs - 1.0)).sqrt()
+}
+
+fn points(calls: &[Call], samples: &[Sample], fit: &Fit) -> Vec<Point> {
+    let mut levels: BTreeMap<(u64, u32, u32), Vec<f64>> = BTreeMap::new();
+    let mut counts: BTreeMap<(u64, u32, u32, u16), u64> = BTreeMap::new();
+    for (call, sample) in calls.iter().zip(samples) {
+        // An eighth of an octave is finer than any cell and keeps the regressions small.
+        let bytes = if call.bytes < 16 { call.bytes } else { ((8.0 * (call.bytes as f64).log2()).round() / 8.0).exp2() as u64 };
+        levels.entry((bytes, call.nodes, call.ppn)).or_default().push(fit.levels[sample.group]);
+        *counts.entry((bytes, call.nodes, call.ppn, call.variant)).or_default() += 1;
+    }
+    let levels: BTreeMap<_, f64> = levels.into_iter().map(|(key, mut values)| (key, median(&mut values))).collect();
+    counts
+        .into_iter()
+        .map(|((bytes, nodes, ppn, variant), samples)| {
+            let log_time = levels[&(bytes, nodes, ppn)] + fit.effects[usize::from(variant)];
+            Point { bytes, nodes, ppn, variant, samples, log_time }
+        })
+        .collect()
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let odd = values.len() % 2 == 1;
+    let (below, middle, _) = values.select_nth_unstable_by(values.len() / 2, f64::total_cmp);
+    let middle = *middle;
+    if odd {
+        return middle;
+    }
+    (middle + below.iter().copied().max_by(f64::total_cmp).unwrap_or(middle)) / 2.0
+}
+
+struct Located {
+    mean: f64,
+    error: f64,
+}
+
+/// Mean without the `share` lowest and highest values, with its standard error.
+///
+/// Source: Tukey & McLaughlin, Sankhya A 25(3), 1963 (the error comes from the winsorized variance).
+fn trimmed(values: &mut [f64], share: f64) -> Located {
+    winsorized(values, share, share, true)
+}
+
+/// Mean with the slowest twentieth drawn in, for what happens in the tail.
+fn trimmed_above(values: &mut [f64]) -> Located {
+    winsorized(values, 0.05, 0.05, false)
+}
+
+fn winsorized(values: &mut [f64], below: f64, above: f64, trim: bool) -> Located {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    let cut = |share: f64| ((share * n as f64) as usize).min((n - 1) / 2);
+    let (low, high) = (cut(below), n - cut(above));
+    let kept = &values[low..high];
+    let (least, most) = (kept[0], kept[kept.len() - 1]);
+    let drawn_in = || values.iter().map(|value| value.clamp(least, most));
+    let centre = drawn_in().sum::<f64>() / n as f64;
+    let mean = if trim { kept.iter().sum::<f64>() / kept.len() as f64 } else { centre };
+    let variance = drawn_in().map(|value| (value - centre).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
+    let share_kept = if trim { kept.len() as f64 / n as f64 } else { 1.0 };
+    Located { mean, error: variance.sqrt() / (share_kept * (n as f64).sqrt()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::collective::Collective;
+    use colltune_core::select::mix;
+
+    /// A uniform number in (0, 1) for a counter.
+    fn uniform(seed: u64, index: u64) -> f64 {
+        (mix(seed, index) >> 11) as f64 / (1u64 << 53) as f64 + 1e-12
+    }
+
+    /// Calls of three variants with the given relative times in a cell that mixes two sizes and
+    /// ten runs of different speed; a tenth of the calls are five times slower.
+    fn noisy(seed: u64, times: [f64; 3], per_job: u64) -> Vec<Call> {
+        (0..10 * per_job)
+            .map(|index| {
+                let job = (index / per_job) as u32;
+                let variant = (mix(seed, 3 * index) % 3) as u16;
+                let large = uniform(seed, 5 * index + 1) < 0.2 + 0.6 * f64::from(job % 2);
+                let slow_run = 1.0 + 2.0 * uniform(seed + 9, job.into());
+                let noise = (0.2 * (-2.0 * uniform(seed, 7 * index + 2).ln()).sqrt()
+                    * (std::f64::consts::TAU * uniform(seed, 11 * index + 3)).cos())
+                .exp();
+                let outlier = if uniform(seed, 13 * index + 4) < 0.1 { 5.0 } else { 1.0 };
+                let time_ns = 1e4 * times[usize::from(variant)] * if large { 4.0 } else { 1.0 } * slow_run * noise * outlier;
+                let bytes = if large { 4096 } else { 1024 };
+                Call { collective: Collective::Allreduce, variant, job, bytes, nodes: 2, ppn: 4, n_ranks: 8, time_ns }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_gain_of_a_tenth_is_taken_in_noise_with_enough_samples() {
+        for seed in 0..20 {
+            let comparison = compare(&noisy(seed, [1.0, 0.9, 1.05], 200), 3);
+            assert!(comparison.beats(1, 0), "seed {seed}: {:?}", comparison.effects);
+            assert!(!comparison.beats(2, 0) && !comparison.beats(0, 1));
+        }
+    }
+
+    #[test]
+    fn equal_variants_are_hardly_ever_told_apart() {
+        let wrong = (0..400u64)
+            .map(|seed| compare(&noisy(seed, [1.0, 1.0, 1.0], 30), 3))
+            .filter(|comparison| comparison.beats(1, 0) || comparison.beats(2, 0))
+            .count();
+        assert!(wrong <= 4, "{wrong} of 400 cells replaced a default that was as good");
+    }
+
+    #[test]
+    fn a_variant_that_is_sometimes_terrible_does_not_win() {
+        let calls: Vec<Call> = noisy(3, [1.0, 0.95, 1.0], 200)
+            .into_iter()
+            .enumerate()
+            .map(|(index, call)| {
+                let terrible = call.variant == 1 && mix(77, index as u64) % 5 == 0;
+                Call { time_ns: call.time_ns * if terrible { 30.0 } else { 1.0 }, ..call }
+            })
+            .collect();
+        assert!(!compare(&calls, 3).beats(1, 0));
+    }
+
+    #[test]
+    fn few_samples_lone_variants_and_nothing_are_no_proof() {
+        let calls: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 200).into_iter().take(12).collect();
+        assert!(!compare(&calls, 3).beats(1, 0));
+        let only: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 50).into_iter().filter(|call| call.variant == 1).collect();
+        let comparison = compare(&only, 3);
+        assert!(!comparison.beats(1, 0) && comparison.effects[0].is_none());
+        assert_eq!(compare(&[], 3).effects, [None; 3]);
+    }
+
+    #[test]
+    fn runs_that_each_force_one_variant_are_compared_with_caution() {
+        let forced = |times| {
+            let calls: Vec<Call> = noisy(5, times, 100)
+                .into_iter()
+                .map(|call| Call { variant: (call.job % 2) as u16, ..call })
+                .collect();
+            compare(&calls, 3)
+        };
+        assert!(!forced([1.0, 1.0, 1.0]).beats(1, 0));
+    }
+}

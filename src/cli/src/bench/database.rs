@@ -1,0 +1,100 @@
+//! Databases of the benchmarks, and the training that a user would do: two batches of ten runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use colltune_core::request::Mode;
+
+use super::Bench;
+use super::jobs::{self, Cell, Tuner};
+use super::place::Place;
+
+/// A new, empty database below the output folder; one of the same name is removed first.
+pub fn empty(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
+    let db = bench.out.join(format!("{name}.db"));
+    if db.exists() {
+        std::fs::remove_dir_all(&db).with_context(|| format!("remove {}", db.display()))?;
+    }
+    std::fs::create_dir_all(db.join("incoming"))
+        .with_context(|| format!("create {}", db.display()))?;
+    // The nodes of a simulated cluster have names of their own: one name makes them one machine.
+    std::fs::write(db.join("colltune.toml"), "machine = \"bench\"\n")
+        .with_context(|| format!("write the settings of {}", db.display()))?;
+    Ok(db)
+}
+
+/// `colltune train --db DB`, with what it printed.
+pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
+    let own = std::env::current_exe().context("find this program's own file")?;
+    let mut command = Command::new("timeout");
+    command
+        .args(["--foreground", "-k", "2", "300"])
+        .arg(own)
+        .args(["train", "--db"])
+        .arg(db);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context("start colltune train")?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    bench.note_warnings(&stderr);
+    if !output.status.success() {
+        bail!("train {}: {}", db.display(), stderr.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs in a batch, as in the paper.
+pub const RUNS: u64 = 10;
+
+/// Two batches of ten explore runs, each batch followed by a training. Seeds and call orders are
+/// those of no measured run.
+pub fn train_two_batches(
+    bench: &Bench,
+    place: &Place,
+    db: &Path,
+    cells: &[Cell],
+    calls: usize,
+) -> anyhow::Result<()> {
+    for batch in 0..2 {
+        for run in 0..RUNS {
+            bench.progress(&format!(
+                "training: run {} of {}",
+                batch * RUNS + run + 1,
+                2 * RUNS
+            ));
+            let seed = 1000 + batch * RUNS + run;
+            explore(bench, place, db, cells, calls, seed)?;
+        }
+        bench.progress("training: learning");
+        train(bench, db)?;
+    }
+    Ok(())
+}
+
+fn explore(
+    bench: &Bench,
+    place: &Place,
+    db: &Path,
+    cells: &[Cell],
+    calls: usize,
+    seed: u64,
+) -> anyhow::Result<()> {
+    let mut arguments = vec!["mix".to_owned()];
+    arguments.extend(jobs::cells_argument(cells));
+    arguments.extend([
+        "--calls".into(),
+        calls.to_string(),
+        "--seed".into(),
+        seed.to_string(),
+    ]);
+    jobs::run(
+        bench,
+        place,
+        place.n_ranks,
+        &Tuner::shim(db, Mode::Explore, seed),
+        &arguments,
+    )?;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The ways to run a cell that are compared, and running them in alternated order.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use colltune_core::catalogue::{self, Steering, Variant};
+use colltune_core::collective::Collective;
+use colltune_core::request::Mode;
+use colltune_core::select::mix;
+use colltune_core::variant::DEFAULT;
+
+use super::Bench;
+use super::jobs::{self, Cell, Tuner};
+use super::place::Place;
+use super::tuned::Effort;
+
+/// A job that measures some cells in one way.
+pub struct Way {
+    pub tuner: Tuner,
+    pub cells: Vec<Cell>,
+    /// The variant that it runs in each of its cells.
+    pub names: BTreeMap<Collective, String>,
+}
+
+/// Place of the bare library in a list of ways.
+pub const DEFAULT_WAY: usize = 0;
+/// Place of the tuned library.
+pub const TUNED_WAY: usize = 1;
+
+/// The default, tuned, then the k-th native variant of all collectives at once, to keep jobs few.
+pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
+    let all = |tuner, name: &str| {
+        let names = Collective::ALL
+            .iter()
+            .map(|collective| (*collective, name.to_owned()))
+            .collect();
+        Way {
+            tuner,
+            cells: cells.to_vec(),
+            names,
+        }
+    };
+    let mut ways = vec![
+        all(Tuner::Bare, DEFAULT),
+        all(Tuner::shim(db, Mode::Exploit, 7), "tuned"),
+    ];
+    // A variant that calls other collectives inside must not find them steered too.
+    let alone =
+        |variant: &Variant| matches!(variant.steering, Steering::OpenMpi { alone: true, .. });
+    let (single, joint): (Vec<_>, Vec<_>) = catalogue::all(place.library)
+        .into_iter()
+        .filter(|variant| !catalogue::is_default(&variant.name.to_string()))
+        .partition(alone);
+    let mut groups: Vec<Vec<Variant>> = single.into_iter().map(|variant| vec![variant]).collect();
+    for collective in Collective::ALL {
+        let start = ways.len() - 2 + groups.iter().take_while(|group| alone(&group[0])).count();
+        let of_collective = joint
+            .iter()
+            .filter(|variant| variant.collective == collective);
+        for (k, variant) in of_collective.enumerate() {
+            match groups.get_mut(start + k) {
+                Some(group) => group.push(variant.clone()),
+                None => groups.push(vec![variant.clone()]),
+            }
+        }
+    }
+    ways.extend(groups.into_iter().map(|group| {
+        let applies = |cell: &&Cell| {
+            group
+                .iter()
+                .any(|v| v.collective == cell.0 && v.applies(&jobs::facts(place, **cell)))
+        };
+        let names = group
+            .iter()
+            .map(|variant| (variant.collective, variant.name.to_string()))
+            .collect();
+        Way {
+            cells: cells.iter().filter(applies).copied().collect(),
+            tuner: Tuner::Library(group),
+            names,
+        }
+    }));
+    ways.retain(|way| !way.cells.is_empty());
+    ways
+}
+
+/// Per way and cell, one time in nanoseconds for each round.
+pub type Times = BTreeMap<(usize, Cell), Vec<f64>>;
+
+/// Runs every way once a round, each round in another order.
+pub fn rounds(
+    bench: &Bench,
+    place: &Place,
+    effort: &Effort,
+    ways: &[Way],
+    seed: u64,
+) -> anyhow::Result<Times> {
+    let mut times = Times::new();
+    for round in 0..effort.rounds as u64 {
+        let mut order: Vec<usize> = (0..ways.len()).collect();
+        order.sort_by_key(|way| mix(mix(seed, round), *way as u64));
+        for (done, way) in order.into_iter().enumerate() {
+            bench.progress(&format!(
+                "measuring: round {} of {}, job {} of {}",
+                round + 1,
+                effort.rounds,
+                done + 1,
+                ways.len()
+            ));
+            let mut arguments = vec!["collectives".to_owned()];
+            arguments.extend(jobs::cells_argument(&ways[way].cells));
+            let numbers = [
+                ("--repetitions", effort.repetitions as u64),
+                ("--warmup", effort.warmup as u64),
+                ("--order-seed", mix(seed, round) >> 1),
+            ];
+            arguments.extend(
+                numbers
+                    .iter()
+                    .flat_map(|(name, value)| [(*name).to_owned(), value.to_string()]),
+            );
+            let done = jobs::run(bench, place, place.n_ranks, &ways[way].tuner, &arguments)?;
+            for (cell, time) in jobs::medians(&done.result)? {
+                times.entry((way, cell)).or_default().push(time);
+            }
+        }
+    }
+    Ok(times)
+}

@@ -1,0 +1,8 @@
+//! The subcommands, one file each.
+
+pub mod run;
+pub mod train;
+pub mod status;
+pub mod export;
+
+pub mod bench;

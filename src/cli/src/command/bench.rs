@@ -1,0 +1,99 @@
+//! `colltune bench`: how fast colltune is on this machine, as ratios measured in one run.
+//!
+//! ```text
+//! $ colltune bench --quick overhead
+//! $ colltune bench tuned-node tuned-cluster
+//! ```
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::bench::{Bench, SUITES, Suite};
+use crate::failure::usage;
+
+/// Runs the suites one after the other; one that fails does not keep the others from running.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.list {
+        SUITES
+            .iter()
+            .for_each(|suite| println!("{:14} {}", suite.name, suite.about));
+        return Ok(());
+    }
+    let suites = chosen(&args.names)?;
+    let bench = Bench::new(&args.out, args.quick)?;
+    let mut failed = Vec::new();
+    for suite in suites {
+        if let Err(error) = run_one(suite, &bench) {
+            eprintln!(
+                "colltune: failed to run the benchmark {}: {error:#}",
+                suite.name
+            );
+            failed.push(suite.name);
+        }
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        anyhow::bail!("run {}", failed.join(", "))
+    }
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune bench --list
+  colltune bench --quick              everything, about a minute a suite
+  colltune bench tuned-node           one suite in full
+
+Each suite writes NAME.json and NAME.txt, and the table to stdout. In a row, `ratio` is a / b.
+A target that is missed is said on the table; it is no failure: the exit code is 0 as soon as every
+suite could measure. A suite that this machine cannot run (no root, one MPI library missing) says so.
+Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit).")]
+pub struct Args {
+    /// Suites to run [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// List the suites
+    #[arg(long)]
+    list: bool,
+    /// Where results and working files go
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    out: PathBuf,
+    /// Fewer rounds: about a minute a suite, wider bounds
+    #[arg(long)]
+    quick: bool,
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {
+    if names.is_empty() {
+        return Ok(SUITES.iter().collect());
+    }
+    let find = |name: &String| {
+        SUITES
+            .iter()
+            .find(|suite| suite.name == name)
+            .ok_or_else(|| {
+                let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+                usage(format!(
+                    "run the benchmark {name:?}: allowed are {}",
+                    known.join(", ")
+                ))
+            })
+    };
+    names.iter().map(find).collect()
+}
+
+fn run_one(suite: &Suite, bench: &Bench) -> anyhow::Result<()> {
+    let report = (suite.run)(bench)?;
+    let report = report.finished(suite, bench);
+    let table = report.table();
+    let json = serde_json::to_string_pretty(&report.json())?;
+    for (extension, text) in [("json", &json), ("txt", &table)] {
+        let file = bench.out.join(format!("{}.{extension}", suite.name));
+        std::fs::write(&file, format!("{text}\n"))
+            .with_context(|| format!("write {}", file.display()))?;
+    }
+    println!("{table}");
+    Ok(())
+}

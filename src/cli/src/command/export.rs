@@ -1,0 +1,190 @@
+//! `colltune export`: the best choices as tables that the MPI libraries read themselves.
+//!
+//! ```text
+//! $ colltune export --db ./hydra.db --format openmpi --nodes 4 --ppn 16 -o tables
+//! $ . tables/activate.sh
+//! $ mpirun -n 64 ./solver          # no preload
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use colltune_core::library::{Abi, Library};
+
+use crate::export::notes::Notes;
+use crate::export::plan::JobShape;
+use crate::export::{mpich, openmpi};
+use crate::failure::usage;
+use crate::published::{self, Published};
+
+/// Writes the tables.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let shape = shape(args)?;
+    let published = published::load(&args.db, args.library.as_deref(), args.format.abi())?;
+    let files = files(&published, args.format, shape)?;
+    write(&args.output, &files)?;
+    summary(args, &published, &files);
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune export --db ./hydra.db --format openmpi -o tables
+      rules.conf, activate.sh and notes.json for the library of the database.
+  . tables/activate.sh && mpirun -n 64 ./solver
+      Run with the tables, without colltune.
+  colltune export --db ./hydra.db --format openmpi --nodes 4 --ppn 16 -o tables
+      For jobs of 4 nodes with 16 ranks each: Open MPI's rules know ranks, not nodes.
+  colltune export --db ./hydra.db --format csv -o tables
+      table.csv, one row per cell and variant.
+
+Where no variant beats the default beyond doubt, the tables keep the library's own choice.
+notes.json says what the format could not hold. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+pub struct Args {
+    /// The tuning database
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: PathBuf,
+    /// What to write
+    #[arg(long, value_enum)]
+    format: Format,
+    /// The MPI library and version, where the database holds several: openmpi-4.1.4
+    #[arg(long, value_name = "KEY")]
+    library: Option<String>,
+    /// Nodes of the jobs that the table is for
+    #[arg(long, value_name = "N", requires = "ppn", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    nodes: Option<u64>,
+    /// Ranks on each node of these jobs
+    #[arg(long, value_name = "N", requires = "nodes", value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
+    ppn: Option<u64>,
+    /// The folder to write to; made if it does not exist
+    #[arg(short, long, value_name = "OUTDIR")]
+    output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// table.csv: one row per cell and variant
+    Csv,
+    /// table.json: what `status --json` prints
+    Json,
+    /// Rules file of Open MPI 4.1 and 5.0
+    Openmpi,
+    /// Selection files of MPICH 4.0
+    Mpich,
+}
+
+impl Format {
+    const fn abi(self) -> Option<Abi> {
+        match self {
+            Format::Openmpi => Some(Abi::OpenMpi),
+            Format::Mpich => Some(Abi::Mpich),
+            Format::Csv | Format::Json => None,
+        }
+    }
+}
+
+fn shape(args: &Args) -> anyhow::Result<Option<JobShape>> {
+    let shape = args.nodes.zip(args.ppn).map(|(nodes, ppn)| JobShape { nodes, ppn });
+    if let Some(JobShape { nodes, ppn }) = shape.filter(|shape| shape.nodes * shape.ppn > 1 << 21) {
+        return Err(usage(format!("export for {nodes} nodes of {ppn} ranks: more than {} ranks", 1 << 21)));
+    }
+    Ok(shape)
+}
+
+/// The files of a format: names and contents.
+fn files(
+    published: &Published,
+    format: Format,
+    shape: Option<JobShape>,
+) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let library: Library = published.library.parse()?;
+    let mut notes = Notes {
+        schema: 1,
+        library: published.library.clone(),
+        machine: published.machine.clone(),
+        generation: published.generation,
+        format: format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+        ..Notes::default()
+    };
+    let mut files = match format {
+        Format::Csv => return Ok(vec![("table.csv", csv(published))]),
+        Format::Json => return Ok(vec![("table.json", serde_json::to_string(published)? + "\n")]),
+        Format::Openmpi => {
+            let rules = openmpi::rules_file(published, library, shape, &mut notes);
+            vec![("rules.conf", rules), ("activate.sh", openmpi::activate())]
+        }
+        Format::Mpich => {
+            let files = mpich::files(published, library, shape, &mut notes)?;
+            vec![("mpir.json", files.mpir), ("ch4.json", files.ch4), ("activate.sh", mpich::activate())]
+        }
+    };
+    files.push(("notes.json", serde_json::to_string_pretty(&notes)? + "\n"));
+    Ok(files)
+}
+
+/// One row per cell and variant; an open end and a time that is not known are empty.
+fn csv(published: &Published) -> String {
+    let mut text = String::from(
+        "collective,bytes_lo,bytes_hi,nodes_lo,nodes_hi,ppn_lo,ppn_hi,source,best,gain,\
+         name,samples,probability,time_ns_median,time_ns_lo,time_ns_hi\n",
+    );
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let end = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    for status in &published.cells {
+        let cell = &status.cell;
+        let source = format!("{:?}", status.source).to_lowercase();
+        for variant in &status.variants {
+            let row = [
+                cell.collective.name().to_owned(),
+                cell.bytes.lo.to_string(),
+                end(cell.bytes.hi),
+                cell.nodes.lo.to_string(),
+                end(cell.nodes.hi),
+                cell.ppn.lo.to_string(),
+                end(cell.ppn.hi),
+                source.clone(),
+                status.best.clone(),
+                status.gain.to_string(),
+                variant.name.clone(),
+                variant.samples.to_string(),
+                variant.probability.to_string(),
+                number(variant.time_ns.median),
+                number(variant.time_ns.lo),
+                number(variant.time_ns.hi),
+            ];
+            text.push_str(&row.join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Writes each file beside its place and renames it, so that a running job never reads half a table.
+fn write(folder: &Path, files: &[(&'static str, String)]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+    for (name, text) in files {
+        let file = folder.join(name);
+        let draft = folder.join(format!(".{name}.new"));
+        std::fs::write(&draft, text)
+            .and_then(|()| std::fs::rename(&draft, &file))
+            .with_context(|| format!("write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn summary(args: &Args, published: &Published, files: &[(&'static str, String)]) {
+    let names: Vec<_> = files.iter().map(|(name, _)| *name).collect();
+    eprintln!(
+        "colltune: generation {} of {} written to {}: {}",
+        published.generation,
+        published.library,
+        args.output.display(),
+        names.join(", ")
+    );
+    let departing = published.cells.iter().filter(|status| !colltune_core::catalogue::is_default(&status.best)).count();
+    if departing == 0 {
+        eprintln!("colltune: no cell has a winner yet, so the table changes nothing");
+    }
+}

@@ -1,0 +1,266 @@
+//! `colltune run`: start a job with the tuner in its ranks.
+//!
+//! ```text
+//! $ colltune run --db ./hydra.db -- mpirun -n 8 ./solver input.nml
+//! ```
+//! The job takes this process's place, so its exit code, its signals and its standard streams are
+//! the launcher's own.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use colltune_core::library::Abi;
+use colltune_core::request::{self, Mode};
+
+use crate::failure::usage;
+use crate::launch::line::{Context, Line, is_launcher};
+use crate::launch::needs::{self, Needs};
+use crate::launch::prefix::{self, Assignments};
+use crate::launch::{library, shim};
+use crate::parse::{abi, mode};
+
+/// Starts the job. Returns only if it could not be started.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let request = Request::of(args)?;
+    let line = read_line(&args.line)?;
+    let abis = libraries(&line, args.mpi)?;
+    check_force(args, &abis, &line)?;
+    let variables = request.variables()?;
+    let given = abis.iter().map(|abi| abi.map(|abi| with_shim(abi, &variables)).transpose());
+    let given = given.collect::<Result<Vec<_>, _>>()?;
+    start(&line, &given)
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune run --db ./hydra.db -- mpirun -n 8 ./solver
+      Tune: draw variants, record times. The first use creates the database.
+  colltune train --db ./hydra.db
+      Learn from what the runs recorded.
+  colltune run --db ./hydra.db --mode exploit -- srun -n 128 ./solver
+      Run the best known variants, record nothing.
+  colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
+      One variant on every call that it applies to; `colltune variants` lists them.
+  colltune run --db ./hydra.db -- mpirun -n 1 ./master : -n 7 ./worker
+      Every program of a multi-program line is tuned.
+
+The job's exit code is passed on. 1: the job could not be started, 2: wrong usage.
+
+The tuner is put into the ranks only, by `env LD_PRELOAD=... COLLTUNE_DB=...` in front of each
+program of the line. Libraries that you preload yourself are kept and stand behind it. Every
+COLLTUNE_* variable of your environment reaches the ranks, on other nodes too.
+A program that no MPI library can be seen in is started as it is, with a warning.")]
+pub struct Args {
+    /// The tuning database; made if it does not exist. Without one, nothing is tuned
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// explore (draw and record), exploit (best known), record (default, timed), off
+    /// [default: explore with a database, else off]
+    #[arg(long, value_parser = mode, value_name = "MODE")]
+    mode: Option<Mode>,
+    /// Seed of every draw; the same seed and calls give the same variants
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Variants for every call that they apply to: COLLECTIVE=VARIANT[;...]
+    #[arg(long, value_name = "SPEC")]
+    force: Option<String>,
+    /// Write each tuned call as a line of JSON to DIR/rank-N.jsonl
+    #[arg(long, value_name = "calls:DIR")]
+    log: Option<String>,
+    /// The MPI library, where the program does not tell: openmpi, mpich
+    #[arg(long, value_parser = abi, value_name = "LIBRARY")]
+    mpi: Option<Abi>,
+    /// The line that starts the job
+    #[arg(last = true, required = true, value_name = "mpirun ...")]
+    line: Vec<OsString>,
+}
+
+/// What is asked of the shim, checked.
+struct Request<'a> {
+    args: &'a Args,
+    log: Option<PathBuf>,
+}
+
+impl Request<'_> {
+    fn of(args: &Args) -> anyhow::Result<Request<'_>> {
+        let needs_db = args.mode.is_some_and(|mode| mode != Mode::Off);
+        if needs_db && args.db.is_none() && args.force.is_none() {
+            let mode = args.mode.map_or("", Mode::name);
+            return Err(usage(format!("start the job: --mode {mode} needs --db DIR (or COLLTUNE_DB)")));
+        }
+        if let Some(seed) = args.seed.filter(|seed| *seed > i64::MAX as u64) {
+            return Err(usage(format!("use the seed {seed}: it is a whole number from 0 to {}", i64::MAX)));
+        }
+        let log = args.log.as_deref().map(request::parse_log).transpose().map_err(usage)?;
+        if let Some(force) = &args.force {
+            request::parse_force(force).map_err(usage)?;
+        }
+        Ok(Request { args, log: log.map(PathBuf::from) })
+    }
+
+    /// The variables for the ranks: the user's own, then what the arguments say.
+    fn variables(&self) -> anyhow::Result<Assignments> {
+        let args = self.args;
+        let mut variables: Assignments = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with("COLLTUNE_") && name != "COLLTUNE_LIB")
+            .collect();
+        variables.sort();
+        let mut set = |name: &str, value: OsString| {
+            variables.retain(|(other, _)| other != name);
+            variables.push((name.to_owned(), value));
+        };
+        if let Some(db) = &args.db {
+            crate::database::prepare(db)?;
+            set("COLLTUNE_DB", absolute(db)?);
+        }
+        if let Some(mode) = args.mode {
+            set("COLLTUNE_MODE", mode.name().into());
+        }
+        if let Some(seed) = args.seed {
+            set("COLLTUNE_SEED", seed.to_string().into());
+        }
+        if let Some(force) = &args.force {
+            set("COLLTUNE_FORCE", force.into());
+        }
+        if let Some(folder) = &self.log {
+            std::fs::create_dir_all(folder).with_context(|| format!("create the log folder {}", folder.display()))?;
+            let mut value = OsString::from("calls:");
+            value.push(absolute(folder)?);
+            set("COLLTUNE_LOG", value);
+        }
+        Ok(variables)
+    }
+}
+
+fn absolute(path: &Path) -> anyhow::Result<OsString> {
+    let path = std::path::absolute(path).with_context(|| format!("make {} absolute", path.display()))?;
+    Ok(path.into_os_string())
+}
+
+/// Finds launcher and programs. The launcher may stand behind other commands (`nice mpirun`),
+/// unless the first word is an MPI program itself, whose arguments are its own.
+pub fn read_line(words: &[OsString]) -> anyhow::Result<Line> {
+    let resolves = |word: &OsStr, wdir: Option<&OsStr>| needs::resolve(word, wdir).is_some();
+    if !resolves(&words[0], None) {
+        bail!("find {}: there is no such program in PATH, nor a file of this name", words[0].display());
+    }
+    let is_mpi_program =
+        || needs::resolve(&words[0], None).is_some_and(|file| matches!(needs::of_file(&file), Needs::Mpi(_)));
+    let launcher = match is_launcher(&words[0]) {
+        true => Some(0),
+        false => words.iter().position(|word| is_launcher(word)).filter(|_| !is_mpi_program()),
+    };
+    if let Some(launcher) = launcher.map(|place| &words[place]).filter(|launcher| !resolves(launcher, None)) {
+        bail!("find the launcher {}: there is no such program in PATH, nor a file of this name", launcher.display());
+    }
+    Line::read(words.to_vec(), launcher, &resolves).map_err(anyhow::Error::from)
+}
+
+/// The binary interface of each program's MPI library; `None` where it has none.
+pub fn libraries(line: &Line, told: Option<Abi>) -> anyhow::Result<Vec<Option<Abi>>> {
+    line.contexts
+        .iter()
+        .map(|context| match told {
+            Some(abi) => Ok(Some(abi)),
+            None => library_of(line, context),
+        })
+        .collect()
+}
+
+fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
+    let words = &line.words[context.program..context.end];
+    let mut may_load_mpi_later = false;
+    for (place, word) in words.iter().enumerate() {
+        let Some(file) = needs::resolve(word, context.wdir.as_deref()) else { continue };
+        match needs::of_file(&file) {
+            Needs::Mpi(abi) => return Ok(Some(abi)),
+            Needs::UnknownMpi(name) => bail!(
+                "tune {}: it needs {name}, an MPI library that no build of colltune serves (served: libraries with \
+                 the binary interface of Open MPI 4 and 5, and of MPICH)",
+                file.display()
+            ),
+            Needs::NotElf => may_load_mpi_later |= place == 0 || is_script(&file),
+            Needs::NoMpi => may_load_mpi_later |= place == 0 && is_interpreter(&file),
+        }
+    }
+    if needs::resolve(&words[0], context.wdir.as_deref()).is_none() {
+        may_load_mpi_later = true; // the launcher may find it on another node, or will say itself that it is missing
+    }
+    if !may_load_mpi_later {
+        eprintln!(
+            "colltune: {} needs no MPI library that can be seen, so it is started without the tuner \
+             (if it loads MPI later on, say which: --mpi openmpi or --mpi mpich)",
+            words[0].display()
+        );
+        return Ok(None);
+    }
+    let launcher = line.launcher.map_or(OsStr::new("mpirun"), |place| &line.words[place]);
+    let known = library::of_launcher(launcher).abi;
+    let abi = known.with_context(|| {
+        format!(
+            "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi or --mpi mpich",
+            words[0].display(),
+            launcher.display()
+        )
+    })?;
+    Ok(Some(abi))
+}
+
+/// Programs that run other code, which may load MPI.
+fn is_interpreter(file: &Path) -> bool {
+    const STEMS: [&str; 19] = [
+        "python", "pypy", "perl", "ruby", "lua", "julia", "node", "java", "R", "Rscript", "octave", "matlab", "guile",
+        "bash", "sh", "dash", "zsh", "ksh", "busybox",
+    ];
+    let name = file.file_name().and_then(OsStr::to_str).unwrap_or("");
+    STEMS.iter().any(|stem| {
+        name.strip_prefix(stem).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || ".-m".contains(c)))
+    })
+}
+
+fn is_script(file: &Path) -> bool {
+    std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"#!"))
+}
+
+/// Checks `--force` against the catalogue of the library that the job runs on.
+fn check_force(args: &Args, abis: &[Option<Abi>], line: &Line) -> anyhow::Result<()> {
+    let Some(force) = &args.force else { return Ok(()) };
+    let Some(abi) = abis.iter().flatten().next().copied() else { return Ok(()) };
+    let forced = request::parse_force(force).map_err(usage)?;
+    let launched_by = line.launcher.and_then(|place| library::of_launcher(&line.words[place]).library);
+    let library = launched_by.filter(|library| library.abi == abi).unwrap_or(library::reference(abi));
+    request::check_force(&forced, library).map_err(usage)
+}
+
+fn with_shim(abi: Abi, variables: &Assignments) -> anyhow::Result<Assignments> {
+    let mut given = vec![("LD_PRELOAD".to_owned(), shim::file(abi)?.into_os_string())];
+    given.extend(variables.iter().cloned());
+    Ok(given)
+}
+
+/// Replaces this process by the job.
+fn start(line: &Line, given: &[Option<Assignments>]) -> anyhow::Result<()> {
+    let own_preload = std::env::var_os("LD_PRELOAD");
+    let mut command;
+    if line.launcher.is_some() {
+        let words = prefix::apply(line, given, own_preload.as_deref());
+        command = Command::new(&words[0]);
+        command.args(&words[1..]);
+    } else {
+        command = Command::new(&line.words[0]);
+        command.args(&line.words[1..]);
+        for (name, value) in given.iter().flatten().flatten() {
+            match name.as_str() {
+                "LD_PRELOAD" => command.env(name, prefix::preload(Path::new(value), own_preload.as_deref())),
+                _ => command.env(name, value),
+            };
+        }
+    }
+    let error = command.exec();
+    Err(error).with_context(|| format!("start {}", line.words[0].display()))
+}

@@ -1,0 +1,140 @@
+//! `colltune train`: learn from the runs since the last training.
+//!
+//! ```text
+//! $ colltune run --db ./hydra.db -- mpirun -n 8 ./solver      # ten times or so
+//! $ colltune train --db ./hydra.db
+//! took 40 traces with 23,104 records
+//! openmpi-4.1.4: generation 1 from 10 runs, 23,104 records of 5,776 calls
+//!   12 cells measured, in 5 of them another variant than the default is best
+//!   5 cells changed their best variant
+//! $ colltune status --db ./hydra.db
+//! ```
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use colltune_db::train::LibraryReport;
+use colltune_db::{Database, TrainOptions, TrainReport, train};
+
+/// Ingests, learns and publishes.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let options = TrainOptions { include_running: args.include_running, seed: args.seed, force: args.force };
+    Database::open(&args.db)?;
+    let db = Database::create_or_open(&args.db)?;
+    let report = train(&db, options, &progress)?;
+    progress("");
+    print(&db, &report);
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune train --db ./hydra.db
+      After a batch of runs, ten or so. Running jobs are not disturbed, their traces are left for
+      the next training. With nothing new nothing is published.
+  colltune train --db ./hydra.db --include-running
+      Also what running jobs have recorded so far; the rest is taken later.
+
+Traces that cannot be used are moved to DB/quarantine, each with NAME.reason; the rest goes on.
+Only one training runs at a time: a second one is told who holds DB/train.lock.
+Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+pub struct Args {
+    /// The tuning database
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: PathBuf,
+    /// Take what running jobs have recorded so far
+    #[arg(long)]
+    include_running: bool,
+    /// Seed of the regressions; one data set and seed give one model
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Publish a new generation even if nothing is new
+    #[arg(long)]
+    force: bool,
+}
+
+/// One line that is written over on a terminal; nothing in a log.
+fn progress(text: &str) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let _ = write!(stderr, "\r\x1b[K{text}");
+        let _ = stderr.flush();
+    }
+}
+
+fn print(db: &Database, report: &TrainReport) {
+    let ingest = &report.ingest;
+    for warning in &ingest.warnings {
+        eprintln!("colltune: {warning}");
+    }
+    println!("took {} with {}", counted(ingest.traces, "trace"), counted(ingest.records, "record"));
+    if ingest.running > 0 {
+        println!("left {} of running jobs for later", counted(ingest.running, "trace"));
+    }
+    if !ingest.quarantined.is_empty() {
+        println!("moved {} to {}:", counted(ingest.quarantined.len() as u64, "unusable trace"), db.quarantine().display());
+        for (name, reason) in ingest.quarantined.iter().take(10) {
+            println!("  {}: {reason}", name.escape_debug());
+        }
+        if ingest.quarantined.len() > 10 {
+            println!("  ... and {} more", ingest.quarantined.len() - 10);
+        }
+    }
+    for library in &report.libraries {
+        print_library(library);
+    }
+    if report.libraries.is_empty() {
+        println!("nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`", db.root().display());
+    }
+}
+
+fn print_library(report: &LibraryReport) {
+    let LibraryReport { library, generation, .. } = report;
+    if !report.published {
+        println!("{library}: nothing new, generation {generation} stays in force");
+        return;
+    }
+    println!(
+        "{library}: generation {generation} from {}, {} of {}",
+        counted(report.runs, "run"),
+        counted(report.records, "record"),
+        counted(report.calls, "call")
+    );
+    println!(
+        "  {} measured, in {} of them another variant than the default is best",
+        counted(report.cells_measured, "cell"),
+        grouped(report.cells_tuned)
+    );
+    println!("  {} changed their best variant", counted(report.cells_changed, "cell"));
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// A number with commas: 23,104.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (23_104, "23,104"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(counted(1, "run"), "1 run");
+    }
+}

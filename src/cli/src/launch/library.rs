@@ -1,0 +1,100 @@
+//! Which MPI library a launcher belongs to, for programs whose files do not tell: scripts, Python.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use colltune_core::library::{Abi, Library};
+
+use super::needs;
+
+/// The version that the catalogue of a library was written from.
+pub const fn reference(abi: Abi) -> Library {
+    match abi {
+        Abi::OpenMpi => Library { abi, version: (4, 1, 4) },
+        Abi::Mpich => Library { abi, version: (4, 0, 2) },
+    }
+}
+
+/// What a launcher says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launcher {
+    pub abi: Option<Abi>,
+    pub library: Option<Library>,
+    /// The first line of `--version`.
+    pub text: String,
+}
+
+/// Asks `launcher --version`, with `LD_PRELOAD` removed. A launcher that says nothing within
+/// 10 s is ended. Looks at the file's name first where that tells the library.
+pub fn of_launcher(launcher: &OsStr) -> Launcher {
+    let text = version_text(launcher).unwrap_or_default();
+    let library = library_in(&text);
+    let by_name = || needs::resolve(launcher, None).and_then(|file| abi_of_name(&file));
+    let abi = library.map(|library| library.abi).or_else(by_name);
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned();
+    Launcher { abi, library, text: first }
+}
+
+fn abi_of_name(file: &Path) -> Option<Abi> {
+    let file = file.canonicalize().ok()?;
+    let name = file.file_name()?.to_str()?;
+    match name {
+        _ if name.contains("openmpi") || name.contains("orterun") || name.contains("prterun") => Some(Abi::OpenMpi),
+        _ if name.contains("hydra") || name.contains("mpich") => Some(Abi::Mpich),
+        _ => None,
+    }
+}
+
+/// Reads `mpirun (Open MPI) 4.1.4` and Hydra's `Version: 4.0.2`.
+fn library_in(text: &str) -> Option<Library> {
+    let version_after = |mark: &str, name: &str| {
+        let rest = text.split_once(mark)?.1.trim_start();
+        let version = rest.split_whitespace().next()?;
+        Library::from_version_text(&format!("{name}{version}")).ok()
+    };
+    version_after("(Open MPI)", "Open MPI v")
+        .or_else(|| version_after("(OpenRTE)", "Open MPI v"))
+        .or_else(|| text.contains("HYDRA").then(|| version_after("Version:", "MPICH Version:")).flatten())
+}
+
+fn version_text(launcher: &OsStr) -> Option<String> {
+    let mut child = Command::new(launcher)
+        .arg("--version")
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_texts_of_launchers_give_the_library() {
+        for (text, key) in [
+            ("mpirun (Open MPI) 4.1.4\n\nReport bugs to x\n", "openmpi-4.1.4"),
+            ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi-4.1.4"),
+            ("mpirun (Open MPI) 5.0.11rc1\n", "openmpi-5.0.11"),
+            ("HYDRA build details:\n    Version:      4.0.2\n    Release Date: x\n", "mpich-4.0.2"),
+        ] {
+            assert_eq!(library_in(text).unwrap().to_string(), key);
+        }
+        assert_eq!(library_in("slurm 23.02\nVersion: 4.0.2"), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the shim for a library lies.
+
+use std::path::{Path, PathBuf};
+
+use colltune_core::library::Abi;
+use thiserror::Error;
+
+/// The file that is preloaded.
+pub const FILE: &str = "libcolltune.so";
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ShimError {
+    #[error(
+        "find the shim for {abi}: none of {looked} exists. `make build` builds it for every MPI library \
+         whose compiler wrapper it finds; COLLTUNE_LIB names another place"
+    )]
+    NotBuilt { abi: &'static str, looked: String },
+    #[error("use COLLTUNE_LIB={0}: it is neither libcolltune.so nor a folder that holds openmpi/ or mpich/ with it")]
+    Variable(String),
+    #[error("preload {0}: the loader cannot take a path with blanks or colons")]
+    Path(String),
+}
+
+/// The file of the shim for `abi`.
+///
+/// Looked for in COLLTUNE_LIB (the file, or the folder that holds `openmpi/` and `mpich/`), else
+/// seen from the folder of this program in `../lib/colltune/` (installed) and `../` (built).
+pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    let folder = own.as_deref().and_then(Path::parent);
+    choose(abi, std::env::var_os("COLLTUNE_LIB").map(PathBuf::from), folder)
+}
+
+fn choose(abi: Abi, variable: Option<PathBuf>, folder: Option<&Path>) -> Result<PathBuf, ShimError> {
+    if let Some(named) = variable.filter(|path| !path.as_os_str().is_empty()) {
+        let within = [named.join(abi.name()).join(FILE), named.join(FILE)];
+        let found = if named.is_file() { Some(named.clone()) } else { within.into_iter().find(|path| path.is_file()) };
+        return loadable(found.ok_or_else(|| ShimError::Variable(named.display().to_string()))?);
+    }
+    let places: Vec<PathBuf> = folder
+        .into_iter()
+        .flat_map(|folder| [folder.join("../lib/colltune"), folder.join("..")])
+        .map(|place| place.join(abi.name()).join(FILE))
+        .collect();
+    match places.iter().find(|path| path.is_file()) {
+        Some(path) => loadable(path.clone()),
+        None => {
+            let looked: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+            Err(ShimError::NotBuilt { abi: abi.name(), looked: looked.join(", ") })
+        }
+    }
+}
+
+fn loadable(path: PathBuf) -> Result<PathBuf, ShimError> {
+    let path = path.canonicalize().unwrap_or(path);
+    let text = path.to_string_lossy();
+    if text.contains([' ', '\t', '\n', ':']) || text.contains('\u{fffd}') {
+        return Err(ShimError::Path(text.into_owned()));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shim_is_found_in_each_layout_and_its_absence_names_the_way() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let release = root.join("release");
+        std::fs::create_dir_all(&release).unwrap();
+        let error = choose(Abi::Mpich, None, Some(&release)).unwrap_err().to_string();
+        assert!(error.contains("make build") && error.contains("mpich/libcolltune.so"), "{error}");
+        for place in ["mpich", "lib/colltune/mpich"] {
+            std::fs::create_dir_all(root.join(place)).unwrap();
+            std::fs::write(root.join(place).join(FILE), "").unwrap();
+            assert_eq!(choose(Abi::Mpich, None, Some(&release)).unwrap(), root.join(place).join(FILE));
+        }
+        let named = root.join("mpich").join(FILE);
+        assert_eq!(choose(Abi::Mpich, Some(named.clone()), None).unwrap(), named);
+        assert_eq!(choose(Abi::Mpich, Some(root.clone()), None).unwrap(), named);
+        assert!(matches!(choose(Abi::OpenMpi, Some(root.clone()), None), Err(ShimError::Variable(_))));
+        let blank = root.join("a b/mpich");
+        std::fs::create_dir_all(&blank).unwrap();
+        std::fs::write(blank.join(FILE), "").unwrap();
+        assert!(matches!(choose(Abi::Mpich, Some(root.join("a b")), None), Err(ShimError::Path(_))));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a training published, as `status --json` and the exports show it.
+
+use std::path::Path;
+
+use anyhow::bail;
+use colltune_core::library::{Abi, Library};
+use colltune_core::model::SCHEMA;
+use colltune_db::{Database, Generation};
+use colltune_models::statistics::CellStatistics;
+use serde::Serialize;
+
+use crate::failure::usage;
+
+/// The contents of `status --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Published {
+    pub schema: u32,
+    pub library: String,
+    pub machine: String,
+    pub generation: u64,
+    pub cells: Vec<CellStatistics>,
+}
+
+/// Loads the generation in force: of the library `key`, else of the only trained one (of `abi`).
+///
+/// Errors: no trained library, several of them and none named, a generation that cannot be read.
+pub fn load(db: &Path, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Published> {
+    let db = Database::open(db)?;
+    let generation = Generation::load(&db, choose_library(&db, key, abi)?)?;
+    if generation.number == 0 {
+        bail!("export {}: it is not trained yet, run `colltune train --db {}`", generation.library, db.root().display());
+    }
+    Ok(Published {
+        schema: SCHEMA,
+        library: generation.library.to_string(),
+        machine: generation.model.machine,
+        generation: generation.number,
+        cells: generation.cells,
+    })
+}
+
+fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Library> {
+    let found = db.libraries()?;
+    let listed = |list: &[Library]| match list {
+        [] => "no library yet".to_owned(),
+        list => list.iter().map(Library::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if let Some(key) = key {
+        let library: Library = key.parse().map_err(usage)?;
+        if let Some(abi) = abi.filter(|abi| *abi != library.abi) {
+            return Err(usage(format!("export {library} in the format of {}", abi.name())));
+        }
+        if !found.contains(&library) {
+            bail!("find {key} in {}: it holds {}", db.root().display(), listed(&found));
+        }
+        return Ok(library);
+    }
+    let fitting: Vec<Library> = found.iter().copied().filter(|library| abi.is_none_or(|abi| abi == library.abi)).collect();
+    match fitting[..] {
+        [library] => Ok(library),
+        [] => bail!(
+            "find a trained {}library in {}: it holds {}; run some jobs, then `colltune train --db {1}`",
+            abi.map_or_else(String::new, |abi| format!("{} ", abi.name())),
+            db.root().display(),
+            listed(&found)
+        ),
+        _ => Err(usage(format!("choose a library: the database holds {}; name one with --library", listed(&fitting)))),
+    }
+}

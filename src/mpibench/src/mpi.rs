@@ -1,0 +1,269 @@
+//! The one file that talks to MPI.
+//!
+//! What is measured is called by its `MPI_` name, so that a preloaded library catches it. What the
+//! benchmark itself needs (barriers, gathering times) is called by its `PMPI_` name: it must be
+//! neither tuned nor recorded.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use colltune_core::collective::Collective;
+use mpi_sys as ffi;
+
+/// A communicator with the caller's place in it.
+#[derive(Clone, Copy)]
+pub struct Comm {
+    raw: ffi::MPI_Comm,
+    pub rank: usize,
+    pub n_ranks: usize,
+}
+
+/// What one call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub collective: Collective,
+    /// In the collective's own meaning: the vector, or one rank's block, or one pair's block.
+    pub message_bytes: usize,
+    pub root: usize,
+    pub in_place: bool,
+}
+
+/// The element type of a call's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// Reduced with MPI_SUM.
+    Double,
+    /// Reduced with MPI_BXOR.
+    Byte,
+}
+
+impl Element {
+    /// Doubles wherever the size allows them, as in most programs.
+    pub fn for_bytes(bytes: usize) -> Element {
+        if bytes.is_multiple_of(8) {
+            Element::Double
+        } else {
+            Element::Byte
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Element::Double => 8,
+            Element::Byte => 1,
+        }
+    }
+}
+
+/// Buffers that are large enough for every call they were made for.
+pub struct Buffers {
+    pub send: Vec<u64>,
+    pub recv: Vec<u64>,
+}
+
+impl Buffers {
+    /// Shape: room for `bytes_max` bytes to and from each of `n_ranks` ranks, touched once.
+    pub fn new(bytes_max: usize, n_ranks: usize) -> Buffers {
+        // 1.0 in every place: sums of it stay finite and exact however often they are repeated.
+        let words = vec![1.0f64.to_bits(); (bytes_max * n_ranks).div_ceil(8).max(1)];
+        Buffers {
+            send: words.clone(),
+            recv: words,
+        }
+    }
+}
+
+/// Starts MPI; also returns how long that took.
+pub fn init() -> (Comm, Duration) {
+    let start = Instant::now();
+    // SAFETY: both arguments may be null since MPI-2; this is the first MPI call of the process.
+    let code = unsafe { ffi::MPI_Init(std::ptr::null_mut(), std::ptr::null_mut()) };
+    let took = start.elapsed();
+    check("MPI_Init", code);
+    // SAFETY: MPI_Init has returned, which makes the library's handles valid.
+    (place(unsafe { ffi::RSMPI_COMM_WORLD }), took)
+}
+
+/// Ends MPI.
+pub fn finalize() {
+    // SAFETY: called once, last, after `init`.
+    check("MPI_Finalize", unsafe { ffi::MPI_Finalize() });
+}
+
+/// Ends the job at once.
+pub fn abort(status: i32) -> ! {
+    // SAFETY: only reached between `init` and `finalize`.
+    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, status) };
+    std::process::exit(status)
+}
+
+pub fn myself() -> Comm {
+    // SAFETY: reading a constant handle.
+    place(unsafe { ffi::RSMPI_COMM_SELF })
+}
+
+fn place(raw: ffi::MPI_Comm) -> Comm {
+    let (mut rank, mut size): (c_int, c_int) = (0, 0);
+    // SAFETY: `raw` is a valid communicator and both results are valid for writing.
+    let codes = unsafe {
+        [
+            ffi::MPI_Comm_rank(raw, &mut rank),
+            ffi::MPI_Comm_size(raw, &mut size),
+        ]
+    };
+    codes
+        .into_iter()
+        .for_each(|code| check("MPI_Comm_rank", code));
+    Comm {
+        raw,
+        rank: rank as usize,
+        n_ranks: size as usize,
+    }
+}
+
+/// The text of MPI_Get_library_version.
+pub fn library_version() -> String {
+    let mut text = [0 as c_char; 8192];
+    let mut length = 0;
+    // SAFETY: 8192 is MPICH's MPI_MAX_LIBRARY_VERSION_STRING, the largest there is.
+    check("MPI_Get_library_version", unsafe {
+        ffi::MPI_Get_library_version(text.as_mut_ptr(), &mut length)
+    });
+    // SAFETY: MPI ends the text with a zero byte.
+    unsafe { CStr::from_ptr(text.as_ptr()) }
+        .to_string_lossy()
+        .trim()
+        .to_owned()
+}
+
+fn check(name: &str, code: c_int) {
+    assert!(code == 0, "{name} returned error code {code}");
+}
+
+impl Comm {
+    /// Runs one collective call with data from and to `buffers`.
+    pub fn run(self, call: Call, buffers: &mut Buffers) {
+        let element = Element::for_bytes(call.message_bytes);
+        let code = self.run_as(call, element, buffers);
+        check(call.collective.name(), code);
+    }
+
+    fn run_as(self, call: Call, element: Element, buffers: &mut Buffers) -> c_int {
+        let blocks = match call.collective {
+            Collective::Allgather | Collective::Alltoall => self.n_ranks,
+            _ => 1,
+        };
+        assert!(call.root < self.n_ranks);
+        assert!(
+            call.message_bytes * blocks <= buffers.recv.len() * 8,
+            "the buffers are too small for {call:?}"
+        );
+        assert!(call.message_bytes * blocks <= buffers.send.len() * 8);
+        let recv = buffers.recv.as_mut_ptr().cast::<c_void>();
+        let own = buffers.send.as_ptr().cast::<c_void>();
+        let send = if call.in_place { in_place() } else { own };
+        let root = call.root as c_int;
+        let raw = self.raw;
+        // SAFETY: reading constant handles.
+        let (datatype, op) = unsafe {
+            match element {
+                Element::Double => (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM),
+                Element::Byte => (ffi::RSMPI_UINT8_T, ffi::RSMPI_BXOR),
+            }
+        };
+        let count =
+            c_int::try_from(call.message_bytes / element.bytes()).expect("a count fits an int");
+        // SAFETY: the buffers hold `blocks` times the message, as asserted above, and are distinct;
+        // MPI_IN_PLACE stands where the standard allows it.
+        unsafe {
+            match call.collective {
+                Collective::Allreduce => ffi::MPI_Allreduce(send, recv, count, datatype, op, raw),
+                Collective::Bcast => ffi::MPI_Bcast(recv, count, datatype, root, raw),
+                Collective::Allgather => {
+                    ffi::MPI_Allgather(send, count, datatype, recv, count, datatype, raw)
+                }
+                Collective::Alltoall => {
+                    ffi::MPI_Alltoall(send, count, datatype, recv, count, datatype, raw)
+                }
+                Collective::Reduce => {
+                    let send = if self.rank == call.root { send } else { own };
+                    ffi::MPI_Reduce(send, recv, count, datatype, op, root, raw)
+                }
+            }
+        }
+    }
+
+    /// A barrier of the benchmark's own, invisible to a tuner.
+    pub fn synchronise(self) {
+        // SAFETY: the communicator is valid.
+        check("PMPI_Barrier", unsafe { ffi::PMPI_Barrier(self.raw) });
+    }
+
+    /// Each place's maximum over the ranks, on all of them; invisible to a tuner.
+    pub fn maxima(self, values: &[f64]) -> Vec<f64> {
+        let mut result = vec![0.0f64; values.len()];
+        let count = c_int::try_from(values.len()).expect("a count fits an int");
+        // SAFETY: both buffers hold `count` doubles.
+        check("PMPI_Allreduce", unsafe {
+            ffi::PMPI_Allreduce(
+                values.as_ptr().cast(),
+                result.as_mut_ptr().cast(),
+                count,
+                ffi::RSMPI_DOUBLE,
+                ffi::RSMPI_MAX,
+                self.raw,
+            )
+        });
+        result
+    }
+
+    /// Ranks that share memory with this one.
+    pub fn node_ranks(self) -> usize {
+        let mut node = self.raw;
+        // SAFETY: the communicator is valid, the new one is freed below.
+        let code = unsafe {
+            ffi::PMPI_Comm_split_type(
+                self.raw,
+                ffi::RSMPI_COMM_TYPE_SHARED,
+                0,
+                null_info(),
+                &mut node,
+            )
+        };
+        check("PMPI_Comm_split_type", code);
+        let n_ranks = place(node).n_ranks;
+        // SAFETY: made just above, freed once.
+        check("PMPI_Comm_free", unsafe { ffi::PMPI_Comm_free(&mut node) });
+        n_ranks
+    }
+
+    /// A communicator of the ranks that give the same colour.
+    pub fn split(self, colour: usize) -> Comm {
+        let mut part = self.raw;
+        // SAFETY: the communicator is valid and the result is valid for writing.
+        check("MPI_Comm_split", unsafe {
+            ffi::MPI_Comm_split(self.raw, colour as c_int, self.rank as c_int, &mut part)
+        });
+        place(part)
+    }
+
+    pub fn free(self) {
+        let mut raw = self.raw;
+        // SAFETY: `split` made it, and this consumes the last use.
+        check("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&mut raw) });
+    }
+}
+
+fn null_info() -> ffi::MPI_Info {
+    // SAFETY: reading a constant handle.
+    unsafe { ffi::RSMPI_INFO_NULL }
+}
+
+/// MPI_IN_PLACE: a macro, so mpi-sys has none. 1 in Open MPI, -1 in MPICH and its descendants.
+fn in_place() -> *const c_void {
+    static OPEN_MPI: OnceLock<bool> = OnceLock::new();
+    let open_mpi = *OPEN_MPI.get_or_init(|| library_version().starts_with("Open MPI"));
+    let value: isize = if open_mpi { 1 } else { -1 };
+    value as *const c_void
+}

@@ -1,0 +1,257 @@
+//! Where everything is in a database, and what the site decided.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use colltune_core::library::Library;
+use colltune_core::settings::{Settings, SettingsError};
+use thiserror::Error;
+
+use crate::write;
+
+/// A database folder. Opening one reads nothing; jobs may be writing to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    root: PathBuf,
+}
+
+/// What can go wrong; the messages read after "failed to".
+#[derive(Debug, Error)]
+pub enum DbError {
+    #[error("{action} {path}: {error}", path = path.display())]
+    Io { action: &'static str, path: PathBuf, error: std::io::Error },
+    #[error("open the database {path}: there is no such folder", path = path.display())]
+    Missing { path: PathBuf },
+    #[error("{error} (in {path})", path = path.display())]
+    Settings { path: PathBuf, error: SettingsError },
+    #[error("{0}")]
+    Environment(SettingsError),
+    #[error(transparent)]
+    Lock(#[from] crate::lock::LockError),
+    #[error("{action} {path}: {error}", path = path.display())]
+    Parquet { action: &'static str, path: PathBuf, error: String },
+    #[error("read the generation {path}: {problem}", path = path.display())]
+    Generation { path: PathBuf, problem: String },
+    #[error("train {library}: {error}")]
+    Learn { library: Library, error: colltune_models::LearnError },
+}
+
+/// Puts what was tried and where beside an error of the system.
+pub(crate) fn at<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> DbError + 'a {
+    move |error| DbError::Io { action, path: path.to_owned(), error }
+}
+
+impl Database {
+    /// A database that exists.
+    ///
+    /// Errors: `Missing` where there is no folder.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
+        let root = root.into();
+        if root.is_dir() { Ok(Database { root }) } else { Err(DbError::Missing { path: root }) }
+    }
+
+    /// A database, made now where there is none: folders, and a `colltune.toml` that explains
+    /// every key and names this machine, so that login and compute nodes mean the same one.
+    ///
+    /// Errors: `Io` naming what cannot be made.
+    pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
+        let db = Database { root: root.into() };
+        for folder in [db.root.clone(), db.incoming()] {
+            fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+        }
+        let settings = db.settings_path();
+        if !settings.exists() {
+            write::atomically(&settings, commented_settings(&machine_here()).as_bytes())?;
+        }
+        Ok(db)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn settings_path(&self) -> PathBuf {
+        self.root.join("colltune.toml")
+    }
+
+    pub fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
+    }
+
+    pub fn quarantine(&self) -> PathBuf {
+        self.root.join("quarantine")
+    }
+
+    pub fn lock_path(&self) -> PathBuf {
+        self.root.join("train.lock")
+    }
+
+    pub fn library(&self, library: Library) -> PathBuf {
+        self.root.join(library.to_string())
+    }
+
+    /// Where the Parquet partitions of a library are.
+    pub fn data(&self, library: Library) -> PathBuf {
+        self.library(library).join("data")
+    }
+
+    pub fn generations(&self, library: Library) -> PathBuf {
+        self.library(library).join("generations")
+    }
+
+    pub fn current(&self, library: Library) -> PathBuf {
+        self.library(library).join("CURRENT")
+    }
+
+    /// The libraries that have data or generations here, sorted.
+    pub fn libraries(&self) -> Result<Vec<Library>, DbError> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root).map_err(at("read the folder", &self.root))? {
+            let entry = entry.map_err(at("read the folder", &self.root))?;
+            let library = entry.file_name().to_str().and_then(|name| name.parse::<Library>().ok());
+            found.extend(library.filter(|_| entry.path().is_dir()));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// `colltune.toml` with the variables `COLLTUNE_<KEY>` over it; the defaults without a file.
+    ///
+    /// Errors: `Settings` and `Environment` naming line or variable, value and what is allowed.
+    pub fn settings(&self) -> Result<Settings, DbError> {
+        let path = self.settings_path();
+        let mut settings = match fs::read_to_string(&path) {
+            Ok(text) => Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Settings::default(),
+            Err(error) => return Err(at("read", &path)(error)),
+        };
+        for (variable, value) in std::env::vars_os() {
+            if let (Some(variable), Some(value)) = (variable.to_str(), value.to_str()) {
+                settings.override_with(variable, value).map_err(DbError::Environment)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The machine that the database serves.
+    pub fn machine(&self, settings: &Settings) -> String {
+        settings.machine.clone().unwrap_or_else(machine_here)
+    }
+}
+
+/// The name of this machine: what Slurm calls it, else the host name without trailing digits.
+pub fn machine_here() -> String {
+    if let Some(name) = std::env::var("SLURM_CLUSTER_NAME").ok().filter(|name| !name.is_empty()) {
+        return name;
+    }
+    let host = host_name();
+    let short = host.split('.').next().unwrap_or(&host);
+    let bare = short.trim_end_matches(|c: char| c.is_ascii_digit());
+    if bare.is_empty() { short.to_owned() } else { bare.to_owned() }
+}
+
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// `colltune.toml` with every key commented out at its default, but for the machine.
+fn commented_settings(machine: &str) -> String {
+    let usual = Settings::default();
+    let plain = machine.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && !machine.is_empty() && machine.len() <= 64;
+    let machine_line = if plain { format!("machine = \"{machine}\"") } else { "#machine = \"mycluster\"".to_owned() };
+    format!(
+        r#"# Settings of this tuning database. Every key can be overridden for one job by a variable
+# COLLTUNE_<KEY>, as in COLLTUNE_RECORDS_PER_RUN=1000. What is commented out is the default.
+
+# The machine that this database serves; traces of another one are quarantined.
+{machine_line}
+
+# Variants that are never drawn, in any cell.
+#exclude = ["native:basic_linear"]
+
+# The most that exploring may take of a cell's sampled calls after the first training.
+#explore_total = {explore_total}
+# The most that exploring may cost the time spent in a communicator's collectives.
+#explore_budget = {explore_budget}
+
+# The most calls that one rank records in one run, and how many ranks record.
+#records_per_run = {records}
+#recording_ranks_per_node = {per_node}
+#recording_ranks = {ranks}
+# Calls of a cell on one communicator that are sampled before sampling thins out.
+#samples_per_cell = {samples}
+
+# Whether tuning may change the rounding of floating-point reductions: "off" (any variant at any
+# call), "run" (one draw per cell and run), "strict" (bits equal to the library's own).
+#reproducible = "off"
+
+# The tuned call of a communicator at which it is set up.
+#setup_after = {setup_after}
+# How old the trace of a job that never ended must be to be taken.
+#stale_after = "1h"
+# Seed of every draw; without it each job has its own.
+#seed = 1
+
+# The tuning space: ranges of message bytes, nodes and ranks per node, half-open, "inf" at the end.
+# A collective without a [[space]] keeps the usual one. Its cells must cover everything once.
+#[[space]]
+#collective = "allreduce"
+#bytes = [0, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, "inf"]
+#nodes = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
+#ppn = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
+#exclude = []
+"#,
+        explore_total = usual.explore_total,
+        explore_budget = usual.explore_budget,
+        records = usual.records_per_run,
+        per_node = usual.recording_ranks_per_node,
+        ranks = usual.recording_ranks,
+        samples = usual.samples_per_cell,
+        setup_after = usual.setup_after,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_database_has_settings_that_read_back_as_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path().join("new/db")).unwrap();
+        let text = fs::read_to_string(db.settings_path()).unwrap();
+        let settings = Settings::from_toml(&text).unwrap();
+        assert_eq!(Settings { machine: None, ..settings }, Settings::default());
+        // Without the comment signs it is the same: what the comments say is true.
+        let active: String = text
+            .lines()
+            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).or((!line.starts_with('#')).then_some(line)))
+            .filter(|line| !line.starts_with("exclude = [\"") && !line.starts_with("seed"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let settings = Settings::from_toml(&active).unwrap();
+        let mut usual = Settings::default();
+        usual.space.blocks.sort_by_key(|block| block.collective);
+        assert_eq!(Settings { machine: None, ..settings }, usual);
+    }
+
+    #[test]
+    fn settings_that_exist_are_left_alone_and_a_missing_database_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("colltune.toml"), "machine = \"hydra\"\n").unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        assert_eq!(db.machine(&db.settings().unwrap()), "hydra");
+        let error = Database::open(folder.path().join("nowhere")).unwrap_err().to_string();
+        assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn only_library_keys_are_libraries() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["openmpi-4.1.4", "mpich-4.0.2", "incoming", "openmpi", "openmpi-4.1"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let found: Vec<String> = Database::open(folder.path()).unwrap().libraries().unwrap().iter().map(Library::to_string).collect();
+        assert_eq!(found, ["openmpi-4.1.4", "mpich-4.0.2"]);
+    }
+}

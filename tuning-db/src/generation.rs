@@ -1,0 +1,232 @@
+//! Generations: what a training published for one library, and which one is in force.
+//!
+//! A generation is written under another name, synced and moved to `generations/NNNNNN`; only then
+//! `CURRENT` names it. Whoever reads sees a whole generation or the one before.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use colltune_core::library::Library;
+use colltune_core::model::{Model, Source};
+use colltune_core::select::mix;
+use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
+use colltune_models::learn::Learned;
+use colltune_models::regress::Regression;
+use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
+use serde::{Deserialize, Serialize};
+
+use crate::database::{Database, DbError, at};
+use crate::write;
+
+/// The version of the layouts of `cells.json` and `meta.json`.
+pub const SCHEMA: u32 = 1;
+
+/// What is in force for one library.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generation {
+    /// 0 before any training.
+    pub number: u64,
+    pub library: Library,
+    pub model: Model,
+    /// Every cell, in the order of the model's.
+    pub cells: Vec<CellStatistics>,
+    /// `None` for generation 0.
+    pub meta: Option<Meta>,
+}
+
+/// `meta.json`: how a generation came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    pub schema: u32,
+    pub generation: u64,
+    pub library: String,
+    pub machine: String,
+    pub colltune_version: String,
+    pub created_unix_ms: u64,
+    pub seed: u64,
+    /// Runs, the records of all their ranks, and the calls that these recorded.
+    pub runs: u64,
+    pub records: u64,
+    pub calls: u64,
+    pub cells_measured: u64,
+    /// The names of the runs, unless they are very many.
+    pub jobs: Vec<String>,
+    /// The partitions that were learned from.
+    pub partitions: Vec<String>,
+    /// The settings that shape a training.
+    pub settings: String,
+    pub learn_ms: u64,
+    /// Check words of the other files.
+    pub checks: HashMap<String, String>,
+}
+
+/// `cells.json`.
+#[derive(Serialize, Deserialize)]
+struct CellsFile {
+    schema: u32,
+    generation: u64,
+    /// The measured and predicted ones; about the others nothing is known.
+    cells: Vec<CellStatistics>,
+}
+
+/// A check word over bytes, for damage and not for malice.
+pub fn check_word(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(mix(bytes.len() as u64, 2), |sum, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(sum, u64::from_le_bytes(word))
+    })
+}
+
+/// The settings that shape a training, as one line; another line means another training.
+pub fn settings_line(settings: &Settings, machine: &str) -> String {
+    format!(
+        "machine {machine}; explore_total {}; exclude {:?}; space {:016x}",
+        settings.explore_total,
+        settings.exclude,
+        check_word(format!("{:?}", settings.space).as_bytes())
+    )
+}
+
+/// The number in `CURRENT`, 0 without one.
+///
+/// Errors: `Generation` for a `CURRENT` that holds no number.
+pub fn current(db: &Database, library: Library) -> Result<u64, DbError> {
+    let path = db.current(library);
+    match fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().map_err(|_| DbError::Generation { path, problem: format!("{:?} is no number", text.trim()) }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(at("read", &path)(error)),
+    }
+}
+
+fn folder(db: &Database, library: Library, number: u64) -> PathBuf {
+    db.generations(library).join(format!("{number:06}"))
+}
+
+impl Generation {
+    /// Reads the generation in force; before any training that is generation 0, made from the
+    /// settings.
+    ///
+    /// Errors: `Generation` naming the file for one that is missing, half-written or of another
+    /// version or library; `Settings`.
+    pub fn load(db: &Database, library: Library) -> Result<Generation, DbError> {
+        match current(db, library)? {
+            0 => {
+                let settings = db.settings()?;
+                let model = Model::initial(&settings, library, &db.machine(&settings));
+                let cells = with_unknown(&model, Vec::new());
+                Ok(Generation { number: 0, library, model, cells, meta: None })
+            }
+            number => Self::load_number(db, library, number),
+        }
+    }
+
+    /// Reads one numbered generation, in force or not.
+    pub fn load_number(db: &Database, library: Library, number: u64) -> Result<Generation, DbError> {
+        let folder = folder(db, library, number);
+        let problem = |path: &Path, problem: String| DbError::Generation { path: path.to_owned(), problem };
+        let text = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|error| problem(&path, error.to_string()))
+        };
+        let model_path = folder.join("probabilities.json");
+        let model = Model::from_json(&text("probabilities.json")?, library)
+            .map_err(|error| problem(&model_path, error.to_string()))?;
+        let cells: CellsFile = serde_json::from_str(&text("cells.json")?)
+            .map_err(|error| problem(&folder.join("cells.json"), error.to_string()))?;
+        let meta: Meta = serde_json::from_str(&text("meta.json")?)
+            .map_err(|error| problem(&folder.join("meta.json"), error.to_string()))?;
+        for (name, schema) in [("cells.json", cells.schema), ("meta.json", meta.schema)] {
+            if schema != SCHEMA {
+                return Err(problem(&folder.join(name), format!("its layout has version {schema}, this colltune reads {SCHEMA}")));
+            }
+        }
+        let cells = with_unknown(&model, cells.cells);
+        Ok(Generation { number, library, model, cells, meta: Some(meta) })
+    }
+
+    /// The number that the next training publishes: above every one there, in force or not.
+    pub fn next_number(db: &Database, library: Library) -> Result<u64, DbError> {
+        let folder = db.generations(library);
+        let mut last = current(db, library).unwrap_or(0);
+        match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at("read the folder", &folder)(error)),
+            Ok(entries) => {
+                for entry in entries.flatten() {
+                    last = last.max(entry.file_name().to_str().and_then(|name| name.parse().ok()).unwrap_or(0));
+                }
+            }
+        }
+        Ok(last + 1)
+    }
+}
+
+/// Publishes what was learned and puts it in force.
+///
+/// Errors: `Io` and `Learn`; then the generation before is still in force.
+pub fn publish(db: &Database, library: Library, learned: &Learned, mut meta: Meta) -> Result<u64, DbError> {
+    let number = meta.generation;
+    let parent = db.generations(library);
+    fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
+    let target = folder(db, library, number);
+    let temporary = write::unfinished(&target);
+    let result = write_files(&temporary, learned, &mut meta)
+        .and_then(|()| write::publish(&temporary, &target))
+        .and_then(|()| write::sync_folder(&db.library(library)))
+        .and_then(|()| write::atomically(&db.current(library), format!("{number:06}\n").as_bytes()));
+    if result.is_err() {
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    result.map(|()| number)
+}
+
+fn write_files(folder: &Path, learned: &Learned, meta: &mut Meta) -> Result<(), DbError> {
+    let models = folder.join("models");
+    fs::create_dir_all(&models).map_err(at("make the folder", &models))?;
+    for (collective, variant, regression) in &learned.regressions {
+        let path = models.join(format!("{collective}-{}.ubj", variant.replace([':', '='], "_")));
+        regression.save(&path).map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
+        fs::File::open(&path).and_then(|file| file.sync_all()).map_err(at("write", &path))?;
+        // XGBoost does not report a full disk; half a model does not load.
+        Regression::load(&path).map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
+    }
+    write::sync_folder(&models)?;
+    let cells = CellsFile { schema: SCHEMA, generation: meta.generation, cells: learned.statistics.clone() };
+    let files = [
+        ("probabilities.json", learned.model.to_json()),
+        ("cells.json", serde_json::to_string(&cells).expect("numbers and names")),
+    ];
+    for (name, text) in files {
+        meta.checks.insert(name.to_owned(), format!("{:016x}", check_word(text.as_bytes())));
+        write::synced(&folder.join(name), text.as_bytes())?;
+    }
+    let meta = serde_json::to_string_pretty(meta).expect("numbers and names");
+    write::synced(&folder.join("meta.json"), meta.as_bytes())?;
+    write::sync_folder(folder)
+}
+
+/// Statistics of every cell of a model, in its order.
+fn with_unknown(model: &Model, known: Vec<CellStatistics>) -> Vec<CellStatistics> {
+    let mut known: HashMap<Cell, CellStatistics> = known.into_iter().map(|cell| (cell.cell, cell)).collect();
+    let unknown = |entry: &colltune_core::model::CellModel| CellStatistics {
+        cell: entry.cell,
+        source: Source::Predicted,
+        best: entry.best.clone(),
+        gain: 1.0,
+        variants: entry
+            .variants
+            .iter()
+            .map(|share| VariantStatistics {
+                name: share.name.clone(),
+                samples: 0,
+                probability: share.probability,
+                time_ns: Interval::default(),
+            })
+            .collect(),
+    };
+    model.cells.iter().map(|entry| known.remove(&entry.cell).unwrap_or_else(|| unknown(entry))).collect()
+}

@@ -1,0 +1,199 @@
+//! Synthetic runs through the real record layout, for tests and measurements.
+//!
+//! Times come from LogGP-like costs of the algorithms, so that which variant is best depends on
+//! size and layout as it does on real machines. The default is a plausible but not optimal choice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use colltune_core::catalogue::{self, Facts, Variant};
+use colltune_core::collective::Collective;
+use colltune_core::library::{Abi, Library};
+use colltune_core::record::{Header, Record, read};
+use colltune_core::select::mix;
+use colltune_models::call::Row;
+
+/// The library that synthetic runs claim to use.
+pub const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+
+/// A synthetic run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub job: String,
+    pub machine: String,
+    pub seed: u64,
+    pub nodes: u32,
+    pub ppn: u32,
+    pub recording_ranks: u32,
+    pub collectives: Vec<Collective>,
+    /// Message sizes, each as likely as the others.
+    pub sizes: Vec<u64>,
+    pub calls: u64,
+    /// Standard deviation of the logarithm of a call's time.
+    pub noise: f64,
+}
+
+impl Run {
+    pub fn new(job: &str, seed: u64) -> Run {
+        Run {
+            job: job.to_owned(),
+            machine: "testing".to_owned(),
+            seed,
+            nodes: 4,
+            ppn: 2,
+            recording_ranks: 4,
+            collectives: Collective::ALL.to_vec(),
+            sizes: vec![8, 1024, 65_536],
+            calls: 1000,
+            noise: 0.1,
+        }
+    }
+
+    fn header(&self, rank: u32) -> Header {
+        let node = rank * self.nodes / self.recording_ranks.max(1);
+        Header {
+            job: self.job.clone(),
+            rank,
+            world_ranks: self.nodes * self.ppn,
+            library: LIBRARY.to_string(),
+            machine: self.machine.clone(),
+            host: format!("node{node}"),
+            clock: u64::from(node),
+            generation: 0,
+            colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ms: 1_700_000_000_000 + self.seed,
+            capacity: self.calls,
+            variants: catalogue::all(LIBRARY).iter().map(|variant| (variant.collective, variant.name.to_string())).collect(),
+        }
+    }
+
+    /// The bytes of each recording rank's trace, by rank.
+    pub fn traces(&self) -> Vec<(u32, Vec<u8>)> {
+        let all = catalogue::all(LIBRARY);
+        let slow_run = 1.0 + uniform(self.seed, 1 << 40);
+        let mut traces: Vec<(u32, Vec<u8>)> =
+            (0..self.recording_ranks).map(|rank| (rank, self.header(rank).to_bytes())).collect();
+        let mut now_ns = 0;
+        for call in 0..self.calls {
+            let word = |salt: u64| mix(self.seed ^ (salt << 32), call);
+            let collective = self.collectives[(word(1) % self.collectives.len() as u64) as usize];
+            let bytes = self.sizes[(word(2) % self.sizes.len() as u64) as usize];
+            let facts = facts(bytes, self.nodes, self.ppn);
+            let possible: Vec<usize> =
+                (0..all.len()).filter(|&place| all[place].collective == collective && all[place].applies(&facts)).collect();
+            let variant = possible[(word(3) % possible.len() as u64) as usize];
+            let outlier = if word(4) % 20 == 0 { 4.0 } else { 1.0 };
+            let factor = slow_run * outlier * (self.noise * normal(self.seed, call)).exp();
+            let time_ns = (time_ns(&all[variant], bytes, self.nodes, self.ppn) * factor) as u64;
+            for (rank, trace) in &mut traces {
+                // Ranks arrive within a microsecond and leave together.
+                let late = mix(call, u64::from(*rank)) % 1000;
+                let record = Record {
+                    comm: 7,
+                    call,
+                    message_bytes: bytes,
+                    start_ns: now_ns + late,
+                    duration_ns: time_ns.saturating_sub(late).max(1),
+                    nodes: self.nodes,
+                    ppn: self.ppn,
+                    n_ranks: self.nodes * self.ppn,
+                    variant: variant as u16,
+                    collective,
+                    drawn: true,
+                };
+                trace.extend(record.to_bytes());
+            }
+            now_ns += time_ns + 10_000;
+        }
+        traces
+    }
+
+    /// What training reads of the run, as the `job`-th of the sorted runs.
+    pub fn rows(&self, job: u32) -> Vec<Row> {
+        let all = catalogue::all(LIBRARY);
+        let place = |record: &Record| {
+            let variant = usize::from(record.variant);
+            let first = all.iter().position(|other| other.collective == record.collective).unwrap_or(0);
+            (variant - first) as u16
+        };
+        let traces = self.traces().into_iter().map(|(_, bytes)| read(&bytes).expect("it was just written"));
+        traces
+            .flat_map(|(header, records)| {
+                records.into_iter().map(move |record| Row {
+                    job,
+                    comm: record.comm,
+                    call: record.call,
+                    clock: header.clock,
+                    start_ns: record.start_ns,
+                    duration_ns: record.duration_ns,
+                    bytes: record.message_bytes,
+                    nodes: record.nodes,
+                    ppn: record.ppn,
+                    n_ranks: record.n_ranks,
+                    variant: place(&record),
+                    collective: record.collective,
+                })
+            })
+            .collect()
+    }
+
+    /// Puts the traces of a finished run into a database; returns their paths.
+    pub fn write(&self, incoming: &Path) -> std::io::Result<Vec<PathBuf>> {
+        let paths = self.traces().into_iter().map(|(rank, bytes)| {
+            let path = incoming.join(format!("{}.{rank}.trace", self.job));
+            fs::write(&path, bytes).map(|()| path)
+        });
+        paths.collect()
+    }
+}
+
+/// The facts of a call on full nodes.
+pub fn facts(bytes: u64, nodes: u32, ppn: u32) -> Facts {
+    let n_ranks = nodes * ppn;
+    Facts { n_ranks, nodes, message_bytes: bytes, count: Some(bytes / 8), commutative: true, builtin_op: true, in_place: false }
+}
+
+/// What a variant costs: LogGP-like terms for start-ups, bytes on the wire and bytes combined.
+///
+/// Units: bytes in, nanoseconds out.
+pub fn time_ns(variant: &Variant, bytes: u64, nodes: u32, ppn: u32) -> f64 {
+    let n = f64::from(nodes * ppn);
+    let log = n.log2().ceil().max(1.0);
+    let m = bytes as f64;
+    // One network link per node is shared by its ranks; inside a node memory is faster.
+    let (start_up, per_byte) =
+        if nodes > 1 { (12_000.0, 1.0 + 0.4 * f64::from(ppn - 1)) } else { (900.0, 0.12 + 0.02 * f64::from(ppn)) };
+    let combine = 0.2;
+    let name = variant.name.algorithm.as_str();
+    let pieces = variant.name.segsize.map_or(1.0, |segment| (m / segment as f64).ceil().max(1.0));
+    let (steps, sent, combined) = match (variant.collective, name) {
+        (Collective::Alltoall, "linear") => (0.55 * n, m * n * 1.5, 0.0),
+        (Collective::Alltoall, "modified_bruck") => (log, m * n / 2.0 * log, 0.0),
+        (Collective::Alltoall, "") => (0.8 * n, m * n * 1.1, 0.0),
+        (Collective::Alltoall, _) => (0.9 * n, m * n, 0.0),
+        (Collective::Allgather, "bruck" | "recursive_doubling") => (log, 1.3 * m * n, 0.0),
+        (Collective::Allgather, "linear") => (n, m * n * 3.0, 0.0),
+        (Collective::Allgather, "neighbor") => (n / 2.0, m * n * 1.02, 0.0),
+        (Collective::Allgather, "") => if m < 4096.0 { (log + 1.0, 1.4 * m * n, 0.0) } else { (n, m * n, 0.0) },
+        (Collective::Allgather, _) => (n, m * n, 0.0),
+        (_, "ring" | "segmented_ring") => (2.0 * n * (1.0 + 0.1 * (pieces - 1.0)), 2.0 * m, m),
+        (_, "rabenseifner") => (2.0 * log, 2.3 * m, m),
+        (_, "recursive_doubling") => (log, m * log, m * log),
+        (_, "scatter_allgather") => (2.0 * log, 2.4 * m, 0.0),
+        (_, "scatter_allgather_ring") => (log + n, 2.0 * m, 0.0),
+        (_, "basic_linear" | "linear") => (n, m * n, m),
+        (_, "pipeline" | "chain") => ((n + pieces - 1.0) * 0.7, m * (n + pieces - 1.0) / pieces, m),
+        (_, "") => if m < 2048.0 { (log * 1.2, m * log * 1.2, m * log) } else { (log * 1.6, m * log * 1.1, m * log) },
+        (_, _) => (log + 0.3 * (pieces - 1.0), m * (log + pieces - 1.0) / pieces * 1.2, m * log),
+    };
+    steps * start_up + sent * per_byte + combined * combine
+}
+
+fn uniform(seed: u64, index: u64) -> f64 {
+    (mix(seed, index) >> 11) as f64 / (1u64 << 53) as f64 + 1e-12
+}
+
+fn normal(seed: u64, index: u64) -> f64 {
+    let (a, b) = (uniform(seed ^ 0xa, index), uniform(seed ^ 0xb, index));
+    (-2.0 * a.ln()).max(0.0).sqrt() * (std::f64::consts::TAU * b).cos()
+}
