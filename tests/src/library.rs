@@ -68,8 +68,9 @@ impl Mpi {
         *FOUND[self as usize].get_or_init(|| {
             let output = Command::new(self.launcher()).arg("--version").output().expect("the launcher starts");
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            // `mpirun.openmpi (OpenRTE) 4.1.4`, `mpirun (Open MPI) 5.0.3`, `HYDRA build details: Version: 4.0.2`
             let mark = match self {
-                Mpi::OpenMpi => "(Open MPI) ",
+                Mpi::OpenMpi => ") ",
                 Mpi::Mpich => "Version:",
             };
             let version = text.split_once(mark).map_or("", |(_, rest)| rest.trim_start());

@@ -24,7 +24,9 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     let folder = output_folder().join(mpi.name());
     std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
     let result = folder.join(file);
-    if changed(&result).is_some_and(|built| changed(&source).is_some_and(|written| written < built)) {
+    let header = source.with_file_name("step.h");
+    let newer = |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
+    if changed(&result).is_some_and(|built| !newer(&source, built) && !newer(&header, built)) {
         return result;
     }
     // Another process may build the same: each writes its own file and puts it in place.

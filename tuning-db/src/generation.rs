@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::model::{Model, Source};
+use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
-use colltune_core::space::Cell;
+use colltune_core::space::{Block, Cell, Range, Space};
+use colltune_core::variant::DEFAULT;
 use colltune_models::learn::Learned;
 use colltune_models::regress::Regression;
 use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
@@ -30,7 +32,8 @@ pub struct Generation {
     pub number: u64,
     pub library: Library,
     pub model: Model,
-    /// Every cell, in the order of the model's.
+    /// Every cell of the tuning space, in its order. The model may join cells about which nothing
+    /// is known, these do not.
     pub cells: Vec<CellStatistics>,
     /// `None` for generation 0.
     pub meta: Option<Meta>,
@@ -67,8 +70,33 @@ pub struct Meta {
 struct CellsFile {
     schema: u32,
     generation: u64,
+    /// The tuning space that was learned for: the bounds of each box.
+    space: Vec<Bounds>,
     /// The measured and predicted ones; about the others nothing is known.
     cells: Vec<CellStatistics>,
+}
+
+/// One box of the tuning space, `null` for "inf".
+#[derive(Serialize, Deserialize)]
+struct Bounds {
+    collective: Collective,
+    bytes: Vec<Option<u64>>,
+    nodes: Vec<Option<u64>>,
+    ppn: Vec<Option<u64>>,
+}
+
+impl From<&Block> for Bounds {
+    fn from(block: &Block) -> Bounds {
+        let Block { collective, bytes, nodes, ppn, .. } = block.clone();
+        Bounds { collective, bytes, nodes, ppn }
+    }
+}
+
+impl From<Bounds> for Block {
+    fn from(bounds: Bounds) -> Block {
+        let Bounds { collective, bytes, nodes, ppn } = bounds;
+        Block { collective, bytes, nodes, ppn, exclude: Vec::new() }
+    }
 }
 
 /// A check word over bytes, for damage and not for malice.
@@ -117,7 +145,7 @@ impl Generation {
             0 => {
                 let settings = db.settings()?;
                 let model = Model::initial(&settings, library, &db.machine(&settings));
-                let cells = with_unknown(&model, Vec::new());
+                let cells = with_unknown(&model, &settings.space, Vec::new());
                 Ok(Generation { number: 0, library, model, cells, meta: None })
             }
             number => Self::load_number(db, library, number),
@@ -144,7 +172,8 @@ impl Generation {
                 return Err(problem(&folder.join(name), format!("its layout has version {schema}, this colltune reads {SCHEMA}")));
             }
         }
-        let cells = with_unknown(&model, cells.cells);
+        let space = Space { blocks: cells.space.into_iter().map(Block::from).collect() };
+        let cells = with_unknown(&model, &space, cells.cells);
         Ok(Generation { number, library, model, cells, meta: Some(meta) })
     }
 
@@ -168,13 +197,13 @@ impl Generation {
 /// Publishes what was learned and puts it in force.
 ///
 /// Errors: `Io` and `Learn`; then the generation before is still in force.
-pub fn publish(db: &Database, library: Library, learned: &Learned, mut meta: Meta) -> Result<u64, DbError> {
+pub fn publish(db: &Database, library: Library, learned: &Learned, space: &Space, mut meta: Meta) -> Result<u64, DbError> {
     let number = meta.generation;
     let parent = db.generations(library);
     fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
     let target = folder(db, library, number);
     let temporary = write::unfinished(&target);
-    let result = write_files(&temporary, learned, &mut meta)
+    let result = write_files(&temporary, learned, space, &mut meta)
         .and_then(|()| write::publish(&temporary, &target))
         .and_then(|()| write::sync_folder(&db.library(library)))
         .and_then(|()| write::atomically(&db.current(library), format!("{number:06}\n").as_bytes()));
@@ -184,7 +213,7 @@ pub fn publish(db: &Database, library: Library, learned: &Learned, mut meta: Met
     result.map(|()| number)
 }
 
-fn write_files(folder: &Path, learned: &Learned, meta: &mut Meta) -> Result<(), DbError> {
+fn write_files(folder: &Path, learned: &Learned, space: &Space, meta: &mut Meta) -> Result<(), DbError> {
     let models = folder.join("models");
     fs::create_dir_all(&models).map_err(at("make the folder", &models))?;
     for (collective, variant, regression) in &learned.regressions {
@@ -195,7 +224,12 @@ fn write_files(folder: &Path, learned: &Learned, meta: &mut Meta) -> Result<(), 
         Regression::load(&path).map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
     }
     write::sync_folder(&models)?;
-    let cells = CellsFile { schema: SCHEMA, generation: meta.generation, cells: learned.statistics.clone() };
+    let cells = CellsFile {
+        schema: SCHEMA,
+        generation: meta.generation,
+        space: space.blocks.iter().map(Bounds::from).collect(),
+        cells: learned.statistics.clone(),
+    };
     let files = [
         ("probabilities.json", learned.model.to_json()),
         ("cells.json", serde_json::to_string(&cells).expect("numbers and names")),
@@ -209,17 +243,25 @@ fn write_files(folder: &Path, learned: &Learned, meta: &mut Meta) -> Result<(), 
     write::sync_folder(folder)
 }
 
-/// Statistics of every cell of a model, in its order.
-fn with_unknown(model: &Model, known: Vec<CellStatistics>) -> Vec<CellStatistics> {
+/// Statistics of every cell of a tuning space, in its order.
+fn with_unknown(model: &Model, space: &Space, known: Vec<CellStatistics>) -> Vec<CellStatistics> {
     let mut known: HashMap<Cell, CellStatistics> = known.into_iter().map(|cell| (cell.cell, cell)).collect();
-    let unknown = |entry: &colltune_core::model::CellModel| CellStatistics {
-        cell: entry.cell,
+    let mut unknown: HashMap<(Collective, Range), Vec<&CellModel>> = HashMap::new();
+    for entry in &model.cells {
+        unknown.entry((entry.cell.collective, entry.cell.bytes)).or_default().push(entry);
+    }
+    let holder = |cell: &Cell| {
+        let sizes = unknown.get(&(cell.collective, cell.bytes)).into_iter().flatten();
+        sizes.copied().find(|entry| entry.cell.contains(cell.collective, cell.bytes.lo, cell.nodes.lo, cell.ppn.lo))
+    };
+    let nothing_known = |cell: Cell| CellStatistics {
+        cell,
         source: Source::Predicted,
-        best: entry.best.clone(),
+        best: DEFAULT.to_owned(),
         gain: 1.0,
-        variants: entry
-            .variants
-            .iter()
+        variants: holder(&cell)
+            .into_iter()
+            .flat_map(|entry| &entry.variants)
             .map(|share| VariantStatistics {
                 name: share.name.clone(),
                 samples: 0,
@@ -228,5 +270,5 @@ fn with_unknown(model: &Model, known: Vec<CellStatistics>) -> Vec<CellStatistics
             })
             .collect(),
     };
-    model.cells.iter().map(|entry| known.remove(&entry.cell).unwrap_or_else(|| unknown(entry))).collect()
+    space.cells().map(|(cell, _)| known.remove(&cell).unwrap_or_else(|| nothing_known(cell))).collect()
 }

@@ -62,7 +62,7 @@ pub fn ingest(
             Entry::Trace(trace) => {
                 let library = trace.library;
                 let batch = waiting.entry(library).or_default();
-                batch.add(path, trace, &accepts, ingested.entry(library).or_default(), &mut report);
+                batch.add(path, *trace, &accepts, ingested.entry(library).or_default(), &mut report);
                 if batch.records >= PARTITION_RECORDS {
                     progress(&format!("writing {} records of {library}", batch.records));
                     std::mem::take(batch).publish(db, library, &mut report, progress)?;

@@ -31,7 +31,7 @@ pub struct Trace {
 /// What an entry of `incoming/` turned out to be.
 #[derive(Debug)]
 pub enum Entry {
-    Trace(Trace),
+    Trace(Box<Trace>),
     /// For the quarantine, with the reason.
     Refused(String),
     /// Still being written, or gone meanwhile: left alone.
@@ -100,7 +100,7 @@ pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
         Err(error) => return gone_or(error, Entry::Failed),
     };
     match believe(&bytes, &name, accepts) {
-        Ok(trace) => Entry::Trace(trace),
+        Ok(trace) => Entry::Trace(Box::new(trace)),
         // A job that has just begun to write is no liar.
         Err(_) if fresh => Entry::Left,
         Err(reason) => Entry::Refused(reason),

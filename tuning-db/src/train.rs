@@ -6,9 +6,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
+use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
+use colltune_core::variant::DEFAULT;
 use colltune_models::call::Row;
 use colltune_models::learn::{Context, learn};
+use colltune_models::statistics::CellStatistics;
 
 use crate::database::{Database, DbError};
 use crate::generation::{self, Generation, Meta, settings_line};
@@ -93,7 +96,7 @@ fn train_library(
     let seed = options.seed.or(settings.seed).unwrap_or(1);
     let before = Generation::load(db, library).unwrap_or_else(|error| {
         warnings.push(format!("failed to {error}; it is replaced"));
-        let model = colltune_core::model::Model::initial(settings, library, &machine);
+        let model = Model::initial(settings, library, &machine);
         Generation { number: 0, library, model, cells: Vec::new(), meta: None }
     });
     let shape = settings_line(settings, &machine);
@@ -112,7 +115,7 @@ fn train_library(
     let number = Generation::next_number(db, library)?;
     let context = Context { settings, library, machine: &machine, generation: number, seed };
     let learned = learn(rows, context).map_err(|error| DbError::Learn { library, error })?;
-    let measured = |cell: &&colltune_models::statistics::CellStatistics| cell.source == colltune_core::model::Source::Measured;
+    let measured = |cell: &&CellStatistics| cell.source == Source::Measured;
     let meta = Meta {
         schema: generation::SCHEMA,
         generation: number,
@@ -132,18 +135,16 @@ fn train_library(
         checks: HashMap::new(),
     };
     progress(&format!("{library}: publishing generation {number}"));
-    generation::publish(db, library, &learned, meta)?;
+    generation::publish(db, library, &learned, &settings.space, meta)?;
     let after = Generation::load(db, library)?;
     let meta = after.meta.clone().expect("a published generation has one");
     Ok(Some(report(&before, &after, &meta, true)))
 }
 
 fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool) -> LibraryReport {
-    let best_before: HashMap<_, &str> = before.model.cells.iter().map(|entry| (entry.cell, entry.best.as_str())).collect();
-    let changed = |entry: &&colltune_core::model::CellModel| best_before.get(&entry.cell).copied().unwrap_or("default") != entry.best;
-    let tuned = |cell: &&colltune_models::statistics::CellStatistics| {
-        cell.source == colltune_core::model::Source::Measured && !catalogue::is_default(&cell.best)
-    };
+    let best_before: HashMap<_, &str> = before.cells.iter().map(|cell| (cell.cell, cell.best.as_str())).collect();
+    let changed = |cell: &&CellStatistics| best_before.get(&cell.cell).copied().unwrap_or(DEFAULT) != cell.best;
+    let tuned = |cell: &&CellStatistics| cell.source == Source::Measured && !catalogue::is_default(&cell.best);
     LibraryReport {
         library: after.library,
         generation: after.number,
@@ -153,7 +154,7 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
         calls: meta.calls,
         cells_measured: meta.cells_measured,
         cells_tuned: after.cells.iter().filter(tuned).count() as u64,
-        cells_changed: after.model.cells.iter().filter(changed).count() as u64,
+        cells_changed: after.cells.iter().filter(changed).count() as u64,
     }
 }
 
@@ -182,8 +183,11 @@ fn read_rows(paths: &[std::path::PathBuf], library: Library, warnings: &mut Vec<
     (rows, jobs.into_keys().collect())
 }
 
+/// What a pair of names stands for in the catalogue, if anything.
+type Found = Option<(Collective, u16)>;
+
 fn append(columns: &Columns, library: Library, jobs: &mut BTreeMap<String, u32>, rows: &mut Vec<Row>) {
-    let mut variants: HashMap<(Vec<u8>, Vec<u8>), Option<(Collective, u16)>> = HashMap::new();
+    let mut variants: HashMap<(Vec<u8>, Vec<u8>), Found> = HashMap::new();
     let mut find = |collective: &[u8], variant: &[u8]| {
         *variants.entry((collective.to_vec(), variant.to_vec())).or_insert_with(|| {
             let collective = Collective::from_name(std::str::from_utf8(collective).ok()?)?;
@@ -194,7 +198,7 @@ fn append(columns: &Columns, library: Library, jobs: &mut BTreeMap<String, u32>,
     };
     rows.reserve(columns.job.len());
     let mut last_job: Option<(&[u8], u32)> = None;
-    let mut last_variant: Option<(&[u8], &[u8], Option<(Collective, u16)>)> = None;
+    let mut last_variant: Option<(&[u8], &[u8], Found)> = None;
     for index in 0..columns.job.len() {
         let job = columns.job[index].data();
         let job = match last_job {

@@ -92,7 +92,17 @@ fn the_model_is_valid_covers_everything_and_keeps_to_budget_floor_and_exclusions
     let settings = Settings::from_toml(text).unwrap();
     let learned = learned(rows(5, &[4], 2), &settings);
     assert_eq!(learned.model.check(LIBRARY), Ok(()));
-    assert_eq!(learned.model.cells.len(), settings.space.cells().count());
+    for (cell, _) in settings.space.cells() {
+        let ends = [(cell.bytes.lo, cell.nodes.lo, cell.ppn.lo), (cell.bytes.last(), cell.nodes.last(), cell.ppn.last())];
+        let holders = ends.map(|(bytes, nodes, ppn)| {
+            let holds = |entry: &&CellModel| entry.cell.contains(cell.collective, bytes, nodes, ppn);
+            let mut holders = learned.model.cells.iter().filter(holds).map(|entry| entry.cell);
+            assert!(holders.clone().count() == 1, "{cell}");
+            holders.next()
+        });
+        assert_eq!(holders[0], holders[1], "{cell} is in one piece");
+    }
+    assert!(learned.model.cells.len() < settings.space.cells().count() / 4, "what is unknown is joined");
     let mut measured = 0;
     for entry in &learned.model.cells {
         assert!(entry.best != "native:recursive_doubling", "{}", entry.cell);

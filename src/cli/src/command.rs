@@ -5,4 +5,3 @@ pub mod train;
 pub mod status;
 pub mod export;
 
-pub mod bench;

@@ -8,7 +8,6 @@ mod database;
 mod launch;
 mod published;
 mod export;
-mod bench;
 #[cfg(test)]
 mod golden;
 
@@ -24,7 +23,6 @@ fn main() -> ExitCode {
         Command::Train(args) => command::train::run(&args),
         Command::Status(args) => command::status::run(&args),
         Command::Export(args) => command::export::run(&args),
-        Command::Bench(args) => command::bench::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,6 +57,4 @@ enum Command {
     Status(command::status::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
-    /// Measure colltune on this machine
-    Bench(command::bench::Args),
 }

@@ -3,14 +3,17 @@
 //! This is `probabilities.json` of a generation. Generation 0 stands for "before any training":
 //! it is made from the settings and lies in no file.
 
+use std::collections::BTreeSet;
+
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::catalogue;
+use crate::collective::Collective;
 use crate::library::Library;
 use crate::settings::Settings;
-use crate::space::Cell;
+use crate::space::{Cell, Range};
 use crate::variant::DEFAULT;
 
 /// The version of the layout of `probabilities.json`.
@@ -41,13 +44,40 @@ pub struct Model {
 
 /// The learned choice of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+#[serde(from = "CellRow", into = "CellRow")]
 pub struct CellModel {
-    #[serde(flatten)]
     pub cell: Cell,
     pub source: Source,
     /// The name of the variant to run when nothing is sampled.
     pub best: String,
     pub variants: Vec<Share>,
+}
+
+/// A cell as it stands in the file: its ranges beside its choice. (Serde's `flatten` would do the
+/// same, but reads three times as slowly, and rank 0 reads thousands of cells when a job starts.)
+#[derive(Serialize, Deserialize)]
+struct CellRow {
+    collective: Collective,
+    bytes: Range,
+    nodes: Range,
+    ppn: Range,
+    source: Source,
+    best: String,
+    variants: Vec<Share>,
+}
+
+impl From<CellRow> for CellModel {
+    fn from(row: CellRow) -> CellModel {
+        let CellRow { collective, bytes, nodes, ppn, source, best, variants } = row;
+        CellModel { cell: Cell { collective, bytes, nodes, ppn }, source, best, variants }
+    }
+}
+
+impl From<CellModel> for CellRow {
+    fn from(entry: CellModel) -> CellRow {
+        let Cell { collective, bytes, nodes, ppn } = entry.cell;
+        CellRow { collective, bytes, nodes, ppn, source: entry.source, best: entry.best, variants: entry.variants }
+    }
 }
 
 /// The probability that a sampled call of a cell runs a variant.
@@ -73,10 +103,11 @@ impl Model {
     /// Generation 0: every variant that the site does not exclude is as likely as the others,
     /// and calls that are not sampled run `default`.
     pub fn initial(settings: &Settings, library: Library, machine: &str) -> Model {
+        let known = Collective::ALL.map(|collective| catalogue::variants(library, collective));
         let cells = settings.space.cells().map(|(cell, block)| {
             let excluded = |name: &str| settings.exclude.iter().chain(&block.exclude).any(|other| other == name);
-            let drawn: Vec<String> = catalogue::variants(library, cell.collective)
-                .into_iter()
+            let drawn: Vec<String> = known[cell.collective.index()]
+                .iter()
                 .filter(|variant| {
                     variant.possible(most_ranks(&cell), least_u32(cell.nodes.last()), cell.bytes.last())
                 })
@@ -124,8 +155,11 @@ impl Model {
         if self.library != library.to_string() {
             return Err(ModelError::Library { model: self.library.clone(), job: library.to_string() });
         }
+        let names = Collective::ALL.map(|collective| {
+            catalogue::variants(library, collective).iter().map(|variant| variant.name.to_string()).collect()
+        });
         for entry in &self.cells {
-            entry.check(library).map_err(|problem| ModelError::Cell { cell: entry.cell.to_string(), problem })?;
+            entry.check(&names[entry.cell.collective.index()]).map_err(|problem| ModelError::Cell { cell: entry.cell.to_string(), problem })?;
         }
         Ok(())
     }
@@ -140,9 +174,8 @@ impl Model {
 }
 
 impl CellModel {
-    fn check(&self, library: Library) -> Result<(), String> {
-        let known = catalogue::variants(library, self.cell.collective);
-        let is_known = |name: &str| known.iter().any(|variant| variant.name.to_string() == name);
+    fn check(&self, known: &BTreeSet<String>) -> Result<(), String> {
+        let is_known = |name: &str| known.contains(name);
         if !is_known(&self.best) {
             return Err(format!("unknown best variant {:?}", self.best));
         }
@@ -175,7 +208,6 @@ fn least_u32(value: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Collective;
     use crate::library::Abi;
 
     const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };

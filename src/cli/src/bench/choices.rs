@@ -76,8 +76,6 @@ impl Choices<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use colltune_core::collective::Collective;
     use colltune_core::variant::DEFAULT;
 

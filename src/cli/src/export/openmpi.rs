@@ -8,11 +8,12 @@
 
 use std::fmt::Write;
 
-use colltune_core::catalogue::{Need, Steering};
+use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
+use colltune_models::statistics::CellStatistics;
 
-use super::notes::{Notes, ShapeNote};
+use super::notes::{Notes, ReplacedNote, ShapeNote};
 use super::plan::{self, Column, ELEMENT_BYTES, JobShape, Ranks, Rule};
 use crate::published::Published;
 
@@ -91,7 +92,7 @@ fn blocks(
             push(&mut blocks, default_block(ranks.first));
             continue;
         };
-        let rules = plan::rules(winner, library, ranks, &[], &mut |note| replaced.push(note));
+        let rules = rules(published, winner, library, ranks, &mut replaced);
         push(&mut blocks, block(collective, ranks, &rules));
         note_shape(&mut shapes, collective, ranks, winner, &others);
         last = ranks.last;
@@ -102,7 +103,7 @@ fn blocks(
     } else {
         let beyond = Ranks { first: last + 1, last: u64::MAX };
         if let (Some(winner), _) = choose_column(&columns, beyond.first, shape) {
-            let rules = plan::rules(winner, library, beyond, &[], &mut |note| replaced.push(note));
+            let rules = rules(published, winner, library, beyond, &mut replaced);
             push(&mut blocks, block(collective, beyond, &rules));
         }
     }
@@ -111,6 +112,48 @@ fn blocks(
     notes.replaced.extend(replaced);
     notes.shapes.extend(shapes);
     blocks
+}
+
+/// The rules of a column without those that would not run what was measured.
+///
+/// Some algorithms run other collectives of the same communicator inside. Under the shim these run
+/// their default; here they would follow the table's own rules for them.
+fn rules(
+    published: &Published,
+    column: &Column,
+    library: Library,
+    ranks: Ranks,
+    replaced: &mut Vec<ReplacedNote>,
+) -> Vec<Rule> {
+    let mut rules = plan::rules(column, library, ranks, &[], &mut |note| replaced.push(note));
+    for rule in &mut rules {
+        let Some(variant) = &rule.variant else { continue };
+        let ruled = |inner: &&Collective| {
+            let other = |status: &&CellStatistics| status.cell.collective == **inner;
+            published.cells.iter().filter(other).any(|status| !catalogue::is_default(&status.best))
+        };
+        if let Some(inner) = inside(variant).iter().find(ruled) {
+            let cell = column.cells.iter().rev().find(|status| status.cell.bytes.lo <= rule.from_bytes);
+            replaced.push(ReplacedNote {
+                cell: cell.map_or_else(String::new, |status| status.cell.to_string()),
+                winner: variant.name.to_string(),
+                instead: "default".to_owned(),
+                reason: format!("it runs {inner} inside, for which this table has rules of its own"),
+            });
+            rule.variant = None;
+        }
+    }
+    rules.dedup_by(|next, previous| next.variant == previous.variant);
+    rules
+}
+
+/// The collectives of the same communicator that an algorithm runs inside.
+fn inside(variant: &Variant) -> &'static [Collective] {
+    match (variant.collective, variant.name.algorithm.as_str()) {
+        (Collective::Allreduce, "nonoverlapping") => &[Collective::Reduce, Collective::Bcast],
+        (Collective::Allgather, "linear") => &[Collective::Bcast],
+        _ => &[],
+    }
 }
 
 fn push(blocks: &mut Vec<Block>, block: Block) {
@@ -357,6 +400,21 @@ mod tests {
         let (text, notes) = table(&rows, None);
         assert_eq!([3, 8, 512].map(|ranks| lookup(&text, 7, ranks, 8).0), [7, 7, 7], "fewest nodes");
         assert_eq!(notes.shapes[0].instead_of[0].nodes, (2, None));
+    }
+
+    #[test]
+    fn algorithms_that_run_a_ruled_collective_inside_keep_the_default() {
+        let any = (1, None);
+        let alone = (Collective::Allreduce, (0, None), any, any, "native:nonoverlapping");
+        let inner = (Collective::Bcast, (4096, None), any, any, "native:binomial");
+        let (text, _) = table(&[alone], None);
+        assert_eq!(lookup(&text, 2, 8, 64).0, 2);
+        let (text, notes) = table(&[alone, inner], None);
+        assert_eq!(lookup(&text, 2, 8, 64).0, 0);
+        assert!(notes.replaced.iter().any(|note| note.reason.contains("runs bcast inside")));
+        for row in super::super::plan::tests::alone() {
+            assert!(!inside(&row).is_empty(), "{}", row.name);
+        }
     }
 
     #[test]

@@ -240,6 +240,13 @@ pub mod tests {
         Published { schema: 1, library: library.into(), machine: "test".into(), generation: 3, cells: cells.collect() }
     }
 
+    /// The variants of Open MPI that the catalogue says run other collectives inside.
+    pub fn alone() -> Vec<Variant> {
+        use colltune_core::catalogue::Steering;
+        let all = catalogue::all("openmpi-4.1.4".parse().unwrap());
+        all.into_iter().filter(|v| matches!(v.steering, Steering::OpenMpi { alone: true, .. })).collect()
+    }
+
     #[test]
     fn columns_hold_exactly_the_shapes_of_a_number_of_ranks() {
         let state = published(

@@ -1,0 +1,39 @@
+/* Runs collectives and ends in a chosen way.
+ *
+ * usage: ends exit CODE | abort CODE | kill CALLS | fill FILE
+ * kill: rank 1 dies of SIGKILL after so many allreduces. fill: rank 0 first fills the disk with
+ * FILE until no byte fits. Rank 0 prints the sum that it computed. */
+#include "step.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void fill(const char *path) {
+    static const char block[4096];
+    int file = open(path, O_CREAT | O_WRONLY, 0600);
+    for (size_t size = sizeof block; file >= 0 && size > 0;)
+        if (write(file, block, size) <= 0) size /= 2;
+    if (file >= 0) close(file);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    const char *how = argc > 1 ? argv[1] : "exit";
+    int value = argc > 2 ? atoi(argv[2]) : 0, rank, right = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!strcmp(how, "fill") && rank == 0) fill(argv[2]);
+    int calls = strcmp(how, "kill") ? 60 : value;
+    long one = 1, sum = 0;
+    for (int k = 0; k < calls; k++) {
+        MPI_Allreduce(&one, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        right &= step(MPI_COMM_WORLD, k, 3);
+    }
+    if (!strcmp(how, "kill") && rank == 1) raise(SIGKILL);
+    if (!strcmp(how, "kill")) MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("sum %ld%s\n", sum, right ? "" : ", wrong");
+    fflush(stdout);
+    if (!strcmp(how, "abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, value);
+    if (!strcmp(how, "abort")) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return strcmp(how, "exit") ? 0 : value;
+}

@@ -1,0 +1,73 @@
+//! Which algorithm a collective really ran: who sent what to whom, and how a sum was rounded.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use colltune_core::collective::Collective;
+use serde_json::Value;
+
+use crate::job::{Job, job};
+use crate::library::Mpi;
+
+/// What one collective call looked like from outside. Equal algorithms give equal fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint {
+    /// Per rank [peer, bytes, how often], sorted.
+    pub messages: String,
+    /// The digest of a sum's bits; empty for collectives that do not add.
+    pub result_bits: String,
+}
+
+/// Runs `collective` once with `message_bytes` on `n_ranks` ranks, without the shim, and looks.
+#[track_caller]
+pub fn fingerprint(
+    mpi: Mpi,
+    n_ranks: u32,
+    collective: Collective,
+    message_bytes: u64,
+    variables: &[(String, String)],
+) -> Fingerprint {
+    let with_variables = |job: Job, (name, value): &(String, String)| job.env(name, value);
+    let job = variables.iter().fold(job(n_ranks).mpi(mpi), with_variables);
+    fingerprint_of(job, collective, message_bytes, 0)
+}
+
+/// The same for any job, after `warmup` calls that are not looked at.
+#[track_caller]
+pub fn fingerprint_of(job: Job, collective: Collective, message_bytes: u64, warmup: u32) -> Fingerprint {
+    let element = if collective.is_reduction() { "double" } else { "byte" };
+    let (bytes, warmup) = (message_bytes.to_string(), warmup.to_string());
+    let arguments = ["--collective", collective.name(), "--bytes", &bytes, "--type", element, "--warmup", &warmup];
+    let program = program(job.library());
+    // Debian's file of parameters keeps the monitoring out with `pml = ^ucx`.
+    let job = match job.library() {
+        Mpi::OpenMpi => job.env("OMPI_MCA_pml_monitoring_enable", "1"),
+        Mpi::Mpich => job,
+    };
+    let outcome = job.run(&program.to_string_lossy(), &arguments);
+    outcome.succeeds();
+    let line: Value = serde_json::from_str(outcome.stdout.trim())
+        .unwrap_or_else(|error| panic!("failed to read {:?} of {}: {error}", outcome.stdout, outcome.command));
+    assert_eq!(line["right"], Value::Bool(true), "{}", outcome.command);
+    Fingerprint {
+        messages: line["messages"].to_string(),
+        result_bits: if collective.is_reduction() { line["result_bits"].to_string() } else { String::new() },
+    }
+}
+
+/// `tests/mpi/collective_fingerprint.c`, whose definitions the libraries must see.
+fn program(mpi: Mpi) -> PathBuf {
+    static BUILT: [OnceLock<(tempfile::TempDir, PathBuf)>; 2] = [const { OnceLock::new() }; 2];
+    let (_, file) = BUILT[mpi as usize].get_or_init(|| {
+        let folder = crate::folder();
+        let file = folder.path().join("collective_fingerprint");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi/collective_fingerprint.c");
+        let mut command = Command::new(mpi.compiler());
+        command.args(["-std=gnu11", "-O1", "-rdynamic", "-o"]).arg(&file).arg(source).args(["-ldl", "-lm"]);
+        let output = command.output().unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
+        assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        (folder, file)
+    });
+    file.clone()
+}

@@ -1,0 +1,184 @@
+//! Steering is real, leaves `default` as it was, and costs the program no communicator.
+
+use std::collections::BTreeSet;
+
+use colltune_core::catalogue::{self, Steering, Variant};
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, Mpi, fingerprint_of, folder, job, on_each_library, read_log};
+
+/// Sizes on both sides of what the libraries' own choices depend on.
+const COUNTS: [&str; 4] = ["1", "600", "5000", "60000"];
+/// Additions of two numbers have one order; of three, few.
+const RANKS: u32 = 4;
+
+/// One line of `rounding`: collective, number of floats, hash of the result's bits.
+type Fingerprint = (String, u64, String);
+
+fn fingerprints(job: Job, rounds: &str, counts: &[&str]) -> Vec<Fingerprint> {
+    let arguments: Vec<&str> = std::iter::once(rounds).chain(counts.iter().copied()).collect();
+    let outcome = job.run("rounding", &arguments);
+    outcome.succeeds().claim(outcome.messages().is_empty(), "the shim has a message");
+    let line = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        Some((words.next()?, words.next()?.parse().ok()?, words.next()?))
+    };
+    let lines: Vec<_> = outcome.stdout.lines().filter_map(line).collect();
+    outcome.claim(lines.len() == 2 * counts.len() * rounds.parse::<usize>().unwrap_or(0), "fingerprints are missing");
+    lines
+}
+
+/// The settings by which a user makes the library itself run a variant.
+fn own_forcing(job: Job, variant: &Variant) -> Job {
+    let name = variant.collective.name();
+    match variant.steering {
+        Steering::OpenMpi { algorithm, .. } => job
+            .env("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
+            .env(&format!("OMPI_MCA_coll_tuned_{name}_algorithm"), algorithm.to_string())
+            .env(&format!("OMPI_MCA_coll_tuned_{name}_algorithm_segmentsize"), variant.name.segsize.unwrap_or(0).to_string()),
+        Steering::Mpich { algorithm } => job
+            .env(&format!("MPIR_CVAR_{}_INTRA_ALGORITHM", name.to_uppercase()), algorithm)
+            .env(&format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE", name.to_uppercase()), "0"),
+        Steering::None => job,
+    }
+}
+
+/// That the calls which ran `default` in an exploring job have the bare library's fingerprint.
+fn default_stays_itself(mpi: Mpi, settings: &[(&str, &str)]) {
+    let with = |job: Job| settings.iter().fold(job.mpi(mpi), |job, (name, value)| job.env(name, value));
+    let bare: BTreeSet<_> = fingerprints(with(job(RANKS)), "1", &COUNTS).into_iter().collect();
+    let db = folder();
+    let log = db.path().join("log");
+    let rounds = if mpi == Mpi::OpenMpi { "40" } else { "12" };
+    let tuned = with(job(RANKS)).preload().db(db.path()).mode("explore").seed(3).log(&log).env("COLLTUNE_SETUP_AFTER", "1");
+    let tuned = fingerprints(tuned, rounds, &COUNTS);
+    let calls = &read_log(&log, 1)[0];
+    assert_eq!(calls.len(), tuned.len());
+    let mut n_default = 0;
+    for (call, found) in calls.iter().zip(&tuned) {
+        assert_eq!((call.collective.as_str(), call.bytes), (found.0.as_str(), 4 * found.1));
+        if call.variant == "default" {
+            n_default += 1;
+            assert!(bare.contains(found), "{settings:?}: default of {} with {} floats adds in another order", found.0, found.1);
+        }
+    }
+    assert!(n_default >= 8, "only {n_default} calls ran default");
+}
+
+on_each_library! {
+    /// The same messages in the same sizes between the same ranks, and the same rounding. The
+    /// negative control is in it: the variants of a collective are not all alike.
+    fn forced_variants_are_what_the_library_itself_runs_under_that_name(mpi: Mpi) {
+        for collective in Collective::ALL {
+            let mut seen = Vec::new();
+            let mut algorithms = BTreeSet::new();
+            for variant in catalogue::variants(mpi.library(), collective) {
+                let applies = |bytes: u64| variant.applies(&facts(collective, bytes));
+                let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else { continue };
+                // One segment size of each algorithm will do; results.rs runs them all.
+                let segmented = variant.name.segsize.is_some();
+                if variant.steering == Steering::None || !algorithms.insert((variant.name.algorithm.clone(), segmented)) {
+                    continue;
+                }
+                let force = format!("{collective}={}", variant.name);
+                let ours = fingerprint_of(job(RANKS).mpi(mpi).preload().force(&force), collective, bytes, 1);
+                let own = fingerprint_of(own_forcing(job(RANKS).mpi(mpi), &variant), collective, bytes, 1);
+                assert_eq!(ours, own, "{force} with {bytes} bytes");
+                seen.push(ours);
+            }
+            let different: BTreeSet<_> = seen.iter().collect();
+            assert!(different.len() >= 2 && 2 * different.len() > seen.len(), "{collective}: {} fingerprints of {} variants show little", different.len(), seen.len());
+        }
+    }
+
+    fn default_is_the_librarys_own_choice_while_others_are_steered(mpi: Mpi) {
+        default_stays_itself(mpi, &[]);
+    }
+
+    fn default_keeps_what_the_user_set(mpi: Mpi) {
+        match mpi {
+            Mpi::OpenMpi => {
+                // Dormant: without dynamic rules the library ignores it.
+                default_stays_itself(mpi, &[("OMPI_MCA_coll_tuned_allreduce_algorithm", "1"), ("OMPI_MCA_coll_tuned_reduce_algorithm", "3")]);
+                default_stays_itself(
+                    mpi,
+                    &[("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"), ("OMPI_MCA_coll_tuned_allreduce_algorithm", "4"), ("OMPI_MCA_coll_tuned_reduce_algorithm", "1")],
+                );
+            }
+            Mpi::Mpich => default_stays_itself(
+                mpi,
+                &[("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "reduce_scatter_allgather"), ("MPIR_CVAR_REDUCE_INTRA_ALGORITHM", "binomial"), ("MPIR_CVAR_DEVICE_COLLECTIVES", "none")],
+            ),
+        }
+    }
+
+    fn communicators_alive_at_once_are_as_many_as_without_the_shim(mpi: Mpi) {
+        let n = if mpi == Mpi::OpenMpi { "1500" } else { "3000" };
+        let bare = job(2).mpi(mpi).run("many", &["alive", n, "9"]);
+        bare.succeeds();
+        let db = folder();
+        let tuned = job(2).mpi(mpi).preload().db(db.path()).seed(1).run("many", &["alive", n, "9"]);
+        tuned.succeeds().prints(&bare.stdout).claim(tuned.messages().is_empty(), "the shim has a message");
+    }
+
+    fn freed_communicators_leave_nothing_behind(mpi: Mpi) {
+        let db = folder();
+        let outcome = job(2).mpi(mpi).preload().db(db.path()).seed(1).run("many", &["loop", "5000", "20"]);
+        outcome.succeeds().prints("ok\n").claim(outcome.messages().is_empty(), "the shim has a message");
+        for line in outcome.stderr.lines().filter_map(|line| line.strip_prefix("grew ")) {
+            let kib: i64 = line.parse().expect("a number of KiB");
+            outcome.claim(kib < 8 * 1024, "a rank grew by more than 8 MiB over 4,000 communicators");
+        }
+    }
+
+    fn attribute_callbacks_and_error_handlers_are_the_programs_own(mpi: Mpi) {
+        let bare = job(2).mpi(mpi).run("attributes", &[]);
+        bare.succeeds().claim(bare.stdout.contains("handlers same\nok"), "the program does not do what it should");
+        for (mode, setup_after) in [("explore", "1"), ("explore", "8"), ("record", "8")] {
+            let db = folder();
+            let tuned = job(2).mpi(mpi).preload().db(db.path()).mode(mode).seed(2).env("COLLTUNE_SETUP_AFTER", setup_after).run("attributes", &[]);
+            tuned.succeeds().prints(&bare.stdout).claim(tuned.messages().is_empty(), "the shim has a message");
+        }
+    }
+}
+
+fn facts(collective: Collective, bytes: u64) -> catalogue::Facts {
+    catalogue::Facts {
+        n_ranks: RANKS,
+        nodes: 1,
+        message_bytes: bytes,
+        count: collective.is_reduction().then_some(bytes / 8),
+        commutative: true,
+        builtin_op: true,
+        in_place: false,
+    }
+}
+
+/// MPICH reads its control variables at every call: between two calls they hold the user's values.
+#[test]
+fn mpich_control_variables_hold_the_users_values_between_calls() {
+    let Some(mpi) = Mpi::Mpich.installed() else { return };
+    for settings in [&[][..], &[("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"), ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0")]] {
+        let with = |job: Job| settings.iter().fold(job.mpi(mpi), |job, (name, value)| job.env(name, value));
+        let bare = with(job(2)).run("control_variables", &[]);
+        bare.succeeds();
+        let db = folder();
+        let tuned = with(job(2)).preload().db(db.path()).seed(1).env("COLLTUNE_SETUP_AFTER", "1").run("control_variables", &[]);
+        tuned.succeeds().prints(&bare.stdout).is_silent();
+    }
+}
+
+/// A rules file wins over what the shim could force, so Open MPI is not steered beside one.
+#[test]
+fn a_rules_file_of_the_users_stays_in_force() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else { return };
+    let rules = folder();
+    let file = rules.path().join("rules");
+    // Allreduce (2) on any communicator: basic linear (1) up to 2,000 bytes, ring (4) above.
+    std::fs::write(&file, "1\n2\n1\n1\n2\n0 1 0 0\n2000 4 0 0\n").unwrap();
+    let file = file.to_str().unwrap();
+    let settings = [("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"), ("OMPI_MCA_coll_tuned_dynamic_rules_filename", file)];
+    default_stays_itself(mpi, &settings);
+    let bare = fingerprints(job(RANKS).mpi(mpi), "1", &COUNTS);
+    let ruled = fingerprints(settings.iter().fold(job(RANKS).mpi(mpi), |job, (name, value)| job.env(name, value)), "1", &COUNTS);
+    assert_ne!(bare, ruled, "the rules change nothing, so the claim would be empty");
+}
