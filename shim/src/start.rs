@@ -297,20 +297,26 @@ fn build(
     })
 }
 
-/// Whether a rank records: the first ranks of each node, as many nodes as the limit allows, spread
-/// evenly.
+/// Whether a rank records: some ranks of a node, from its first to its last at even distances, on as
+/// many nodes as the limit allows, evenly spread. The last rank is among them because pipelines and
+/// trees end there: of their time the first ranks see little.
 fn records(rank: u32, node_of_rank: &[u32], handout: &Handout) -> bool {
     let node = node_of_rank[rank as usize];
-    let before = node_of_rank[..rank as usize].iter().filter(|other| **other == node).count() as u64;
-    let per_node = u64::from(handout.recording_ranks_per_node).min(handout.recording_ranks.into());
-    if before >= per_node {
-        return false;
-    }
+    let on_node = |ranks: &[u32]| ranks.iter().filter(|other| **other == node).count() as u64;
+    let (place, ranks) = (on_node(&node_of_rank[..rank as usize]), on_node(node_of_rank));
+    let per_node = u64::from(handout.recording_ranks_per_node.min(handout.recording_ranks)).min(ranks);
     let nodes = u64::from(node_of_rank.iter().max().map_or(0, |last| last + 1));
-    let nodes_that_record = (u64::from(handout.recording_ranks) / per_node.max(1)).clamp(1, nodes);
-    // Node k of n is chosen when the integer part of k*m/n grows there: m of n, evenly spread.
-    let node = u64::from(node);
-    node * nodes_that_record / nodes != (node + nodes - 1) % nodes * nodes_that_record / nodes || nodes_that_record == nodes || node == 0
+    let recording_nodes = (u64::from(handout.recording_ranks) / per_node.max(1)).min(nodes);
+    chosen(place, ranks, per_node) && chosen(node.into(), nodes, recording_nodes)
+}
+
+/// Whether place `place` of `n` is among `k` places at even distances, the first and last included.
+fn chosen(place: u64, n: u64, k: u64) -> bool {
+    match k {
+        0 => false,
+        1 => place == 0,
+        _ => (0..k).any(|step| step * (n - 1) / (k - 1) == place),
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of a trace's header")]

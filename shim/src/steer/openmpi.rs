@@ -22,6 +22,8 @@ use crate::tune::Tuner;
 const COLLECTIVES: usize = Collective::ALL.len();
 /// The most carriers that are alive at once in a process: ids are a resource of the program's too.
 const CARRIERS_MAX: u64 = 1024;
+/// The carriers that are alive in this process.
+static ALIVE: AtomicU64 = AtomicU64::new(0);
 
 /// What a carrier communicator forces for one collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +45,6 @@ pub struct Steer {
     carriers: Vec<[Forced; COLLECTIVES]>,
     /// For each collective and variant the carrier that runs it.
     carrier_of: [Vec<Option<usize>>; COLLECTIVES],
-    alive: AtomicU64,
 }
 // SAFETY: the pointers are to static storage of the library. They are written while a carrier is
 // made only, and carriers are made only where no rank runs MPI_THREAD_MULTIPLE.
@@ -73,6 +74,7 @@ impl Carriers {
             if let Carrier::Made(mut comm) = carrier {
                 // SAFETY: the carrier is ours and nothing is under way on it.
                 unsafe { (pmpi.comm_free)(&mut comm) };
+                ALIVE.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
@@ -109,7 +111,7 @@ impl Steer {
             carrier_of[place][which] = Some(carriers.len());
             carriers.push(only);
         }
-        Steer { variables: Variables::find(), carriers, carrier_of, alive: AtomicU64::new(0) }
+        Steer { variables: Variables::find(), carriers, carrier_of }
     }
 
     /// Whether this rank can steer.
@@ -155,14 +157,14 @@ impl Steer {
         if state.carriers.made.len() < self.carriers.len() {
             state.carriers.made.resize(self.carriers.len(), Carrier::Unmade);
         }
-        let mut alive = [self.alive.load(Ordering::Relaxed)];
+        let mut alive = [ALIVE.load(Ordering::Relaxed)];
         let room = tuner.largest(state.comm, &mut alive) && alive[0] < CARRIERS_MAX;
         let carrier = if room { self.split(tuner, state.comm, which) } else { None };
         let mut failed = [u64::from(carrier.is_none())];
         let agreed = room && tuner.largest(state.comm, &mut failed) && failed[0] == 0;
         state.carriers.made[which] = match carrier {
             Some(comm) if agreed => {
-                self.alive.fetch_add(1, Ordering::Relaxed);
+                ALIVE.fetch_add(1, Ordering::Relaxed);
                 Carrier::Made(comm)
             }
             Some(mut comm) => {

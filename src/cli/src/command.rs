@@ -4,4 +4,7 @@ pub mod run;
 pub mod train;
 pub mod status;
 pub mod export;
+pub mod bench;
 
+pub mod variants;
+pub mod doctor;

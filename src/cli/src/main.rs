@@ -8,6 +8,7 @@ mod database;
 mod launch;
 mod published;
 mod export;
+mod bench;
 #[cfg(test)]
 mod golden;
 
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
         Command::Train(args) => command::train::run(&args),
         Command::Status(args) => command::status::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Variants(args) => command::variants::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
+        Command::Bench(args) => command::bench::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,4 +61,10 @@ enum Command {
     Status(command::status::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
+    /// List the variants of each collective and what they need
+    Variants(command::variants::Args),
+    /// Check what somebody would stumble over
+    Doctor(command::doctor::Args),
+    /// Measure colltune on this machine
+    Bench(command::bench::Args),
 }

@@ -165,7 +165,7 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::AboveTwoRanks => (ranks.first > 2, 0),
             Need::CountAtLeastRanks => (ranks.last < u64::MAX, ranks.last.saturating_mul(ELEMENT_BYTES)),
             Need::CountAtLeastPowerOfTwo => {
-                (ranks.last < u64::MAX, (1 << ranks.last.max(1).ilog2()) * ELEMENT_BYTES)
+                (ranks.last < u64::MAX, (1u64 << ranks.last.max(1).ilog2()).saturating_mul(ELEMENT_BYTES))
             }
             Need::BytesAtLeastRanks => (ranks.last < u64::MAX, ranks.last),
             Need::SegmentPerRank => (ranks.last < u64::MAX, ranks.last.saturating_mul(segsize)),
@@ -238,6 +238,17 @@ pub mod tests {
             variants: Vec::new(),
         });
         Published { schema: 1, library: library.into(), machine: "test".into(), generation: 3, cells: cells.collect() }
+    }
+
+    #[test]
+    fn every_variant_has_rules_for_every_number_of_ranks() {
+        for library in ["openmpi-4.1.4", "mpich-4.0.2"].map(|key| key.parse::<Library>().unwrap()) {
+            for variant in catalogue::all(library) {
+                for (first, last) in [(2, 2), (3, 3), (513, 520), (1 << 20, u64::MAX), (u64::MAX, u64::MAX)] {
+                    let _ = least_bytes(&variant, Ranks { first, last }, &[]);
+                }
+            }
+        }
     }
 
     /// The variants of Open MPI that the catalogue says run other collectives inside.

@@ -1,0 +1,342 @@
+//! `colltune doctor`: what somebody would stumble over, before they do.
+//!
+//! ```text
+//! $ colltune doctor --db ./hydra.db -- mpirun -n 8 ./solver
+//! ok    mpirun.openmpi: mpirun (Open MPI) 4.1.4
+//! fail  shim for mpich: not built; `make build` ...
+//! ```
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use colltune_core::library::Abi;
+use colltune_core::settings::{KEYS, Settings};
+use colltune_db::{Database, Generation};
+
+use crate::failure::Reported;
+use crate::launch::library::{Launcher, of_launcher};
+use crate::launch::needs::{self, Needs};
+use crate::launch::shim;
+
+/// Prints one line per check; fails when one of them did.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut report = Report { failed: false };
+    let launchers = check_launchers(&mut report);
+    check_shims(&mut report, &launchers);
+    check_machine(&mut report);
+    check_variables(&mut report);
+    if let Some(db) = &args.db {
+        check_database(&mut report, db);
+    }
+    if !args.line.is_empty() {
+        check_line(&mut report, &args.line);
+    }
+    launchers.iter().for_each(|(abi, name)| self_test(&mut report, *abi, name));
+    if report.failed { Err(Reported.into()) } else { Ok(()) }
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune doctor
+      Launchers, shims, scheduling, disturbing variables, and a self test with two ranks.
+  colltune doctor --db ./hydra.db
+      The database as well: readable, writable, space, generations.
+  colltune doctor -- mpirun -n 8 ./solver
+      Also whether this line can be tuned. The line is not started.
+
+Each line begins with ok, warn or fail and names the way out. Exit codes: 0 no check failed, 1 one did.")]
+pub struct Args {
+    /// The tuning database
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// A line that starts a job; it is read, not started
+    #[arg(last = true, value_name = "mpirun ...")]
+    line: Vec<OsString>,
+}
+
+struct Report {
+    failed: bool,
+}
+
+impl Report {
+    fn ok(&mut self, text: impl std::fmt::Display) {
+        println!("ok    {text}");
+    }
+
+    fn warn(&mut self, text: impl std::fmt::Display) {
+        println!("warn  {text}");
+    }
+
+    fn fail(&mut self, text: impl std::fmt::Display) {
+        println!("fail  {text}");
+        self.failed = true;
+    }
+}
+
+/// The launchers in PATH, one per library.
+fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
+    let mut found: Vec<(Abi, OsString)> = Vec::new();
+    for name in ["mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra", "srun"] {
+        if needs::in_path(OsStr::new(name)).is_none() {
+            continue;
+        }
+        let Launcher { abi, library, text } = of_launcher(OsStr::new(name));
+        match abi {
+            Some(abi) if found.iter().all(|(known, _)| *known != abi) => {
+                let version = library.map_or(text, |library| library.to_string());
+                report.ok(format!("{name}: starts jobs of {}, {version}", abi.name()));
+                found.push((abi, name.into()));
+            }
+            Some(_) => {}
+            None => report.ok(format!("{name}: {text} (the program tells the MPI library)")),
+        }
+    }
+    if found.is_empty() {
+        report.fail("no launcher of Open MPI or MPICH in PATH; load the site's MPI module, or install openmpi-bin or mpich");
+    }
+    found
+}
+
+fn check_shims(report: &mut Report, launchers: &[(Abi, OsString)]) {
+    for (abi, _) in launchers {
+        let name = abi.name();
+        match shim::file(*abi) {
+            Err(error) => report.fail(format!("shim for {name}: failed to {error}")),
+            Ok(file) => match needs::of_file(&file) {
+                Needs::NoMpi => report.ok(format!("shim for {name}: {}", file.display())),
+                Needs::NotElf => report.fail(format!("shim for {name}: {} is no shared library", file.display())),
+                Needs::Mpi(_) | Needs::UnknownMpi(_) => report.fail(format!(
+                    "shim for {name}: {} needs an MPI library itself, which breaks programs without it; build it again \
+                     with `make build`",
+                    file.display()
+                )),
+            },
+        }
+    }
+}
+
+fn check_machine(report: &mut Report) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    report.ok(format!("machine: {} ({cores} cores)", colltune_db::database::machine_here()));
+    let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
+    if limit.trim() == "0" {
+        report.warn("real-time scheduling is switched off (kernel.sched_rt_runtime_us is 0): benchmarks with more ranks than cores are noise");
+    }
+    if cores < 4 {
+        report.warn(format!(
+            "{cores} cores: with more ranks than cores times are noise, except under `chrt -r 1 mpirun --oversubscribe \
+             --mca mpi_yield_when_idle 1` (Open MPI), each rank pinned to a core"
+        ));
+    }
+}
+
+/// Variables that this version reads beside the settings.
+const VARIABLES: [&str; 8] = ["DB", "MODE", "SEED", "FORCE", "LOG", "LIB", "HANDSHAKE_TIMEOUT", "TARGET_DIR"];
+
+fn check_variables(report: &mut Report) {
+    let mut quiet = true;
+    for (name, value) in std::env::vars() {
+        let key = name.strip_prefix("COLLTUNE_");
+        let known = |key: &str| VARIABLES.contains(&key) || KEYS.contains(&key.to_ascii_lowercase().as_str());
+        if let Some(key) = key.filter(|key| !known(key)) {
+            let near = nearest(key).map_or_else(String::new, |near| format!("; did you mean COLLTUNE_{near}?"));
+            report.fail(format!("{name}: colltune has no such variable{near}"));
+            quiet = false;
+        } else if let Err(error) = Settings::default().override_with(&name, &value) {
+            report.fail(format!("{name}: failed to {error}"));
+            quiet = false;
+        } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"].iter().any(|prefix| name.starts_with(prefix)) || forces(&name) {
+            report.warn(format!("{name}={value}: changes what `default` means; data recorded without it do not compare"));
+            quiet = false;
+        }
+    }
+    if let Some(preload) = std::env::var("LD_PRELOAD").ok().filter(|value| !value.is_empty()) {
+        report.warn(format!("LD_PRELOAD={preload}: kept, behind the shim"));
+    }
+    if quiet {
+        report.ok("variables: none disturbs");
+    }
+}
+
+fn forces(name: &str) -> bool {
+    name.starts_with("MPIR_CVAR_")
+        && ["_INTRA_ALGORITHM", "_DEVICE_COLLECTIVE", "_DEVICE_COLLECTIVES"].iter().any(|end| name.ends_with(end))
+}
+
+/// The known variable that differs in at most two letters.
+fn nearest(key: &str) -> Option<String> {
+    let settings = KEYS.map(str::to_ascii_uppercase);
+    let known = VARIABLES.map(str::to_owned).into_iter().chain(settings);
+    known.map(|name| (distance(key, &name), name)).min().filter(|(letters, _)| *letters <= 2).map(|(_, name)| name)
+}
+
+/// Insertions, deletions and exchanges that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let exchanged = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn check_database(report: &mut Report, path: &Path) {
+    let shown = path.display();
+    let db = match Database::open(path) {
+        Ok(db) => db,
+        Err(_) if !path.exists() => {
+            return report.warn(format!("database {shown}: not there yet; `colltune run --db {shown}` makes it"));
+        }
+        Err(error) => return report.fail(format!("failed to {error}")),
+    };
+    match db.settings() {
+        Err(error) => report.fail(format!("database {shown}: failed to {error}")),
+        Ok(settings) => report.ok(format!("database {shown}: serves the machine {}", db.machine(&settings))),
+    }
+    match writable(&db.incoming()) {
+        Ok(()) => report.ok(format!("database {shown}: jobs can record here")),
+        Err(error) => report.warn(format!(
+            "database {shown}: jobs cannot record here ({error}); --mode exploit still works, else allow writing to {}",
+            db.incoming().display()
+        )),
+    }
+    match free_bytes(path) {
+        Some(free) if free < 64 << 20 => {
+            report.fail(format!("database {shown}: {} MiB free; traces need room, remove old files", free >> 20));
+        }
+        Some(free) => report.ok(format!("database {shown}: {} MiB free", free >> 20)),
+        None => {}
+    }
+    check_generations(report, &db);
+}
+
+fn check_generations(report: &mut Report, db: &Database) {
+    match db.libraries() {
+        Err(error) => report.fail(format!("failed to {error}")),
+        Ok(libraries) => libraries.into_iter().for_each(|library| match Generation::load(db, library) {
+            Ok(generation) if generation.number == 0 => {
+                report.warn(format!("{library}: recorded, not trained; `colltune train --db {}`", db.root().display()));
+            }
+            Ok(generation) => report.ok(format!("{library}: generation {} is readable", generation.number)),
+            Err(error) => report.fail(format!(
+                "{library}: failed to {error}; `colltune train --force --db {}` publishes a new one",
+                db.root().display()
+            )),
+        }),
+    }
+    let refused = std::fs::read_dir(db.quarantine()).map_or(0, |entries| {
+        entries.flatten().filter(|entry| entry.path().extension() == Some(OsStr::new("reason"))).count()
+    });
+    if refused > 0 {
+        report.warn(format!("{refused} refused traces in {}; each has its reason beside it", db.quarantine().display()));
+    }
+}
+
+fn writable(folder: &Path) -> std::io::Result<()> {
+    let file = folder.join(format!(".doctor-{}", std::process::id()));
+    std::fs::write(&file, "")?;
+    std::fs::remove_file(&file)
+}
+
+/// Bytes that are free where `path` is, as `df` says.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let output = Command::new("df").args(["-Pk", "--"]).arg(path).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// Whether a line can be read and its programs' library is known.
+fn check_line(report: &mut Report, words: &[OsString]) {
+    let outcome = super::run::read_line(words).and_then(|line| Ok((super::run::libraries(&line, None)?, line)));
+    let (abis, line) = match outcome {
+        Err(error) => return report.fail(format!("line: failed to {error:#}")),
+        Ok(found) => found,
+    };
+    if abis.is_empty() {
+        report.warn("line: it starts no program");
+    }
+    for (abi, context) in abis.iter().zip(&line.contexts) {
+        let program = line.words[context.program].display();
+        match abi {
+            Some(abi) => report.ok(format!("line: {program} runs on {}", abi.name())),
+            None => report.warn(format!("line: {program} needs no MPI library that can be seen and would not be tuned")),
+        }
+    }
+}
+
+/// Two ranks under the preloaded shim check the results of every collective.
+fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
+    let name = abi.name();
+    let Ok(shim) = shim::file(abi) else { return };
+    let helper = shim.with_file_name("colltune-mpibench");
+    if !helper.is_file() {
+        return report.warn(format!("self test for {name}: {} is missing; `make build` builds it", helper.display()));
+    }
+    let folder = std::env::temp_dir().join(format!("colltune-doctor-{}", std::process::id()));
+    let _ = std::fs::create_dir_all(&folder);
+    let mut preload = OsString::from("LD_PRELOAD=");
+    preload.push(&shim);
+    let mut command = Command::new(launcher);
+    command.args(["-n", "2", "env"]).arg(preload).arg("COLLTUNE_FORCE=allreduce=native:recursive_doubling");
+    command.arg("COLLTUNE_SETUP_AFTER=1").arg(format!("COLLTUNE_LOG=calls:{}", folder.display()));
+    command.arg(&helper).args(["reference-check", "--sizes", "8,4KiB"]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    let result = ends_within(command, Duration::from_secs(60));
+    let log = std::fs::read_to_string(folder.join("rank-0.jsonl")).unwrap_or_default();
+    let _ = std::fs::remove_dir_all(&folder);
+    match result {
+        Err(problem) => report.fail(format!("self test for {name}: {problem}")),
+        Ok(()) if !log.contains("native:recursive_doubling") => report.fail(format!(
+            "self test for {name}: results are right, but no call was steered; the job's stderr says why: run \
+             `colltune run --force allreduce=native:recursive_doubling -- {} -n 2 {} reference-check`",
+            launcher.display(),
+            helper.display()
+        )),
+        Ok(()) => report.ok(format!("self test for {name}: 2 ranks, steered calls, right results")),
+    }
+}
+
+/// Runs a command silently; the error says how it ended.
+fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = quiet.spawn().map_err(|error| format!("failed to start it: {error}"))?;
+    let deadline = Instant::now() + limit;
+    loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("it ended with {status}")),
+            None if Instant::now() > deadline => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("it did not end within {} s", limit.as_secs()));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistyped_variables_are_told_their_neighbour() {
+        assert_eq!(nearest("MOED").as_deref(), Some("MODE"));
+        assert_eq!(nearest("EXPLORE_TOTL").as_deref(), Some("EXPLORE_TOTAL"));
+        assert_eq!(nearest("SOMETHING_ELSE"), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn the_free_space_of_a_folder_is_read() {
+        assert!(free_bytes(&std::env::temp_dir()).is_some_and(|free| free > 0));
+    }
+}

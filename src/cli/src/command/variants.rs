@@ -1,0 +1,136 @@
+//! `colltune variants`: what can be drawn, forced and exported.
+//!
+//! ```text
+//! $ colltune variants --mpi openmpi --collective bcast
+//! ```
+
+use std::io::Write;
+
+use anyhow::Context;
+use colltune_core::catalogue::{self, Need, Steering, Variant};
+use colltune_core::collective::Collective;
+use colltune_core::library::Abi;
+use colltune_core::variant::Size;
+use serde::Serialize;
+
+use crate::launch::library::reference;
+use crate::parse;
+
+/// Prints the catalogue.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let rows = rows(args);
+    let text = if args.json { serde_json::to_string(&Json { schema: 1, variants: &rows })? + "\n" } else { table(&rows) };
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("write to standard output"),
+    }
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune variants
+  colltune variants --mpi openmpi --collective bcast
+  colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
+      A name from the list, on every call that has what the variant needs.
+
+`default` is the library's own choice and always applies. A call that lacks what a drawn or forced
+variant needs runs `default`.")]
+pub struct Args {
+    /// Only this MPI library: openmpi, mpich
+    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY")]
+    mpi: Option<Abi>,
+    /// Only this collective
+    #[arg(long, value_parser = parse::collective, value_name = "COLLECTIVE")]
+    collective: Option<Collective>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    variants: &'a [Row],
+}
+
+#[derive(Serialize)]
+struct Row {
+    mpi: &'static str,
+    collective: Collective,
+    name: String,
+    /// How the library itself calls it; `null` for the default.
+    library_name: Option<String>,
+    needs: Vec<String>,
+}
+
+fn rows(args: &Args) -> Vec<Row> {
+    let wanted = |abi: &Abi| args.mpi.is_none_or(|only| only == *abi);
+    let collectives: Vec<Collective> =
+        Collective::ALL.into_iter().filter(|collective| args.collective.is_none_or(|only| only == *collective)).collect();
+    Abi::ALL
+        .into_iter()
+        .filter(wanted)
+        .flat_map(|abi| collectives.iter().flat_map(move |collective| of(abi, *collective)))
+        .collect()
+}
+
+fn of(abi: Abi, collective: Collective) -> impl Iterator<Item = Row> {
+    catalogue::variants(reference(abi), collective).into_iter().map(move |variant| Row {
+        mpi: abi.name(),
+        collective,
+        library_name: match variant.steering {
+            Steering::None => None,
+            Steering::OpenMpi { algorithm, .. } => Some(format!("coll_tuned_{collective}_algorithm={algorithm}")),
+            Steering::Mpich { algorithm } => {
+                Some(format!("MPIR_CVAR_{}_INTRA_ALGORITHM={algorithm}", collective.name().to_uppercase()))
+            }
+        },
+        needs: variant.needs.iter().map(|need| in_words(&variant, *need)).collect(),
+        name: variant.name.to_string(),
+    })
+}
+
+/// A need in words, with the variant's own number where it has one.
+fn in_words(variant: &Variant, need: Need) -> String {
+    match (need, variant.name.segsize) {
+        (Need::MessageAboveSegment, Some(size)) => format!("a message above {}", Size(size)),
+        (Need::TwoSegments, Some(size)) => format!("a message of at least {}", Size(2 * size)),
+        (Need::SegmentPerRank, Some(size)) => format!("a message of at least {} per rank", Size(size)),
+        _ => need.describe().to_owned(),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut last = None;
+    for row in rows {
+        if last != Some((row.mpi, row.collective)) {
+            let gap = if last.is_some() { "\n" } else { "" };
+            text.push_str(&format!("{gap}{} {}\n", row.mpi, row.collective));
+            last = Some((row.mpi, row.collective));
+        }
+        let needs = row.needs.join(", ");
+        text.push_str(format!("  {:width$}  {needs}", row.name).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_of_the_catalogue_is_listed_with_its_needs() {
+        let rows = rows(&Args { mpi: None, collective: None, json: false });
+        let known: usize = Abi::ALL.into_iter().map(|abi| catalogue::all(reference(abi)).len()).sum();
+        assert_eq!(rows.len(), known);
+        let text = table(&rows);
+        assert!(text.contains("native:pipeline:segsize=32KiB"));
+        assert!(text.contains("a message above 32KiB"));
+        assert!(text.contains("a power-of-two number of ranks"));
+    }
+}
