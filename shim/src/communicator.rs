@@ -49,6 +49,16 @@ pub struct CellState {
     /// This rank's samples, as long as `weights`.
     pub observed: Vec<Observed>,
     pub first_ticks: u64,
+    /// The samples since the last review.
+    pub fresh: Vec<Sample>,
+}
+
+/// When a sampled call began and ended on this rank, and where its record lies.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub record: Option<usize>,
 }
 
 /// The state of one communicator.

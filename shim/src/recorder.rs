@@ -56,24 +56,39 @@ impl Recorder {
         }
     }
 
-    /// Appends a record; drops it when the file is full.
+    /// Appends a record and returns its place; drops it when the file is full.
     #[inline]
-    pub fn write(&self, record: impl FnOnce() -> Record) {
+    pub fn write(&self, record: impl FnOnce() -> Record) -> Option<usize> {
         if self.used.load(Ordering::Relaxed) >= self.capacity {
-            return;
+            return None;
         }
         let place = self.used.fetch_add(1, Ordering::Relaxed);
         if place >= self.capacity {
             self.used.store(self.capacity, Ordering::Relaxed);
-            return;
+            return None;
         }
         let bytes = record().to_bytes();
         // SAFETY: `place < capacity`, so the target lies inside the map, which stays mapped as long
         // as `self`; each place is handed out once, so no other thread writes there.
-        unsafe {
-            let target = self.map.add(self.records_at + place * RECORD_BYTES);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, RECORD_BYTES);
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(place), RECORD_BYTES) };
+        Some(place)
+    }
+
+    /// Corrects the times of a record of this rank: `place` came from `write`.
+    pub fn correct(&self, place: usize, start_ns: u64, duration_ns: u64) {
+        let mut bytes = [0; RECORD_BYTES];
+        // SAFETY: as in `write`; the place belongs to the communicator whose call is under way.
+        unsafe { std::ptr::copy_nonoverlapping(self.at(place), bytes.as_mut_ptr(), RECORD_BYTES) };
+        if let Some(record) = Record::from_bytes(&bytes, usize::MAX) {
+            let bytes = Record { start_ns, duration_ns, ..record }.to_bytes();
+            // SAFETY: as above.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(place), RECORD_BYTES) };
         }
+    }
+
+    fn at(&self, place: usize) -> *mut u8 {
+        // SAFETY: callers give places below the capacity.
+        unsafe { self.map.add(self.records_at + place * RECORD_BYTES) }
     }
 
     /// Gives back the space that was not used and renames the trace to its final name. Later

@@ -18,7 +18,7 @@ use colltune_core::thin::next_sampled;
 use crate::abi::{self, Comm, Datatype, Handle, Op, bits};
 use crate::call_log::{CallLog, Line};
 use crate::clock::{self, Conversion};
-use crate::communicator::{CellState, Phase, Registry, State};
+use crate::communicator::{CellState, Phase, Registry, Sample, State};
 use crate::handout::Handout;
 use crate::library::{Handles, Pmpi};
 use crate::recorder::Recorder;
@@ -242,13 +242,14 @@ impl Tuner {
         let before = clock::ticks();
         let code = self.execute(call.state, collective, variant, default, native);
         let after = clock::ticks();
-        if code == abi::SUCCESS {
-            let ns = self.clock.span_ns(after.wrapping_sub(before));
-            self.observe(call.state, collective, place, variant, ns);
-            if let Some(recorder) = &self.recorder {
-                recorder.write(|| self.record(call.state, collective, call.bytes, variant, before, ns));
-            }
-        }
+        let ns = self.clock.span_ns(after.wrapping_sub(before));
+        let start_ns = self.clock.at_ns(before);
+        let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
+        let record = recorder.and_then(|recorder| {
+            recorder.write(|| self.record(call.state, collective, call.bytes, variant, start_ns, ns))
+        });
+        // Observed even where it failed: all ranks must count the same samples.
+        self.observe(call.state, collective, place, variant, Sample { start_ns, end_ns: start_ns + ns, record });
         self.plan_next_sample(call.state, collective, place, index);
         code
     }
@@ -307,8 +308,10 @@ impl Tuner {
         code == abi::SUCCESS && flag != 0
     }
 
-    fn observe(&self, state: &mut State, collective: Collective, place: usize, variant: u16, ns: u64) {
+    fn observe(&self, state: &mut State, collective: Collective, place: usize, variant: u16, sample: Sample) {
         let cell = &mut state.cells[collective.index()][place];
+        cell.fresh.push(sample);
+        let ns = sample.end_ns - sample.start_ns;
         let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else { return };
         let seen = &mut cell.observed[which];
         seen.fastest_ns = if seen.samples == 0 { ns } else { seen.fastest_ns.min(ns) };
@@ -316,12 +319,12 @@ impl Tuner {
         seen.total_ns = seen.total_ns.saturating_add(ns);
     }
 
-    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, before: u64, duration_ns: u64) -> Record {
+    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, start_ns: u64, duration_ns: u64) -> Record {
         Record {
             comm: state.id,
             call: state.calls - 1,
             message_bytes: bytes,
-            start_ns: self.clock.at_ns(before),
+            start_ns,
             duration_ns,
             nodes: state.layout.nodes,
             ppn: state.layout.ppn,
@@ -339,7 +342,7 @@ impl Tuner {
             state.cells_in_use += 1;
         }
         cell.samples += 1;
-        if review::due(cell.samples) && self.handout.mode == Mode::Explore {
+        if review::due(cell.samples) {
             self.review(state, collective, place);
         }
         let cell = &mut state.cells[collective.index()][place];
@@ -355,14 +358,24 @@ impl Tuner {
         let elapsed_ns = self.clock.span_ns(clock::ticks().wrapping_sub(cell.first_ticks));
         let mut seen: Vec<u64> = cell.observed.iter().flat_map(|seen| [seen.fastest_ns, seen.total_ns]).collect();
         seen.push(elapsed_ns);
+        let own = seen.len();
+        // Ranks of one node read one clock, so the last start and the last end can be found.
+        if state.layout.nodes == 1 {
+            seen.extend(cell.fresh.iter().flat_map(|sample| [sample.start_ns, sample.end_ns]));
+        }
         if !self.largest(state.comm, &mut seen) {
             return;
         }
-        let elapsed_ns = seen[seen.len() - 1];
+        self.correct_records(&cell.fresh, &seen[own..]);
+        cell.fresh.clear();
+        if self.handout.mode != Mode::Explore {
+            return;
+        }
+        let elapsed_ns = seen[own - 1];
         let observed: Vec<Observed> = cell
             .observed
             .iter()
-            .zip(seen.chunks_exact(2))
+            .zip(seen[..own].chunks_exact(2))
             .map(|(own, all)| Observed { samples: own.samples, fastest_ns: all[0], total_ns: all[1] })
             .collect();
         let reference = cell.weights.iter().position(|(variant, _)| *variant == DEFAULT);
@@ -376,6 +389,17 @@ impl Tuner {
         }
         cell.gap_least = verdict.gap_least;
         cell.chooser = Chooser::new(&cell.weights);
+    }
+
+    /// Gives records the time of the whole call: from the start of the last rank, for which early
+    /// ones wait, to the end of the last rank. `whole` holds both for each sample, or nothing.
+    fn correct_records(&self, samples: &[Sample], whole: &[u64]) {
+        let Some(recorder) = &self.recorder else { return };
+        for (sample, times) in samples.iter().zip(whole.chunks_exact(2)) {
+            if let Some(place) = sample.record {
+                recorder.correct(place, times[0], times[1].saturating_sub(times[0]));
+            }
+        }
     }
 
     /// Replaces each number by the largest over the communicator's ranks; false on an error.
@@ -504,6 +528,8 @@ impl Tuner {
             observed: vec![Observed::default(); weights.len()],
             weights,
             first_ticks: 0,
+            // A review comes after 64 samples at the latest, and more only after failed calls.
+            fresh: Vec::with_capacity(64),
         }
     }
 

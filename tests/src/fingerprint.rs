@@ -35,10 +35,28 @@ pub fn fingerprint(
 
 /// The same for any job, after `warmup` calls that are not looked at.
 #[track_caller]
-pub fn fingerprint_of(job: Job, collective: Collective, message_bytes: u64, warmup: u32) -> Fingerprint {
-    let element = if collective.is_reduction() { "double" } else { "byte" };
+pub fn fingerprint_of(
+    job: Job,
+    collective: Collective,
+    message_bytes: u64,
+    warmup: u32,
+) -> Fingerprint {
+    let element = if collective.is_reduction() {
+        "double"
+    } else {
+        "byte"
+    };
     let (bytes, warmup) = (message_bytes.to_string(), warmup.to_string());
-    let arguments = ["--collective", collective.name(), "--bytes", &bytes, "--type", element, "--warmup", &warmup];
+    let arguments = [
+        "--collective",
+        collective.name(),
+        "--bytes",
+        &bytes,
+        "--type",
+        element,
+        "--warmup",
+        &warmup,
+    ];
     let program = program(job.library());
     // Debian's file of parameters keeps the monitoring out with `pml = ^ucx`.
     let job = match job.library() {
@@ -47,12 +65,20 @@ pub fn fingerprint_of(job: Job, collective: Collective, message_bytes: u64, warm
     };
     let outcome = job.run(&program.to_string_lossy(), &arguments);
     outcome.succeeds();
-    let line: Value = serde_json::from_str(outcome.stdout.trim())
-        .unwrap_or_else(|error| panic!("failed to read {:?} of {}: {error}", outcome.stdout, outcome.command));
+    let line: Value = serde_json::from_str(outcome.stdout.trim()).unwrap_or_else(|error| {
+        panic!(
+            "failed to read {:?} of {}: {error}",
+            outcome.stdout, outcome.command
+        )
+    });
     assert_eq!(line["right"], Value::Bool(true), "{}", outcome.command);
     Fingerprint {
         messages: line["messages"].to_string(),
-        result_bits: if collective.is_reduction() { line["result_bits"].to_string() } else { String::new() },
+        result_bits: if collective.is_reduction() {
+            line["result_bits"].to_string()
+        } else {
+            String::new()
+        },
     }
 }
 
@@ -64,9 +90,19 @@ fn program(mpi: Mpi) -> PathBuf {
         let file = folder.path().join("collective_fingerprint");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi/collective_fingerprint.c");
         let mut command = Command::new(mpi.compiler());
-        command.args(["-std=gnu11", "-O1", "-rdynamic", "-o"]).arg(&file).arg(source).args(["-ldl", "-lm"]);
-        let output = command.output().unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
-        assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        command
+            .args(["-std=gnu11", "-O1", "-rdynamic", "-o"])
+            .arg(&file)
+            .arg(source)
+            .args(["-ldl", "-lm"]);
+        let output = command
+            .output()
+            .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
+        assert!(
+            output.status.success(),
+            "{command:?} failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         (folder, file)
     });
     file.clone()

@@ -20,33 +20,149 @@ const RANKS: [u32; 3] = [2, 3, 8];
 type Winners = &'static [(Collective, &'static [(u64, &'static str)])];
 
 const OPENMPI: Winners = &[
-    (Allreduce, &[(0, "default"), (1024, "native:ring"), (8192, "native:recursive_doubling")]),
-    (Bcast, &[(0, "native:chain"), (2048, "default"), (8192, "native:pipeline:segsize=4KiB")]),
-    (Allgather, &[(0, "native:neighbor"), (512, "native:ring"), (4096, "default")]),
-    (Alltoall, &[(0, "native:pairwise"), (256, "native:modified_bruck")]),
-    (Reduce, &[(0, "default"), (1024, "native:chain"), (40_000, "native:binary:segsize=32KiB")]),
+    (
+        Allreduce,
+        &[
+            (0, "default"),
+            (1024, "native:ring"),
+            (8192, "native:recursive_doubling"),
+        ],
+    ),
+    (
+        Bcast,
+        &[
+            (0, "native:chain"),
+            (2048, "default"),
+            (8192, "native:pipeline:segsize=4KiB"),
+        ],
+    ),
+    (
+        Allgather,
+        &[
+            (0, "native:neighbor"),
+            (512, "native:ring"),
+            (4096, "default"),
+        ],
+    ),
+    (
+        Alltoall,
+        &[(0, "native:pairwise"), (256, "native:modified_bruck")],
+    ),
+    (
+        Reduce,
+        &[
+            (0, "default"),
+            (1024, "native:chain"),
+            (40_000, "native:binary:segsize=32KiB"),
+        ],
+    ),
 ];
 /// The same boundaries, other algorithms.
 const OPENMPI_OTHER: Winners = &[
-    (Allreduce, &[(0, "native:basic_linear"), (1024, "native:rabenseifner"), (8192, "native:ring")]),
-    (Bcast, &[(0, "native:basic_linear"), (2048, "native:pipeline"), (8192, "native:scatter_allgather_ring")]),
-    (Allgather, &[(0, "native:ring"), (512, "native:bruck"), (4096, "native:neighbor")]),
-    (Alltoall, &[(0, "native:modified_bruck"), (256, "native:pairwise")]),
-    (Reduce, &[(0, "native:chain"), (1024, "native:binomial"), (40_000, "native:linear")]),
+    (
+        Allreduce,
+        &[
+            (0, "native:basic_linear"),
+            (1024, "native:rabenseifner"),
+            (8192, "native:ring"),
+        ],
+    ),
+    (
+        Bcast,
+        &[
+            (0, "native:basic_linear"),
+            (2048, "native:pipeline"),
+            (8192, "native:scatter_allgather_ring"),
+        ],
+    ),
+    (
+        Allgather,
+        &[
+            (0, "native:ring"),
+            (512, "native:bruck"),
+            (4096, "native:neighbor"),
+        ],
+    ),
+    (
+        Alltoall,
+        &[(0, "native:modified_bruck"), (256, "native:pairwise")],
+    ),
+    (
+        Reduce,
+        &[
+            (0, "native:chain"),
+            (1024, "native:binomial"),
+            (40_000, "native:linear"),
+        ],
+    ),
 ];
 const MPICH: Winners = &[
-    (Allreduce, &[(0, "default"), (1024, "native:recursive_doubling"), (8192, "default")]),
-    (Bcast, &[(0, "native:scatter_ring_allgather"), (2048, "default"), (16_384, "native:binomial")]),
-    (Allgather, &[(0, "native:ring"), (512, "default"), (4096, "native:brucks")]),
-    (Alltoall, &[(0, "native:pairwise"), (128, "default"), (1024, "native:brucks")]),
-    (Reduce, &[(0, "default"), (1024, "native:reduce_scatter_gather"), (8192, "native:binomial")]),
+    (
+        Allreduce,
+        &[
+            (0, "default"),
+            (1024, "native:recursive_doubling"),
+            (8192, "default"),
+        ],
+    ),
+    (
+        Bcast,
+        &[
+            (0, "native:scatter_ring_allgather"),
+            (2048, "default"),
+            (16_384, "native:binomial"),
+        ],
+    ),
+    (
+        Allgather,
+        &[
+            (0, "native:ring"),
+            (512, "default"),
+            (4096, "native:brucks"),
+        ],
+    ),
+    (
+        Alltoall,
+        &[
+            (0, "native:pairwise"),
+            (128, "default"),
+            (1024, "native:brucks"),
+        ],
+    ),
+    (
+        Reduce,
+        &[
+            (0, "default"),
+            (1024, "native:reduce_scatter_gather"),
+            (8192, "native:binomial"),
+        ],
+    ),
 ];
 const MPICH_OTHER: Winners = &[
-    (Allreduce, &[(0, "native:recursive_doubling"), (1024, "native:reduce_scatter_allgather")]),
-    (Bcast, &[(0, "native:binomial"), (2048, "native:scatter_ring_allgather")]),
+    (
+        Allreduce,
+        &[
+            (0, "native:recursive_doubling"),
+            (1024, "native:reduce_scatter_allgather"),
+        ],
+    ),
+    (
+        Bcast,
+        &[
+            (0, "native:binomial"),
+            (2048, "native:scatter_ring_allgather"),
+        ],
+    ),
     (Allgather, &[(0, "native:brucks"), (512, "native:ring")]),
     (Alltoall, &[(0, "native:brucks"), (1024, "native:pairwise")]),
-    (Reduce, &[(0, "native:reduce_scatter_gather"), (1024, "native:binomial"), (8192, "native:reduce_scatter_gather")]),
+    (
+        Reduce,
+        &[
+            (0, "native:reduce_scatter_gather"),
+            (1024, "native:binomial"),
+            (8192, "native:reduce_scatter_gather"),
+        ],
+    ),
 ];
 
 #[test]
@@ -64,7 +180,9 @@ fn mpich_obeys_its_selection_files_at_both_sides_of_every_boundary() {
 }
 
 fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
-    let (table, other_table) = (export(mpi, winners), export(mpi, others));
+    let folder = folder();
+    let table = export(mpi, winners, &folder.path().join("these"));
+    let other_table = export(mpi, others, &folder.path().join("others"));
     let mut references: HashMap<(u32, Collective, u64, String), Fingerprint> = HashMap::new();
     for (collective, steps) in winners {
         let mut told_apart = 0;
@@ -73,17 +191,34 @@ fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
                 let expected = in_force(mpi, *collective, steps, n_ranks, bytes);
                 let reference = references
                     .entry((n_ranks, *collective, bytes, expected.clone()))
-                    .or_insert_with(|| fingerprint(mpi, n_ranks, *collective, bytes, &forced(mpi, *collective, &expected)));
+                    .or_insert_with(|| {
+                        fingerprint(
+                            mpi,
+                            n_ranks,
+                            *collective,
+                            bytes,
+                            &forced(mpi, *collective, &expected),
+                        )
+                    });
                 let seen = fingerprint(mpi, n_ranks, *collective, bytes, &table);
-                assert_eq!(&seen, reference, "{collective}, {bytes} bytes, {n_ranks} ranks: {expected} is not in force");
+                assert_eq!(
+                    &seen, reference,
+                    "{collective}, {bytes} bytes, {n_ranks} ranks: {expected} is not in force"
+                );
                 if n_ranks == 8 {
                     let other = fingerprint(mpi, n_ranks, *collective, bytes, &other_table);
                     told_apart += u32::from(other != seen);
                 }
             }
         }
-        assert!(told_apart > 0, "{collective}: a table with other algorithms looks the same, so this test shows nothing");
-        println!("{mpi:?} {collective}: {told_apart} of {} points differ under the other table", sides(*collective, steps).len());
+        assert!(
+            told_apart > 0,
+            "{collective}: a table with other algorithms looks the same, so this test shows nothing"
+        );
+        println!(
+            "{mpi:?} {collective}: {told_apart} of {} points differ under the other table",
+            sides(*collective, steps).len()
+        );
     }
 }
 
@@ -100,13 +235,30 @@ fn library(mpi: Mpi) -> Library {
 fn sides(collective: Collective, steps: &[(u64, &str)]) -> Vec<u64> {
     let step = if collective.is_reduction() { 8 } else { 1 };
     let last = steps.last().map_or(0, |(from, _)| 4 * from);
-    steps.iter().skip(1).flat_map(|(from, _)| [from - step, *from]).chain([last]).collect()
+    steps
+        .iter()
+        .skip(1)
+        .flat_map(|(from, _)| [from - step, *from])
+        .chain([last])
+        .collect()
 }
 
 /// The winner of the cell, where its needs are met; else the default.
-fn in_force(mpi: Mpi, collective: Collective, steps: &[(u64, &str)], n_ranks: u32, bytes: u64) -> String {
-    let name = steps.iter().rev().find(|(from, _)| *from <= bytes).expect("the first step begins at 0").1;
-    let variant = catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
+fn in_force(
+    mpi: Mpi,
+    collective: Collective,
+    steps: &[(u64, &str)],
+    n_ranks: u32,
+    bytes: u64,
+) -> String {
+    let name = steps
+        .iter()
+        .rev()
+        .find(|(from, _)| *from <= bytes)
+        .expect("the first step begins at 0")
+        .1;
+    let variant =
+        catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
     let facts = Facts {
         n_ranks,
         nodes: 1,
@@ -116,37 +268,55 @@ fn in_force(mpi: Mpi, collective: Collective, steps: &[(u64, &str)], n_ranks: u3
         builtin_op: true,
         in_place: false,
     };
-    if variant.applies(&facts) { name.to_owned() } else { "default".to_owned() }
+    if variant.applies(&facts) {
+        name.to_owned()
+    } else {
+        "default".to_owned()
+    }
 }
 
 /// Variables that force a variant on every call of a collective, the library's own way.
 fn forced(mpi: Mpi, collective: Collective, name: &str) -> Vec<(String, String)> {
-    let variant = catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
+    let variant =
+        catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
     let upper = collective.name().to_uppercase();
-    let pairs = match variant.steering {
+    match variant.steering {
         Steering::None => Vec::new(),
         Steering::OpenMpi { algorithm, .. } => vec![
-            ("OMPI_MCA_coll_tuned_use_dynamic_rules".to_owned(), "1".to_owned()),
-            (format!("OMPI_MCA_coll_tuned_{collective}_algorithm"), algorithm.to_string()),
+            (
+                "OMPI_MCA_coll_tuned_use_dynamic_rules".to_owned(),
+                "1".to_owned(),
+            ),
+            (
+                format!("OMPI_MCA_coll_tuned_{collective}_algorithm"),
+                algorithm.to_string(),
+            ),
             (
                 format!("OMPI_MCA_coll_tuned_{collective}_algorithm_segmentsize"),
                 variant.name.segsize.unwrap_or(0).to_string(),
             ),
         ],
         Steering::Mpich { algorithm } => vec![
-            (format!("MPIR_CVAR_{upper}_DEVICE_COLLECTIVE"), "0".to_owned()),
-            (format!("MPIR_CVAR_{upper}_INTRA_ALGORITHM"), algorithm.to_owned()),
-            ("MPIR_CVAR_COLLECTIVE_FALLBACK".to_owned(), "error".to_owned()),
+            (
+                format!("MPIR_CVAR_{upper}_DEVICE_COLLECTIVE"),
+                "0".to_owned(),
+            ),
+            (
+                format!("MPIR_CVAR_{upper}_INTRA_ALGORITHM"),
+                algorithm.to_owned(),
+            ),
+            (
+                "MPIR_CVAR_COLLECTIVE_FALLBACK".to_owned(),
+                "error".to_owned(),
+            ),
         ],
-    };
-    pairs
+    }
 }
 
 /// Exports a database with these winners and returns what its activate.sh sets.
-fn export(mpi: Mpi, winners: Winners) -> Vec<(String, String)> {
-    let folder = folder();
-    let db = database(mpi, winners, folder.path());
-    let tables = folder.keep().join("tables");
+fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
+    let db = database(mpi, winners, folder);
+    let tables = folder.join("tables");
     let output = Command::new(colltune())
         .args(["export", "--format", mpi.name(), "--db"])
         .arg(&db)
@@ -154,13 +324,30 @@ fn export(mpi: Mpi, winners: Winners) -> Vec<(String, String)> {
         .arg(&tables)
         .output()
         .expect("colltune starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let script = format!(". {}/activate.sh && env", tables.display());
-    let output = Command::new("bash").args(["-c", &script]).env_clear().output().expect("bash starts");
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .env_clear()
+        .output()
+        .expect("bash starts");
     let text = String::from_utf8(output.stdout).expect("variables are text");
-    let set = |line: &&str| ["OMPI_MCA_coll", "MPIR_CVAR"].iter().any(|prefix| line.starts_with(prefix));
-    let pairs = text.lines().filter(set).filter_map(|line| line.split_once('='));
-    let pairs: Vec<_> = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let set = |line: &&str| {
+        ["OMPI_MCA_coll", "MPIR_CVAR"]
+            .iter()
+            .any(|prefix| line.starts_with(prefix))
+    };
+    let pairs = text
+        .lines()
+        .filter(set)
+        .filter_map(|line| line.split_once('='));
+    let pairs: Vec<_> = pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     assert_eq!(pairs.len(), 2, "{script} sets {pairs:?}");
     pairs
 }
@@ -171,17 +358,37 @@ fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
     let library = library(mpi);
     let (mut models, mut statistics, mut space) = (Vec::new(), Vec::new(), Vec::new());
     for (collective, steps) in winners {
-        let bounds: Vec<Option<u64>> = steps.iter().map(|(from, _)| Some(*from)).chain([None]).collect();
+        let bounds: Vec<Option<u64>> = steps
+            .iter()
+            .map(|(from, _)| Some(*from))
+            .chain([None])
+            .collect();
         for (pair, (lo, best)) in bounds.windows(2).zip(steps.iter()) {
-            let cell = Cell { collective: *collective, bytes: Range { lo: *lo, hi: pair[1] }, nodes: any, ppn: any };
-            let variants = vec![Share { name: (*best).to_owned(), probability: 1.0 }];
+            let cell = Cell {
+                collective: *collective,
+                bytes: Range {
+                    lo: *lo,
+                    hi: pair[1],
+                },
+                nodes: any,
+                ppn: any,
+            };
+            let variants = vec![Share {
+                name: (*best).to_owned(),
+                probability: 1.0,
+            }];
             let mut known = serde_json::to_value(cell).expect("numbers and names");
             known["source"] = "measured".into();
             known["best"] = (*best).into();
             known["gain"] = 2.0.into();
             known["variants"] = serde_json::json!([]);
             statistics.push(known);
-            models.push(CellModel { cell, source: Source::Measured, best: (*best).to_owned(), variants });
+            models.push(CellModel {
+                cell,
+                source: Source::Measured,
+                best: (*best).to_owned(),
+                variants,
+            });
         }
         space.push(serde_json::json!({
             "collective": collective, "bytes": bounds, "nodes": [1, null], "ppn": [1, null], "exclude": [],
@@ -198,17 +405,22 @@ fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
     let db = folder.join("db");
     let generation = db.join(library.to_string()).join("generations/000001");
     std::fs::create_dir_all(&generation).expect("the folder is ours");
-    let cells = serde_json::json!({ "schema": 1, "generation": 1, "space": space, "cells": statistics });
+    let cells =
+        serde_json::json!({ "schema": 1, "generation": 1, "space": space, "cells": statistics });
     let meta = serde_json::json!({
         "schema": 1, "generation": 1, "library": library.to_string(), "machine": "test", "colltune_version": "0",
         "created_unix_ms": 0, "seed": 0, "runs": 1, "records": 1, "calls": 1, "cells_measured": 1, "jobs": [],
         "partitions": [], "settings": "", "learn_ms": 0, "checks": {},
     });
-    let write = |path: PathBuf, text: String| std::fs::write(path, text).expect("the folder is ours");
+    let write =
+        |path: PathBuf, text: String| std::fs::write(path, text).expect("the folder is ours");
     write(generation.join("probabilities.json"), model.to_json());
     write(generation.join("cells.json"), cells.to_string());
     write(generation.join("meta.json"), meta.to_string());
-    write(db.join(library.to_string()).join("CURRENT"), "000001\n".to_owned());
+    write(
+        db.join(library.to_string()).join("CURRENT"),
+        "000001\n".to_owned(),
+    );
     db
 }
 
@@ -217,6 +429,9 @@ fn colltune() -> PathBuf {
     let own = std::env::current_exe().expect("a test has a file");
     let beside = own.ancestors().nth(2).map(|folder| folder.join("colltune"));
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/colltune");
-    let found = beside.into_iter().chain([built]).find(|file| file.is_file());
+    let found = beside
+        .into_iter()
+        .chain([built])
+        .find(|file| file.is_file());
     found.expect("colltune is built: run `make build` first")
 }

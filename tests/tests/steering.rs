@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use colltune_core::catalogue::{self, Steering, Variant};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, fingerprint_of, folder, job, on_each_library, read_log};
+use colltune_tests::{Job, Mpi, fingerprint_of, folder, job, on_each_library, read_log, traces};
 
 /// Sizes on both sides of what the libraries' own choices depend on.
 const COUNTS: [&str; 4] = ["1", "600", "5000", "60000"];
@@ -122,12 +122,16 @@ on_each_library! {
 
     fn freed_communicators_leave_nothing_behind(mpi: Mpi) {
         let db = folder();
-        let outcome = job(2).mpi(mpi).preload().db(db.path()).seed(1).run("many", &["loop", "5000", "20"]);
+        let outcome = job(2).mpi(mpi).preload().db(db.path()).seed(1).env("COLLTUNE_RECORDS_PER_RUN", "100000").run("many", &["loop", "5000", "20"]);
         outcome.succeeds().prints("ok\n").claim(outcome.messages().is_empty(), "the shim has a message");
         for line in outcome.stderr.lines().filter_map(|line| line.strip_prefix("grew ")) {
             let kib: i64 = line.parse().expect("a number of KiB");
             outcome.claim(kib < 8 * 1024, "a rank grew by more than 8 MiB over 4,000 communicators");
         }
+        // Steering communicators come and go with the program's: the last ones are still steered.
+        let trace = &traces(db.path())[0];
+        let native = trace.records.iter().filter(|record| record.comm > 4_900 && trace.variant(record) != "default").count();
+        assert!(native > 100, "{native} native calls on the last hundred communicators");
     }
 
     fn attribute_callbacks_and_error_handlers_are_the_programs_own(mpi: Mpi) {

@@ -1,10 +1,15 @@
 //! The subcommands, one file each.
 
 pub mod run;
+
 pub mod train;
+
 pub mod status;
+
 pub mod export;
+
 pub mod bench;
 
 pub mod variants;
+
 pub mod doctor;

@@ -3,7 +3,9 @@
 pub mod plan;
 
 pub mod openmpi;
+
 pub mod csel;
+
 pub mod mpich;
 
 pub mod notes;

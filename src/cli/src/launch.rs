@@ -1,8 +1,11 @@
 //! How a job is started: read the launcher's line, find the MPI library, put the shim before the ranks.
 
 pub mod line;
+
 pub mod needs;
+
 pub mod library;
+
 pub mod shim;
 
 pub mod prefix;

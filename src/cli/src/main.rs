@@ -2,13 +2,19 @@
 #![forbid(unsafe_code)]
 
 mod failure;
+
 mod parse;
 
 mod database;
+
 mod launch;
+
 mod published;
+
 mod export;
+
 mod bench;
+
 #[cfg(test)]
 mod golden;
 

@@ -28,7 +28,11 @@ pub fn load(db: &Path, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Pu
     let db = Database::open(db)?;
     let generation = Generation::load(&db, choose_library(&db, key, abi)?)?;
     if generation.number == 0 {
-        bail!("export {}: it is not trained yet, run `colltune train --db {}`", generation.library, db.root().display());
+        bail!(
+            "export {}: it is not trained yet, run `colltune train --db {}`",
+            generation.library,
+            db.root().display()
+        );
     }
     Ok(Published {
         schema: SCHEMA,
@@ -43,19 +47,34 @@ fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow:
     let found = db.libraries()?;
     let listed = |list: &[Library]| match list {
         [] => "no library yet".to_owned(),
-        list => list.iter().map(Library::to_string).collect::<Vec<_>>().join(", "),
+        list => list
+            .iter()
+            .map(Library::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     if let Some(key) = key {
         let library: Library = key.parse().map_err(usage)?;
         if let Some(abi) = abi.filter(|abi| *abi != library.abi) {
-            return Err(usage(format!("export {library} in the format of {}", abi.name())));
+            return Err(usage(format!(
+                "export {library} in the format of {}",
+                abi.name()
+            )));
         }
         if !found.contains(&library) {
-            bail!("find {key} in {}: it holds {}", db.root().display(), listed(&found));
+            bail!(
+                "find {key} in {}: it holds {}",
+                db.root().display(),
+                listed(&found)
+            );
         }
         return Ok(library);
     }
-    let fitting: Vec<Library> = found.iter().copied().filter(|library| abi.is_none_or(|abi| abi == library.abi)).collect();
+    let fitting: Vec<Library> = found
+        .iter()
+        .copied()
+        .filter(|library| abi.is_none_or(|abi| abi == library.abi))
+        .collect();
     match fitting[..] {
         [library] => Ok(library),
         [] => bail!(
@@ -64,6 +83,9 @@ fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow:
             db.root().display(),
             listed(&found)
         ),
-        _ => Err(usage(format!("choose a library: the database holds {}; name one with --library", listed(&fitting)))),
+        _ => Err(usage(format!(
+            "choose a library: the database holds {}; name one with --library",
+            listed(&fitting)
+        ))),
     }
 }

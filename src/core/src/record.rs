@@ -6,10 +6,11 @@
 //! 12  zero                      u32
 //! 16  check word of the header  u64
 //! 24  header, bincode 2         h bytes
-//! p   records of 64 bytes, p = 24 + h rounded up to 64; the first whose check word is wrong ends them
+//! p   records of 64 bytes, p = 24 + h rounded up to 64; those whose check word is wrong are passed over
 //! ```
-//! A record is written in one go behind the last; a job that is killed leaves at most one torn
-//! record, and space that was reserved and not used is zero, which is no valid record.
+//! A record is written behind the last, and may be written again in its place when the ranks have
+//! compared their times. A job that is killed leaves at most one torn record, and space that was
+//! reserved and not used is zero, which is no valid record.
 
 use bincode::{Decode, Encode};
 use thiserror::Error;
@@ -54,8 +55,10 @@ pub struct Record {
     /// Number of the call among the tuned calls of its communicator.
     pub call: u64,
     pub message_bytes: u64,
-    /// On the recording rank's clock, see [`Header::clock`].
+    /// On the recording rank's clock, see [`Header::clock`]. On a communicator of one node: when the
+    /// last rank started, once the ranks have compared their times.
     pub start_ns: u64,
+    /// Of this rank; likewise: from the start of the last rank to the end of the last rank.
     pub duration_ns: u64,
     pub nodes: u32,
     pub ppn: u32,
@@ -98,13 +101,13 @@ impl Header {
     }
 }
 
-/// Reads a whole trace: its header and every record before the first that is torn or unused.
+/// Reads a whole trace: its header and every record that is not torn or unused.
 ///
 /// Errors: for anything that is no trace or whose lengths lie; nothing is allocated on their word.
 pub fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>), TraceError> {
     let (header, records_at) = read_header(bytes)?;
     let (records, _) = bytes[records_at.min(bytes.len())..].as_chunks::<RECORD_BYTES>();
-    let valid = records.iter().map_while(|bytes| Record::from_bytes(bytes, header.variants.len()));
+    let valid = records.iter().filter_map(|bytes| Record::from_bytes(bytes, header.variants.len()));
     let records = valid.collect();
     Ok((header, records))
 }
@@ -253,11 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_record_ends_a_trace_and_nothing_before_it_is_lost() {
+    fn a_torn_record_is_passed_over_and_no_other_is_lost() {
         let whole = trace(5);
         for cut in 1..RECORD_BYTES {
             assert_eq!(read(&whole[..whole.len() - cut]).unwrap().1.len(), 4);
         }
+        let mut middle = whole.clone();
+        middle[whole.len() - 3 * RECORD_BYTES] ^= 1;
+        assert_eq!(read(&middle).unwrap().1.len(), 4);
         let at = whole.len() - RECORD_BYTES;
         for byte in at..whole.len() {
             let mut torn = whole.clone();

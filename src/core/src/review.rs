@@ -1,6 +1,6 @@
 //! What the ranks of a communicator conclude together from their samples of one cell.
 //!
-//! At sampled calls 16, 32, 64, ... of a cell its ranks combine their observations (the largest of
+//! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest of
 //! each, over ranks) and each applies this same function to the same numbers, so all conclude the
 //! same: which variants are dropped for the rest of the run, and how far apart samples must be to
 //! keep the cost of exploring within its budget.
@@ -39,9 +39,10 @@ pub struct Verdict {
 pub const HOPELESS: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
 
-/// Whether a review is due after the `samples`-th sample of a cell.
+/// Whether a review is due after the `samples`-th sample of a cell: at 8, 16, ... 64, 128, 192, ...
+#[inline]
 pub const fn due(samples: u64) -> bool {
-    samples >= 16 && samples.is_power_of_two()
+    samples.is_multiple_of(if samples <= 64 { 8 } else { 64 }) && samples > 0
 }
 
 /// Reviews one cell. `reference` is the place of `default`, against which the cost of exploring
@@ -115,6 +116,7 @@ mod tests {
             }
         }
         assert!(review(&[], None, EASY).dropped.is_empty());
-        assert_eq!((0..200).filter(|&n| due(n)).collect::<Vec<_>>(), [16, 32, 64, 128]);
+        let first = [8, 16, 24, 32, 40, 48, 56, 64, 128, 192, 256];
+        assert_eq!((0..300).filter(|&n| due(n)).collect::<Vec<_>>(), first);
     }
 }

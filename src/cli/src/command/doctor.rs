@@ -33,8 +33,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.line.is_empty() {
         check_line(&mut report, &args.line);
     }
-    launchers.iter().for_each(|(abi, name)| self_test(&mut report, *abi, name));
-    if report.failed { Err(Reported.into()) } else { Ok(()) }
+    launchers
+        .iter()
+        .for_each(|(abi, name)| self_test(&mut report, *abi, name));
+    if report.failed {
+        Err(Reported.into())
+    } else {
+        Ok(())
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -79,7 +85,14 @@ impl Report {
 /// The launchers in PATH, one per library.
 fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
     let mut found: Vec<(Abi, OsString)> = Vec::new();
-    for name in ["mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra", "srun"] {
+    for name in [
+        "mpirun",
+        "mpiexec",
+        "mpirun.openmpi",
+        "mpirun.mpich",
+        "mpiexec.hydra",
+        "srun",
+    ] {
         if needs::in_path(OsStr::new(name)).is_none() {
             continue;
         }
@@ -91,7 +104,9 @@ fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
                 found.push((abi, name.into()));
             }
             Some(_) => {}
-            None => report.ok(format!("{name}: {text} (the program tells the MPI library)")),
+            None => report.ok(format!(
+                "{name}: {text} (the program tells the MPI library)"
+            )),
         }
     }
     if found.is_empty() {
@@ -120,7 +135,10 @@ fn check_shims(report: &mut Report, launchers: &[(Abi, OsString)]) {
 
 fn check_machine(report: &mut Report) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    report.ok(format!("machine: {} ({cores} cores)", colltune_db::database::machine_here()));
+    report.ok(format!(
+        "machine: {} ({cores} cores)",
+        colltune_db::database::machine_here()
+    ));
     let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
     if limit.trim() == "0" {
         report.warn("real-time scheduling is switched off (kernel.sched_rt_runtime_us is 0): benchmarks with more ranks than cores are noise");
@@ -134,26 +152,46 @@ fn check_machine(report: &mut Report) {
 }
 
 /// Variables that this version reads beside the settings.
-const VARIABLES: [&str; 8] = ["DB", "MODE", "SEED", "FORCE", "LOG", "LIB", "HANDSHAKE_TIMEOUT", "TARGET_DIR"];
+const VARIABLES: [&str; 8] = [
+    "DB",
+    "MODE",
+    "SEED",
+    "FORCE",
+    "LOG",
+    "LIB",
+    "HANDSHAKE_TIMEOUT",
+    "TARGET_DIR",
+];
 
 fn check_variables(report: &mut Report) {
     let mut quiet = true;
     for (name, value) in std::env::vars() {
         let key = name.strip_prefix("COLLTUNE_");
-        let known = |key: &str| VARIABLES.contains(&key) || KEYS.contains(&key.to_ascii_lowercase().as_str());
+        let known = |key: &str| {
+            VARIABLES.contains(&key) || KEYS.contains(&key.to_ascii_lowercase().as_str())
+        };
         if let Some(key) = key.filter(|key| !known(key)) {
-            let near = nearest(key).map_or_else(String::new, |near| format!("; did you mean COLLTUNE_{near}?"));
+            let near = nearest(key).map_or_else(String::new, |near| {
+                format!("; did you mean COLLTUNE_{near}?")
+            });
             report.fail(format!("{name}: colltune has no such variable{near}"));
             quiet = false;
         } else if let Err(error) = Settings::default().override_with(&name, &value) {
             report.fail(format!("{name}: failed to {error}"));
             quiet = false;
-        } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"].iter().any(|prefix| name.starts_with(prefix)) || forces(&name) {
+        } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+            || forces(&name)
+        {
             report.warn(format!("{name}={value}: changes what `default` means; data recorded without it do not compare"));
             quiet = false;
         }
     }
-    if let Some(preload) = std::env::var("LD_PRELOAD").ok().filter(|value| !value.is_empty()) {
+    if let Some(preload) = std::env::var("LD_PRELOAD")
+        .ok()
+        .filter(|value| !value.is_empty())
+    {
         report.warn(format!("LD_PRELOAD={preload}: kept, behind the shim"));
     }
     if quiet {
@@ -163,14 +201,24 @@ fn check_variables(report: &mut Report) {
 
 fn forces(name: &str) -> bool {
     name.starts_with("MPIR_CVAR_")
-        && ["_INTRA_ALGORITHM", "_DEVICE_COLLECTIVE", "_DEVICE_COLLECTIVES"].iter().any(|end| name.ends_with(end))
+        && [
+            "_INTRA_ALGORITHM",
+            "_DEVICE_COLLECTIVE",
+            "_DEVICE_COLLECTIVES",
+        ]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// The known variable that differs in at most two letters.
 fn nearest(key: &str) -> Option<String> {
     let settings = KEYS.map(str::to_ascii_uppercase);
     let known = VARIABLES.map(str::to_owned).into_iter().chain(settings);
-    known.map(|name| (distance(key, &name), name)).min().filter(|(letters, _)| *letters <= 2).map(|(_, name)| name)
+    known
+        .map(|name| (distance(key, &name), name))
+        .min()
+        .filter(|(letters, _)| *letters <= 2)
+        .map(|(_, name)| name)
 }
 
 /// Insertions, deletions and exchanges that turn one word into the other.
@@ -192,13 +240,18 @@ fn check_database(report: &mut Report, path: &Path) {
     let db = match Database::open(path) {
         Ok(db) => db,
         Err(_) if !path.exists() => {
-            return report.warn(format!("database {shown}: not there yet; `colltune run --db {shown}` makes it"));
+            return report.warn(format!(
+                "database {shown}: not there yet; `colltune run --db {shown}` makes it"
+            ));
         }
         Err(error) => return report.fail(format!("failed to {error}")),
     };
     match db.settings() {
         Err(error) => report.fail(format!("database {shown}: failed to {error}")),
-        Ok(settings) => report.ok(format!("database {shown}: serves the machine {}", db.machine(&settings))),
+        Ok(settings) => report.ok(format!(
+            "database {shown}: serves the machine {}",
+            db.machine(&settings)
+        )),
     }
     match writable(&db.incoming()) {
         Ok(()) => report.ok(format!("database {shown}: jobs can record here")),
@@ -209,7 +262,10 @@ fn check_database(report: &mut Report, path: &Path) {
     }
     match free_bytes(path) {
         Some(free) if free < 64 << 20 => {
-            report.fail(format!("database {shown}: {} MiB free; traces need room, remove old files", free >> 20));
+            report.fail(format!(
+                "database {shown}: {} MiB free; traces need room, remove old files",
+                free >> 20
+            ));
         }
         Some(free) => report.ok(format!("database {shown}: {} MiB free", free >> 20)),
         None => {}
@@ -232,10 +288,16 @@ fn check_generations(report: &mut Report, db: &Database) {
         }),
     }
     let refused = std::fs::read_dir(db.quarantine()).map_or(0, |entries| {
-        entries.flatten().filter(|entry| entry.path().extension() == Some(OsStr::new("reason"))).count()
+        entries
+            .flatten()
+            .filter(|entry| entry.path().extension() == Some(OsStr::new("reason")))
+            .count()
     });
     if refused > 0 {
-        report.warn(format!("{refused} refused traces in {}; each has its reason beside it", db.quarantine().display()));
+        report.warn(format!(
+            "{refused} refused traces in {}; each has its reason beside it",
+            db.quarantine().display()
+        ));
     }
 }
 
@@ -247,14 +309,26 @@ fn writable(folder: &Path) -> std::io::Result<()> {
 
 /// Bytes that are free where `path` is, as `df` says.
 fn free_bytes(path: &Path) -> Option<u64> {
-    let output = Command::new("df").args(["-Pk", "--"]).arg(path).stderr(Stdio::null()).output().ok()?;
+    let output = Command::new("df")
+        .args(["-Pk", "--"])
+        .arg(path)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok().map(|kib| kib << 10)
+    text.lines()
+        .nth(1)?
+        .split_whitespace()
+        .nth(3)?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib << 10)
 }
 
 /// Whether a line can be read and its programs' library is known.
 fn check_line(report: &mut Report, words: &[OsString]) {
-    let outcome = super::run::read_line(words).and_then(|line| Ok((super::run::libraries(&line, None)?, line)));
+    let outcome = super::run::read_line(words)
+        .and_then(|line| Ok((super::run::libraries(&line, None)?, line)));
     let (abis, line) = match outcome {
         Err(error) => return report.fail(format!("line: failed to {error:#}")),
         Ok(found) => found,
@@ -266,7 +340,9 @@ fn check_line(report: &mut Report, words: &[OsString]) {
         let program = line.words[context.program].display();
         match abi {
             Some(abi) => report.ok(format!("line: {program} runs on {}", abi.name())),
-            None => report.warn(format!("line: {program} needs no MPI library that can be seen and would not be tuned")),
+            None => report.warn(format!(
+                "line: {program} needs no MPI library that can be seen and would not be tuned"
+            )),
         }
     }
 }
@@ -277,17 +353,29 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
     let Ok(shim) = shim::file(abi) else { return };
     let helper = shim.with_file_name("colltune-mpibench");
     if !helper.is_file() {
-        return report.warn(format!("self test for {name}: {} is missing; `make build` builds it", helper.display()));
+        return report.warn(format!(
+            "self test for {name}: {} is missing; `make build` builds it",
+            helper.display()
+        ));
     }
     let folder = std::env::temp_dir().join(format!("colltune-doctor-{}", std::process::id()));
     let _ = std::fs::create_dir_all(&folder);
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(&shim);
     let mut command = Command::new(launcher);
-    command.args(["-n", "2", "env"]).arg(preload).arg("COLLTUNE_FORCE=allreduce=native:recursive_doubling");
-    command.arg("COLLTUNE_SETUP_AFTER=1").arg(format!("COLLTUNE_LOG=calls:{}", folder.display()));
-    command.arg(&helper).args(["reference-check", "--sizes", "8,4KiB"]);
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+        .args(["-n", "2", "env"])
+        .arg(preload)
+        .arg("COLLTUNE_FORCE=allreduce=native:recursive_doubling");
+    command
+        .arg("COLLTUNE_SETUP_AFTER=1")
+        .arg(format!("COLLTUNE_LOG=calls:{}", folder.display()));
+    command
+        .arg(&helper)
+        .args(["reference-check", "--sizes", "8,4KiB"]);
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     let result = ends_within(command, Duration::from_secs(60));
     let log = std::fs::read_to_string(folder.join("rank-0.jsonl")).unwrap_or_default();
@@ -306,8 +394,13 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
 
 /// Runs a command silently; the error says how it ended.
 fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = quiet.spawn().map_err(|error| format!("failed to start it: {error}"))?;
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = quiet
+        .spawn()
+        .map_err(|error| format!("failed to start it: {error}"))?;
     let deadline = Instant::now() + limit;
     loop {
         match child.try_wait().map_err(|error| error.to_string())? {

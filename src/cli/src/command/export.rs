@@ -86,9 +86,15 @@ impl Format {
 }
 
 fn shape(args: &Args) -> anyhow::Result<Option<JobShape>> {
-    let shape = args.nodes.zip(args.ppn).map(|(nodes, ppn)| JobShape { nodes, ppn });
+    let shape = args
+        .nodes
+        .zip(args.ppn)
+        .map(|(nodes, ppn)| JobShape { nodes, ppn });
     if let Some(JobShape { nodes, ppn }) = shape.filter(|shape| shape.nodes * shape.ppn > 1 << 21) {
-        return Err(usage(format!("export for {nodes} nodes of {ppn} ranks: more than {} ranks", 1 << 21)));
+        return Err(usage(format!(
+            "export for {nodes} nodes of {ppn} ranks: more than {} ranks",
+            1 << 21
+        )));
     }
     Ok(shape)
 }
@@ -105,19 +111,30 @@ fn files(
         library: published.library.clone(),
         machine: published.machine.clone(),
         generation: published.generation,
-        format: format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+        format: format
+            .to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned()),
         ..Notes::default()
     };
     let mut files = match format {
         Format::Csv => return Ok(vec![("table.csv", csv(published))]),
-        Format::Json => return Ok(vec![("table.json", serde_json::to_string(published)? + "\n")]),
+        Format::Json => {
+            return Ok(vec![(
+                "table.json",
+                serde_json::to_string(published)? + "\n",
+            )]);
+        }
         Format::Openmpi => {
             let rules = openmpi::rules_file(published, library, shape, &mut notes);
             vec![("rules.conf", rules), ("activate.sh", openmpi::activate())]
         }
         Format::Mpich => {
             let files = mpich::files(published, library, shape, &mut notes)?;
-            vec![("mpir.json", files.mpir), ("ch4.json", files.ch4), ("activate.sh", mpich::activate())]
+            vec![
+                ("mpir.json", files.mpir),
+                ("ch4.json", files.ch4),
+                ("activate.sh", mpich::activate()),
+            ]
         }
     };
     files.push(("notes.json", serde_json::to_string_pretty(&notes)? + "\n"));
@@ -183,7 +200,11 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
         args.output.display(),
         names.join(", ")
     );
-    let departing = published.cells.iter().filter(|status| !colltune_core::catalogue::is_default(&status.best)).count();
+    let departing = published
+        .cells
+        .iter()
+        .filter(|status| !colltune_core::catalogue::is_default(&status.best))
+        .count();
     if departing == 0 {
         eprintln!("colltune: no cell has a winner yet, so the table changes nothing");
     }

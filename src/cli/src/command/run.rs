@@ -29,7 +29,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let abis = libraries(&line, args.mpi)?;
     check_force(args, &abis, &line)?;
     let variables = request.variables()?;
-    let given = abis.iter().map(|abi| abi.map(|abi| with_shim(abi, &variables)).transpose());
+    let given = abis
+        .iter()
+        .map(|abi| abi.map(|abi| with_shim(abi, &variables)).transpose());
     let given = given.collect::<Result<Vec<_>, _>>()?;
     start(&line, &given)
 }
@@ -90,16 +92,29 @@ impl Request<'_> {
         let needs_db = args.mode.is_some_and(|mode| mode != Mode::Off);
         if needs_db && args.db.is_none() && args.force.is_none() {
             let mode = args.mode.map_or("", Mode::name);
-            return Err(usage(format!("start the job: --mode {mode} needs --db DIR (or COLLTUNE_DB)")));
+            return Err(usage(format!(
+                "start the job: --mode {mode} needs --db DIR (or COLLTUNE_DB)"
+            )));
         }
         if let Some(seed) = args.seed.filter(|seed| *seed > i64::MAX as u64) {
-            return Err(usage(format!("use the seed {seed}: it is a whole number from 0 to {}", i64::MAX)));
+            return Err(usage(format!(
+                "use the seed {seed}: it is a whole number from 0 to {}",
+                i64::MAX
+            )));
         }
-        let log = args.log.as_deref().map(request::parse_log).transpose().map_err(usage)?;
+        let log = args
+            .log
+            .as_deref()
+            .map(request::parse_log)
+            .transpose()
+            .map_err(usage)?;
         if let Some(force) = &args.force {
             request::parse_force(force).map_err(usage)?;
         }
-        Ok(Request { args, log: log.map(PathBuf::from) })
+        Ok(Request {
+            args,
+            log: log.map(PathBuf::from),
+        })
     }
 
     /// The variables for the ranks: the user's own, then what the arguments say.
@@ -128,7 +143,8 @@ impl Request<'_> {
             set("COLLTUNE_FORCE", force.into());
         }
         if let Some(folder) = &self.log {
-            std::fs::create_dir_all(folder).with_context(|| format!("create the log folder {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("create the log folder {}", folder.display()))?;
             let mut value = OsString::from("calls:");
             value.push(absolute(folder)?);
             set("COLLTUNE_LOG", value);
@@ -138,7 +154,8 @@ impl Request<'_> {
 }
 
 fn absolute(path: &Path) -> anyhow::Result<OsString> {
-    let path = std::path::absolute(path).with_context(|| format!("make {} absolute", path.display()))?;
+    let path =
+        std::path::absolute(path).with_context(|| format!("make {} absolute", path.display()))?;
     Ok(path.into_os_string())
 }
 
@@ -147,16 +164,30 @@ fn absolute(path: &Path) -> anyhow::Result<OsString> {
 pub fn read_line(words: &[OsString]) -> anyhow::Result<Line> {
     let resolves = |word: &OsStr, wdir: Option<&OsStr>| needs::resolve(word, wdir).is_some();
     if !resolves(&words[0], None) {
-        bail!("find {}: there is no such program in PATH, nor a file of this name", words[0].display());
+        bail!(
+            "find {}: there is no such program in PATH, nor a file of this name",
+            words[0].display()
+        );
     }
-    let is_mpi_program =
-        || needs::resolve(&words[0], None).is_some_and(|file| matches!(needs::of_file(&file), Needs::Mpi(_)));
+    let is_mpi_program = || {
+        needs::resolve(&words[0], None)
+            .is_some_and(|file| matches!(needs::of_file(&file), Needs::Mpi(_)))
+    };
     let launcher = match is_launcher(&words[0]) {
         true => Some(0),
-        false => words.iter().position(|word| is_launcher(word)).filter(|_| !is_mpi_program()),
+        false => words
+            .iter()
+            .position(|word| is_launcher(word))
+            .filter(|_| !is_mpi_program()),
     };
-    if let Some(launcher) = launcher.map(|place| &words[place]).filter(|launcher| !resolves(launcher, None)) {
-        bail!("find the launcher {}: there is no such program in PATH, nor a file of this name", launcher.display());
+    if let Some(launcher) = launcher
+        .map(|place| &words[place])
+        .filter(|launcher| !resolves(launcher, None))
+    {
+        bail!(
+            "find the launcher {}: there is no such program in PATH, nor a file of this name",
+            launcher.display()
+        );
     }
     Line::read(words.to_vec(), launcher, &resolves).map_err(anyhow::Error::from)
 }
@@ -176,7 +207,9 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
     let words = &line.words[context.program..context.end];
     let mut may_load_mpi_later = false;
     for (place, word) in words.iter().enumerate() {
-        let Some(file) = needs::resolve(word, context.wdir.as_deref()) else { continue };
+        let Some(file) = needs::resolve(word, context.wdir.as_deref()) else {
+            continue;
+        };
         match needs::of_file(&file) {
             Needs::Mpi(abi) => return Ok(Some(abi)),
             Needs::UnknownMpi(name) => bail!(
@@ -199,7 +232,9 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
         );
         return Ok(None);
     }
-    let launcher = line.launcher.map_or(OsStr::new("mpirun"), |place| &line.words[place]);
+    let launcher = line
+        .launcher
+        .map_or(OsStr::new("mpirun"), |place| &line.words[place]);
     let known = library::of_launcher(launcher).abi;
     let abi = known.with_context(|| {
         format!(
@@ -214,12 +249,15 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
 /// Programs that run other code, which may load MPI.
 fn is_interpreter(file: &Path) -> bool {
     const STEMS: [&str; 19] = [
-        "python", "pypy", "perl", "ruby", "lua", "julia", "node", "java", "R", "Rscript", "octave", "matlab", "guile",
-        "bash", "sh", "dash", "zsh", "ksh", "busybox",
+        "python", "pypy", "perl", "ruby", "lua", "julia", "node", "java", "R", "Rscript", "octave",
+        "matlab", "guile", "bash", "sh", "dash", "zsh", "ksh", "busybox",
     ];
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or("");
     STEMS.iter().any(|stem| {
-        name.strip_prefix(stem).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || ".-m".contains(c)))
+        name.strip_prefix(stem).is_some_and(|rest| {
+            rest.chars()
+                .all(|c| c.is_ascii_digit() || ".-m".contains(c))
+        })
     })
 }
 
@@ -229,11 +267,19 @@ fn is_script(file: &Path) -> bool {
 
 /// Checks `--force` against the catalogue of the library that the job runs on.
 fn check_force(args: &Args, abis: &[Option<Abi>], line: &Line) -> anyhow::Result<()> {
-    let Some(force) = &args.force else { return Ok(()) };
-    let Some(abi) = abis.iter().flatten().next().copied() else { return Ok(()) };
+    let Some(force) = &args.force else {
+        return Ok(());
+    };
+    let Some(abi) = abis.iter().flatten().next().copied() else {
+        return Ok(());
+    };
     let forced = request::parse_force(force).map_err(usage)?;
-    let launched_by = line.launcher.and_then(|place| library::of_launcher(&line.words[place]).library);
-    let library = launched_by.filter(|library| library.abi == abi).unwrap_or(library::reference(abi));
+    let launched_by = line
+        .launcher
+        .and_then(|place| library::of_launcher(&line.words[place]).library);
+    let library = launched_by
+        .filter(|library| library.abi == abi)
+        .unwrap_or(library::reference(abi));
     request::check_force(&forced, library).map_err(usage)
 }
 
@@ -256,7 +302,10 @@ fn start(line: &Line, given: &[Option<Assignments>]) -> anyhow::Result<()> {
         command.args(&line.words[1..]);
         for (name, value) in given.iter().flatten().flatten() {
             match name.as_str() {
-                "LD_PRELOAD" => command.env(name, prefix::preload(Path::new(value), own_preload.as_deref())),
+                "LD_PRELOAD" => command.env(
+                    name,
+                    prefix::preload(Path::new(value), own_preload.as_deref()),
+                ),
                 _ => command.env(name, value),
             };
         }

@@ -19,9 +19,19 @@ use crate::parse;
 /// Prints the catalogue.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let rows = rows(args);
-    let text = if args.json { serde_json::to_string(&Json { schema: 1, variants: &rows })? + "\n" } else { table(&rows) };
+    let text = if args.json {
+        serde_json::to_string(&Json {
+            schema: 1,
+            variants: &rows,
+        })? + "\n"
+    } else {
+        table(&rows)
+    };
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("write to standard output"),
     }
@@ -67,29 +77,44 @@ struct Row {
 
 fn rows(args: &Args) -> Vec<Row> {
     let wanted = |abi: &Abi| args.mpi.is_none_or(|only| only == *abi);
-    let collectives: Vec<Collective> =
-        Collective::ALL.into_iter().filter(|collective| args.collective.is_none_or(|only| only == *collective)).collect();
+    let collectives: Vec<Collective> = Collective::ALL
+        .into_iter()
+        .filter(|collective| args.collective.is_none_or(|only| only == *collective))
+        .collect();
     Abi::ALL
         .into_iter()
         .filter(wanted)
-        .flat_map(|abi| collectives.iter().flat_map(move |collective| of(abi, *collective)))
+        .flat_map(|abi| {
+            collectives
+                .iter()
+                .flat_map(move |collective| of(abi, *collective))
+        })
         .collect()
 }
 
 fn of(abi: Abi, collective: Collective) -> impl Iterator<Item = Row> {
-    catalogue::variants(reference(abi), collective).into_iter().map(move |variant| Row {
-        mpi: abi.name(),
-        collective,
-        library_name: match variant.steering {
-            Steering::None => None,
-            Steering::OpenMpi { algorithm, .. } => Some(format!("coll_tuned_{collective}_algorithm={algorithm}")),
-            Steering::Mpich { algorithm } => {
-                Some(format!("MPIR_CVAR_{}_INTRA_ALGORITHM={algorithm}", collective.name().to_uppercase()))
-            }
-        },
-        needs: variant.needs.iter().map(|need| in_words(&variant, *need)).collect(),
-        name: variant.name.to_string(),
-    })
+    catalogue::variants(reference(abi), collective)
+        .into_iter()
+        .map(move |variant| Row {
+            mpi: abi.name(),
+            collective,
+            library_name: match variant.steering {
+                Steering::None => None,
+                Steering::OpenMpi { algorithm, .. } => {
+                    Some(format!("coll_tuned_{collective}_algorithm={algorithm}"))
+                }
+                Steering::Mpich { algorithm } => Some(format!(
+                    "MPIR_CVAR_{}_INTRA_ALGORITHM={algorithm}",
+                    collective.name().to_uppercase()
+                )),
+            },
+            needs: variant
+                .needs
+                .iter()
+                .map(|need| in_words(&variant, *need))
+                .collect(),
+            name: variant.name.to_string(),
+        })
 }
 
 /// A need in words, with the variant's own number where it has one.
@@ -97,7 +122,9 @@ fn in_words(variant: &Variant, need: Need) -> String {
     match (need, variant.name.segsize) {
         (Need::MessageAboveSegment, Some(size)) => format!("a message above {}", Size(size)),
         (Need::TwoSegments, Some(size)) => format!("a message of at least {}", Size(2 * size)),
-        (Need::SegmentPerRank, Some(size)) => format!("a message of at least {} per rank", Size(size)),
+        (Need::SegmentPerRank, Some(size)) => {
+            format!("a message of at least {} per rank", Size(size))
+        }
         _ => need.describe().to_owned(),
     }
 }
@@ -125,8 +152,15 @@ mod tests {
 
     #[test]
     fn every_variant_of_the_catalogue_is_listed_with_its_needs() {
-        let rows = rows(&Args { mpi: None, collective: None, json: false });
-        let known: usize = Abi::ALL.into_iter().map(|abi| catalogue::all(reference(abi)).len()).sum();
+        let rows = rows(&Args {
+            mpi: None,
+            collective: None,
+            json: false,
+        });
+        let known: usize = Abi::ALL
+            .into_iter()
+            .map(|abi| catalogue::all(reference(abi)).len())
+            .sum();
         assert_eq!(rows.len(), known);
         let text = table(&rows);
         assert!(text.contains("native:pipeline:segsize=32KiB"));

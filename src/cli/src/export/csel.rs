@@ -27,20 +27,35 @@ impl Tree {
         }
         let mut keys: Vec<(String, Vec<Row>)> = Vec::new();
         for row in rows {
-            let (first, rest) = row.conditions.split_first().expect("rows beside others have a condition");
-            let row = Row { conditions: rest.to_vec(), leaf: row.leaf.clone() };
+            let (first, rest) = row
+                .conditions
+                .split_first()
+                .expect("rows beside others have a condition");
+            let row = Row {
+                conditions: rest.to_vec(),
+                leaf: row.leaf.clone(),
+            };
             match keys.last_mut() {
                 Some((key, group)) if key == first => group.push(row),
                 _ => keys.push(((*first).to_owned(), vec![row])),
             }
         }
-        Tree::Keys(keys.into_iter().map(|(key, group)| (key, Tree::from_rows(&group))).collect())
+        Tree::Keys(
+            keys.into_iter()
+                .map(|(key, group)| (key, Tree::from_rows(&group)))
+                .collect(),
+        )
     }
 
     /// `bounds` in ascending order, each with what holds up to it; `rest` holds above.
     ///
     /// `key` spells the bound; `any` is the condition that always holds. Equal neighbours merge.
-    pub fn chain(bounds: Vec<(u64, Tree)>, key: impl Fn(u64) -> String, any: &str, rest: Tree) -> Tree {
+    pub fn chain(
+        bounds: Vec<(u64, Tree)>,
+        key: impl Fn(u64) -> String,
+        any: &str,
+        rest: Tree,
+    ) -> Tree {
         let mut keys: Vec<(String, Tree)> = Vec::new();
         for (bound, tree) in bounds {
             match keys.last_mut() {
@@ -107,17 +122,36 @@ mod tests {
     fn chains_merge_equal_neighbours_and_rows_fold() {
         let leaf = |name: &str| Tree::Leaf(name.to_owned());
         let chain = Tree::chain(
-            vec![(1, leaf("a")), (2, leaf("a")), (3, leaf("b")), (4, leaf("c"))],
+            vec![
+                (1, leaf("a")),
+                (2, leaf("a")),
+                (3, leaf("b")),
+                (4, leaf("c")),
+            ],
             |bound| format!("<={bound}"),
             "any",
             leaf("c"),
         );
-        let keys = |list: &[(&str, &str)]| Tree::Keys(list.iter().map(|(k, v)| ((*k).to_owned(), leaf(v))).collect());
+        let keys = |list: &[(&str, &str)]| {
+            Tree::Keys(
+                list.iter()
+                    .map(|(k, v)| ((*k).to_owned(), leaf(v)))
+                    .collect(),
+            )
+        };
         assert_eq!(chain, keys(&[("<=2", "a"), ("<=3", "b"), ("any", "c")]));
-        let rows = [("x=1 y=1", "a"), ("x=1 y=any", "b"), ("x=any", "c")]
-            .map(|(conditions, leaf)| Row { conditions: conditions.split(' ').collect(), leaf: leaf.to_owned() });
-        let Tree::Keys(top) = Tree::from_rows(&rows) else { panic!() };
-        assert_eq!(top[0], ("x=1".to_owned(), keys(&[("y=1", "a"), ("y=any", "b")])));
+        let rows =
+            [("x=1 y=1", "a"), ("x=1 y=any", "b"), ("x=any", "c")].map(|(conditions, leaf)| Row {
+                conditions: conditions.split(' ').collect(),
+                leaf: leaf.to_owned(),
+            });
+        let Tree::Keys(top) = Tree::from_rows(&rows) else {
+            panic!()
+        };
+        assert_eq!(
+            top[0],
+            ("x=1".to_owned(), keys(&[("y=1", "a"), ("y=any", "b")]))
+        );
         assert_eq!(top[1], ("x=any".to_owned(), leaf("c")));
     }
 

@@ -69,7 +69,10 @@ pub fn files(
          other: MPICH's files know the ranks and their average per node only."
             .to_owned(),
     );
-    notes.warnings.push("Every node must be able to read the files: MPICH does not survive a missing one.".to_owned());
+    notes.warnings.push(
+        "Every node must be able to read the files: MPICH does not survive a missing one."
+            .to_owned(),
+    );
     Ok(Files { mpir, ch4 })
 }
 
@@ -103,13 +106,19 @@ fn rows_of(level: Level) -> impl Iterator<Item = (&'static str, Vec<&'static str
         Level::Mpir => ("mpir", "algorithm=MPIR_"),
         Level::Ch4 => ("ch4", "composition=MPIDI_"),
     };
-    ROWS.lines().filter(|line| !line.starts_with('#')).filter_map(move |line| {
-        let (left, name) = line.split_once(" -> ")?;
-        let mut words = left.split(' ');
-        (words.next() == Some(wanted)).then_some(())?;
-        let collective = words.next()?;
-        Some((collective, words.collect(), format!("{prefix}{}_{name}", capitalised(collective))))
-    })
+    ROWS.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(move |line| {
+            let (left, name) = line.split_once(" -> ")?;
+            let mut words = left.split(' ');
+            (words.next() == Some(wanted)).then_some(())?;
+            let collective = words.next()?;
+            Some((
+                collective,
+                words.collect(),
+                format!("{prefix}{}_{name}", capitalised(collective)),
+            ))
+        })
 }
 
 fn capitalised(name: &str) -> String {
@@ -136,21 +145,32 @@ fn tuned(
     own: &Tree,
     notes: &mut Notes,
 ) -> Tree {
-    let Tree::Keys(by_type) = own else { return own.clone() };
+    let Tree::Keys(by_type) = own else {
+        return own.clone();
+    };
     let keys = by_type.iter().map(|(key, tree)| {
         // The device hands allgather and alltoall over as they are.
-        let whole = level == Level::Ch4 && matches!(collective, Collective::Allgather | Collective::Alltoall);
+        let whole = level == Level::Ch4
+            && matches!(collective, Collective::Allgather | Collective::Alltoall);
         if key != "comm_type=intra" || whole {
             return (key.clone(), tree.clone());
         }
-        let context = Context { published, library, collective, shape, level, own: tree };
+        let context = Context {
+            published,
+            library,
+            collective,
+            shape,
+            level,
+            own: tree,
+        };
         let by_size = context.by_size(notes);
         if by_size == *tree {
             return (key.clone(), by_size);
         }
         notes.exported.insert(collective.name().to_owned());
         // Parts that the library's own compositions run inside and between nodes stay as they are.
-        let parts = ["comm_hierarchy=node_roots", "comm_hierarchy=node"].map(|part| (part.to_owned(), tree.clone()));
+        let parts = ["comm_hierarchy=node_roots", "comm_hierarchy=node"]
+            .map(|part| (part.to_owned(), tree.clone()));
         let mut keys = parts.to_vec();
         keys.push(("comm_hierarchy=any".to_owned(), by_size));
         (key.clone(), Tree::Keys(keys))
@@ -178,23 +198,48 @@ impl Context<'_> {
         let mut by_ppn = |ranks: Ranks| {
             let mut parts: Vec<(u64, Tree)> = Vec::new();
             for column in &columns {
-                let Some((_, last)) = column.ppn_of(ranks.first) else { continue };
-                let rules = plan::rules(column, self.library, ranks, &TESTABLE, &mut |note| replaced.push(note));
-                let tree = if column.within(self.shape) { self.by_bytes(&rules, ranks) } else { self.own.clone() };
+                let Some((_, last)) = column.ppn_of(ranks.first) else {
+                    continue;
+                };
+                let rules = plan::rules(column, self.library, ranks, &TESTABLE, &mut |note| {
+                    replaced.push(note)
+                });
+                let tree = if column.within(self.shape) {
+                    self.by_bytes(&rules, ranks)
+                } else {
+                    self.own.clone()
+                };
                 parts.push((last, tree));
             }
             parts.sort_by_key(|(last, _)| *last);
             let rest = parts.pop().map_or(self.own.clone(), |(_, tree)| tree);
-            Tree::chain(parts, |ppn| format!("comm_avg_ppn<={}", ppn.min(LARGEST)), "comm_size=any", rest)
+            Tree::chain(
+                parts,
+                |ppn| format!("comm_avg_ppn<={}", ppn.min(LARGEST)),
+                "comm_size=any",
+                rest,
+            )
         };
         let mut parts = vec![(1, self.own.clone())];
-        parts.extend(plan::rank_ranges(limit).into_iter().map(|ranks| (ranks.last, by_ppn(ranks))));
+        parts.extend(
+            plan::rank_ranges(limit)
+                .into_iter()
+                .map(|ranks| (ranks.last, by_ppn(ranks))),
+        );
         let rest = match open {
-            true => by_ppn(Ranks { first: limit + 1, last: u64::MAX }),
+            true => by_ppn(Ranks {
+                first: limit + 1,
+                last: u64::MAX,
+            }),
             false => self.own.clone(),
         };
         self.tell(replaced, notes);
-        Tree::chain(parts, |ranks| format!("comm_size<={ranks}"), "comm_size=any", rest)
+        Tree::chain(
+            parts,
+            |ranks| format!("comm_size<={ranks}"),
+            "comm_size=any",
+            rest,
+        )
     }
 
     fn tell(&self, replaced: Vec<ReplacedNote>, notes: &mut Notes) {
@@ -209,7 +254,10 @@ impl Context<'_> {
         for rule in &rules[1..] {
             let bound = match self.collective {
                 // One block below `from_bytes` on the exact number of ranks; a range keeps its first.
-                Collective::Allgather => rule.from_bytes.saturating_mul(ranks.first).saturating_sub(1),
+                Collective::Allgather => rule
+                    .from_bytes
+                    .saturating_mul(ranks.first)
+                    .saturating_sub(1),
                 _ => rule.from_bytes - 1,
             };
             if bound > LARGEST {
@@ -218,24 +266,44 @@ impl Context<'_> {
             let previous = std::mem::replace(&mut rest, self.leaf(rule));
             parts.push((bound, previous));
         }
-        let size = if self.collective == Collective::Allgather { "total_msg_size" } else { "avg_msg_size" };
-        let tree = Tree::chain(parts, |bound| format!("{size}<={bound}"), &format!("{size}=any"), rest);
+        let size = if self.collective == Collective::Allgather {
+            "total_msg_size"
+        } else {
+            "avg_msg_size"
+        };
+        let tree = Tree::chain(
+            parts,
+            |bound| format!("{size}<={bound}"),
+            &format!("{size}=any"),
+            rest,
+        );
         if self.collective == Collective::Alltoall && tree != *self.own {
             // The send arguments of a call in place say nothing, so its size is not asked for.
-            return Tree::either("is_sendbuf_inplace=yes", self.own.clone(), "is_sendbuf_inplace=no", tree);
+            return Tree::either(
+                "is_sendbuf_inplace=yes",
+                self.own.clone(),
+                "is_sendbuf_inplace=no",
+                tree,
+            );
         }
         tree
     }
 
     /// The variant with every test that its needs ask for; where one fails, the library's own tree.
     fn leaf(&self, rule: &Rule) -> Tree {
-        let Some(variant) = &rule.variant else { return self.own.clone() };
+        let Some(variant) = &rule.variant else {
+            return self.own.clone();
+        };
         let mut tree = Tree::Leaf(self.leaf_name(variant));
         for need in variant.needs {
             let own = self.own.clone();
             tree = match need {
-                Need::Commutative => Tree::either("is_commutative=yes", tree, "is_commutative=no", own),
-                Need::BuiltinOp => Tree::either("is_op_built_in=yes", tree, "is_op_built_in=no", own),
+                Need::Commutative => {
+                    Tree::either("is_commutative=yes", tree, "is_commutative=no", own)
+                }
+                Need::BuiltinOp => {
+                    Tree::either("is_op_built_in=yes", tree, "is_op_built_in=no", own)
+                }
                 Need::CountAtLeastPowerOfTwo => Tree::either("count<pow2", own, "count=any", tree),
                 Need::Hierarchy => Tree::either(
                     "comm_size=node_comm_size",
@@ -254,12 +322,18 @@ impl Context<'_> {
         let name = capitalised(self.collective.name());
         match self.level {
             Level::Mpir => {
-                let Steering::Mpich { algorithm } = variant.steering else { unreachable!("a variant of MPICH") };
+                let Steering::Mpich { algorithm } = variant.steering else {
+                    unreachable!("a variant of MPICH")
+                };
                 format!("algorithm=MPIR_{name}_intra_{algorithm}")
             }
             // The composition that hands the whole communicator on, without parts.
             Level::Ch4 => {
-                let whole = if self.collective == Collective::Allreduce { "beta" } else { "gamma" };
+                let whole = if self.collective == Collective::Allreduce {
+                    "beta"
+                } else {
+                    "gamma"
+                };
                 format!("composition=MPIDI_{name}_intra_composition_{whole}")
             }
         }
@@ -314,7 +388,12 @@ mod tests {
 
     fn keys(text: &str) -> Vec<(String, String)> {
         // serde_json sorts keys; the order matters here, so objects are cut by hand.
-        let inner = text.trim().strip_prefix('{').unwrap().strip_suffix('}').unwrap();
+        let inner = text
+            .trim()
+            .strip_prefix('{')
+            .unwrap()
+            .strip_suffix('}')
+            .unwrap();
         let (mut depth, mut start, mut found) = (0, 0, Vec::new());
         for (place, byte) in inner.bytes().enumerate() {
             match byte {
@@ -330,9 +409,16 @@ mod tests {
         found.push(&inner[start..]);
         let split = |part: &str| {
             let (key, value) = part.split_once(':').unwrap();
-            (key.trim().trim_matches('"').to_owned(), value.trim().to_owned())
+            (
+                key.trim().trim_matches('"').to_owned(),
+                value.trim().to_owned(),
+            )
         };
-        found.into_iter().filter(|part| !part.trim().is_empty()).map(split).collect()
+        found
+            .into_iter()
+            .filter(|part| !part.trim().is_empty())
+            .map(split)
+            .collect()
     }
 
     fn holds(key: &str, call: &Call, collective: &str) -> bool {
@@ -340,7 +426,13 @@ mod tests {
         let number = || value.trim_start_matches('=').parse::<u64>().unwrap();
         let count = call.bytes / call.type_size;
         let yes_no = |is: bool| value == if is { "yes" } else { "no" };
-        let below = |is: u64| if key.contains("<=") { is <= number() } else { is < number() };
+        let below = |is: u64| {
+            if key.contains("<=") {
+                is <= number()
+            } else {
+                is < number()
+            }
+        };
         match (name, value) {
             ("collective", _) => value == collective,
             ("comm_type", _) => value == "intra",
@@ -361,16 +453,30 @@ mod tests {
     }
 
     fn lookup(text: &str, collective: &str, call: &Call) -> String {
-        let (key, rest) = keys(text).into_iter().find(|(key, _)| {
-            key.starts_with("algorithm=") || key.starts_with("composition=") || holds(key, call, collective)
-        })
-        .expect("a key that holds");
-        if rest == "{}" { key.rsplit_once("_intra_").unwrap().1.to_owned() } else { lookup(&rest, collective, call) }
+        let (key, rest) = keys(text)
+            .into_iter()
+            .find(|(key, _)| {
+                key.starts_with("algorithm=")
+                    || key.starts_with("composition=")
+                    || holds(key, call, collective)
+            })
+            .expect("a key that holds");
+        if rest == "{}" {
+            key.rsplit_once("_intra_").unwrap().1.to_owned()
+        } else {
+            lookup(&rest, collective, call)
+        }
     }
 
     fn table(rows: &[Published], shape: Option<JobShape>) -> (Files, Notes) {
         let mut notes = Notes::default();
-        let files = files(&published(LIBRARY, rows), LIBRARY.parse().unwrap(), shape, &mut notes).unwrap();
+        let files = files(
+            &published(LIBRARY, rows),
+            LIBRARY.parse().unwrap(),
+            shape,
+            &mut notes,
+        )
+        .unwrap();
         (files, notes)
     }
 
@@ -380,29 +486,79 @@ mod tests {
         let (files, _) = table(
             &[
                 (Collective::Bcast, (0, Some(1024)), any, any, "default"),
-                (Collective::Bcast, (1024, Some(4096)), any, any, "native:scatter_ring_allgather"),
+                (
+                    Collective::Bcast,
+                    (1024, Some(4096)),
+                    any,
+                    any,
+                    "native:scatter_ring_allgather",
+                ),
                 (Collective::Bcast, (4096, None), any, any, "native:binomial"),
-                (Collective::Allgather, (0, Some(512)), any, any, "native:ring"),
+                (
+                    Collective::Allgather,
+                    (0, Some(512)),
+                    any,
+                    any,
+                    "native:ring",
+                ),
                 (Collective::Allgather, (512, None), any, any, "default"),
             ],
             None,
         );
         let (untouched, _) = table(&[], None);
         for ranks in [2, 3, 8, 100, 512] {
-            let bcast = |text: &str, bytes| lookup(text, "bcast", &Call { ranks, ppn: ranks, bytes, ..CALL });
+            let bcast = |text: &str, bytes| {
+                lookup(
+                    text,
+                    "bcast",
+                    &Call {
+                        ranks,
+                        ppn: ranks,
+                        bytes,
+                        ..CALL
+                    },
+                )
+            };
             assert_eq!(bcast(&files.mpir, 1023), bcast(&untouched.mpir, 1023));
             assert_eq!(bcast(&files.ch4, 1023), bcast(&untouched.ch4, 1023));
-            for (bytes, name) in [(1024, "scatter_ring_allgather"), (4095, "scatter_ring_allgather"), (4096, "binomial")] {
+            for (bytes, name) in [
+                (1024, "scatter_ring_allgather"),
+                (4095, "scatter_ring_allgather"),
+                (4096, "binomial"),
+            ] {
                 assert_eq!(bcast(&files.mpir, bytes), name, "{ranks}");
                 assert_eq!(bcast(&files.ch4, bytes), "composition_gamma");
             }
-            let gather = |text: &str, bytes| lookup(text, "allgather", &Call { ranks, ppn: ranks, bytes, ..CALL });
-            assert_eq!([gather(&files.mpir, 0), gather(&files.mpir, 511)], ["ring", "ring"]);
+            let gather = |text: &str, bytes| {
+                lookup(
+                    text,
+                    "allgather",
+                    &Call {
+                        ranks,
+                        ppn: ranks,
+                        bytes,
+                        ..CALL
+                    },
+                )
+            };
+            assert_eq!(
+                [gather(&files.mpir, 0), gather(&files.mpir, 511)],
+                ["ring", "ring"]
+            );
             for bytes in [512, 1 << 12, 1 << 20] {
                 assert_eq!(gather(&files.mpir, bytes), gather(&untouched.mpir, bytes));
             }
-            let part = Call { ranks, ppn: 1, bytes: 2048, hierarchy: "node_roots", ..CALL };
-            assert_eq!(lookup(&files.mpir, "bcast", &part), lookup(&untouched.mpir, "bcast", &part));
+            let part = Call {
+                ranks,
+                ppn: 1,
+                bytes: 2048,
+                hierarchy: "node_roots",
+                ..CALL
+            };
+            assert_eq!(
+                lookup(&files.mpir, "bcast", &part),
+                lookup(&untouched.mpir, "bcast", &part)
+            );
         }
     }
 
@@ -411,9 +567,21 @@ mod tests {
         let any = (1, None);
         let (files, _) = table(
             &[
-                (Collective::Allreduce, (0, Some(4096)), any, any, "native:reduce_scatter_allgather"),
+                (
+                    Collective::Allreduce,
+                    (0, Some(4096)),
+                    any,
+                    any,
+                    "native:reduce_scatter_allgather",
+                ),
                 (Collective::Allreduce, (4096, None), any, any, "native:smp"),
-                (Collective::Allgather, (0, None), any, any, "native:recursive_doubling"),
+                (
+                    Collective::Allgather,
+                    (0, None),
+                    any,
+                    any,
+                    "native:recursive_doubling",
+                ),
                 (Collective::Alltoall, (0, None), any, any, "native:brucks"),
             ],
             None,
@@ -423,41 +591,169 @@ mod tests {
         let own = |call: Call| lookup(&untouched.mpir, "allreduce", &call);
         let small = Call { bytes: 64, ..CALL };
         assert_eq!(at(small), "reduce_scatter_allgather");
-        for call in [Call { bytes: 56, ..CALL }, Call { built_in: false, ..small }] {
+        for call in [
+            Call { bytes: 56, ..CALL },
+            Call {
+                built_in: false,
+                ..small
+            },
+        ] {
             assert_eq!(at(call), own(call));
         }
-        let large = Call { ppn: 2, bytes: 4096, ..CALL };
+        let large = Call {
+            ppn: 2,
+            bytes: 4096,
+            ..CALL
+        };
         assert_eq!(at(large), "smp");
-        for call in [Call { ppn: 8, ..large }, Call { commutative: false, ..large }, Call { hierarchy: "flat", ..large }] {
+        for call in [
+            Call { ppn: 8, ..large },
+            Call {
+                commutative: false,
+                ..large
+            },
+            Call {
+                hierarchy: "flat",
+                ..large
+            },
+        ] {
             assert_eq!(at(call), own(call));
         }
-        assert_eq!(lookup(&files.mpir, "allgather", &CALL), "recursive_doubling");
+        assert_eq!(
+            lookup(&files.mpir, "allgather", &CALL),
+            "recursive_doubling"
+        );
         let six = Call { ranks: 6, ..CALL };
-        assert_eq!(lookup(&files.mpir, "allgather", &six), lookup(&untouched.mpir, "allgather", &six));
-        assert_eq!(lookup(&files.mpir, "alltoall", &Call { bytes: 100_000, ..CALL }), "brucks");
-        assert_eq!(lookup(&files.mpir, "alltoall", &Call { in_place: true, ..CALL }), "pairwise_sendrecv_replace");
+        assert_eq!(
+            lookup(&files.mpir, "allgather", &six),
+            lookup(&untouched.mpir, "allgather", &six)
+        );
+        assert_eq!(
+            lookup(
+                &files.mpir,
+                "alltoall",
+                &Call {
+                    bytes: 100_000,
+                    ..CALL
+                }
+            ),
+            "brucks"
+        );
+        assert_eq!(
+            lookup(
+                &files.mpir,
+                "alltoall",
+                &Call {
+                    in_place: true,
+                    ..CALL
+                }
+            ),
+            "pairwise_sendrecv_replace"
+        );
     }
 
     #[test]
     fn nodes_and_ranks_per_node_are_told_apart() {
         let rows = [
-            (Collective::Bcast, (0, None), (1, Some(2)), (1, None), "native:binomial"),
-            (Collective::Bcast, (0, None), (2, Some(5)), (1, Some(3)), "native:scatter_ring_allgather"),
-            (Collective::Bcast, (0, None), (2, Some(5)), (3, None), "default"),
-            (Collective::Bcast, (0, None), (5, None), (1, None), "native:scatter_recursive_doubling_allgather"),
+            (
+                Collective::Bcast,
+                (0, None),
+                (1, Some(2)),
+                (1, None),
+                "native:binomial",
+            ),
+            (
+                Collective::Bcast,
+                (0, None),
+                (2, Some(5)),
+                (1, Some(3)),
+                "native:scatter_ring_allgather",
+            ),
+            (
+                Collective::Bcast,
+                (0, None),
+                (2, Some(5)),
+                (3, None),
+                "default",
+            ),
+            (
+                Collective::Bcast,
+                (0, None),
+                (5, None),
+                (1, None),
+                "native:scatter_recursive_doubling_allgather",
+            ),
         ];
         let (files, notes) = table(&rows, None);
         assert!(notes.exported.contains("bcast"));
-        let at = |ranks, ppn| lookup(&files.ch4, "bcast", &Call { ranks, ppn, bytes: 100, ..CALL });
-        let algorithm = |ranks, ppn| lookup(&files.mpir, "bcast", &Call { ranks, ppn, bytes: 100_000, ..CALL });
+        let at = |ranks, ppn| {
+            lookup(
+                &files.ch4,
+                "bcast",
+                &Call {
+                    ranks,
+                    ppn,
+                    bytes: 100,
+                    ..CALL
+                },
+            )
+        };
+        let algorithm = |ranks, ppn| {
+            lookup(
+                &files.mpir,
+                "bcast",
+                &Call {
+                    ranks,
+                    ppn,
+                    bytes: 100_000,
+                    ..CALL
+                },
+            )
+        };
         assert_eq!(algorithm(8, 8), "binomial");
         assert_eq!(algorithm(8, 2), "scatter_ring_allgather");
         assert_eq!(at(8, 4), "composition_alpha");
         assert_eq!(algorithm(8, 1), "scatter_recursive_doubling_allgather");
         let (files, _) = table(&rows, Some(JobShape { nodes: 2, ppn: 2 }));
-        assert_eq!(lookup(&files.mpir, "bcast", &Call { ranks: 2, ppn: 2, bytes: 9, ..CALL }), "binomial");
-        assert_eq!(lookup(&files.mpir, "bcast", &Call { ranks: 4, ppn: 2, bytes: 9, ..CALL }), "scatter_ring_allgather");
-        assert_eq!(lookup(&files.ch4, "bcast", &Call { ranks: 8, ppn: 8, bytes: 9, ..CALL }), "composition_alpha");
+        assert_eq!(
+            lookup(
+                &files.mpir,
+                "bcast",
+                &Call {
+                    ranks: 2,
+                    ppn: 2,
+                    bytes: 9,
+                    ..CALL
+                }
+            ),
+            "binomial"
+        );
+        assert_eq!(
+            lookup(
+                &files.mpir,
+                "bcast",
+                &Call {
+                    ranks: 4,
+                    ppn: 2,
+                    bytes: 9,
+                    ..CALL
+                }
+            ),
+            "scatter_ring_allgather"
+        );
+        assert_eq!(
+            lookup(
+                &files.ch4,
+                "bcast",
+                &Call {
+                    ranks: 8,
+                    ppn: 8,
+                    bytes: 9,
+                    ..CALL
+                }
+            ),
+            "composition_alpha"
+        );
     }
 
     #[test]
@@ -468,17 +764,49 @@ mod tests {
             assert_eq!(text.matches("\": {}").count(), rows_of(level).count());
             serde_json::from_str::<serde_json::Value>(text).unwrap();
         }
-        assert!(super::files(&published("mpich-4.1.0", &[]), "mpich-4.1.0".parse().unwrap(), None, &mut Notes::default()).is_err());
+        assert!(
+            super::files(
+                &published("mpich-4.1.0", &[]),
+                "mpich-4.1.0".parse().unwrap(),
+                None,
+                &mut Notes::default()
+            )
+            .is_err()
+        );
     }
 
     #[test]
     fn the_files_stay_as_their_golden_copies() {
         let (files, _) = table(
             &[
-                (Collective::Allreduce, (0, Some(4096)), (1, None), (1, None), "default"),
-                (Collective::Allreduce, (4096, None), (1, None), (1, None), "native:recursive_doubling"),
-                (Collective::Allgather, (0, Some(512)), (1, None), (1, None), "native:ring"),
-                (Collective::Allgather, (512, None), (1, None), (1, None), "default"),
+                (
+                    Collective::Allreduce,
+                    (0, Some(4096)),
+                    (1, None),
+                    (1, None),
+                    "default",
+                ),
+                (
+                    Collective::Allreduce,
+                    (4096, None),
+                    (1, None),
+                    (1, None),
+                    "native:recursive_doubling",
+                ),
+                (
+                    Collective::Allgather,
+                    (0, Some(512)),
+                    (1, None),
+                    (1, None),
+                    "native:ring",
+                ),
+                (
+                    Collective::Allgather,
+                    (512, None),
+                    (1, None),
+                    (1, None),
+                    "default",
+                ),
             ],
             Some(JobShape { nodes: 1, ppn: 3 }),
         );

@@ -40,11 +40,19 @@ struct Block {
 }
 
 /// Writes the rules of every collective that departs from the default.
-pub fn rules_file(published: &Published, library: Library, shape: Option<JobShape>, notes: &mut Notes) -> String {
+pub fn rules_file(
+    published: &Published,
+    library: Library,
+    shape: Option<JobShape>,
+    notes: &mut Notes,
+) -> String {
     let mut sections = Vec::new();
     for collective in Collective::ALL {
         let blocks = blocks(published, library, collective, shape, notes);
-        if blocks.iter().any(|block| block.lines.iter().any(|line| line.1 != 0)) {
+        if blocks
+            .iter()
+            .any(|block| block.lines.iter().any(|line| line.1 != 0))
+        {
             notes.exported.insert(collective.name().to_owned());
             sections.push((collective, blocks));
         }
@@ -64,9 +72,19 @@ pub fn rules_file(published: &Published, library: Library, shape: Option<JobShap
 }
 
 fn write_section(text: &mut String, collective: Collective, blocks: &[Block]) {
-    let _ = writeln!(text, "{} # {collective}\n{} # sizes of communicators", number(collective), blocks.len());
+    let _ = writeln!(
+        text,
+        "{} # {collective}\n{} # sizes of communicators",
+        number(collective),
+        blocks.len()
+    );
     for block in blocks {
-        let _ = writeln!(text, "{} # ranks and more\n{} # message sizes", block.ranks.first, block.lines.len());
+        let _ = writeln!(
+            text,
+            "{} # ranks and more\n{} # message sizes",
+            block.ranks.first,
+            block.lines.len()
+        );
         for ((size, algorithm, fanout, segsize), name) in block.lines.iter().zip(&block.names) {
             let _ = writeln!(text, "{size} {algorithm} {fanout} {segsize} # {name}");
         }
@@ -101,7 +119,10 @@ fn blocks(
     if !open || matches!(collective, Collective::Allgather | Collective::Alltoall) {
         push(&mut blocks, default_block(last + 1));
     } else {
-        let beyond = Ranks { first: last + 1, last: u64::MAX };
+        let beyond = Ranks {
+            first: last + 1,
+            last: u64::MAX,
+        };
         if let (Some(winner), _) = choose_column(&columns, beyond.first, shape) {
             let rules = rules(published, winner, library, beyond, &mut replaced);
             push(&mut blocks, block(collective, beyond, &rules));
@@ -127,18 +148,30 @@ fn rules(
 ) -> Vec<Rule> {
     let mut rules = plan::rules(column, library, ranks, &[], &mut |note| replaced.push(note));
     for rule in &mut rules {
-        let Some(variant) = &rule.variant else { continue };
+        let Some(variant) = &rule.variant else {
+            continue;
+        };
         let ruled = |inner: &&Collective| {
             let other = |status: &&CellStatistics| status.cell.collective == **inner;
-            published.cells.iter().filter(other).any(|status| !catalogue::is_default(&status.best))
+            published
+                .cells
+                .iter()
+                .filter(other)
+                .any(|status| !catalogue::is_default(&status.best))
         };
         if let Some(inner) = inside(variant).iter().find(ruled) {
-            let cell = column.cells.iter().rev().find(|status| status.cell.bytes.lo <= rule.from_bytes);
+            let cell = column
+                .cells
+                .iter()
+                .rev()
+                .find(|status| status.cell.bytes.lo <= rule.from_bytes);
             replaced.push(ReplacedNote {
                 cell: cell.map_or_else(String::new, |status| status.cell.to_string()),
                 winner: variant.name.to_string(),
                 instead: "default".to_owned(),
-                reason: format!("it runs {inner} inside, for which this table has rules of its own"),
+                reason: format!(
+                    "it runs {inner} inside, for which this table has rules of its own"
+                ),
             });
             rule.variant = None;
         }
@@ -163,7 +196,11 @@ fn push(blocks: &mut Vec<Block>, block: Block) {
 }
 
 fn default_block(first: u64) -> Block {
-    Block { ranks: Ranks { first, last: first }, lines: vec![(0, 0, 0, 0)], names: vec!["default".to_owned()] }
+    Block {
+        ranks: Ranks { first, last: first },
+        lines: vec![(0, 0, 0, 0)],
+        names: vec!["default".to_owned()],
+    }
 }
 
 /// The column whose winners stand for a number of ranks, and those that give way.
@@ -175,52 +212,98 @@ fn choose_column<'a>(
     ranks: u64,
     shape: Option<JobShape>,
 ) -> (Option<&'a Column<'a>>, Vec<&'a Column<'a>>) {
-    let candidates = columns.iter().filter(|column| column.ppn_of(ranks).is_some() && column.within(shape));
+    let candidates = columns
+        .iter()
+        .filter(|column| column.ppn_of(ranks).is_some() && column.within(shape));
     let winner = match shape {
         Some(shape) => {
             let (ppn, nodes) = (ranks.min(shape.ppn), ranks.div_ceil(shape.ppn));
-            candidates.clone().find(|column| column.nodes.contains(nodes) && column.ppn.contains(ppn))
+            candidates
+                .clone()
+                .find(|column| column.nodes.contains(nodes) && column.ppn.contains(ppn))
         }
-        None => candidates
-            .clone()
-            .max_by_key(|column| (column.samples(), column.measured_cells(), std::cmp::Reverse(column.nodes.lo))),
+        None => candidates.clone().max_by_key(|column| {
+            (
+                column.samples(),
+                column.measured_cells(),
+                std::cmp::Reverse(column.nodes.lo),
+            )
+        }),
     };
-    let others = candidates.filter(|column| winner.is_none_or(|winner| !std::ptr::eq(*column, winner))).collect();
+    let others = candidates
+        .filter(|column| winner.is_none_or(|winner| !std::ptr::eq(*column, winner)))
+        .collect();
     (winner, others)
 }
 
 fn block(collective: Collective, ranks: Ranks, rules: &[Rule]) -> Block {
     let per_block = matches!(collective, Collective::Allgather | Collective::Alltoall);
     let scale = if per_block { ranks.first } else { 1 };
-    let mut block = Block { ranks, lines: Vec::new(), names: Vec::new() };
+    let mut block = Block {
+        ranks,
+        lines: Vec::new(),
+        names: Vec::new(),
+    };
     for rule in rules {
         // The reader takes sizes as signed 64-bit numbers.
-        let Some(size) = rule.from_bytes.checked_mul(scale).filter(|size| *size <= i64::MAX as u64) else { break };
+        let Some(size) = rule
+            .from_bytes
+            .checked_mul(scale)
+            .filter(|size| *size <= i64::MAX as u64)
+        else {
+            break;
+        };
         let (algorithm, fanout, segsize) = match &rule.variant {
             None => (0, 0, 0),
             Some(variant) => {
-                let Steering::OpenMpi { algorithm, .. } = variant.steering else { unreachable!("a variant of Open MPI") };
-                let fanout = if variant.name.algorithm == "chain" { CHAIN_FANOUT } else { 0 };
+                let Steering::OpenMpi { algorithm, .. } = variant.steering else {
+                    unreachable!("a variant of Open MPI")
+                };
+                let fanout = if variant.name.algorithm == "chain" {
+                    CHAIN_FANOUT
+                } else {
+                    0
+                };
                 (algorithm, fanout, variant.name.segsize.unwrap_or(0))
             }
         };
         block.lines.push((size, algorithm, fanout, segsize));
-        block.names.push(rule.variant.as_ref().map_or("default".to_owned(), |variant| variant.name.to_string()));
+        block.names.push(
+            rule.variant
+                .as_ref()
+                .map_or("default".to_owned(), |variant| variant.name.to_string()),
+        );
     }
     block
 }
 
-fn note_shape(notes: &mut Vec<ShapeNote>, collective: Collective, ranks: Ranks, winner: &Column, others: &[&Column]) {
+fn note_shape(
+    notes: &mut Vec<ShapeNote>,
+    collective: Collective,
+    ranks: Ranks,
+    winner: &Column,
+    others: &[&Column],
+) {
     let bests = |column: &Column| -> Vec<_> {
-        column.cells.iter().map(|status| (status.cell.bytes, status.best.clone())).collect()
+        column
+            .cells
+            .iter()
+            .map(|status| (status.cell.bytes, status.best.clone()))
+            .collect()
     };
     let own = bests(winner);
-    let instead_of: Vec<_> = others.iter().filter(|other| bests(other) != own).map(|other| other.shape()).collect();
+    let instead_of: Vec<_> = others
+        .iter()
+        .filter(|other| bests(other) != own)
+        .map(|other| other.shape())
+        .collect();
     if instead_of.is_empty() {
         return;
     }
     if let Some(last) = notes.last_mut() {
-        let same = last.nodes == winner.nodes.into() && last.ppn == winner.ppn.into() && last.instead_of == instead_of;
+        let same = last.nodes == winner.nodes.into()
+            && last.ppn == winner.ppn.into()
+            && last.instead_of == instead_of;
         if same && last.ranks.1 == Some(ranks.first - 1) {
             last.ranks.1 = Some(ranks.last);
             return;
@@ -238,7 +321,8 @@ fn note_shape(notes: &mut Vec<ShapeNote>, collective: Collective, ranks: Ranks, 
 fn warn(published: &Published, library: Library, notes: &mut Notes) {
     let exported = |need: Need| {
         published.cells.iter().any(|status| {
-            let variant = colltune_core::catalogue::find(library, status.cell.collective, &status.best);
+            let variant =
+                colltune_core::catalogue::find(library, status.cell.collective, &status.best);
             variant.is_some_and(|variant| variant.needs.contains(&need))
         })
     };
@@ -302,19 +386,30 @@ mod tests {
 
     const LIBRARY: &str = "openmpi-4.1.4";
 
+    /// MSGSIZE, then algorithm, fan-out and segment size.
+    type Lines = Vec<(u64, (u64, u64, u64))>;
+
     /// Reads a rules file and looks a call up as the library documents it, independent of the writer.
     fn lookup(text: &str, collective: u32, ranks: u64, measure: u64) -> (u64, u64, u64) {
-        let plain: Vec<&str> = text.lines().map(|line| line.split('#').next().unwrap()).collect();
-        let mut numbers = plain.iter().flat_map(|line| line.split_whitespace()).map(|word| word.parse::<u64>().unwrap());
+        let plain: Vec<&str> = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap())
+            .collect();
+        let mut numbers = plain
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .map(|word| word.parse::<u64>().unwrap());
         let mut next = || numbers.next().unwrap();
         let mut found = (0, 0, 0);
         for _ in 0..next() {
             let id = next();
-            let mut best: Option<Vec<(u64, (u64, u64, u64))>> = None;
+            let mut best: Option<Lines> = None;
             let mut passed = false;
             for _ in 0..next() {
                 let (size, count) = (next(), next());
-                let lines: Vec<_> = (0..count).map(|_| (next(), (next(), next(), next()))).collect();
+                let lines: Lines = (0..count)
+                    .map(|_| (next(), (next(), next(), next())))
+                    .collect();
                 assert_eq!(lines[0].0, 0, "the first line of each block is for 0 bytes");
                 assert!(lines.windows(2).all(|pair| pair[0].0 < pair[1].0));
                 passed |= size > ranks;
@@ -323,7 +418,13 @@ mod tests {
                 }
             }
             if id == u64::from(collective) {
-                found = best.unwrap().iter().rev().find(|(size, _)| *size <= measure).unwrap().1;
+                found = best
+                    .unwrap()
+                    .iter()
+                    .rev()
+                    .find(|(size, _)| *size <= measure)
+                    .unwrap()
+                    .1;
             }
         }
         assert_eq!(numbers.next(), None);
@@ -332,7 +433,12 @@ mod tests {
 
     fn table(rows: &[Row], shape: Option<JobShape>) -> (String, Notes) {
         let mut notes = Notes::default();
-        let text = rules_file(&published(LIBRARY, rows), LIBRARY.parse().unwrap(), shape, &mut notes);
+        let text = rules_file(
+            &published(LIBRARY, rows),
+            LIBRARY.parse().unwrap(),
+            shape,
+            &mut notes,
+        );
         (text, notes)
     }
 
@@ -341,24 +447,62 @@ mod tests {
         let any = (1, None);
         let (text, _) = table(
             &[
-                (Collective::Allgather, (0, Some(1024)), any, any, "native:ring"),
-                (Collective::Allgather, (1024, Some(4096)), any, any, "default"),
-                (Collective::Allgather, (4096, None), any, any, "native:bruck"),
-                (Collective::Bcast, (0, Some(32769)), any, any, "native:chain"),
-                (Collective::Bcast, (32769, None), any, any, "native:chain:segsize=32KiB"),
+                (
+                    Collective::Allgather,
+                    (0, Some(1024)),
+                    any,
+                    any,
+                    "native:ring",
+                ),
+                (
+                    Collective::Allgather,
+                    (1024, Some(4096)),
+                    any,
+                    any,
+                    "default",
+                ),
+                (
+                    Collective::Allgather,
+                    (4096, None),
+                    any,
+                    any,
+                    "native:bruck",
+                ),
+                (
+                    Collective::Bcast,
+                    (0, Some(32769)),
+                    any,
+                    any,
+                    "native:chain",
+                ),
+                (
+                    Collective::Bcast,
+                    (32769, None),
+                    any,
+                    any,
+                    "native:chain:segsize=32KiB",
+                ),
             ],
             None,
         );
         for ranks in [2, 3, 8, 100, 512] {
             let at = |bytes: u64| lookup(&text, 0, ranks, bytes * ranks).0;
-            assert_eq!([at(0), at(1023), at(1024), at(4095), at(4096), at(1 << 30)], [4, 4, 0, 0, 2, 2], "{ranks}");
+            assert_eq!(
+                [at(0), at(1023), at(1024), at(4095), at(4096), at(1 << 30)],
+                [4, 4, 0, 0, 2, 2],
+                "{ranks}"
+            );
         }
         for ranks in [3, 8, 100, 513, 1 << 20] {
             let at = |bytes: u64| lookup(&text, 7, ranks, bytes);
             assert_eq!(at(32768), (2, 4, 0));
             assert_eq!(at(32769), (2, 4, 32768));
         }
-        assert_eq!(lookup(&text, 7, 2, 0), (0, 0, 0), "chain needs more than two ranks");
+        assert_eq!(
+            lookup(&text, 7, 2, 0),
+            (0, 0, 0),
+            "chain needs more than two ranks"
+        );
         assert_eq!(lookup(&text, 2, 8, 0), (0, 0, 0), "no rule for allreduce");
         assert_eq!(lookup(&text, 0, 1, 0), (0, 0, 0));
     }
@@ -368,10 +512,34 @@ mod tests {
         let any = (1, None);
         let (text, notes) = table(
             &[
-                (Collective::Allgather, (0, Some(64)), any, any, "native:two_proc"),
-                (Collective::Allgather, (64, Some(128)), any, any, "native:recursive_doubling"),
-                (Collective::Allgather, (128, None), any, any, "native:neighbor"),
-                (Collective::Allreduce, (0, None), any, any, "native:segmented_ring:segsize=64KiB"),
+                (
+                    Collective::Allgather,
+                    (0, Some(64)),
+                    any,
+                    any,
+                    "native:two_proc",
+                ),
+                (
+                    Collective::Allgather,
+                    (64, Some(128)),
+                    any,
+                    any,
+                    "native:recursive_doubling",
+                ),
+                (
+                    Collective::Allgather,
+                    (128, None),
+                    any,
+                    any,
+                    "native:neighbor",
+                ),
+                (
+                    Collective::Allreduce,
+                    (0, None),
+                    any,
+                    any,
+                    "native:segmented_ring:segsize=64KiB",
+                ),
             ],
             None,
         );
@@ -384,34 +552,69 @@ mod tests {
             assert_eq!(lookup(&text, 2, ranks, 65536 * ranks), (5, 0, 65536));
         }
         assert!(notes.warnings.iter().any(|text| text.contains("7765")));
-        assert!(notes.replaced.iter().any(|note| note.reason.contains("power-of-two")));
+        assert!(
+            notes
+                .replaced
+                .iter()
+                .any(|note| note.reason.contains("power-of-two"))
+        );
     }
 
     #[test]
     fn a_jobs_shape_chooses_the_column_and_bounds_the_table() {
         let rows = [
-            (Collective::Bcast, (0, None), (1, Some(2)), (1, None), "native:knomial"),
-            (Collective::Bcast, (0, None), (2, None), (1, None), "native:pipeline"),
+            (
+                Collective::Bcast,
+                (0, None),
+                (1, Some(2)),
+                (1, None),
+                "native:knomial",
+            ),
+            (
+                Collective::Bcast,
+                (0, None),
+                (2, None),
+                (1, None),
+                "native:pipeline",
+            ),
         ];
         let (text, notes) = table(&rows, Some(JobShape { nodes: 4, ppn: 2 }));
         assert_eq!(lookup(&text, 7, 2, 8).0, 0);
-        assert_eq!([3, 8, 9].map(|ranks| lookup(&text, 7, ranks, 8).0), [3, 3, 0]);
+        assert_eq!(
+            [3, 8, 9].map(|ranks| lookup(&text, 7, ranks, 8).0),
+            [3, 3, 0]
+        );
         assert!(!notes.shapes.is_empty());
         let (text, notes) = table(&rows, None);
-        assert_eq!([3, 8, 512].map(|ranks| lookup(&text, 7, ranks, 8).0), [7, 7, 7], "fewest nodes");
+        assert_eq!(
+            [3, 8, 512].map(|ranks| lookup(&text, 7, ranks, 8).0),
+            [7, 7, 7],
+            "fewest nodes"
+        );
         assert_eq!(notes.shapes[0].instead_of[0].nodes, (2, None));
     }
 
     #[test]
     fn algorithms_that_run_a_ruled_collective_inside_keep_the_default() {
         let any = (1, None);
-        let alone = (Collective::Allreduce, (0, None), any, any, "native:nonoverlapping");
+        let alone = (
+            Collective::Allreduce,
+            (0, None),
+            any,
+            any,
+            "native:nonoverlapping",
+        );
         let inner = (Collective::Bcast, (4096, None), any, any, "native:binomial");
         let (text, _) = table(&[alone], None);
         assert_eq!(lookup(&text, 2, 8, 64).0, 2);
         let (text, notes) = table(&[alone, inner], None);
         assert_eq!(lookup(&text, 2, 8, 64).0, 0);
-        assert!(notes.replaced.iter().any(|note| note.reason.contains("runs bcast inside")));
+        assert!(
+            notes
+                .replaced
+                .iter()
+                .any(|note| note.reason.contains("runs bcast inside"))
+        );
         for row in super::super::plan::tests::alone() {
             assert!(!inside(&row).is_empty(), "{}", row.name);
         }
@@ -419,7 +622,16 @@ mod tests {
 
     #[test]
     fn a_table_without_winners_is_readable_and_says_nothing() {
-        let (text, notes) = table(&[(Collective::Bcast, (0, None), (1, None), (1, None), "default")], None);
+        let (text, notes) = table(
+            &[(
+                Collective::Bcast,
+                (0, None),
+                (1, None),
+                (1, None),
+                "default",
+            )],
+            None,
+        );
         assert_eq!(lookup(&text, 7, 8, 100), (0, 0, 0));
         assert!(notes.exported.is_empty());
     }
@@ -428,11 +640,41 @@ mod tests {
     fn the_file_stays_as_its_golden_copy() {
         let (text, _) = table(
             &[
-                (Collective::Allreduce, (0, Some(4096)), (1, None), (1, Some(9)), "default"),
-                (Collective::Allreduce, (4096, None), (1, None), (1, Some(9)), "native:ring"),
-                (Collective::Allreduce, (0, None), (1, None), (9, None), "default"),
-                (Collective::Alltoall, (0, Some(512)), (1, None), (1, None), "native:modified_bruck"),
-                (Collective::Alltoall, (512, None), (1, None), (1, None), "default"),
+                (
+                    Collective::Allreduce,
+                    (0, Some(4096)),
+                    (1, None),
+                    (1, Some(9)),
+                    "default",
+                ),
+                (
+                    Collective::Allreduce,
+                    (4096, None),
+                    (1, None),
+                    (1, Some(9)),
+                    "native:ring",
+                ),
+                (
+                    Collective::Allreduce,
+                    (0, None),
+                    (1, None),
+                    (9, None),
+                    "default",
+                ),
+                (
+                    Collective::Alltoall,
+                    (0, Some(512)),
+                    (1, None),
+                    (1, None),
+                    "native:modified_bruck",
+                ),
+                (
+                    Collective::Alltoall,
+                    (512, None),
+                    (1, None),
+                    (1, None),
+                    "default",
+                ),
             ],
             Some(JobShape { nodes: 1, ppn: 3 }),
         );

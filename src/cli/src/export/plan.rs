@@ -51,11 +51,22 @@ pub struct JobShape {
 /// The columns of a collective, in the order of their cells.
 pub fn columns(published: &Published, collective: Collective) -> Vec<Column<'_>> {
     let mut columns: Vec<Column> = Vec::new();
-    for status in published.cells.iter().filter(|status| status.cell.collective == collective) {
+    for status in published
+        .cells
+        .iter()
+        .filter(|status| status.cell.collective == collective)
+    {
         let cell = status.cell;
-        match columns.iter_mut().find(|column| column.nodes == cell.nodes && column.ppn == cell.ppn) {
+        match columns
+            .iter_mut()
+            .find(|column| column.nodes == cell.nodes && column.ppn == cell.ppn)
+        {
             Some(column) => column.cells.push(status),
-            None => columns.push(Column { nodes: cell.nodes, ppn: cell.ppn, cells: vec![status] }),
+            None => columns.push(Column {
+                nodes: cell.nodes,
+                ppn: cell.ppn,
+                cells: vec![status],
+            }),
         }
     }
     for column in &mut columns {
@@ -69,23 +80,38 @@ impl Column<'_> {
     /// can lie in this column.
     pub fn ppn_of(&self, ranks: u64) -> Option<(u64, u64)> {
         let most_nodes = self.nodes.last();
-        let least_for_nodes = if most_nodes == u64::MAX { 1 } else { ranks.div_ceil(most_nodes.max(1)) };
-        let most_for_nodes = if self.nodes.lo > 1 { (ranks - 1) / (self.nodes.lo - 1) } else { ranks };
+        let least_for_nodes = if most_nodes == u64::MAX {
+            1
+        } else {
+            ranks.div_ceil(most_nodes.max(1))
+        };
+        let most_for_nodes = if self.nodes.lo > 1 {
+            (ranks - 1) / (self.nodes.lo - 1)
+        } else {
+            ranks
+        };
         let first = self.ppn.lo.max(least_for_nodes).max(1);
         let last = self.ppn.last().min(ranks).min(most_for_nodes);
         (first <= last).then_some((first, last))
     }
 
     pub fn departs_from_default(&self) -> bool {
-        self.cells.iter().any(|status| !catalogue::is_default(&status.best))
+        self.cells
+            .iter()
+            .any(|status| !catalogue::is_default(&status.best))
     }
 
     pub fn samples(&self) -> u64 {
-        self.cells.iter().flat_map(|status| &status.variants).map(|variant| variant.samples).sum()
+        self.cells
+            .iter()
+            .flat_map(|status| &status.variants)
+            .map(|variant| variant.samples)
+            .sum()
     }
 
     pub fn measured_cells(&self) -> usize {
-        let measured = |status: &&&CellStatistics| status.source == colltune_core::model::Source::Measured;
+        let measured =
+            |status: &&&CellStatistics| status.source == colltune_core::model::Source::Measured;
         self.cells.iter().filter(measured).count()
     }
 
@@ -95,7 +121,10 @@ impl Column<'_> {
     }
 
     pub fn shape(&self) -> OtherShape {
-        OtherShape { nodes: self.nodes.into(), ppn: self.ppn.into() }
+        OtherShape {
+            nodes: self.nodes.into(),
+            ppn: self.ppn.into(),
+        }
     }
 }
 
@@ -113,11 +142,21 @@ pub fn rules(
     let mut rules: Vec<Rule> = Vec::new();
     for status in &column.cells {
         let cell = &status.cell;
-        let mut add = |from_bytes: u64, variant: Option<Variant>| rules.push(Rule { from_bytes, variant });
+        let mut add = |from_bytes: u64, variant: Option<Variant>| {
+            rules.push(Rule {
+                from_bytes,
+                variant,
+            })
+        };
         let winner = catalogue::find(library, cell.collective, &status.best);
         let mut tell = |reason: String| {
             let instead = "default".to_owned();
-            replaced(ReplacedNote { cell: cell.to_string(), winner: status.best.clone(), instead, reason });
+            replaced(ReplacedNote {
+                cell: cell.to_string(),
+                winner: status.best.clone(),
+                instead,
+                reason,
+            });
         };
         let native = match winner {
             Some(variant) if variant.steering != catalogue::Steering::None => variant,
@@ -138,14 +177,27 @@ pub fn rules(
                 }
             }
             Err(need) => {
-                let whom = if ranks.first == ranks.last { format!("{} ranks", ranks.first) } else { "these ranks".to_owned() };
-                tell(format!("it needs {}, which {whom} do not give", need.describe()));
+                let whom = if ranks.first == ranks.last {
+                    format!("{} ranks", ranks.first)
+                } else {
+                    "these ranks".to_owned()
+                };
+                tell(format!(
+                    "it needs {}, which {whom} do not give",
+                    need.describe()
+                ));
                 add(cell.bytes.lo, None);
             }
         }
     }
     if rules.first().is_none_or(|rule| rule.from_bytes > 0) {
-        rules.insert(0, Rule { from_bytes: 0, variant: None });
+        rules.insert(
+            0,
+            Rule {
+                from_bytes: 0,
+                variant: None,
+            },
+        );
     }
     rules.dedup_by(|next, previous| next.variant == previous.variant);
     rules
@@ -155,7 +207,12 @@ pub fn rules(
 fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64, Need> {
     let segsize = variant.name.segsize.unwrap_or(0);
     let mut least = 0;
-    for need in variant.needs.iter().copied().filter(|need| !testable.contains(need)) {
+    for need in variant
+        .needs
+        .iter()
+        .copied()
+        .filter(|need| !testable.contains(need))
+    {
         let one = ranks.first == ranks.last;
         let (met, bytes) = match need {
             Need::PowerOfTwoRanks => (one && ranks.first.is_power_of_two(), 0),
@@ -163,10 +220,14 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::ExactlyTwoRanks => (one && ranks.first == 2, 0),
             Need::TwoRanks => (ranks.first >= 2, 0),
             Need::AboveTwoRanks => (ranks.first > 2, 0),
-            Need::CountAtLeastRanks => (ranks.last < u64::MAX, ranks.last.saturating_mul(ELEMENT_BYTES)),
-            Need::CountAtLeastPowerOfTwo => {
-                (ranks.last < u64::MAX, (1u64 << ranks.last.max(1).ilog2()).saturating_mul(ELEMENT_BYTES))
-            }
+            Need::CountAtLeastRanks => (
+                ranks.last < u64::MAX,
+                ranks.last.saturating_mul(ELEMENT_BYTES),
+            ),
+            Need::CountAtLeastPowerOfTwo => (
+                ranks.last < u64::MAX,
+                (1u64 << ranks.last.max(1).ilog2()).saturating_mul(ELEMENT_BYTES),
+            ),
             Need::BytesAtLeastRanks => (ranks.last < u64::MAX, ranks.last),
             Need::SegmentPerRank => (ranks.last < u64::MAX, ranks.last.saturating_mul(segsize)),
             Need::MessageAboveSegment => (true, segsize.saturating_add(1)),
@@ -195,7 +256,11 @@ pub fn rank_ranges(limit: u64) -> Vec<Ranks> {
         firsts.push(limit);
     }
     let ends = firsts.iter().skip(1).map(|next| next - 1).chain([limit]);
-    firsts.iter().zip(ends).map(|(&first, last)| Ranks { first, last }).collect()
+    firsts
+        .iter()
+        .zip(ends)
+        .map(|(&first, last)| Ranks { first, last })
+        .collect()
 }
 
 /// The most ranks that a table needs to know: of the job's shape, else of the columns that depart
@@ -204,12 +269,18 @@ pub fn most_ranks(columns: &[Column], shape: Option<JobShape>) -> u64 {
     if let Some(shape) = shape {
         return shape.nodes.saturating_mul(shape.ppn);
     }
-    let departing = columns.iter().filter(|column| column.departs_from_default());
+    let departing = columns
+        .iter()
+        .filter(|column| column.departs_from_default());
     let most = departing.map(|column| {
         let open = column.nodes.hi.is_none() || column.ppn.hi.is_none();
         let end = |range: Range| range.hi.map_or(range.lo, |hi| hi - 1);
         let product = end(column.nodes).saturating_mul(end(column.ppn));
-        if open { product.max(EXACT_RANKS) } else { product }
+        if open {
+            product.max(EXACT_RANKS)
+        } else {
+            product
+        }
     });
     most.max().unwrap_or(1).min(1 << 21)
 }
@@ -217,7 +288,10 @@ pub fn most_ranks(columns: &[Column], shape: Option<JobShape>) -> u64 {
 /// Whether all ranks above the limit count as well: some departing column has no upper end.
 pub fn is_open(columns: &[Column], shape: Option<JobShape>) -> bool {
     let open = |column: &Column| column.nodes.hi.is_none() || column.ppn.hi.is_none();
-    shape.is_none() && columns.iter().any(|column| column.departs_from_default() && open(column))
+    shape.is_none()
+        && columns
+            .iter()
+            .any(|column| column.departs_from_default() && open(column))
 }
 
 #[cfg(test)]
@@ -227,24 +301,49 @@ pub mod tests {
     use colltune_core::space::Cell;
 
     /// A published state: cells as (collective, bytes, nodes, ppn, best).
-    pub type Row = (Collective, (u64, Option<u64>), (u64, Option<u64>), (u64, Option<u64>), &'static str);
+    pub type Row = (
+        Collective,
+        (u64, Option<u64>),
+        (u64, Option<u64>),
+        (u64, Option<u64>),
+        &'static str,
+    );
 
     pub fn published(library: &str, rows: &[Row]) -> Published {
-        let cells = rows.iter().map(|&(collective, bytes, nodes, ppn, best)| CellStatistics {
-            cell: Cell { collective, bytes: bytes.into(), nodes: nodes.into(), ppn: ppn.into() },
-            source: Source::Measured,
-            best: best.to_owned(),
-            gain: 1.0,
-            variants: Vec::new(),
-        });
-        Published { schema: 1, library: library.into(), machine: "test".into(), generation: 3, cells: cells.collect() }
+        let cells = rows
+            .iter()
+            .map(|&(collective, bytes, nodes, ppn, best)| CellStatistics {
+                cell: Cell {
+                    collective,
+                    bytes: bytes.into(),
+                    nodes: nodes.into(),
+                    ppn: ppn.into(),
+                },
+                source: Source::Measured,
+                best: best.to_owned(),
+                gain: 1.0,
+                variants: Vec::new(),
+            });
+        Published {
+            schema: 1,
+            library: library.into(),
+            machine: "test".into(),
+            generation: 3,
+            cells: cells.collect(),
+        }
     }
 
     #[test]
     fn every_variant_has_rules_for_every_number_of_ranks() {
         for library in ["openmpi-4.1.4", "mpich-4.0.2"].map(|key| key.parse::<Library>().unwrap()) {
             for variant in catalogue::all(library) {
-                for (first, last) in [(2, 2), (3, 3), (513, 520), (1 << 20, u64::MAX), (u64::MAX, u64::MAX)] {
+                for (first, last) in [
+                    (2, 2),
+                    (3, 3),
+                    (513, 520),
+                    (1 << 20, u64::MAX),
+                    (u64::MAX, u64::MAX),
+                ] {
                     let _ = least_bytes(&variant, Ranks { first, last }, &[]);
                 }
             }
@@ -255,7 +354,9 @@ pub mod tests {
     pub fn alone() -> Vec<Variant> {
         use colltune_core::catalogue::Steering;
         let all = catalogue::all("openmpi-4.1.4".parse().unwrap());
-        all.into_iter().filter(|v| matches!(v.steering, Steering::OpenMpi { alone: true, .. })).collect()
+        all.into_iter()
+            .filter(|v| matches!(v.steering, Steering::OpenMpi { alone: true, .. }))
+            .collect()
     }
 
     #[test]
@@ -263,18 +364,51 @@ pub mod tests {
         let state = published(
             "openmpi-4.1.4",
             &[
-                (Collective::Bcast, (0, None), (1, Some(2)), (1, None), "default"),
-                (Collective::Bcast, (0, None), (2, Some(3)), (1, None), "default"),
-                (Collective::Bcast, (0, None), (3, Some(9)), (1, Some(2)), "default"),
-                (Collective::Bcast, (0, None), (3, None), (2, None), "default"),
-                (Collective::Bcast, (0, None), (9, None), (1, Some(2)), "default"),
+                (
+                    Collective::Bcast,
+                    (0, None),
+                    (1, Some(2)),
+                    (1, None),
+                    "default",
+                ),
+                (
+                    Collective::Bcast,
+                    (0, None),
+                    (2, Some(3)),
+                    (1, None),
+                    "default",
+                ),
+                (
+                    Collective::Bcast,
+                    (0, None),
+                    (3, Some(9)),
+                    (1, Some(2)),
+                    "default",
+                ),
+                (
+                    Collective::Bcast,
+                    (0, None),
+                    (3, None),
+                    (2, None),
+                    "default",
+                ),
+                (
+                    Collective::Bcast,
+                    (0, None),
+                    (9, None),
+                    (1, Some(2)),
+                    "default",
+                ),
             ],
         );
         let columns = columns(&state, Collective::Bcast);
         for ranks in 1..100u64 {
             for ppn in 1..=ranks {
                 let nodes = ranks.div_ceil(ppn);
-                let inside = |c: &&Column| c.ppn_of(ranks).is_some_and(|(first, last)| (first..=last).contains(&ppn));
+                let inside = |c: &&Column| {
+                    c.ppn_of(ranks)
+                        .is_some_and(|(first, last)| (first..=last).contains(&ppn))
+                };
                 let holders: Vec<_> = columns.iter().filter(inside).collect();
                 assert_eq!(holders.len(), 1, "{ranks} ranks, {ppn} per node");
                 assert!(holders[0].nodes.contains(nodes) && holders[0].ppn.contains(ppn));
@@ -288,7 +422,11 @@ pub mod tests {
             let ranges = rank_ranges(limit);
             assert_eq!(ranges[0].first, 2);
             assert_eq!(ranges.last().unwrap().last, limit);
-            assert!(ranges.windows(2).all(|pair| pair[0].last + 1 == pair[1].first));
+            assert!(
+                ranges
+                    .windows(2)
+                    .all(|pair| pair[0].last + 1 == pair[1].first)
+            );
         }
         assert!(rank_ranges(131_072).len() < 1000);
     }
@@ -299,17 +437,39 @@ pub mod tests {
         let state = published(
             "openmpi-4.1.4",
             &[
-                (Collective::Bcast, (0, Some(4096)), (1, None), (1, None), "native:binomial"),
-                (Collective::Bcast, (4096, None), (1, None), (1, None), "native:pipeline:segsize=4KiB"),
+                (
+                    Collective::Bcast,
+                    (0, Some(4096)),
+                    (1, None),
+                    (1, None),
+                    "native:binomial",
+                ),
+                (
+                    Collective::Bcast,
+                    (4096, None),
+                    (1, None),
+                    (1, None),
+                    "native:pipeline:segsize=4KiB",
+                ),
             ],
         );
         let column = &columns(&state, Collective::Bcast)[0];
         let at = |first, last| {
             let rules = rules(column, library, Ranks { first, last }, &[], &mut |_| {});
-            rules.iter().map(|r| (r.from_bytes, r.variant.as_ref().map(|v| v.name.to_string()))).collect::<Vec<_>>()
+            rules
+                .iter()
+                .map(|r| (r.from_bytes, r.variant.as_ref().map(|v| v.name.to_string())))
+                .collect::<Vec<_>>()
         };
         let named = |name: &str| Some(name.to_owned());
-        assert_eq!(at(3, 3), [(0, named("native:binomial")), (4096, None), (4097, named("native:pipeline:segsize=4KiB"))]);
+        assert_eq!(
+            at(3, 3),
+            [
+                (0, named("native:binomial")),
+                (4096, None),
+                (4097, named("native:pipeline:segsize=4KiB"))
+            ]
+        );
         assert_eq!(at(2, 2), [(0, None)]);
     }
 }

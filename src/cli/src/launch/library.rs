@@ -12,8 +12,14 @@ use super::needs;
 /// The version that the catalogue of a library was written from.
 pub const fn reference(abi: Abi) -> Library {
     match abi {
-        Abi::OpenMpi => Library { abi, version: (4, 1, 4) },
-        Abi::Mpich => Library { abi, version: (4, 0, 2) },
+        Abi::OpenMpi => Library {
+            abi,
+            version: (4, 1, 4),
+        },
+        Abi::Mpich => Library {
+            abi,
+            version: (4, 0, 2),
+        },
     }
 }
 
@@ -33,15 +39,26 @@ pub fn of_launcher(launcher: &OsStr) -> Launcher {
     let library = library_in(&text);
     let by_name = || needs::resolve(launcher, None).and_then(|file| abi_of_name(&file));
     let abi = library.map(|library| library.abi).or_else(by_name);
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned();
-    Launcher { abi, library, text: first }
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("")
+        .to_owned();
+    Launcher {
+        abi,
+        library,
+        text: first,
+    }
 }
 
 fn abi_of_name(file: &Path) -> Option<Abi> {
     let file = file.canonicalize().ok()?;
     let name = file.file_name()?.to_str()?;
     match name {
-        _ if name.contains("openmpi") || name.contains("orterun") || name.contains("prterun") => Some(Abi::OpenMpi),
+        _ if name.contains("openmpi") || name.contains("orterun") || name.contains("prterun") => {
+            Some(Abi::OpenMpi)
+        }
         _ if name.contains("hydra") || name.contains("mpich") => Some(Abi::Mpich),
         _ => None,
     }
@@ -56,7 +73,11 @@ fn library_in(text: &str) -> Option<Library> {
     };
     version_after("(Open MPI)", "Open MPI v")
         .or_else(|| version_after("(OpenRTE)", "Open MPI v"))
-        .or_else(|| text.contains("HYDRA").then(|| version_after("Version:", "MPICH Version:")).flatten())
+        .or_else(|| {
+            text.contains("HYDRA")
+                .then(|| version_after("Version:", "MPICH Version:"))
+                .flatten()
+        })
 }
 
 fn version_text(launcher: &OsStr) -> Option<String> {
@@ -88,10 +109,16 @@ mod tests {
     #[test]
     fn version_texts_of_launchers_give_the_library() {
         for (text, key) in [
-            ("mpirun (Open MPI) 4.1.4\n\nReport bugs to x\n", "openmpi-4.1.4"),
+            (
+                "mpirun (Open MPI) 4.1.4\n\nReport bugs to x\n",
+                "openmpi-4.1.4",
+            ),
             ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi-4.1.4"),
             ("mpirun (Open MPI) 5.0.11rc1\n", "openmpi-5.0.11"),
-            ("HYDRA build details:\n    Version:      4.0.2\n    Release Date: x\n", "mpich-4.0.2"),
+            (
+                "HYDRA build details:\n    Version:      4.0.2\n    Release Date: x\n",
+                "mpich-4.0.2",
+            ),
         ] {
             assert_eq!(library_in(text).unwrap().to_string(), key);
         }

@@ -116,10 +116,17 @@ impl Takes {
 
 /// Whether a word is the name or path of a program that starts MPI jobs.
 pub fn is_launcher(word: &OsStr) -> bool {
-    let Some(name) = Path::new(word).file_name().and_then(OsStr::to_str) else { return false };
-    let begins_as = |stem: &str| name.strip_prefix(stem).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
+    let Some(name) = Path::new(word).file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let begins_as = |stem: &str| {
+        name.strip_prefix(stem)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
     matches!(name, "orterun" | "prterun" | "prun" | "srun")
-        || ["mpirun", "mpiexec"].into_iter().any(|stem| begins_as(stem) || name.ends_with(stem))
+        || ["mpirun", "mpiexec"]
+            .into_iter()
+            .any(|stem| begins_as(stem) || name.ends_with(stem))
 }
 
 impl Line {
@@ -133,15 +140,26 @@ impl Line {
         is_program: &dyn Fn(&OsStr, Option<&OsStr>) -> bool,
     ) -> Result<Line, LineError> {
         let Some(start) = launcher else {
-            let whole = Context { program: 0, end: words.len(), wdir: None, preload: None };
-            return Ok(Line { words, launcher, contexts: vec![whole] });
+            let whole = Context {
+                program: 0,
+                end: words.len(),
+                wdir: None,
+                preload: None,
+            };
+            return Ok(Line {
+                words,
+                launcher,
+                contexts: vec![whole],
+            });
         };
         let srun = Path::new(&words[start]).file_name() == Some(OsStr::new("srun"));
         let mut contexts = Vec::new();
         let mut for_all = None;
         let mut from = start + 1;
         while from < words.len() {
-            let Some(context) = read_context(&words, from, srun, &mut for_all, is_program)? else { break };
+            let Some(context) = read_context(&words, from, srun, &mut for_all, is_program)? else {
+                break;
+            };
             from = context.end + 1;
             contexts.push(context);
         }
@@ -151,7 +169,11 @@ impl Line {
         for context in &mut contexts {
             context.preload = context.preload.take().or_else(|| for_all.clone());
         }
-        Ok(Line { words, launcher, contexts })
+        Ok(Line {
+            words,
+            launcher,
+            contexts,
+        })
     }
 }
 
@@ -175,15 +197,30 @@ fn read_context(
         }
         let (option, glued) = match text.split_once('=') {
             Some((option, value)) => (option.to_owned(), Some(OsString::from(value))),
-            None if srun && !text.starts_with("--") && text.len() > 2 && text.is_char_boundary(2) => {
+            None if srun
+                && !text.starts_with("--")
+                && text.len() > 2
+                && text.is_char_boundary(2) =>
+            {
                 (text[..2].to_owned(), Some(OsString::from(&text[2..])))
             }
             None => (text.to_string(), None),
         };
-        let value = |offset: usize| glued.clone().or_else(|| words.get(at + offset).cloned()).unwrap_or_default();
+        let value = |offset: usize| {
+            glued
+                .clone()
+                .or_else(|| words.get(at + offset).cloned())
+                .unwrap_or_default()
+        };
         let one = usize::from(glued.is_none());
         at += 1 + match Takes::of(&option, srun) {
-            Takes::Words(count) => if glued.is_some() { 0 } else { count },
+            Takes::Words(count) => {
+                if glued.is_some() {
+                    0
+                } else {
+                    count
+                }
+            }
             Takes::Information => return Ok(None),
             Takes::Wdir => {
                 wdir = Some(value(1));
@@ -195,7 +232,11 @@ fn read_context(
             }
             kind @ (Takes::Genv | Takes::Env) => {
                 if words.get(at + 1).is_some_and(|name| name == "LD_PRELOAD") {
-                    let place = if kind == Takes::Genv { &mut *for_all } else { &mut preload };
+                    let place = if kind == Takes::Genv {
+                        &mut *for_all
+                    } else {
+                        &mut preload
+                    };
                     *place = words.get(at + 2).cloned();
                 }
                 2
@@ -206,18 +247,31 @@ fn read_context(
             }
             Takes::Unknown => {
                 let next_is_value = words.get(at + 1).is_some_and(|next| {
-                    !next.to_string_lossy().starts_with('-') && next != ":" && !is_program(next, wdir.as_deref())
+                    !next.to_string_lossy().starts_with('-')
+                        && next != ":"
+                        && !is_program(next, wdir.as_deref())
                 });
                 usize::from(glued.is_none() && next_is_value)
             }
         };
     }
-    let end = words.iter().skip(at).position(|word| word == ":").map_or(words.len(), |length| at + length);
+    let end = words
+        .iter()
+        .skip(at)
+        .position(|word| word == ":")
+        .map_or(words.len(), |length| at + length);
     if at < end {
-        return Ok(Some(Context { program: at, end, wdir, preload }));
+        return Ok(Some(Context {
+            program: at,
+            end,
+            wdir,
+            preload,
+        }));
     }
     match end < words.len() {
-        true => Err(LineError::NoProgram(words[end - 1].to_string_lossy().into_owned())),
+        true => Err(LineError::NoProgram(
+            words[end - 1].to_string_lossy().into_owned(),
+        )),
         false => Ok(None),
     }
 }
@@ -225,7 +279,9 @@ fn read_context(
 /// The value of `LD_PRELOAD` in `LD_PRELOAD=value` or in srun's `ALL,LD_PRELOAD=value`.
 fn assigned_preload(text: &OsStr) -> Option<OsString> {
     let text = text.to_str()?;
-    text.split(',').find_map(|part| part.strip_prefix("LD_PRELOAD=")).map(OsString::from)
+    text.split(',')
+        .find_map(|part| part.strip_prefix("LD_PRELOAD="))
+        .map(OsString::from)
 }
 
 #[cfg(test)]
@@ -235,14 +291,19 @@ mod tests {
     fn read(line: &str) -> Result<Line, LineError> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let launcher = words.iter().position(|word| is_launcher(word));
-        Line::read(words, launcher, &|word, _| word.to_string_lossy().starts_with("./"))
+        Line::read(words, launcher, &|word, _| {
+            word.to_string_lossy().starts_with("./")
+        })
     }
 
     /// The programs of a line, each with its arguments.
     fn programs(line: &str) -> Vec<String> {
         let line = read(line).unwrap();
         let text = |context: &Context| {
-            let words: Vec<_> = line.words[context.program..context.end].iter().map(|w| w.to_str().unwrap()).collect();
+            let words: Vec<_> = line.words[context.program..context.end]
+                .iter()
+                .map(|w| w.to_str().unwrap())
+                .collect();
             words.join(" ")
         };
         line.contexts.iter().map(text).collect()
@@ -250,8 +311,17 @@ mod tests {
 
     #[test]
     fn launchers_are_known_by_name_and_by_the_end_of_a_wrappers_path() {
-        for word in ["mpirun", "/usr/bin/mpiexec.hydra", "mpirun.openmpi", "orterun", "srun", "/run/c/mpirun",
-            "./my-mpirun", "mpiexec-openmpi-gcc", "prterun"] {
+        for word in [
+            "mpirun",
+            "/usr/bin/mpiexec.hydra",
+            "mpirun.openmpi",
+            "orterun",
+            "srun",
+            "/run/c/mpirun",
+            "./my-mpirun",
+            "mpiexec-openmpi-gcc",
+            "prterun",
+        ] {
             assert!(is_launcher(OsStr::new(word)), "{word}");
         }
         for word in ["mpirunner", "./prog", "mpicc", "", "/mpirun/prog"] {
@@ -263,11 +333,23 @@ mod tests {
     fn programs_are_found_behind_the_options_of_each_launcher() {
         for (line, program) in [
             ("mpirun -n 4 ./a -n 7", "./a -n 7"),
-            ("mpirun --mca btl self,vader -x A=1 --bind-to core --oversubscribe -np 2 prog x", "prog x"),
+            (
+                "mpirun --mca btl self,vader -x A=1 --bind-to core --oversubscribe -np 2 prog x",
+                "prog x",
+            ),
             ("nice -n 3 mpirun --host=a,b -np 2 ./a", "./a"),
-            ("mpiexec.hydra -genv A 1 -envall -env B 2 -ppn 2 -hosts a,b -n 2 ./a", "./a"),
-            ("mpiexec -bind-to core -map-by numa -prepend-rank -n 2 ./a", "./a"),
-            ("srun -N2 -n 4 --mpi=pmix -l --cpu-bind cores --exclusive ./a -N", "./a -N"),
+            (
+                "mpiexec.hydra -genv A 1 -envall -env B 2 -ppn 2 -hosts a,b -n 2 ./a",
+                "./a",
+            ),
+            (
+                "mpiexec -bind-to core -map-by numa -prepend-rank -n 2 ./a",
+                "./a",
+            ),
+            (
+                "srun -N2 -n 4 --mpi=pmix -l --cpu-bind cores --exclusive ./a -N",
+                "./a -N",
+            ),
             ("srun --export=ALL,A=1 -D /tmp ./a", "./a"),
             ("mpirun --display bind -n 2 -- -odd-name -x", "-odd-name -x"),
             ("mpirun --from-the-future yes -n 2 ./a", "./a"),
@@ -281,28 +363,61 @@ mod tests {
 
     #[test]
     fn every_context_of_a_multi_program_line_is_found() {
-        assert_eq!(programs("mpirun -n 1 ./a 1 : -n 2 -x B=2 ./b : ./c 3 4"), ["./a 1", "./b", "./c 3 4"]);
-        let line = read("mpiexec -genv LD_PRELOAD x.so -n 1 ./a : -env LD_PRELOAD y.so -wdir /w ./b").unwrap();
-        assert_eq!(line.contexts[0].preload.as_deref(), Some(OsStr::new("x.so")));
-        assert_eq!(line.contexts[1].preload.as_deref(), Some(OsStr::new("y.so")));
+        assert_eq!(
+            programs("mpirun -n 1 ./a 1 : -n 2 -x B=2 ./b : ./c 3 4"),
+            ["./a 1", "./b", "./c 3 4"]
+        );
+        let line =
+            read("mpiexec -genv LD_PRELOAD x.so -n 1 ./a : -env LD_PRELOAD y.so -wdir /w ./b")
+                .unwrap();
+        assert_eq!(
+            line.contexts[0].preload.as_deref(),
+            Some(OsStr::new("x.so"))
+        );
+        assert_eq!(
+            line.contexts[1].preload.as_deref(),
+            Some(OsStr::new("y.so"))
+        );
         assert_eq!(line.contexts[1].wdir.as_deref(), Some(OsStr::new("/w")));
         let line = read("mpirun -x LD_PRELOAD=x.so ./a : ./b").unwrap();
-        assert_eq!(line.contexts[0].preload.as_deref(), Some(OsStr::new("x.so")));
+        assert_eq!(
+            line.contexts[0].preload.as_deref(),
+            Some(OsStr::new("x.so"))
+        );
         assert_eq!(line.contexts[1].preload, None);
     }
 
     #[test]
     fn questions_to_the_launcher_start_no_program() {
-        for line in ["mpirun --version", "mpirun -h", "mpirun", "srun --help", "mpiexec -info", "mpirun -n 2"] {
+        for line in [
+            "mpirun --version",
+            "mpirun -h",
+            "mpirun",
+            "srun --help",
+            "mpiexec -info",
+            "mpirun -n 2",
+        ] {
             assert_eq!(programs(line), [""; 0], "{line}");
         }
     }
 
     #[test]
     fn lines_that_cannot_be_followed_are_refused() {
-        assert!(matches!(read("mpirun --app file"), Err(LineError::ProgramsInFile { .. })));
-        assert!(matches!(read("srun --multi-prog file"), Err(LineError::ProgramsInFile { .. })));
-        assert!(matches!(read("mpirun -n 1 ./a : -n 2 :"), Err(LineError::NoProgram(_))));
-        assert!(matches!(read("mpirun -n 1 ./a :"), Err(LineError::NoProgram(_))));
+        assert!(matches!(
+            read("mpirun --app file"),
+            Err(LineError::ProgramsInFile { .. })
+        ));
+        assert!(matches!(
+            read("srun --multi-prog file"),
+            Err(LineError::ProgramsInFile { .. })
+        ));
+        assert!(matches!(
+            read("mpirun -n 1 ./a : -n 2 :"),
+            Err(LineError::NoProgram(_))
+        ));
+        assert!(matches!(
+            read("mpirun -n 1 ./a :"),
+            Err(LineError::NoProgram(_))
+        ));
     }
 }

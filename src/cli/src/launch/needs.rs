@@ -27,15 +27,34 @@ pub enum Needs {
 /// The binary interface behind the name of a shared library; `None` for other libraries.
 fn abi_of(soname: &str) -> Option<Result<Abi, String>> {
     let (stem, version) = soname.split_once(".so").unwrap_or((soname, ""));
-    let openmpi = ["libmpi", "libmpi_mpifh", "libmpi_usempif08", "libmpi_usempi_ignore_tkr", "libmpi_cxx"];
-    let mpich = ["libmpich", "libmpichfort", "libmpichcxx", "libmpifort", "libmpicxx", "libfmpich", "libmpl"];
+    let openmpi = [
+        "libmpi",
+        "libmpi_mpifh",
+        "libmpi_usempif08",
+        "libmpi_usempi_ignore_tkr",
+        "libmpi_cxx",
+    ];
+    let mpich = [
+        "libmpich",
+        "libmpichfort",
+        "libmpichcxx",
+        "libmpifort",
+        "libmpicxx",
+        "libfmpich",
+        "libmpl",
+    ];
     match (stem, version) {
         ("libmpl", _) => None,
         (stem, ".40") if openmpi.contains(&stem) => Some(Ok(Abi::OpenMpi)),
         ("libmpi" | "libmpi_usempi", ".12") => Some(Ok(Abi::Mpich)),
         (stem, ".12" | "") if mpich.contains(&stem) => Some(Ok(Abi::Mpich)),
         (stem, ".12") if stem.starts_with("libmpi_") => Some(Ok(Abi::Mpich)),
-        (stem, _) if stem == "libmpi" || stem == "libmpi_abi" || openmpi.contains(&stem) || mpich.contains(&stem) => {
+        (stem, _)
+            if stem == "libmpi"
+                || stem == "libmpi_abi"
+                || openmpi.contains(&stem)
+                || mpich.contains(&stem) =>
+        {
             Some(Err(soname.to_owned()))
         }
         _ => None,
@@ -44,7 +63,9 @@ fn abi_of(soname: &str) -> Option<Result<Abi, String>> {
 
 /// Finds out which MPI library `file` needs. A file that cannot be read counts as `NotElf`.
 pub fn of_file(file: &Path) -> Needs {
-    let Some(first) = read(file) else { return Needs::NotElf };
+    let Some(first) = read(file) else {
+        return Needs::NotElf;
+    };
     let mut unknown = None;
     let mut seen = BTreeSet::new();
     let mut todo = VecDeque::from([first]);
@@ -70,8 +91,18 @@ fn is_system(soname: &str) -> bool {
     let stem = soname.split(".so").next().unwrap_or(soname);
     matches!(
         stem,
-        "libc" | "libm" | "libdl" | "libpthread" | "librt" | "libgcc_s" | "libstdc++" | "libgfortran" | "libquadmath"
-            | "ld-linux-x86-64" | "linux-vdso" | "libz"
+        "libc"
+            | "libm"
+            | "libdl"
+            | "libpthread"
+            | "librt"
+            | "libgcc_s"
+            | "libstdc++"
+            | "libgfortran"
+            | "libquadmath"
+            | "ld-linux-x86-64"
+            | "linux-vdso"
+            | "libz"
     )
 }
 
@@ -86,16 +117,27 @@ fn read(file: &Path) -> Option<Object> {
     use std::io::Read;
     let mut source = std::fs::File::open(file).ok()?;
     let mut magic = [0; 4];
-    source.read_exact(&mut magic).ok().filter(|()| magic == *b"\x7fELF")?;
+    source
+        .read_exact(&mut magic)
+        .ok()
+        .filter(|()| magic == *b"\x7fELF")?;
     let bytes = std::fs::read(file).ok()?;
     let elf = Elf::parse(&bytes).ok()?;
     let owned = |list: &[&str]| {
-        list.iter().flat_map(|text| text.split(':')).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+        list.iter()
+            .flat_map(|text| text.split(':'))
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
     Some(Object {
         folder: file.canonicalize().ok()?.parent()?.to_owned(),
         needed: owned(&elf.libraries),
-        rpaths: if elf.runpaths.is_empty() { owned(&elf.rpaths) } else { Vec::new() },
+        rpaths: if elf.runpaths.is_empty() {
+            owned(&elf.rpaths)
+        } else {
+            Vec::new()
+        },
         runpaths: owned(&elf.runpaths),
     })
 }
@@ -103,7 +145,10 @@ fn read(file: &Path) -> Option<Object> {
 fn find(soname: &str, object: &Object, cache: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
     let folder = |text: &String| {
         let origin = object.folder.to_string_lossy();
-        PathBuf::from(text.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
+        PathBuf::from(
+            text.replace("${ORIGIN}", &origin)
+                .replace("$ORIGIN", &origin),
+        )
     };
     let environment = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].map(PathBuf::from);
@@ -129,9 +174,14 @@ fn loader_cache() -> BTreeMap<String, PathBuf> {
     const HEADER: usize = 48;
     const ENTRY: usize = 24;
     let bytes = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
-    let start = bytes.windows(MAGIC.len()).position(|window| window == MAGIC);
-    let Some(table) = start.map(|start| &bytes[start..]) else { return BTreeMap::new() };
-    let word = |at: usize| Some(u32::from_ne_bytes(table.get(at..at + 4)?.try_into().ok()?) as usize);
+    let start = bytes
+        .windows(MAGIC.len())
+        .position(|window| window == MAGIC);
+    let Some(table) = start.map(|start| &bytes[start..]) else {
+        return BTreeMap::new();
+    };
+    let word =
+        |at: usize| Some(u32::from_ne_bytes(table.get(at..at + 4)?.try_into().ok()?) as usize);
     let text = |at: usize| {
         let tail = table.get(at..)?;
         let end = tail.iter().position(|byte| *byte == 0)?;
@@ -140,7 +190,8 @@ fn loader_cache() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for entry in 0..word(20).unwrap_or(0).min(table.len() / ENTRY) {
         let at = HEADER + entry * ENTRY;
-        if let (Some(name), Some(path)) = (word(at + 4).and_then(text), word(at + 8).and_then(text)) {
+        if let (Some(name), Some(path)) = (word(at + 4).and_then(text), word(at + 8).and_then(text))
+        {
             found.entry(name).or_insert_with(|| PathBuf::from(path));
         }
     }
@@ -162,12 +213,15 @@ pub fn resolve(word: &OsStr, wdir: Option<&OsStr>) -> Option<PathBuf> {
 /// The file that PATH gives for a name without `/`.
 pub fn in_path(name: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| is_executable(file))
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| is_executable(file))
 }
 
 fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    std::fs::metadata(file)
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -189,7 +243,13 @@ mod tests {
         for name in ["libmpi_abi.so.0", "libmpi.so.20"] {
             assert_eq!(abi_of(name), Some(Err(name.to_owned())));
         }
-        for name in ["libc.so.6", "libmpfr.so.6", "libopen-rte.so.40", "libmpl.so.0", "libmpi4py.so"] {
+        for name in [
+            "libc.so.6",
+            "libmpfr.so.6",
+            "libopen-rte.so.40",
+            "libmpl.so.0",
+            "libmpi4py.so",
+        ] {
             assert_eq!(abi_of(name), None, "{name}");
         }
     }
@@ -210,7 +270,11 @@ mod tests {
     fn the_loaders_cache_is_read() {
         if Path::new("/etc/ld.so.cache").exists() {
             let cache = loader_cache();
-            assert!(cache.get("libc.so.6").is_some_and(|path| path.is_file()), "{} entries", cache.len());
+            assert!(
+                cache.get("libc.so.6").is_some_and(|path| path.is_file()),
+                "{} entries",
+                cache.len()
+            );
         }
     }
 }

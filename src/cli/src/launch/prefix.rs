@@ -18,7 +18,10 @@ pub type Assignments = Vec<(String, OsString)>;
 pub fn preload(shim: &Path, users: Option<&OsStr>) -> OsString {
     let mut value = shim.as_os_str().to_owned();
     let users = users.map(OsStr::to_string_lossy).unwrap_or_default();
-    for library in users.split([':', ' ']).filter(|library| !library.is_empty()) {
+    for library in users
+        .split([':', ' '])
+        .filter(|library| !library.is_empty())
+    {
         if Path::new(library).file_name() != Some(OsStr::new(shim::FILE)) {
             value.push(":");
             value.push(library);
@@ -28,10 +31,21 @@ pub fn preload(shim: &Path, users: Option<&OsStr>) -> OsString {
 }
 
 /// What each program of a line is given; `None` leaves a program as it is.
-pub fn apply(line: &Line, given: &[Option<Assignments>], own_preload: Option<&OsStr>) -> Vec<OsString> {
-    let mut words = line.words[..line.contexts.first().map_or(line.words.len(), |first| first.program)].to_vec();
+pub fn apply(
+    line: &Line,
+    given: &[Option<Assignments>],
+    own_preload: Option<&OsStr>,
+) -> Vec<OsString> {
+    let mut words = line.words[..line
+        .contexts
+        .first()
+        .map_or(line.words.len(), |first| first.program)]
+        .to_vec();
     for (place, context) in line.contexts.iter().enumerate() {
-        let next = line.contexts.get(place + 1).map_or(line.words.len(), |next| next.program);
+        let next = line
+            .contexts
+            .get(place + 1)
+            .map_or(line.words.len(), |next| next.program);
         let program = &line.words[context.program..context.end];
         match &given[place] {
             Some(assignments) => words.extend(prefixed(program, context, assignments, own_preload)),
@@ -53,18 +67,30 @@ fn prefixed(
     let users_preload = users_env
         .iter()
         .rev()
-        .find_map(|word| word.to_str()?.strip_prefix("LD_PRELOAD=").map(OsString::from))
+        .find_map(|word| {
+            word.to_str()?
+                .strip_prefix("LD_PRELOAD=")
+                .map(OsString::from)
+        })
         .or_else(|| context.preload.clone())
         .or_else(|| own_preload.map(OsStr::to_owned));
     let assigned = assignments.iter().map(|(name, value)| {
-        let value = if name == "LD_PRELOAD" { preload(Path::new(value), users_preload.as_deref()) } else { value.clone() };
+        let value = if name == "LD_PRELOAD" {
+            preload(Path::new(value), users_preload.as_deref())
+        } else {
+            value.clone()
+        };
         let mut word = OsString::from(format!("{name}="));
         word.push(value);
         word
     });
     let mut words = match in_front {
         Some(count) => program[..count].to_vec(),
-        None => vec![OsString::from(if Path::new("/usr/bin/env").exists() { "/usr/bin/env" } else { "env" })],
+        None => vec![OsString::from(if Path::new("/usr/bin/env").exists() {
+            "/usr/bin/env"
+        } else {
+            "env"
+        })],
     };
     words.extend(assigned);
     words.extend(program[in_front.unwrap_or(0)..].iter().cloned());
@@ -94,7 +120,10 @@ fn users_env(program: &[OsString]) -> Option<usize> {
 /// Open MPI also finds a program of the working directory by its bare name; `env` does not.
 fn findable(program: &OsStr, wdir: Option<&OsStr>) -> OsString {
     let bare = !program.as_encoded_bytes().contains(&b'/');
-    let here = wdir.map_or(Path::new("."), Path::new).join(program).is_file();
+    let here = wdir
+        .map_or(Path::new("."), Path::new)
+        .join(program)
+        .is_file();
     if bare && here && super::needs::in_path(program).is_none() {
         return Path::new(".").join(program).into_os_string();
     }
@@ -110,10 +139,17 @@ mod tests {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let launcher = words.iter().position(|word| is_launcher(word));
         let line = Line::read(words, launcher, &|_, _| true).unwrap();
-        let given = vec![("LD_PRELOAD".to_owned(), "/l/libcolltune.so".into()), ("COLLTUNE_DB".to_owned(), "/d b".into())];
+        let given = vec![
+            ("LD_PRELOAD".to_owned(), "/l/libcolltune.so".into()),
+            ("COLLTUNE_DB".to_owned(), "/d b".into()),
+        ];
         let given = vec![Some(given); line.contexts.len()];
         let words = apply(&line, &given, own_preload.map(OsStr::new));
-        words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+        words
+            .iter()
+            .map(|word| word.to_str().unwrap())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]

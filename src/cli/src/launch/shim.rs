@@ -15,7 +15,9 @@ pub enum ShimError {
          whose compiler wrapper it finds; COLLTUNE_LIB names another place"
     )]
     NotBuilt { abi: &'static str, looked: String },
-    #[error("use COLLTUNE_LIB={0}: it is neither libcolltune.so nor a folder that holds openmpi/ or mpich/ with it")]
+    #[error(
+        "use COLLTUNE_LIB={0}: it is neither libcolltune.so nor a folder that holds openmpi/ or mpich/ with it"
+    )]
     Variable(String),
     #[error("preload {0}: the loader cannot take a path with blanks or colons")]
     Path(String),
@@ -26,15 +28,29 @@ pub enum ShimError {
 /// Looked for in COLLTUNE_LIB (the file, or the folder that holds `openmpi/` and `mpich/`), else
 /// seen from the folder of this program in `../lib/colltune/` (installed) and `../` (built).
 pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
-    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    let own = std::env::current_exe()
+        .and_then(|path| path.canonicalize())
+        .ok();
     let folder = own.as_deref().and_then(Path::parent);
-    choose(abi, std::env::var_os("COLLTUNE_LIB").map(PathBuf::from), folder)
+    choose(
+        abi,
+        std::env::var_os("COLLTUNE_LIB").map(PathBuf::from),
+        folder,
+    )
 }
 
-fn choose(abi: Abi, variable: Option<PathBuf>, folder: Option<&Path>) -> Result<PathBuf, ShimError> {
+fn choose(
+    abi: Abi,
+    variable: Option<PathBuf>,
+    folder: Option<&Path>,
+) -> Result<PathBuf, ShimError> {
     if let Some(named) = variable.filter(|path| !path.as_os_str().is_empty()) {
         let within = [named.join(abi.name()).join(FILE), named.join(FILE)];
-        let found = if named.is_file() { Some(named.clone()) } else { within.into_iter().find(|path| path.is_file()) };
+        let found = if named.is_file() {
+            Some(named.clone())
+        } else {
+            within.into_iter().find(|path| path.is_file())
+        };
         return loadable(found.ok_or_else(|| ShimError::Variable(named.display().to_string()))?);
     }
     let places: Vec<PathBuf> = folder
@@ -45,8 +61,14 @@ fn choose(abi: Abi, variable: Option<PathBuf>, folder: Option<&Path>) -> Result<
     match places.iter().find(|path| path.is_file()) {
         Some(path) => loadable(path.clone()),
         None => {
-            let looked: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
-            Err(ShimError::NotBuilt { abi: abi.name(), looked: looked.join(", ") })
+            let looked: Vec<_> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Err(ShimError::NotBuilt {
+                abi: abi.name(),
+                looked: looked.join(", "),
+            })
         }
     }
 }
@@ -70,20 +92,37 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         let release = root.join("release");
         std::fs::create_dir_all(&release).unwrap();
-        let error = choose(Abi::Mpich, None, Some(&release)).unwrap_err().to_string();
-        assert!(error.contains("make build") && error.contains("mpich/libcolltune.so"), "{error}");
+        let error = choose(Abi::Mpich, None, Some(&release))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("make build") && error.contains("mpich/libcolltune.so"),
+            "{error}"
+        );
         for place in ["mpich", "lib/colltune/mpich"] {
             std::fs::create_dir_all(root.join(place)).unwrap();
             std::fs::write(root.join(place).join(FILE), "").unwrap();
-            assert_eq!(choose(Abi::Mpich, None, Some(&release)).unwrap(), root.join(place).join(FILE));
+            assert_eq!(
+                choose(Abi::Mpich, None, Some(&release)).unwrap(),
+                root.join(place).join(FILE)
+            );
         }
         let named = root.join("mpich").join(FILE);
-        assert_eq!(choose(Abi::Mpich, Some(named.clone()), None).unwrap(), named);
+        assert_eq!(
+            choose(Abi::Mpich, Some(named.clone()), None).unwrap(),
+            named
+        );
         assert_eq!(choose(Abi::Mpich, Some(root.clone()), None).unwrap(), named);
-        assert!(matches!(choose(Abi::OpenMpi, Some(root.clone()), None), Err(ShimError::Variable(_))));
+        assert!(matches!(
+            choose(Abi::OpenMpi, Some(root.clone()), None),
+            Err(ShimError::Variable(_))
+        ));
         let blank = root.join("a b/mpich");
         std::fs::create_dir_all(&blank).unwrap();
         std::fs::write(blank.join(FILE), "").unwrap();
-        assert!(matches!(choose(Abi::Mpich, Some(root.join("a b")), None), Err(ShimError::Path(_))));
+        assert!(matches!(
+            choose(Abi::Mpich, Some(root.join("a b")), None),
+            Err(ShimError::Path(_))
+        ));
     }
 }

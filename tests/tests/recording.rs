@@ -1,0 +1,151 @@
+//! Traces: what is in them, how they survive, and that they never disturb the program.
+
+use std::collections::BTreeMap;
+
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, open_traces, read_log, read_trace, traces};
+
+fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path) -> Job {
+    job(n_ranks).mpi(mpi).preload().db(db).mode("explore").seed(6)
+}
+
+on_each_library! {
+    fn records_are_the_sampled_calls_and_alike_on_all_recording_ranks(mpi: Mpi) {
+        for mode in ["explore", "record"] {
+            let db = folder();
+            let log = db.path().join("log");
+            let outcome = exploring(mpi, 2, db.path()).mode(mode).log(&log).run("left", &[]);
+            outcome.succeeds().prints("ok\n").is_silent();
+            let (log, traces) = (read_log(&log, 2), traces(db.path()));
+            assert_eq!(traces.len(), 2);
+            for (rank, trace) in traces.iter().enumerate() {
+                let header = &trace.header;
+                assert_eq!((header.rank as usize, header.world_ranks, header.generation), (rank, 2, 0));
+                assert_eq!(header.library, mpi.library().to_string());
+                assert_eq!(header.clock, traces[0].header.clock, "ranks of one node share a clock");
+                let records: Vec<_> = trace
+                    .records
+                    .iter()
+                    .map(|record| (Some(record.comm), record.call, record.collective.name().to_owned(), record.message_bytes, trace.variant(record).to_owned()))
+                    .collect();
+                let sampled: Vec<_> = log[rank]
+                    .iter()
+                    .filter(|call| call.sampled)
+                    .map(|call| (call.comm, call.index, call.collective.clone(), call.bytes, call.variant.clone()))
+                    .collect();
+                assert!(!sampled.is_empty());
+                assert_eq!(records, sampled, "{mode}, rank {rank}");
+                assert!(trace.records.iter().all(|record| record.drawn == (mode == "explore")));
+                assert!(trace.records.iter().all(|record| record.duration_ns > 0 && record.n_ranks == record.ppn && record.nodes == 1));
+                let starts: Vec<_> = trace.records.iter().map(|record| record.start_ns).collect();
+                assert!(starts.is_sorted(), "calls of one rank follow each other");
+            }
+            // What both took part in overlaps in time on the common clock.
+            let ends: BTreeMap<_, _> = traces[1].records.iter().map(|record| ((record.comm, record.call), (record.start_ns, record.start_ns + record.duration_ns))).collect();
+            for record in traces[0].records.iter().filter(|record| record.collective == Collective::Allreduce) {
+                let (start, end) = ends[&(record.comm, record.call)];
+                let slack = 1_000_000;
+                assert!(record.start_ns <= end + slack && start <= record.start_ns + record.duration_ns + slack, "an allreduce ended before the other rank began it");
+            }
+        }
+    }
+
+    fn a_killed_job_leaves_everything_before_that(mpi: Mpi) {
+        let db = folder();
+        let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["kill", "100"]);
+        outcome.ends().claim(outcome.code != Some(0), "a rank was killed");
+        outcome.claim(outcome.messages().is_empty() && outcome.stdout.lines().all(|line| !line.starts_with("colltune")), "the shim has a message");
+        let open = open_traces(db.path());
+        assert_eq!(open.len(), 2, "the traces of both ranks stay .open");
+        for file in open {
+            let trace = read_trace(&file);
+            // The first 256 calls of a cell are sampled unless the budget thins them out.
+            assert!(trace.records.len() >= 16 * 5, "{} holds {} records", file.display(), trace.records.len());
+        }
+    }
+
+    fn a_full_trace_drops_records_and_changes_nothing_else(mpi: Mpi) {
+        let db = folder();
+        let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_RECORDS_PER_RUN", "7").run("left", &[]);
+        outcome.succeeds().prints("ok\n").is_silent();
+        let full = traces(db.path());
+        assert_eq!(full.iter().map(|trace| trace.records.len()).collect::<Vec<_>>(), [7, 7]);
+        let (db, log) = (folder(), folder());
+        let log = log.path().join("log");
+        let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_RECORDS_PER_RUN", "0").log(&log).run("left", &[]);
+        outcome.succeeds().prints("ok\n").is_silent();
+        assert!(read_log(&log, 2)[0].iter().any(|call| call.sampled), "drawing goes on");
+        assert!(traces(db.path()).is_empty() && open_traces(db.path()).is_empty());
+    }
+
+    fn a_frequent_cell_leaves_room_for_a_rare_one(mpi: Mpi) {
+        let db = folder();
+        let outcome = exploring(mpi, 2, db.path()).run("frequent", &["200000", "40"]);
+        outcome.succeeds().prints("ok\n").is_silent();
+        for trace in traces(db.path()) {
+            let rare = trace.records.iter().filter(|record| record.collective == Collective::Bcast).count();
+            let frequent = trace.records.len() - rare;
+            assert!(rare >= 20, "{rare} records of 40 rare calls beside {frequent} frequent ones");
+            assert!(frequent < 10_000 * 3 / 4, "{frequent} records of one cell");
+        }
+    }
+
+    fn only_so_many_ranks_record(mpi: Mpi) {
+        for (limit, per_node, expected) in [("1", "2", 1), ("32", "1", 1), ("32", "2", 2), ("0", "2", 0)] {
+            let db = folder();
+            let outcome = exploring(mpi, 3, db.path())
+                .env("COLLTUNE_RECORDING_RANKS", limit)
+                .env("COLLTUNE_RECORDING_RANKS_PER_NODE", per_node)
+                .run("ends", &["exit", "0"]);
+            outcome.succeeds().prints("sum 3\n").is_silent();
+            let ranks: std::collections::BTreeSet<_> = traces(db.path()).iter().map(|trace| trace.header.rank).collect();
+            assert_eq!(ranks.len(), expected, "recording_ranks = {limit}, recording_ranks_per_node = {per_node}");
+        }
+    }
+
+    fn a_full_disk_at_the_start_is_said_once(mpi: Mpi) {
+        let (db, kept) = (folder(), folder());
+        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "size=64k", kept.path()) else { return };
+        let outcome = job.run("ends", &["exit", "0"]);
+        outcome.succeeds().prints("sum 2\n").says(&["failed to write traces to", "No space left"]);
+        assert!(traces(kept.path()).is_empty() && open_traces(kept.path()).is_empty(), "a trace without space is removed");
+    }
+
+    fn a_disk_that_fills_up_later_harms_nobody(mpi: Mpi) {
+        let (db, kept) = (folder(), folder());
+        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "size=4m", kept.path()) else { return };
+        let filler = db.path().join("filler");
+        let outcome = job.env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["fill", &filler.to_string_lossy()]);
+        outcome.succeeds().claim(outcome.messages().is_empty(), "the shim has a message");
+        outcome.prints("sum 2\n");
+        let traces = traces(kept.path());
+        assert_eq!(traces.len(), 2);
+        for trace in traces {
+            assert!(trace.records.len() >= 16 * 5, "{} records", trace.records.len());
+        }
+    }
+
+    fn a_read_only_database_is_said_once(mpi: Mpi) {
+        let (db, kept) = (folder(), folder());
+        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "ro", kept.path()) else { return };
+        let outcome = job.run("ends", &["exit", "0"]);
+        outcome.succeeds().prints("sum 2\n").says(&["incoming", "Read-only file system", "nothing is recorded"]);
+    }
+
+    fn thirty_jobs_write_to_one_database_at_once(mpi: Mpi) {
+        let db = folder();
+        // Singletons: what matters is thirty processes that create traces together.
+        let program = colltune_tests::program(mpi, "ends");
+        let script = format!(
+            "processes=; for k in $(seq 30); do {} exit 3 & processes=\"$processes $!\"; done; \
+             for process in $processes; do wait $process; test $? = 3 || exit 1; done",
+            program.display()
+        );
+        let outcome = job(1).mpi(mpi).preload().db(db.path()).env("COLLTUNE_SETUP_AFTER", "1").run_command(&["sh", "-c", &script]);
+        outcome.succeeds().prints(&"sum 1\n".repeat(30)).claim(outcome.messages().is_empty(), "the shim has a message");
+        let traces = traces(db.path());
+        let jobs: std::collections::BTreeSet<_> = traces.iter().map(|trace| trace.header.job.clone()).collect();
+        assert_eq!((traces.len(), jobs.len()), (30, 30));
+        assert!(traces.iter().all(|trace| !trace.records.is_empty()));
+    }
+}
