@@ -12,7 +12,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
-use colltune_core::review::Observed;
 use colltune_core::select::Chooser;
 
 use crate::abi::{self, Comm, Errhandler, bits};
@@ -46,18 +45,26 @@ pub struct CellState {
     pub chooser: Chooser,
     /// Variants with their probabilities; dropped ones have 0.
     pub weights: Vec<(u16, f64)>,
-    /// This rank's samples, as long as `weights`.
-    pub observed: Vec<Observed>,
+    /// This rank's samples, as long as `weights`; in ticks, until the ranks compare them.
+    pub observed: Vec<Ticks>,
     pub first_ticks: u64,
     /// The samples since the last review.
     pub fresh: Vec<Sample>,
 }
 
+/// What a rank saw of one variant in one cell.
+#[derive(Clone, Copy, Default)]
+pub struct Ticks {
+    pub samples: u64,
+    pub fastest: u64,
+    pub total: u64,
+}
+
 /// When a sampled call began and ended on this rank, and where its record lies.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    pub start_ns: u64,
-    pub end_ns: u64,
+    pub start_ticks: u64,
+    pub end_ticks: u64,
     pub record: Option<usize>,
 }
 

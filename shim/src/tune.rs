@@ -18,7 +18,7 @@ use colltune_core::thin::next_sampled;
 use crate::abi::{self, Comm, Datatype, Handle, Op, bits};
 use crate::call_log::{CallLog, Line};
 use crate::clock::{self, Conversion};
-use crate::communicator::{CellState, Phase, Registry, Sample, State};
+use crate::communicator::{CellState, Phase, Registry, Sample, State, Ticks};
 use crate::handout::Handout;
 use crate::library::{Handles, Pmpi};
 use crate::recorder::Recorder;
@@ -242,14 +242,13 @@ impl Tuner {
         let before = clock::ticks();
         let code = self.execute(call.state, collective, variant, default, native);
         let after = clock::ticks();
-        let ns = self.clock.span_ns(after.wrapping_sub(before));
-        let start_ns = self.clock.at_ns(before);
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.and_then(|recorder| {
-            recorder.write(|| self.record(call.state, collective, call.bytes, variant, start_ns, ns))
+            recorder.write(|| self.record(call.state, collective, call.bytes, variant, before, after))
         });
         // Observed even where it failed: all ranks must count the same samples.
-        self.observe(call.state, collective, place, variant, Sample { start_ns, end_ns: start_ns + ns, record });
+        let sample = Sample { start_ticks: before, end_ticks: after, record };
+        self.observe(&mut call.state.cells[collective.index()][place], variant, sample);
         self.plan_next_sample(call.state, collective, place, index);
         code
     }
@@ -308,24 +307,24 @@ impl Tuner {
         code == abi::SUCCESS && flag != 0
     }
 
-    fn observe(&self, state: &mut State, collective: Collective, place: usize, variant: u16, sample: Sample) {
-        let cell = &mut state.cells[collective.index()][place];
+    #[inline]
+    fn observe(&self, cell: &mut CellState, variant: u16, sample: Sample) {
         cell.fresh.push(sample);
-        let ns = sample.end_ns - sample.start_ns;
         let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else { return };
+        let ticks = sample.end_ticks.wrapping_sub(sample.start_ticks);
         let seen = &mut cell.observed[which];
-        seen.fastest_ns = if seen.samples == 0 { ns } else { seen.fastest_ns.min(ns) };
+        seen.fastest = if seen.samples == 0 { ticks } else { seen.fastest.min(ticks) };
         seen.samples += 1;
-        seen.total_ns = seen.total_ns.saturating_add(ns);
+        seen.total = seen.total.wrapping_add(ticks);
     }
 
-    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, start_ns: u64, duration_ns: u64) -> Record {
+    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, before: u64, after: u64) -> Record {
         Record {
             comm: state.id,
             call: state.calls - 1,
             message_bytes: bytes,
-            start_ns,
-            duration_ns,
+            start_ns: self.clock.at_ns(before),
+            duration_ns: self.clock.span_ns(after.wrapping_sub(before)),
             nodes: state.layout.nodes,
             ppn: state.layout.ppn,
             n_ranks: state.layout.n_ranks,
@@ -353,15 +352,25 @@ impl Tuner {
     /// A collective of the library on the program's own communicator, at a call of all its ranks.
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, place: usize) {
+        if state.layout.n_ranks == 1 {
+            // There is nobody to compare with, and nothing but `default` to draw.
+            state.cells[collective.index()][place].fresh.clear();
+            return;
+        }
         let cells_in_use = state.cells_in_use.max(1);
         let cell = &mut state.cells[collective.index()][place];
         let elapsed_ns = self.clock.span_ns(clock::ticks().wrapping_sub(cell.first_ticks));
-        let mut seen: Vec<u64> = cell.observed.iter().flat_map(|seen| [seen.fastest_ns, seen.total_ns]).collect();
+        let mut seen: Vec<u64> = cell
+            .observed
+            .iter()
+            .flat_map(|seen| [self.clock.span_ns(seen.fastest), self.clock.span_ns(seen.total)])
+            .collect();
         seen.push(elapsed_ns);
         let own = seen.len();
         // Ranks of one node read one clock, so the last start and the last end can be found.
         if state.layout.nodes == 1 {
-            seen.extend(cell.fresh.iter().flat_map(|sample| [sample.start_ns, sample.end_ns]));
+            let both = |sample: &Sample| [self.clock.at_ns(sample.start_ticks), self.clock.at_ns(sample.end_ticks)];
+            seen.extend(cell.fresh.iter().flat_map(both));
         }
         if !self.largest(state.comm, &mut seen) {
             return;
@@ -525,7 +534,7 @@ impl Tuner {
             gap_least: 1,
             best,
             chooser,
-            observed: vec![Observed::default(); weights.len()],
+            observed: vec![Ticks::default(); weights.len()],
             weights,
             first_ticks: 0,
             // A review comes after 64 samples at the latest, and more only after failed calls.
@@ -576,7 +585,8 @@ impl Tuner {
         }
         let bytes = count.wrapping_mul(size);
         SCRATCH.with_borrow_mut(|scratch| {
-            scratch.resize(scratch.len().max(bytes as usize), 0);
+            // Never empty: an empty vector's pointer is 1, which is Open MPI's MPI_IN_PLACE.
+            scratch.resize(scratch.len().max(bytes as usize).max(1), 0);
             let packed = scratch.as_mut_ptr().cast::<c_void>();
             // SAFETY: the scratch holds `bytes` bytes, which is what `count` elements pack into.
             unsafe {
