@@ -10,8 +10,9 @@
 //! rank r:       sees here? -> hello (own and children's) -------^   waits for the verdict
 //! ```
 //! A rank says hello only after rank 0 said that it is here, and rank 0 always gives a verdict: by
-//! its deadline if need be. So nobody waits for a rank that cannot answer, and no rank can give up
-//! after another was told to go. Hellos travel up a tree of [`FAN_OUT`] children per rank.
+//! its deadline if need be, and never "go" when it was held up for so long that others may have lost
+//! patience. So nobody waits for a rank that cannot answer, and no rank can give up after another was
+//! told to go. Hellos travel up a tree of [`FAN_OUT`] children per rank.
 //! While it waits, a rank drives the library's progress.
 
 use std::ffi::{CString, c_char, c_int};
@@ -23,6 +24,10 @@ use crate::library::{Handles, Pmpi};
 const FAN_OUT: u32 = 8;
 const POLL_FIRST: Duration = Duration::from_micros(50);
 const POLL_LAST: Duration = Duration::from_millis(10);
+/// How many time-outs a rank waits for the verdict. Rank 0 gives it within one; only a broken
+/// launcher makes anybody wait longer.
+const PATIENCE: u32 = 20;
+const PUBLISH_ATTEMPTS: u32 = 100;
 
 /// What the ranks concluded; the same on every rank that has the shim.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,21 +72,25 @@ impl Handshake<'_> {
                     .to_owned(),
             );
         }
-        match self.children_agree(Instant::now() + self.timeout) {
-            Ok(()) => {
-                self.publish("verdict", "go");
-                Outcome::Go
-            }
-            Err(problem) => {
-                self.publish("verdict", "stay");
-                Outcome::Stay(format!("{problem}; collectives run untuned on all ranks"))
-            }
+        let began = Instant::now();
+        let mut agreed = self.children_agree(began + self.timeout);
+        // A rank 0 that was stopped for long must not send on ranks that may have given up.
+        if began.elapsed() > self.timeout * (PATIENCE / 2) {
+            agreed = agreed.and(Err("rank 0 was held up during the start".to_owned()));
+        }
+        let verdict = if agreed.is_ok() { "go" } else { "stay" };
+        if !(0..PUBLISH_ATTEMPTS).any(|_| self.publish("verdict", verdict) || pause_false()) {
+            agreed = Err("the launcher's name service stopped answering".to_owned());
+        }
+        match agreed {
+            Ok(()) => Outcome::Go,
+            Err(problem) => Outcome::Stay(format!("{problem}; collectives run untuned on all ranks")),
         }
     }
 
     fn follow(&self) -> Outcome {
         let deadline = Instant::now() + self.timeout;
-        if self.wait_for("here", Some(deadline)).is_none() {
+        if self.wait_for("here", deadline).is_none() {
             // The lowest rank that lacks a leader says so; which one that is cannot be known.
             return if self.rank == 1 {
                 let seconds = self.timeout.as_secs_f64();
@@ -98,7 +107,7 @@ impl Handshake<'_> {
             Err(problem) => format!("no {problem}"),
         };
         self.publish(&format!("hello-{}", self.rank), &hello);
-        match self.wait_for("verdict", None).as_deref() {
+        match self.wait_for("verdict", Instant::now() + self.timeout * PATIENCE).as_deref() {
             Some("go") => Outcome::Go,
             _ => Outcome::StaySilently,
         }
@@ -110,7 +119,7 @@ impl Handshake<'_> {
         let children = (first..first + u64::from(FAN_OUT)).take_while(|child| *child < u64::from(self.n_ranks));
         let mut problem = None;
         for child in children {
-            let answer = self.wait_for(&format!("hello-{child}"), Some(deadline));
+            let answer = self.wait_for(&format!("hello-{child}"), deadline);
             let found = match answer.as_deref().map(|answer| answer.split_at(3.min(answer.len()))) {
                 None => Some(format!(
                     "rank {child} did not answer within {} s: it, or a rank below it, runs without the shim",
@@ -151,13 +160,13 @@ impl Handshake<'_> {
     }
 
     /// Polls for a name, driving progress; `None` when the deadline passes.
-    fn wait_for(&self, what: &str, deadline: Option<Instant>) -> Option<String> {
+    fn wait_for(&self, what: &str, deadline: Instant) -> Option<String> {
         let mut pause = POLL_FIRST;
         loop {
             if let Some(text) = self.lookup(what) {
                 return Some(text);
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if Instant::now() >= deadline {
                 return None;
             }
             let mut flag = 0;
@@ -205,4 +214,10 @@ impl Handshake<'_> {
             crate::communicator::restore(self.pmpi, comm, handler);
         }
     }
+}
+
+/// Waits a little; false, so that it can stand behind a failed attempt.
+fn pause_false() -> bool {
+    std::thread::sleep(POLL_LAST);
+    false
 }

@@ -70,7 +70,9 @@ on_each_library! {
 
 #[test]
 fn every_openmpi_variant_is_right_on_four_ranks() {
-    Mpi::OpenMpi.installed().map(|mpi| all_forced(mpi, 4));
+    if let Some(mpi) = Mpi::OpenMpi.installed() {
+        all_forced(mpi, 4);
+    }
 }
 
 /// With four ranks on two cores MPICH, which spins, is slow: one job, not one for each variant.
