@@ -20,23 +20,69 @@ const HANDLES: [&str; 8] = [
     "MPI_MAX",
 ];
 const INTEGER_TYPES: [&str; 27] = [
-    "MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_UNSIGNED_CHAR", "MPI_BYTE", "MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_INT",
-    "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG_INT", "MPI_UNSIGNED_LONG_LONG", "MPI_INT8_T",
-    "MPI_INT16_T", "MPI_INT32_T", "MPI_INT64_T", "MPI_UINT8_T", "MPI_UINT16_T", "MPI_UINT32_T", "MPI_UINT64_T",
-    "MPI_AINT", "MPI_OFFSET", "MPI_COUNT", "MPI_C_BOOL", "MPI_WCHAR", "MPI_INTEGER", "MPI_LOGICAL",
+    "MPI_CHAR",
+    "MPI_SIGNED_CHAR",
+    "MPI_UNSIGNED_CHAR",
+    "MPI_BYTE",
+    "MPI_SHORT",
+    "MPI_UNSIGNED_SHORT",
+    "MPI_INT",
+    "MPI_UNSIGNED",
+    "MPI_LONG",
+    "MPI_UNSIGNED_LONG",
+    "MPI_LONG_LONG_INT",
+    "MPI_UNSIGNED_LONG_LONG",
+    "MPI_INT8_T",
+    "MPI_INT16_T",
+    "MPI_INT32_T",
+    "MPI_INT64_T",
+    "MPI_UINT8_T",
+    "MPI_UINT16_T",
+    "MPI_UINT32_T",
+    "MPI_UINT64_T",
+    "MPI_AINT",
+    "MPI_OFFSET",
+    "MPI_COUNT",
+    "MPI_C_BOOL",
+    "MPI_WCHAR",
+    "MPI_INTEGER",
+    "MPI_LOGICAL",
 ];
 /// Without the pair types of MINLOC and MAXLOC, which have holes.
 const OTHER_TYPES: [&str; 8] = [
-    "MPI_FLOAT", "MPI_DOUBLE", "MPI_LONG_DOUBLE", "MPI_C_FLOAT_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_PACKED",
-    "MPI_REAL", "MPI_DOUBLE_PRECISION",
+    "MPI_FLOAT",
+    "MPI_DOUBLE",
+    "MPI_LONG_DOUBLE",
+    "MPI_C_FLOAT_COMPLEX",
+    "MPI_C_DOUBLE_COMPLEX",
+    "MPI_PACKED",
+    "MPI_REAL",
+    "MPI_DOUBLE_PRECISION",
 ];
 const OPS: [&str; 12] = [
-    "MPI_MAX", "MPI_MIN", "MPI_SUM", "MPI_PROD", "MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR",
-    "MPI_MINLOC", "MPI_MAXLOC",
+    "MPI_MAX",
+    "MPI_MIN",
+    "MPI_SUM",
+    "MPI_PROD",
+    "MPI_LAND",
+    "MPI_BAND",
+    "MPI_LOR",
+    "MPI_BOR",
+    "MPI_LXOR",
+    "MPI_BXOR",
+    "MPI_MINLOC",
+    "MPI_MAXLOC",
 ];
 const NUMBERS: [&str; 10] = [
-    "MPI_IN_PLACE", "MPI_STATUS_IGNORE", "MPI_SUCCESS", "MPI_ANY_SOURCE", "MPI_ANY_TAG", "MPI_UNDEFINED",
-    "MPI_KEYVAL_INVALID", "MPI_MAX_LIBRARY_VERSION_STRING", "MPI_MAX_PROCESSOR_NAME",
+    "MPI_IN_PLACE",
+    "MPI_STATUS_IGNORE",
+    "MPI_SUCCESS",
+    "MPI_ANY_SOURCE",
+    "MPI_ANY_TAG",
+    "MPI_UNDEFINED",
+    "MPI_KEYVAL_INVALID",
+    "MPI_MAX_LIBRARY_VERSION_STRING",
+    "MPI_MAX_PROCESSOR_NAME",
     "MPI_MAX_PORT_NAME",
 ];
 
@@ -52,9 +98,10 @@ fn main() {
         ("OPS", &OPS),
         ("NUMBERS", &NUMBERS),
     ];
-    let mut probe = "#include <mpi.h>\n#ifdef OPEN_MPI\ncolltune_abi openmpi\n#elif defined(MPICH_VERSION)\n\
+    let mut probe =
+        "#include <mpi.h>\n#ifdef OPEN_MPI\ncolltune_abi openmpi\n#elif defined(MPICH_VERSION)\n\
                      colltune_abi mpich\n#endif\n"
-        .to_owned();
+            .to_owned();
     for name in lists.iter().flat_map(|(_, names)| names.iter()) {
         probe += &format!("colltune_value_{name} {name}\n");
     }
@@ -67,8 +114,15 @@ fn main() {
 
     let mut code = String::new();
     for (list, names) in lists {
-        let rows: Vec<_> = names.iter().map(|name| format!("    {}", constant(&text, name))).collect();
-        code += &format!("pub const {list}: [Constant; {}] = [\n{},\n];\n", rows.len(), rows.join(",\n"));
+        let rows: Vec<_> = names
+            .iter()
+            .map(|name| format!("    {}", constant(&text, name)))
+            .collect();
+        code += &format!(
+            "pub const {list}: [Constant; {}] = [\n{},\n];\n",
+            rows.len(),
+            rows.join(",\n")
+        );
     }
     for (place, name) in NUMBERS.iter().enumerate() {
         code += &format!("pub const {name}: isize = number(&NUMBERS[{place}]);\n");
@@ -77,7 +131,8 @@ fn main() {
         code += &format!("pub const {name}: &Constant = &HANDLES[{place}];\n");
     }
     let file = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("constants.rs");
-    fs::write(&file, code).unwrap_or_else(|error| panic!("failed to write {}: {error}", file.display()));
+    fs::write(&file, code)
+        .unwrap_or_else(|error| panic!("failed to write {}: {error}", file.display()));
 }
 
 fn preprocess(mpicc: &str, probe: &str) -> String {
@@ -86,8 +141,15 @@ fn preprocess(mpicc: &str, probe: &str) -> String {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("failed to start {mpicc} (set MPICC to your MPI compiler): {error}"));
-    child.stdin.take().expect("stdin is piped").write_all(probe.as_bytes()).expect("the compiler reads its input");
+        .unwrap_or_else(|error| {
+            panic!("failed to start {mpicc} (set MPICC to your MPI compiler): {error}")
+        });
+    child
+        .stdin
+        .take()
+        .expect("stdin is piped")
+        .write_all(probe.as_bytes())
+        .expect("the compiler reads its input");
     let output = child.wait_with_output().expect("the compiler ends");
     assert!(output.status.success(), "{mpicc} failed to read mpi.h");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -96,18 +158,34 @@ fn preprocess(mpicc: &str, probe: &str) -> String {
 /// The row for one constant: a number, the name of a variable, or nothing where the header lacks it.
 fn constant(text: &str, name: &str) -> String {
     let mark = format!("colltune_value_{name} ");
-    let value = text.lines().find_map(|line| line.strip_prefix(&mark)).unwrap_or_else(|| panic!("{name} got lost")).trim();
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&mark))
+        .unwrap_or_else(|| panic!("{name} got lost"))
+        .trim();
     if let Some((_, symbol)) = value.rsplit_once('&') {
-        let symbol: String =
-            symbol.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let symbol: String = symbol
+            .chars()
+            .skip_while(|c| !c.is_alphabetic())
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
         return format!("Constant::Symbol(c\"{symbol}\")");
     }
-    let digits = value.rsplit(')').find(|part| !part.trim().is_empty()).unwrap_or(value);
-    let digits = if digits.contains(|c: char| c.is_ascii_digit()) { digits } else { value };
+    let digits = value
+        .rsplit(')')
+        .find(|part| !part.trim().is_empty())
+        .unwrap_or(value);
+    let digits = if digits.contains(|c: char| c.is_ascii_digit()) {
+        digits
+    } else {
+        value
+    };
     let word = digits.trim().trim_matches(|c: char| "() ".contains(c));
     let number = match word.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16).ok(),
         None => word.parse().ok(),
     };
-    number.map_or("Constant::Missing".to_owned(), |number| format!("Constant::Number({number})"))
+    number.map_or("Constant::Missing".to_owned(), |number| {
+        format!("Constant::Number({number})")
+    })
 }

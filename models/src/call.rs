@@ -47,7 +47,17 @@ type Key = (u32, u64, u64, Collective, u64, u16, u32, u32, u32);
 impl Row {
     fn key(&self) -> Key {
         let layout = (self.nodes, self.ppn, self.n_ranks);
-        (self.job, self.comm, self.call, self.collective, self.bytes, self.variant, layout.0, layout.1, layout.2)
+        (
+            self.job,
+            self.comm,
+            self.call,
+            self.collective,
+            self.bytes,
+            self.variant,
+            layout.0,
+            layout.1,
+            layout.2,
+        )
     }
 }
 
@@ -56,9 +66,27 @@ pub fn calls(mut rows: Vec<Row>) -> Vec<Call> {
     rows.sort_unstable_by_key(|row| (row.key(), row.clock, row.start_ns, row.duration_ns));
     rows.chunk_by(|a, b| a.key() == b.key())
         .map(|records| {
-            let Row { collective, variant, job, bytes, nodes, ppn, n_ranks, .. } = records[0];
+            let Row {
+                collective,
+                variant,
+                job,
+                bytes,
+                nodes,
+                ppn,
+                n_ranks,
+                ..
+            } = records[0];
             let time_ns = time_of_call(collective, records).max(1.0);
-            Call { collective, variant, job, bytes, nodes, ppn, n_ranks, time_ns }
+            Call {
+                collective,
+                variant,
+                job,
+                bytes,
+                nodes,
+                ppn,
+                n_ranks,
+                time_ns,
+            }
         })
         .collect()
 }
@@ -68,7 +96,11 @@ fn time_of_call(collective: Collective, records: &[Row]) -> f64 {
         .chunk_by(|a, b| a.clock == b.clock)
         .map(|domain| {
             let first = domain.iter().map(|row| row.start_ns).min().unwrap_or(0);
-            let last = domain.iter().map(|row| row.start_ns.saturating_add(row.duration_ns)).max().unwrap_or(0);
+            let last = domain
+                .iter()
+                .map(|row| row.start_ns.saturating_add(row.duration_ns))
+                .max()
+                .unwrap_or(0);
             last - first
         })
         .collect();
@@ -105,19 +137,43 @@ mod tests {
 
     #[test]
     fn a_call_takes_from_the_first_arrival_to_the_last_departure_of_a_domain() {
-        let times = |rows: Vec<Row>| calls(rows).iter().map(|call| call.time_ns).collect::<Vec<_>>();
+        let times = |rows: Vec<Row>| {
+            calls(rows)
+                .iter()
+                .map(|call| call.time_ns)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(times(vec![row(1, 100, 50)]), [50.0]);
         assert_eq!(times(vec![row(1, 100, 1000), row(1, 1000, 150)]), [1050.0]);
         // Another domain's clock is far away; the middle of both domains counts.
-        assert_eq!(times(vec![row(1, 100, 1000), row(2, 1 << 40, 500)]), [750.0]);
+        assert_eq!(
+            times(vec![row(1, 100, 1000), row(2, 1 << 40, 500)]),
+            [750.0]
+        );
         let rooted = [row(1, 100, 1000), row(2, 1 << 40, 500)];
-        assert_eq!(times(rooted.map(|row| Row { collective: Collective::Bcast, ..row }).to_vec()), [1000.0]);
+        assert_eq!(
+            times(
+                rooted
+                    .map(|row| Row {
+                        collective: Collective::Bcast,
+                        ..row
+                    })
+                    .to_vec()
+            ),
+            [1000.0]
+        );
     }
 
     #[test]
     fn records_that_disagree_are_different_calls_and_extremes_do_not_overflow() {
-        let other = Row { bytes: 16, ..row(1, 0, 5) };
+        let other = Row {
+            bytes: 16,
+            ..row(1, 0, 5)
+        };
         assert_eq!(calls(vec![row(1, 0, 5), other]).len(), 2);
-        assert_eq!(calls(vec![row(1, u64::MAX, u64::MAX), row(1, 0, 0)]).len(), 1);
+        assert_eq!(
+            calls(vec![row(1, u64::MAX, u64::MAX), row(1, 0, 0)]).len(),
+            1
+        );
     }
 }

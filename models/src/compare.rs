@@ -54,12 +54,18 @@ pub struct Point {
 
 impl Comparison {
     pub fn samples(&self) -> u64 {
-        self.effects.iter().flatten().map(|effect| effect.samples).sum()
+        self.effects
+            .iter()
+            .flatten()
+            .map(|effect| effect.samples)
+            .sum()
     }
 
     /// Whether variant `a` is faster than `b` beyond doubt.
     pub fn beats(&self, a: usize, b: usize) -> bool {
-        let (Some(a), Some(b)) = (self.effects[a], self.effects[b]) else { return false };
+        let (Some(a), Some(b)) = (self.effects[a], self.effects[b]) else {
+            return false;
+        };
         let enough = a.samples >= SAMPLES_LEAST && b.samples >= SAMPLES_LEAST;
         let middle = a.log_time - b.log_time + DOUBT * a.error.hypot(b.error) < -GAIN_LEAST;
         // A variant that is mostly faster but sometimes terrible is not faster.
@@ -72,9 +78,19 @@ impl Comparison {
 pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
     let samples = grouped(calls);
     let fit = fit(&samples, n_variants);
-    let level = median(&mut samples.iter().map(|sample| fit.levels[sample.group]).collect::<Vec<_>>());
-    let effects = (0..n_variants).map(|variant| effect(&samples, &fit, variant, level)).collect();
-    Comparison { effects, points: points(calls, &samples, &fit) }
+    let level = median(
+        &mut samples
+            .iter()
+            .map(|sample| fit.levels[sample.group])
+            .collect::<Vec<_>>(),
+    );
+    let effects = (0..n_variants)
+        .map(|variant| effect(&samples, &fit, variant, level))
+        .collect();
+    Comparison {
+        effects,
+        points: points(calls, &samples, &fit),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -92,15 +108,35 @@ fn grouped(calls: &[Call]) -> Vec<Sample> {
     // the difference inside a bin falls on all variants alike.
     let sizes: std::collections::BTreeSet<u64> = calls.iter().map(|call| call.bytes).collect();
     let coarse = sizes.len() > 16 && calls.len() < 50 * sizes.len();
-    let size = |bytes: u64| if coarse { (4.0 * (bytes as f64 + 1.0).log2()) as u64 } else { bytes };
+    let size = |bytes: u64| {
+        if coarse {
+            (4.0 * (bytes as f64 + 1.0).log2()) as u64
+        } else {
+            bytes
+        }
+    };
     let group_with = |by_job: bool| {
         let mut numbers = BTreeMap::new();
         for call in calls {
-            let key = (by_job.then_some(call.job), call.nodes, call.ppn, call.n_ranks, size(call.bytes));
+            let key = (
+                by_job.then_some(call.job),
+                call.nodes,
+                call.ppn,
+                call.n_ranks,
+                size(call.bytes),
+            );
             let next = numbers.len();
             numbers.entry(key).or_insert(next);
         }
-        let group_of = |call: &Call| numbers[&(by_job.then_some(call.job), call.nodes, call.ppn, call.n_ranks, size(call.bytes))];
+        let group_of = |call: &Call| {
+            numbers[&(
+                by_job.then_some(call.job),
+                call.nodes,
+                call.ppn,
+                call.n_ranks,
+                size(call.bytes),
+            )]
+        };
         let mut first_variant = vec![None; numbers.len()];
         let mut telling = vec![false; numbers.len()];
         for call in calls {
@@ -112,13 +148,23 @@ fn grouped(calls: &[Call]) -> Vec<Sample> {
             .map(|call| {
                 let group = group_of(call);
                 let (variant, job) = (usize::from(call.variant), call.job);
-                Sample { log_time: call.time_ns.ln(), variant, group, job, telling: telling[group] }
+                Sample {
+                    log_time: call.time_ns.ln(),
+                    variant,
+                    group,
+                    job,
+                    telling: telling[group],
+                }
             })
             .collect::<Vec<_>>()
     };
     let samples = group_with(true);
     // Runs that each forced one variant can only be compared with each other.
-    if samples.iter().any(|sample| sample.telling) { samples } else { group_with(false) }
+    if samples.iter().any(|sample| sample.telling) {
+        samples
+    } else {
+        group_with(false)
+    }
 }
 
 struct Fit {
@@ -129,7 +175,11 @@ struct Fit {
 }
 
 fn fit(samples: &[Sample], n_variants: usize) -> Fit {
-    let n_groups = samples.iter().map(|sample| sample.group + 1).max().unwrap_or(0);
+    let n_groups = samples
+        .iter()
+        .map(|sample| sample.group + 1)
+        .max()
+        .unwrap_or(0);
     let mut by_group = vec![Vec::new(); n_groups];
     let mut by_variant = vec![Vec::new(); n_variants];
     for (index, sample) in samples.iter().enumerate() {
@@ -144,13 +194,25 @@ fn fit(samples: &[Sample], n_variants: usize) -> Fit {
     for _ in 0..ROUNDS {
         for (level, group) in levels.iter_mut().zip(&by_group) {
             values.clear();
-            values.extend(group.iter().map(|&index| samples[index].log_time - effects[samples[index].variant]));
+            values.extend(
+                group
+                    .iter()
+                    .map(|&index| samples[index].log_time - effects[samples[index].variant]),
+            );
             *level = median(&mut values);
         }
         let mut change = 0f64;
-        for (effect, variant) in effects.iter_mut().zip(&by_variant).filter(|(_, variant)| !variant.is_empty()) {
+        for (effect, variant) in effects
+            .iter_mut()
+            .zip(&by_variant)
+            .filter(|(_, variant)| !variant.is_empty())
+        {
             values.clear();
-            values.extend(variant.iter().map(|&index| samples[index].log_time - levels[samples[index].group]));
+            values.extend(
+                variant
+                    .iter()
+                    .map(|&index| samples[index].log_time - levels[samples[index].group]),
+            );
             let fitted = trimmed(&mut values, 0.25).mean;
             change = change.max((fitted - *effect).abs());
             *effect = fitted;
@@ -166,21 +228,44 @@ fn fit(samples: &[Sample], n_variants: usize) -> Fit {
             .filter(|sample| sample.variant == variant)
             .map(|sample| sample.log_time - levels[sample.group])
             .collect();
-        effects[variant] = if values.is_empty() { 0.0 } else { trimmed(&mut values, 0.25).mean };
+        effects[variant] = if values.is_empty() {
+            0.0
+        } else {
+            trimmed(&mut values, 0.25).mean
+        };
     }
     let telling = samples.iter().filter(|sample| sample.telling).count() as f64;
-    let groups = by_group.iter().filter(|group| group.iter().any(|&index| samples[index].telling)).count() as f64;
-    let freedom = if telling > groups + 1.0 { (telling / (telling - groups)).sqrt() } else { 10.0 };
-    Fit { levels, effects, freedom }
+    let groups = by_group
+        .iter()
+        .filter(|group| group.iter().any(|&index| samples[index].telling))
+        .count() as f64;
+    let freedom = if telling > groups + 1.0 {
+        (telling / (telling - groups)).sqrt()
+    } else {
+        10.0
+    };
+    Fit {
+        levels,
+        effects,
+        freedom,
+    }
 }
 
 fn effect(samples: &[Sample], fit: &Fit, variant: usize, level: f64) -> Option<Effect> {
-    let own: Vec<&Sample> = samples.iter().filter(|sample| sample.variant == variant).collect();
+    let own: Vec<&Sample> = samples
+        .iter()
+        .filter(|sample| sample.variant == variant)
+        .collect();
     if own.is_empty() {
         return None;
     }
-    let residual = |sample: &&Sample| sample.log_time - fit.levels[sample.group] - fit.effects[sample.variant];
-    let telling: Vec<&Sample> = own.iter().copied().filter(|sample| sample.telling).collect();
+    let residual =
+        |sample: &&Sample| sample.log_time - fit.levels[sample.group] - fit.effects[sample.variant];
+    let telling: Vec<&Sample> = own
+        .iter()
+        .copied()
+        .filter(|sample| sample.telling)
+        .collect();
     let used = if telling.is_empty() { &own } else { &telling };
     let mut values: Vec<f64> = used.iter().map(residual).collect();
     let middle = trimmed(&mut values, 0.25);
@@ -230,16 +315,35 @@ fn points(calls: &[Call], samples: &[Sample], fit: &Fit) -> Vec<Point> {
     let mut counts: BTreeMap<(u64, u32, u32, u16), u64> = BTreeMap::new();
     for (call, sample) in calls.iter().zip(samples) {
         // An eighth of an octave is finer than any cell and keeps the regressions small.
-        let bytes = if call.bytes < 16 { call.bytes } else { ((8.0 * (call.bytes as f64).log2()).round() / 8.0).exp2() as u64 };
-        levels.entry((bytes, call.nodes, call.ppn)).or_default().push(fit.levels[sample.group]);
-        *counts.entry((bytes, call.nodes, call.ppn, call.variant)).or_default() += 1;
+        let bytes = if call.bytes < 16 {
+            call.bytes
+        } else {
+            ((8.0 * (call.bytes as f64).log2()).round() / 8.0).exp2() as u64
+        };
+        levels
+            .entry((bytes, call.nodes, call.ppn))
+            .or_default()
+            .push(fit.levels[sample.group]);
+        *counts
+            .entry((bytes, call.nodes, call.ppn, call.variant))
+            .or_default() += 1;
     }
-    let levels: BTreeMap<_, f64> = levels.into_iter().map(|(key, mut values)| (key, median(&mut values))).collect();
+    let levels: BTreeMap<_, f64> = levels
+        .into_iter()
+        .map(|(key, mut values)| (key, median(&mut values)))
+        .collect();
     counts
         .into_iter()
         .map(|((bytes, nodes, ppn, variant), samples)| {
             let log_time = levels[&(bytes, nodes, ppn)] + fit.effects[usize::from(variant)];
-            Point { bytes, nodes, ppn, variant, samples, log_time }
+            Point {
+                bytes,
+                nodes,
+                ppn,
+                variant,
+                samples,
+                log_time,
+            }
         })
         .collect()
 }
@@ -254,7 +358,13 @@ fn median(values: &mut [f64]) -> f64 {
     if odd {
         return middle;
     }
-    (middle + below.iter().copied().max_by(f64::total_cmp).unwrap_or(middle)) / 2.0
+    (middle
+        + below
+            .iter()
+            .copied()
+            .max_by(f64::total_cmp)
+            .unwrap_or(middle))
+        / 2.0
 }
 
 struct Located {
@@ -283,10 +393,24 @@ fn winsorized(values: &mut [f64], below: f64, above: f64, trim: bool) -> Located
     let (least, most) = (kept[0], kept[kept.len() - 1]);
     let drawn_in = || values.iter().map(|value| value.clamp(least, most));
     let centre = drawn_in().sum::<f64>() / n as f64;
-    let mean = if trim { kept.iter().sum::<f64>() / kept.len() as f64 } else { centre };
-    let variance = drawn_in().map(|value| (value - centre).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
-    let share_kept = if trim { kept.len() as f64 / n as f64 } else { 1.0 };
-    Located { mean, error: variance.sqrt() / (share_kept * (n as f64).sqrt()) }
+    let mean = if trim {
+        kept.iter().sum::<f64>() / kept.len() as f64
+    } else {
+        centre
+    };
+    let variance = drawn_in()
+        .map(|value| (value - centre).powi(2))
+        .sum::<f64>()
+        / (n.max(2) - 1) as f64;
+    let share_kept = if trim {
+        kept.len() as f64 / n as f64
+    } else {
+        1.0
+    };
+    Located {
+        mean,
+        error: variance.sqrt() / (share_kept * (n as f64).sqrt()),
+    }
 }
 
 #[cfg(test)]
@@ -309,13 +433,32 @@ mod tests {
                 let variant = (mix(seed, 3 * index) % 3) as u16;
                 let large = uniform(seed, 5 * index + 1) < 0.2 + 0.6 * f64::from(job % 2);
                 let slow_run = 1.0 + 2.0 * uniform(seed + 9, job.into());
-                let noise = (0.2 * (-2.0 * uniform(seed, 7 * index + 2).ln()).sqrt()
+                let noise = (0.2
+                    * (-2.0 * uniform(seed, 7 * index + 2).ln()).sqrt()
                     * (std::f64::consts::TAU * uniform(seed, 11 * index + 3)).cos())
                 .exp();
-                let outlier = if uniform(seed, 13 * index + 4) < 0.1 { 5.0 } else { 1.0 };
-                let time_ns = 1e4 * times[usize::from(variant)] * if large { 4.0 } else { 1.0 } * slow_run * noise * outlier;
+                let outlier = if uniform(seed, 13 * index + 4) < 0.1 {
+                    5.0
+                } else {
+                    1.0
+                };
+                let time_ns = 1e4
+                    * times[usize::from(variant)]
+                    * if large { 4.0 } else { 1.0 }
+                    * slow_run
+                    * noise
+                    * outlier;
                 let bytes = if large { 4096 } else { 1024 };
-                Call { collective: Collective::Allreduce, variant, job, bytes, nodes: 2, ppn: 4, n_ranks: 8, time_ns }
+                Call {
+                    collective: Collective::Allreduce,
+                    variant,
+                    job,
+                    bytes,
+                    nodes: 2,
+                    ppn: 4,
+                    n_ranks: 8,
+                    time_ns,
+                }
             })
             .collect()
     }
@@ -324,7 +467,11 @@ mod tests {
     fn a_gain_of_a_tenth_is_taken_in_noise_with_enough_samples() {
         for seed in 0..20 {
             let comparison = compare(&noisy(seed, [1.0, 0.9, 1.05], 200), 3);
-            assert!(comparison.beats(1, 0), "seed {seed}: {:?}", comparison.effects);
+            assert!(
+                comparison.beats(1, 0),
+                "seed {seed}: {:?}",
+                comparison.effects
+            );
             assert!(!comparison.beats(2, 0) && !comparison.beats(0, 1));
         }
     }
@@ -335,7 +482,10 @@ mod tests {
             .map(|seed| compare(&noisy(seed, [1.0, 1.0, 1.0], 30), 3))
             .filter(|comparison| comparison.beats(1, 0) || comparison.beats(2, 0))
             .count();
-        assert!(wrong <= 4, "{wrong} of 400 cells replaced a default that was as good");
+        assert!(
+            wrong <= 4,
+            "{wrong} of 400 cells replaced a default that was as good"
+        );
     }
 
     #[test]
@@ -345,7 +495,10 @@ mod tests {
             .enumerate()
             .map(|(index, call)| {
                 let terrible = call.variant == 1 && mix(77, index as u64).is_multiple_of(5);
-                Call { time_ns: call.time_ns * if terrible { 30.0 } else { 1.0 }, ..call }
+                Call {
+                    time_ns: call.time_ns * if terrible { 30.0 } else { 1.0 },
+                    ..call
+                }
             })
             .collect();
         assert!(!compare(&calls, 3).beats(1, 0));
@@ -353,9 +506,15 @@ mod tests {
 
     #[test]
     fn few_samples_lone_variants_and_nothing_are_no_proof() {
-        let calls: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 200).into_iter().take(12).collect();
+        let calls: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 200)
+            .into_iter()
+            .take(12)
+            .collect();
         assert!(!compare(&calls, 3).beats(1, 0));
-        let only: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 50).into_iter().filter(|call| call.variant == 1).collect();
+        let only: Vec<Call> = noisy(1, [1.0, 0.1, 1.0], 50)
+            .into_iter()
+            .filter(|call| call.variant == 1)
+            .collect();
         let comparison = compare(&only, 3);
         assert!(!comparison.beats(1, 0) && comparison.effects[0].is_none());
         assert_eq!(compare(&[], 3).effects, [None; 3]);
@@ -366,7 +525,10 @@ mod tests {
         let forced = |times| {
             let calls: Vec<Call> = noisy(5, times, 100)
                 .into_iter()
-                .map(|call| Call { variant: (call.job % 2) as u16, ..call })
+                .map(|call| Call {
+                    variant: (call.job % 2) as u16,
+                    ..call
+                })
                 .collect();
             compare(&calls, 3)
         };

@@ -53,7 +53,11 @@ pub struct Learned {
 #[derive(Clone, Debug, Error)]
 pub enum LearnError {
     #[error("learn {collective} {variant}: {error}")]
-    Regress { collective: Collective, variant: String, error: RegressError },
+    Regress {
+        collective: Collective,
+        variant: String,
+        error: RegressError,
+    },
 }
 
 /// Learns from all records of one library.
@@ -62,20 +66,30 @@ pub enum LearnError {
 /// Source: Hunold & Steiner, PMBS 2022, section III; robust comparison and proof are ours.
 pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
     let initial = Model::initial(context.settings, context.library, context.machine);
-    let catalogue = Collective::ALL.map(|collective| catalogue::variants(context.library, collective));
+    let catalogue =
+        Collective::ALL.map(|collective| catalogue::variants(context.library, collective));
     let calls = call::calls(rows);
     let by_cell = sort_into_cells(&calls, &initial);
     let measured: BTreeMap<usize, Comparison> = {
         let cells: Vec<(&usize, &Vec<Call>)> = by_cell.iter().collect();
         let compared = in_parallel(cells.len(), |index| {
             let (&cell, calls) = cells[index];
-            (cell, compare(calls, catalogue[initial.cells[cell].cell.collective.index()].len()))
+            (
+                cell,
+                compare(
+                    calls,
+                    catalogue[initial.cells[cell].cell.collective.index()].len(),
+                ),
+            )
         });
         compared.into_iter().collect()
     };
     drop(by_cell);
     let mut learned = Learned {
-        model: Model { generation: context.generation, ..initial },
+        model: Model {
+            generation: context.generation,
+            ..initial
+        },
         statistics: Vec::new(),
         regressions: Vec::new(),
         calls: calls.len() as u64,
@@ -87,16 +101,26 @@ pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
         let predictions = survey.predict(&regressions)?;
         for (&(cell, place), predicted) in survey.places.iter().zip(predictions) {
             let entry = &mut learned.model.cells[cell];
-            let known = Known { variants, predicted: &predicted, explore_total: context.settings.explore_total };
+            let known = Known {
+                variants,
+                predicted: &predicted,
+                explore_total: context.settings.explore_total,
+            };
             let statistics = match measured.get(&cell) {
                 Some(comparison) => known.measure(entry, comparison),
-                None if survey.reaches(place) => known.predict(entry, |variant| survey.is_convincing(variant, place, &predicted)),
+                None if survey.reaches(place) => known.predict(entry, |variant| {
+                    survey.is_convincing(variant, place, &predicted)
+                }),
                 None => continue,
             };
             learned.statistics.push(statistics);
         }
         let named = variants.iter().zip(regressions);
-        learned.regressions.extend(named.filter_map(|(variant, regression)| Some((collective, variant.name.to_string(), regression?))));
+        learned
+            .regressions
+            .extend(named.filter_map(|(variant, regression)| {
+                Some((collective, variant.name.to_string(), regression?))
+            }));
     }
     learned.model.cells = merged(learned.model.cells);
     Ok(learned)
@@ -146,12 +170,19 @@ fn sort_into_cells(calls: &[Call], model: &Model) -> BTreeMap<usize, Vec<Call>> 
     let mut cells_of: BTreeMap<(Collective, u32, u32), CellsBySize> = BTreeMap::new();
     let mut by_cell: BTreeMap<usize, Vec<Call>> = BTreeMap::new();
     for call in calls {
-        let layout = Layout { n_ranks: call.n_ranks, nodes: call.nodes, ppn: call.ppn };
+        let layout = Layout {
+            n_ranks: call.n_ranks,
+            nodes: call.nodes,
+            ppn: call.ppn,
+        };
         let cells = cells_of
             .entry((call.collective, call.nodes, call.ppn))
             .or_insert_with(|| CellsBySize::new(model, call.collective, layout));
         if let Some(place) = cells.position(call.bytes) {
-            by_cell.entry(cells.cells()[place] as usize).or_default().push(*call);
+            by_cell
+                .entry(cells.cells()[place] as usize)
+                .or_default()
+                .push(*call);
         }
     }
     by_cell
@@ -173,8 +204,17 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    fn new(collective: Collective, variants: &'a [Variant], model: &Model, measured: &BTreeMap<usize, Comparison>) -> Survey<'a> {
-        let own = || measured.iter().filter(|(cell, _)| model.cells[**cell].cell.collective == collective);
+    fn new(
+        collective: Collective,
+        variants: &'a [Variant],
+        model: &Model,
+        measured: &BTreeMap<usize, Comparison>,
+    ) -> Survey<'a> {
+        let own = || {
+            measured
+                .iter()
+                .filter(|(cell, _)| model.cells[**cell].cell.collective == collective)
+        };
         let mut seen = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
         let mut points = vec![Vec::new(); variants.len()];
         let mut places = BTreeSet::new();
@@ -190,14 +230,28 @@ impl<'a> Survey<'a> {
                 weight: point.samples as f64 / (point.samples as f64 + 10.0),
             });
         }
-        let stand_for = |cell: &Cell| [typical(cell.bytes, &seen[0], middle(cell.bytes)), typical(cell.nodes, &seen[1], top(cell.nodes)), typical(cell.ppn, &seen[2], top(cell.ppn))];
-        let cells = model.cells.iter().enumerate().filter(|(_, entry)| entry.cell.collective == collective);
-        let standing: Vec<(usize, [u64; 3])> = cells.map(|(index, entry)| (index, stand_for(&entry.cell))).collect();
+        let stand_for = |cell: &Cell| {
+            [
+                typical(cell.bytes, &seen[0], middle(cell.bytes)),
+                typical(cell.nodes, &seen[1], top(cell.nodes)),
+                typical(cell.ppn, &seen[2], top(cell.ppn)),
+            ]
+        };
+        let cells = model
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.cell.collective == collective);
+        let standing: Vec<(usize, [u64; 3])> = cells
+            .map(|(index, entry)| (index, stand_for(&entry.cell)))
+            .collect();
         let place = |[bytes, nodes, ppn]: [u64; 3]| Place::new(bytes, nodes, ppn);
         let proofs = own()
             .flat_map(|(cell, comparison)| {
                 let at = place(stand_for(&model.cells[*cell].cell));
-                (1..variants.len()).filter(|&variant| comparison.beats(variant, 0)).map(move |variant| (at, variant))
+                (1..variants.len())
+                    .filter(|&variant| comparison.beats(variant, 0))
+                    .map(move |variant| (at, variant))
             })
             .collect();
         let facts = |[bytes, nodes, ppn]: [u64; 3]| Facts {
@@ -221,10 +275,22 @@ impl<'a> Survey<'a> {
         Survey {
             collective,
             variants,
-            points: points.into_iter().map(|points| densify(&points, &wanted)).collect(),
-            facts: standing.iter().map(|(index, at)| (*index, facts(*at))).collect(),
-            places: standing.into_iter().map(|(index, at)| (index, place(at))).collect(),
-            measured: places.into_iter().map(|(bytes, nodes, ppn)| Place::new(bytes, nodes, ppn)).collect(),
+            points: points
+                .into_iter()
+                .map(|points| densify(&points, &wanted))
+                .collect(),
+            facts: standing
+                .iter()
+                .map(|(index, at)| (*index, facts(*at)))
+                .collect(),
+            places: standing
+                .into_iter()
+                .map(|(index, at)| (index, place(at)))
+                .collect(),
+            measured: places
+                .into_iter()
+                .map(|(bytes, nodes, ppn)| Place::new(bytes, nodes, ppn))
+                .collect(),
             proofs,
         }
     }
@@ -233,18 +299,28 @@ impl<'a> Survey<'a> {
     fn regressions(&self, seed: u64) -> Result<Vec<Option<Regression>>, LearnError> {
         let fitted = in_parallel(self.points.len(), |variant| {
             let points = &self.points[variant];
-            (!points.is_empty()).then(|| Regression::fit(points, seed)).transpose().map_err(|error| self.error(variant, error))
+            (!points.is_empty())
+                .then(|| Regression::fit(points, seed))
+                .transpose()
+                .map_err(|error| self.error(variant, error))
         });
         fitted.into_iter().collect()
     }
 
     /// For every place the log times by variant.
-    fn predict(&self, regressions: &[Option<Regression>]) -> Result<Vec<Vec<Option<f64>>>, LearnError> {
+    fn predict(
+        &self,
+        regressions: &[Option<Regression>],
+    ) -> Result<Vec<Vec<Option<f64>>>, LearnError> {
         let places: Vec<Place> = self.places.iter().map(|(_, place)| *place).collect();
         let mut times = vec![vec![None; regressions.len()]; places.len()];
         for (variant, regression) in regressions.iter().enumerate() {
-            let Some(regression) = regression else { continue };
-            let predicted = regression.predict(&places).map_err(|error| self.error(variant, error))?;
+            let Some(regression) = regression else {
+                continue;
+            };
+            let predicted = regression
+                .predict(&places)
+                .map_err(|error| self.error(variant, error))?;
             for (times, predicted) in times.iter_mut().zip(predicted) {
                 times[variant] = Some(predicted);
             }
@@ -253,36 +329,57 @@ impl<'a> Survey<'a> {
     }
 
     fn error(&self, variant: usize, error: RegressError) -> LearnError {
-        LearnError::Regress { collective: self.collective, variant: self.variants[variant].name.to_string(), error }
+        LearnError::Regress {
+            collective: self.collective,
+            variant: self.variants[variant].name.to_string(),
+            error,
+        }
     }
 
     /// Whether a place lies between measurements or next to one.
     fn reaches(&self, place: Place) -> bool {
         let between = |axis: fn(&Place) -> f64, slack: f64| {
             let values = || self.measured.iter().map(axis);
-            let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+            let (least, most) = (
+                values().fold(f64::INFINITY, f64::min),
+                values().fold(f64::NEG_INFINITY, f64::max),
+            );
             (least - slack..=most + slack).contains(&axis(&place))
         };
         between(|place| place.bytes, 1.0)
             && between(|place| place.nodes, 0.0)
             && between(|place| place.ppn, 0.0)
-            && self.measured.iter().any(|other| other.distance(place) <= REACH)
+            && self
+                .measured
+                .iter()
+                .any(|other| other.distance(place) <= REACH)
     }
 
     /// Whether a predicted time may replace the default: it is clearly faster, and it beat the
     /// default in a measured cell nearby.
     fn is_convincing(&self, variant: usize, place: Place, predicted: &[Option<f64>]) -> bool {
-        let gain = predicted[0].zip(predicted[variant]).map_or(0.0, |(default, own)| default - own);
-        let cell = self.places.iter().find(|(_, other)| *other == place).map(|(cell, _)| cell);
+        let gain = predicted[0]
+            .zip(predicted[variant])
+            .map_or(0.0, |(default, own)| default - own);
+        let cell = self
+            .places
+            .iter()
+            .find(|(_, other)| *other == place)
+            .map(|(cell, _)| cell);
         let applies = cell.is_some_and(|cell| self.variants[variant].applies(&self.facts[cell]));
-        let near = |(at, proven): &(Place, usize)| *proven == variant && at.distance(place) <= REACH;
+        let near =
+            |(at, proven): &(Place, usize)| *proven == variant && at.distance(place) <= REACH;
         gain > PREDICTED_GAIN && applies && self.proofs.iter().any(near)
     }
 }
 
 /// The measured value inside a range that is in the middle of those there.
 fn typical(range: Range, seen: &BTreeSet<u64>, otherwise: u64) -> u64 {
-    let inside: Vec<u64> = seen.iter().copied().filter(|value| range.contains(*value)).collect();
+    let inside: Vec<u64> = seen
+        .iter()
+        .copied()
+        .filter(|value| range.contains(*value))
+        .collect();
     inside.get(inside.len() / 2).copied().unwrap_or(otherwise)
 }
 
@@ -309,49 +406,90 @@ struct Known<'a> {
 impl Known<'_> {
     /// Places in the catalogue of the variants that a cell may draw, `default` first.
     fn drawable(&self, entry: &CellModel) -> Vec<usize> {
-        let names: BTreeSet<&str> = entry.variants.iter().map(|share| share.name.as_str()).collect();
-        (0..self.variants.len()).filter(|&place| place == 0 || names.contains(self.variants[place].name.to_string().as_str())).collect()
+        let names: BTreeSet<&str> = entry
+            .variants
+            .iter()
+            .map(|share| share.name.as_str())
+            .collect();
+        (0..self.variants.len())
+            .filter(|&place| {
+                place == 0 || names.contains(self.variants[place].name.to_string().as_str())
+            })
+            .collect()
     }
 
     fn measure(&self, entry: &mut CellModel, comparison: &Comparison) -> CellStatistics {
         let drawable = self.drawable(entry);
         let effects = &comparison.effects;
-        let pessimistic = |place: usize| effects[place].map_or(f64::INFINITY, |effect| effect.log_time + effect.error);
+        let pessimistic = |place: usize| {
+            effects[place].map_or(f64::INFINITY, |effect| effect.log_time + effect.error)
+        };
         let best = drawable
             .iter()
             .copied()
             .filter(|&place| comparison.beats(place, 0))
             .min_by(|&a, &b| pessimistic(a).total_cmp(&pessimistic(b)))
             .unwrap_or(0);
-        let fastest = effects.iter().flatten().map(|effect| effect.log_time).fold(f64::INFINITY, f64::min);
+        let fastest = effects
+            .iter()
+            .flatten()
+            .map(|effect| effect.log_time)
+            .fold(f64::INFINITY, f64::min);
         let weighed: Vec<Weighed> = drawable
             .iter()
             .map(|&place| match effects[place] {
                 Some(effect) => Weighed {
                     log_time: Some(effect.log_time - effect.error.min(0.5)),
-                    hopeless: effect.samples >= 3 && effect.log_time - DOUBT * effect.error > fastest + HOPELESS.ln(),
+                    hopeless: effect.samples >= 3
+                        && effect.log_time - DOUBT * effect.error > fastest + HOPELESS.ln(),
                 },
-                None => Weighed { log_time: self.beside_the_default(place, effects), hopeless: false },
+                None => Weighed {
+                    log_time: self.beside_the_default(place, effects),
+                    hopeless: false,
+                },
             })
             .collect();
         let enough = comparison.samples() >= SAMPLES_TO_NARROW * drawable.len() as u64;
         let comparable = effects[0].is_some_and(|effect| effect.samples >= SAMPLES_LEAST);
-        let exploring = if enough && comparable { Exploring::AtMost(self.explore_total) } else { self.widely() };
-        let gain = effects[0].zip(effects[best]).map_or(1.0, |(default, best)| (default.log_time - best.log_time).exp());
+        let exploring = if enough && comparable {
+            Exploring::AtMost(self.explore_total)
+        } else {
+            self.widely()
+        };
+        let gain = effects[0]
+            .zip(effects[best])
+            .map_or(1.0, |(default, best)| {
+                (default.log_time - best.log_time).exp()
+            });
         let interval = |place: usize| match effects[place] {
-            Some(Effect { log_time, error, .. }) => {
+            Some(Effect {
+                log_time, error, ..
+            }) => {
                 // 95 %; the error also has to cover how far the cell's typical call is known.
                 let half = (1.96 * error).min(20.0);
-                let [median, lo, hi] = [log_time, log_time - half, log_time + half].map(|log| Some(round_ns(log.exp())));
+                let [median, lo, hi] = [log_time, log_time - half, log_time + half]
+                    .map(|log| Some(round_ns(log.exp())));
                 Interval { median, lo, hi }
             }
             None => predicted_time(self.beside_the_default(place, effects)),
         };
         let samples = |place: usize| effects[place].map_or(0, |effect| effect.samples);
-        self.conclude(entry, Source::Measured, best, gain, (&drawable, &weighed, exploring), samples, interval)
+        self.conclude(
+            entry,
+            Source::Measured,
+            best,
+            gain,
+            (&drawable, &weighed, exploring),
+            samples,
+            interval,
+        )
     }
 
-    fn predict(&self, entry: &mut CellModel, is_convincing: impl Fn(usize) -> bool) -> CellStatistics {
+    fn predict(
+        &self,
+        entry: &mut CellModel,
+        is_convincing: impl Fn(usize) -> bool,
+    ) -> CellStatistics {
         let drawable = self.drawable(entry);
         let time = |place: usize| self.predicted[place].unwrap_or(f64::INFINITY);
         let best = drawable
@@ -360,16 +498,37 @@ impl Known<'_> {
             .filter(|&place| place > 0 && is_convincing(place))
             .min_by(|&a, &b| time(a).total_cmp(&time(b)))
             .unwrap_or(0);
-        let weighed: Vec<Weighed> =
-            drawable.iter().map(|&place| Weighed { log_time: self.predicted[place], hopeless: false }).collect();
-        let gain = if best == 0 { 1.0 } else { (time(0) - time(best)).exp() };
+        let weighed: Vec<Weighed> = drawable
+            .iter()
+            .map(|&place| Weighed {
+                log_time: self.predicted[place],
+                hopeless: false,
+            })
+            .collect();
+        let gain = if best == 0 {
+            1.0
+        } else {
+            (time(0) - time(best)).exp()
+        };
         let interval = |place: usize| predicted_time(self.predicted[place]);
-        self.conclude(entry, Source::Predicted, best, gain, (&drawable, &weighed, self.widely()), |_| 0, interval)
+        self.conclude(
+            entry,
+            Source::Predicted,
+            best,
+            gain,
+            (&drawable, &weighed, self.widely()),
+            |_| 0,
+            interval,
+        )
     }
 
     fn widely(&self) -> Exploring {
         // A site that forbids exploring means it.
-        if self.explore_total > 0.0 { Exploring::Widely(WIDE_TEMPERATURE) } else { Exploring::AtMost(0.0) }
+        if self.explore_total > 0.0 {
+            Exploring::Widely(WIDE_TEMPERATURE)
+        } else {
+            Exploring::AtMost(0.0)
+        }
     }
 
     /// The predicted time of a variant without samples, on the scale of the cell's own default.
@@ -377,7 +536,10 @@ impl Known<'_> {
         Some(self.predicted[place]? - self.predicted[0]? + effects[0]?.log_time)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call for each source of knowledge, and no other caller")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call for each source of knowledge, and no other caller"
+    )]
     fn conclude(
         &self,
         entry: &mut CellModel,
@@ -388,9 +550,17 @@ impl Known<'_> {
         samples: impl Fn(usize) -> u64,
         interval: impl Fn(usize) -> Interval,
     ) -> CellStatistics {
-        let best_drawn = drawable.iter().position(|&place| place == best).unwrap_or(0);
+        let best_drawn = drawable
+            .iter()
+            .position(|&place| place == best)
+            .unwrap_or(0);
         let shares = weigh(weighed, best_drawn, exploring, self.explore_total);
-        let share_of = |place: usize| drawable.iter().position(|&other| other == place).map_or(0.0, |index| shares[index]);
+        let share_of = |place: usize| {
+            drawable
+                .iter()
+                .position(|&other| other == place)
+                .map_or(0.0, |index| shares[index])
+        };
         let name = |place: usize| self.variants[place].name.to_string();
         entry.source = source;
         entry.best = name(best);
@@ -398,9 +568,13 @@ impl Known<'_> {
             .iter()
             .zip(&shares)
             .filter(|(_, share)| **share > 0.0)
-            .map(|(&place, &probability)| Share { name: name(place), probability })
+            .map(|(&place, &probability)| Share {
+                name: name(place),
+                probability,
+            })
             .collect();
-        let listed = (0..self.variants.len()).filter(|place| drawable.contains(place) || samples(*place) > 0);
+        let listed = (0..self.variants.len())
+            .filter(|place| drawable.contains(place) || samples(*place) > 0);
         let variants = listed
             .map(|place| VariantStatistics {
                 name: name(place),
@@ -409,12 +583,22 @@ impl Known<'_> {
                 time_ns: interval(place),
             })
             .collect();
-        CellStatistics { cell: entry.cell, source, best: name(best), gain: (gain * 1e4).round() / 1e4, variants }
+        CellStatistics {
+            cell: entry.cell,
+            source,
+            best: name(best),
+            gain: (gain * 1e4).round() / 1e4,
+            variants,
+        }
     }
 }
 
 fn predicted_time(log_time: Option<f64>) -> Interval {
-    Interval { median: log_time.map(|log| round_ns(log.exp())), lo: None, hi: None }
+    Interval {
+        median: log_time.map(|log| round_ns(log.exp())),
+        lo: None,
+        hi: None,
+    }
 }
 
 fn round_ns(time: f64) -> f64 {
@@ -425,7 +609,9 @@ fn round_ns(time: f64) -> f64 {
 fn in_parallel<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(n));
-    let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(n);
+    let n_threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(n);
     std::thread::scope(|scope| {
         for _ in 0..n_threads {
             scope.spawn(|| {
@@ -435,7 +621,9 @@ fn in_parallel<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
                         break;
                     }
                     let result = work(index);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                    done.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push((index, result));
                 }
             });
         }

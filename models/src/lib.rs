@@ -14,4 +14,4 @@ pub mod weigh;
 pub mod learn;
 pub mod statistics;
 
-pub use learn::{Learned, LearnError, learn};
+pub use learn::{LearnError, Learned, learn};

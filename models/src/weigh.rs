@@ -27,7 +27,11 @@ pub enum Exploring {
 
 /// The least probability of a drawn variant among `n` of them.
 pub fn floor(n: usize, explore_total: f64) -> f64 {
-    if n < 2 { 0.0 } else { FLOOR.min(explore_total / (n - 1) as f64) }
+    if n < 2 {
+        0.0
+    } else {
+        FLOOR.min(explore_total / (n - 1) as f64)
+    }
 }
 
 /// Turns times into selection probabilities (soft-min with an exploration floor).
@@ -38,9 +42,15 @@ pub fn floor(n: usize, explore_total: f64) -> f64 {
 ///         gets at least [`floor`], the default also at least [`DEFAULT_SHARE`] of what may be
 ///         explored. The best and the default are never hopeless.
 /// Source: Hunold & Steiner, PMBS 2022, section III-e.
-pub fn weigh(variants: &[Weighed], best: usize, exploring: Exploring, explore_total: f64) -> Vec<f64> {
-    let drawn: Vec<usize> =
-        (0..variants.len()).filter(|&place| place == 0 || place == best || !variants[place].hopeless).collect();
+pub fn weigh(
+    variants: &[Weighed],
+    best: usize,
+    exploring: Exploring,
+    explore_total: f64,
+) -> Vec<f64> {
+    let drawn: Vec<usize> = (0..variants.len())
+        .filter(|&place| place == 0 || place == best || !variants[place].hopeless)
+        .collect();
     let known = drawn.iter().filter_map(|&place| variants[place].log_time);
     let fastest = known.clone().fold(f64::INFINITY, f64::min);
     // What nobody has tried may be as good as the middle of the others.
@@ -53,7 +63,11 @@ pub fn weigh(variants: &[Weighed], best: usize, exploring: Exploring, explore_to
     };
     let weight = |place: usize| {
         let log_time = variants[place].log_time.unwrap_or(unknown);
-        if fastest.is_finite() { (-(log_time - fastest) / temperature).exp() } else { 1.0 }
+        if fastest.is_finite() {
+            (-(log_time - fastest) / temperature).exp()
+        } else {
+            1.0
+        }
     };
     let mut result = vec![0.0; variants.len()];
     if drawn.len() == 1 {
@@ -61,23 +75,40 @@ pub fn weigh(variants: &[Weighed], best: usize, exploring: Exploring, explore_to
         return result;
     }
     if sorted.is_empty() && matches!(exploring, Exploring::Widely(_)) {
-        drawn.iter().for_each(|&place| result[place] = 1.0 / drawn.len() as f64);
+        drawn
+            .iter()
+            .for_each(|&place| result[place] = 1.0 / drawn.len() as f64);
         return result;
     }
     let floor = floor(drawn.len(), explore_total);
     let (takers, total): (Vec<usize>, f64) = match exploring {
-        Exploring::AtMost(most) => (drawn.iter().copied().filter(|&place| place != best).collect(), most),
+        Exploring::AtMost(most) => (
+            drawn
+                .iter()
+                .copied()
+                .filter(|&place| place != best)
+                .collect(),
+            most,
+        ),
         Exploring::Widely(_) => (drawn.clone(), 1.0),
     };
     let least = |place: usize| {
         // The default's extra is taken from what is left above the floors.
         let spare = (total - floor * takers.len() as f64).max(0.0);
-        if place == 0 { floor.max((floor + spare).min(DEFAULT_SHARE)) } else { floor }
+        if place == 0 {
+            floor.max((floor + spare).min(DEFAULT_SHARE))
+        } else {
+            floor
+        }
     };
     let spare = (total - takers.iter().map(|&place| least(place)).sum::<f64>()).max(0.0);
     let weights: f64 = takers.iter().map(|&place| weight(place)).sum();
     for &place in &takers {
-        let soft = if weights > 0.0 { weight(place) / weights } else { 1.0 / takers.len() as f64 };
+        let soft = if weights > 0.0 {
+            weight(place) / weights
+        } else {
+            1.0 / takers.len() as f64
+        };
         result[place] = least(place) + spare * soft;
     }
     if let Exploring::AtMost(_) = exploring {
@@ -89,7 +120,9 @@ pub fn weigh(variants: &[Weighed], best: usize, exploring: Exploring, explore_to
 
 /// Rounds to millionths, which keeps files small, and leaves the sum at 1.
 fn round(probabilities: &mut [f64]) {
-    let Some(largest) = (0..probabilities.len()).max_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b])) else {
+    let Some(largest) =
+        (0..probabilities.len()).max_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]))
+    else {
         return;
     };
     let mut rest = 1_000_000i64;
@@ -108,7 +141,13 @@ mod tests {
     use super::*;
 
     fn timed(times: &[f64]) -> Vec<Weighed> {
-        times.iter().map(|time| Weighed { log_time: Some(time.ln()), hopeless: false }).collect()
+        times
+            .iter()
+            .map(|time| Weighed {
+                log_time: Some(time.ln()),
+                hopeless: false,
+            })
+            .collect()
     }
 
     #[test]
@@ -119,7 +158,10 @@ mod tests {
                 let shares = weigh(&timed(&times), best, Exploring::AtMost(0.15), 0.15);
                 let floor = floor(n as usize, 0.15);
                 assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
-                assert!(shares.iter().all(|share| *share >= floor - 2e-6), "{shares:?}");
+                assert!(
+                    shares.iter().all(|share| *share >= floor - 2e-6),
+                    "{shares:?}"
+                );
                 assert!(shares[best] >= 0.85 - 1e-4, "{n}: {shares:?}");
             }
         }
@@ -138,11 +180,25 @@ mod tests {
 
     #[test]
     fn the_default_stays_in_play_and_nothing_known_is_uniform() {
-        let shares = weigh(&timed(&[90_000.0, 900.0, 1100.0, 1000.0, 950.0]), 1, Exploring::AtMost(0.15), 0.15);
+        let shares = weigh(
+            &timed(&[90_000.0, 900.0, 1100.0, 1000.0, 950.0]),
+            1,
+            Exploring::AtMost(0.15),
+            0.15,
+        );
         assert!(shares[0] >= 0.049, "{shares:?}");
-        let unknown = [Weighed { log_time: None, hopeless: false }; 4];
+        let unknown = [Weighed {
+            log_time: None,
+            hopeless: false,
+        }; 4];
         assert_eq!(weigh(&unknown, 0, Exploring::Widely(0.3), 0.15), [0.25; 4]);
-        assert_eq!(weigh(&unknown[..1], 0, Exploring::AtMost(0.15), 0.15), [1.0]);
-        assert_eq!(weigh(&unknown, 0, Exploring::AtMost(0.0), 0.0), [1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(
+            weigh(&unknown[..1], 0, Exploring::AtMost(0.15), 0.15),
+            [1.0]
+        );
+        assert_eq!(
+            weigh(&unknown, 0, Exploring::AtMost(0.0), 0.0),
+            [1.0, 0.0, 0.0, 0.0]
+        );
     }
 }

@@ -27,13 +27,17 @@ impl CallLog {
     pub fn open(folder: &str, rank: u32) -> std::io::Result<CallLog> {
         std::fs::create_dir_all(folder)?;
         let file = File::create(Path::new(folder).join(format!("rank-{rank}.jsonl")))?;
-        Ok(CallLog { file, text: String::with_capacity(256) })
+        Ok(CallLog {
+            file,
+            text: String::with_capacity(256),
+        })
     }
 
     /// Writes one line at once, so that a job which is killed leaves every call before that.
     pub fn write(&mut self, line: &Line) {
         use std::fmt::Write as _;
-        let number = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
+        let number =
+            |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
         self.text.clear();
         let _ = writeln!(
             self.text,

@@ -15,7 +15,10 @@ pub struct Conversion {
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid timespec to write to.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -42,7 +45,10 @@ pub struct Reading {
 
 impl Reading {
     pub fn now() -> Reading {
-        Reading { ticks: ticks(), ns: monotonic_ns() }
+        Reading {
+            ticks: ticks(),
+            ns: monotonic_ns(),
+        }
     }
 
     /// The conversion, calibrated between this reading and now. Waits until 2 ms lie between.
@@ -54,14 +60,19 @@ impl Reading {
         }
         let ticks = u128::from(later.ticks.wrapping_sub(self.ticks).max(1));
         let multiplier = (u128::from(later.ns - self.ns) << 32) / ticks;
-        Conversion { base_ticks: later.ticks, base_ns: later.ns, multiplier: multiplier as u64 }
+        Conversion {
+            base_ticks: later.ticks,
+            base_ns: later.ns,
+            multiplier: multiplier as u64,
+        }
     }
 }
 
 impl Conversion {
     /// The time of a tick in nanoseconds, on the node's common clock.
     pub fn at_ns(&self, ticks: u64) -> u64 {
-        self.base_ns.wrapping_add(self.span_ns(ticks.wrapping_sub(self.base_ticks)))
+        self.base_ns
+            .wrapping_add(self.span_ns(ticks.wrapping_sub(self.base_ticks)))
     }
 
     /// The length of a span of ticks in nanoseconds.

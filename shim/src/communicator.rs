@@ -92,7 +92,11 @@ impl State {
             phase: Phase::Young,
             calls: 0,
             id: 0,
-            layout: Layout { n_ranks: 0, nodes: 0, ppn: 0 },
+            layout: Layout {
+                n_ranks: 0,
+                nodes: 0,
+                ppn: 0,
+            },
             native: false,
             sizes: Default::default(),
             cells: Default::default(),
@@ -135,7 +139,8 @@ impl Registry {
     pub fn create(pmpi: &'static Pmpi, handles: &Handles) -> Option<&'static Registry> {
         let mut keyval = abi::MPI_KEYVAL_INVALID as c_int;
         // SAFETY: both callbacks have the signatures of the standard; there is no extra state.
-        let code = unsafe { (pmpi.comm_create_keyval)(do_not_copy, forget, &mut keyval, null_mut()) };
+        let code =
+            unsafe { (pmpi.comm_create_keyval)(do_not_copy, forget, &mut keyval, null_mut()) };
         (code == abi::SUCCESS).then(|| {
             REGISTRY.get_or_init(|| Registry {
                 cache: [const { AtomicPtr::new(null_mut()) }; CACHE],
@@ -153,7 +158,10 @@ impl Registry {
     /// `comm` is valid, and no other collective on it is under way, as MPI demands. The state is
     /// not used after the call that it was found for.
     #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "one thread at a time uses a communicator's collectives")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     pub unsafe fn find(&self, comm: Comm) -> Option<&mut State> {
         let handle = bits(comm);
         let slot = self.cache[place(handle)].load(Ordering::Acquire);
@@ -175,11 +183,17 @@ impl Registry {
         }
         let (mut value, mut flag) = (null_mut::<c_void>(), 0);
         // SAFETY: `comm` is valid by the caller's promise; the key is ours; the value is a pointer.
-        let code = unsafe { (self.pmpi.comm_get_attr)(comm, self.keyval, (&raw mut value).cast(), &mut flag) };
+        let code = unsafe {
+            (self.pmpi.comm_get_attr)(comm, self.keyval, (&raw mut value).cast(), &mut flag)
+        };
         if code != abi::SUCCESS {
             return None;
         }
-        let slot = if flag != 0 { value.cast::<Slot>() } else { self.attach(comm)? };
+        let slot = if flag != 0 {
+            value.cast::<Slot>()
+        } else {
+            self.attach(comm)?
+        };
         self.cache[place(handle)].store(slot, Ordering::Release);
         // SAFETY: as in `find`.
         Some(unsafe { &mut *(*slot).state.get() })
@@ -195,7 +209,10 @@ impl Registry {
                     slot.0
                 }
                 None => {
-                    let slot = Slot { handle: AtomicU64::new(FREE), state: UnsafeCell::new(State::new(comm)) };
+                    let slot = Slot {
+                        handle: AtomicU64::new(FREE),
+                        state: UnsafeCell::new(State::new(comm)),
+                    };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));
                     slot
@@ -217,14 +234,28 @@ impl Registry {
         // SAFETY: slots are never freed.
         let handle = unsafe { (*slot).handle.swap(FREE, Ordering::AcqRel) };
         if handle != FREE {
-            let _ = self.cache[place(handle)].compare_exchange(slot, null_mut(), Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.cache[place(handle)].compare_exchange(
+                slot,
+                null_mut(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
         }
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).1.push(SlotPtr(slot));
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .push(SlotPtr(slot));
     }
 
     /// Frees what hangs on the communicators that are still alive. Only from MPI_Finalize.
     pub fn wind_down(&self) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let slots = self
+            .slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone();
         for SlotPtr(slot) in slots {
             // SAFETY: MPI_Finalize is called by one thread when no other call is under way.
             let state = unsafe { &mut *(*slot).state.get() };

@@ -40,7 +40,10 @@ pub fn fence(
 /// Ends the job after a panic: other ranks may have sent messages that this one will never answer.
 #[cold]
 fn give_up(tuner: &Tuner, name: &str) -> ! {
-    crate::warn::say(&format!("rank {} panicked in {name}; this is a bug, and the job cannot go on", tuner.rank()));
+    crate::warn::say(&format!(
+        "rank {} panicked in {name}; this is a bug, and the job cannot go on",
+        tuner.rank()
+    ));
     tuner.abort()
 }
 

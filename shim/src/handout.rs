@@ -49,13 +49,23 @@ pub fn variables() -> Vec<(String, String)> {
 }
 
 pub fn variable<'a>(variables: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    variables.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    variables
+        .iter()
+        .find(|(other, _)| other == name)
+        .map(|(_, value)| value.as_str())
+        .filter(|value| !value.is_empty())
 }
 
 /// Whether these variables ask for anything at all. Without that the shim does nothing.
 pub fn wanted(variables: &[(String, String)]) -> bool {
-    let asks = ["COLLTUNE_DB", "COLLTUNE_FORCE", "COLLTUNE_LOG", "COLLTUNE_MODE"];
-    asks.iter().any(|name| variable(variables, name).is_some()) && variable(variables, "COLLTUNE_MODE") != Some("off")
+    let asks = [
+        "COLLTUNE_DB",
+        "COLLTUNE_FORCE",
+        "COLLTUNE_LOG",
+        "COLLTUNE_MODE",
+    ];
+    asks.iter().any(|name| variable(variables, name).is_some())
+        && variable(variables, "COLLTUNE_MODE") != Some("off")
 }
 
 /// Reads the environment and the database. On rank 0 only.
@@ -87,22 +97,37 @@ fn read_request(
 ) -> Result<Request, String> {
     let text = |name: &str| variable(variables, name);
     let named = |name: &str, error: request::RequestError| format!("{error} in {name}");
-    let mode = text("COLLTUNE_MODE").map(|mode| mode.parse::<Mode>().map_err(|error| named("COLLTUNE_MODE", error)));
+    let mode = text("COLLTUNE_MODE").map(|mode| {
+        mode.parse::<Mode>()
+            .map_err(|error| named("COLLTUNE_MODE", error))
+    });
     let mode = mode.transpose()?;
-    let forced = request::parse_force(text("COLLTUNE_FORCE").unwrap_or("")).map_err(|error| named("COLLTUNE_FORCE", error))?;
+    let forced = request::parse_force(text("COLLTUNE_FORCE").unwrap_or(""))
+        .map_err(|error| named("COLLTUNE_FORCE", error))?;
     request::check_force(&forced, library).map_err(|error| named("COLLTUNE_FORCE", error))?;
-    let log = text("COLLTUNE_LOG").map(request::parse_log).transpose().map_err(|error| named("COLLTUNE_LOG", error))?;
+    let log = text("COLLTUNE_LOG")
+        .map(request::parse_log)
+        .transpose()
+        .map_err(|error| named("COLLTUNE_LOG", error))?;
     let db = text("COLLTUNE_DB").map(PathBuf::from);
     let mode = match (mode, &db) {
         (Some(mode), Some(_)) => mode,
         (None, Some(_)) => Mode::Explore,
         (Some(mode @ (Mode::Explore | Mode::Record)), None) => {
-            warnings.push(format!("COLLTUNE_MODE={} needs a database: set COLLTUNE_DB; nothing is recorded", mode.name()));
+            warnings.push(format!(
+                "COLLTUNE_MODE={} needs a database: set COLLTUNE_DB; nothing is recorded",
+                mode.name()
+            ));
             Mode::Exploit
         }
         (_, None) => Mode::Exploit,
     };
-    Ok(Request { db, mode, forced, log })
+    Ok(Request {
+        db,
+        mode,
+        forced,
+        log,
+    })
 }
 
 fn read_database(
@@ -130,18 +155,31 @@ fn read_database(
             return None;
         }
     };
-    let incoming = request.db.as_deref().filter(|_| request.mode.records()).map(|db| db.join("incoming"));
+    let incoming = request
+        .db
+        .as_deref()
+        .filter(|_| request.mode.records())
+        .map(|db| db.join("incoming"));
     let incoming = incoming.and_then(|folder| match std::fs::create_dir_all(&folder) {
         Ok(()) => Some(folder.to_string_lossy().into_owned()),
         Err(error) => {
-            warnings.push(format!("failed to make {}: {error}; nothing is recorded", folder.display()));
+            warnings.push(format!(
+                "failed to make {}: {error}; nothing is recorded",
+                folder.display()
+            ));
             None
         }
     });
     // A forced variant is forced from the first call on.
-    let setup_after = if request.forced.is_empty() { settings.setup_after } else { 1 };
+    let setup_after = if request.forced.is_empty() {
+        settings.setup_after
+    } else {
+        1
+    };
     let random = RandomState::new().build_hasher().finish();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_nanos() as u64);
     Some(Handout {
         job: format!("{:016x}{:08x}", now, random as u32),
         seed: settings.seed.unwrap_or(random),
@@ -163,19 +201,28 @@ fn read_database(
 fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Settings, String> {
     let mut settings = Settings::default();
     if let Some(db) = db {
-        let metadata = std::fs::metadata(db).map_err(|error| format!("open the database {}: {error}", db.display()))?;
+        let metadata = std::fs::metadata(db)
+            .map_err(|error| format!("open the database {}: {error}", db.display()))?;
         if !metadata.is_dir() {
-            return Err(format!("open the database {}: it is not a folder", db.display()));
+            return Err(format!(
+                "open the database {}: it is not a folder",
+                db.display()
+            ));
         }
         let file = db.join("colltune.toml");
         match std::fs::read_to_string(&file) {
-            Ok(text) => settings = Settings::from_toml(&text).map_err(|error| format!("{error} ({})", file.display()))?,
+            Ok(text) => {
+                settings = Settings::from_toml(&text)
+                    .map_err(|error| format!("{error} ({})", file.display()))?
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(format!("read {}: {error}", file.display())),
         }
     }
     for (name, value) in variables {
-        settings.override_with(name, value).map_err(|error| error.to_string())?;
+        settings
+            .override_with(name, value)
+            .map_err(|error| error.to_string())?;
     }
     Ok(settings)
 }
@@ -190,20 +237,40 @@ fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
         Err(error) => return Err(format!("read {}: {error}", current.display())),
     };
     if generation.is_empty() || !generation.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("read {}: it holds {generation:?}, not the number of a generation", current.display()));
+        return Err(format!(
+            "read {}: it holds {generation:?}, not the number of a generation",
+            current.display()
+        ));
     }
-    let file = folder.join("generations").join(&generation).join("probabilities.json");
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("read {}: {error}", file.display()))?;
-    Model::from_json(&text, library).map(Some).map_err(|error| format!("{error} ({})", file.display()))
+    let file = folder
+        .join("generations")
+        .join(&generation)
+        .join("probabilities.json");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| format!("read {}: {error}", file.display()))?;
+    Model::from_json(&text, library)
+        .map(Some)
+        .map_err(|error| format!("{error} ({})", file.display()))
 }
 
 /// The machine's name where the site gives none.
 pub fn machine_name() -> String {
-    std::env::var("SLURM_CLUSTER_NAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| {
-        let host = host_name();
-        let name = host.split('.').next().unwrap_or("").trim_end_matches(|c: char| c.is_ascii_digit());
-        if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }
-    })
+    std::env::var("SLURM_CLUSTER_NAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| {
+            let host = host_name();
+            let name = host
+                .split('.')
+                .next()
+                .unwrap_or("")
+                .trim_end_matches(|c: char| c.is_ascii_digit());
+            if name.is_empty() {
+                "unnamed".to_owned()
+            } else {
+                name.to_owned()
+            }
+        })
 }
 
 pub fn host_name() -> String {
@@ -211,5 +278,9 @@ pub fn host_name() -> String {
     // SAFETY: the buffer and its length match; the last byte stays NUL.
     let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-    if code == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { String::new() }
+    if code == 0 {
+        String::from_utf8_lossy(&name[..end]).into_owned()
+    } else {
+        String::new()
+    }
 }

@@ -58,7 +58,11 @@ impl Handshake<'_> {
             return Outcome::Go;
         }
         let handlers = self.silence_errors();
-        let outcome = if self.rank == 0 { self.lead() } else { self.follow() };
+        let outcome = if self.rank == 0 {
+            self.lead()
+        } else {
+            self.follow()
+        };
         self.restore_errors(handlers);
         outcome
     }
@@ -84,7 +88,9 @@ impl Handshake<'_> {
         }
         match agreed {
             Ok(()) => Outcome::Go,
-            Err(problem) => Outcome::Stay(format!("{problem}; collectives run untuned on all ranks")),
+            Err(problem) => {
+                Outcome::Stay(format!("{problem}; collectives run untuned on all ranks"))
+            }
         }
     }
 
@@ -107,7 +113,10 @@ impl Handshake<'_> {
             Err(problem) => format!("no {problem}"),
         };
         self.publish(&format!("hello-{}", self.rank), &hello);
-        match self.wait_for("verdict", Instant::now() + self.timeout * PATIENCE).as_deref() {
+        match self
+            .wait_for("verdict", Instant::now() + self.timeout * PATIENCE)
+            .as_deref()
+        {
             Some("go") => Outcome::Go,
             _ => Outcome::StaySilently,
         }
@@ -116,19 +125,24 @@ impl Handshake<'_> {
     /// Waits for the hellos of this rank's children in the tree.
     fn children_agree(&self, deadline: Instant) -> Result<(), String> {
         let first = u64::from(self.rank) * u64::from(FAN_OUT) + 1;
-        let children = (first..first + u64::from(FAN_OUT)).take_while(|child| *child < u64::from(self.n_ranks));
+        let children = (first..first + u64::from(FAN_OUT))
+            .take_while(|child| *child < u64::from(self.n_ranks));
         let mut problem = None;
         for child in children {
             let answer = self.wait_for(&format!("hello-{child}"), deadline);
-            let found = match answer.as_deref().map(|answer| answer.split_at(3.min(answer.len()))) {
+            let found = match answer
+                .as_deref()
+                .map(|answer| answer.split_at(3.min(answer.len())))
+            {
                 None => Some(format!(
                     "rank {child} did not answer within {} s: it, or a rank below it, runs without the shim",
                     self.timeout.as_secs_f64()
                 )),
                 Some(("ok ", identity)) if identity == self.identity => None,
-                Some(("ok ", identity)) => {
-                    Some(format!("rank {child} runs with other settings ({identity}) than rank {} ({})", self.rank, self.identity))
-                }
+                Some(("ok ", identity)) => Some(format!(
+                    "rank {child} runs with other settings ({identity}) than rank {} ({})",
+                    self.rank, self.identity
+                )),
                 Some((_, reason)) => Some(reason.to_owned()),
             };
             problem = problem.or(found);
@@ -143,20 +157,33 @@ impl Handshake<'_> {
     fn publish(&self, what: &str, text: &str) -> bool {
         // MPICH's launcher cuts a value at the first space or line end.
         let plain = |c: char| if c == ' ' { '~' } else { c };
-        let text: String =
-            text.chars().filter(char::is_ascii).map(plain).take(abi::MPI_MAX_PORT_NAME as usize - 1).collect();
+        let text: String = text
+            .chars()
+            .filter(char::is_ascii)
+            .map(plain)
+            .take(abi::MPI_MAX_PORT_NAME as usize - 1)
+            .collect();
         let text = CString::new(text).expect("ASCII without NUL");
         // SAFETY: both strings are NUL-terminated and live over the call; errors are returned.
-        unsafe { (self.pmpi.publish_name)(self.name(what).as_ptr(), self.handles.info_null, text.as_ptr()) == abi::SUCCESS }
+        unsafe {
+            (self.pmpi.publish_name)(
+                self.name(what).as_ptr(),
+                self.handles.info_null,
+                text.as_ptr(),
+            ) == abi::SUCCESS
+        }
     }
 
     fn lookup(&self, what: &str) -> Option<String> {
         let mut text = vec![0u8; abi::MPI_MAX_PORT_NAME as usize + 1];
         let target = text.as_mut_ptr().cast::<c_char>();
         // SAFETY: `text` holds MPI_MAX_PORT_NAME characters and a NUL; errors are returned.
-        let code = unsafe { (self.pmpi.lookup_name)(self.name(what).as_ptr(), self.handles.info_null, target) };
+        let code = unsafe {
+            (self.pmpi.lookup_name)(self.name(what).as_ptr(), self.handles.info_null, target)
+        };
         let end = text.iter().position(|byte| *byte == 0)?;
-        (code == abi::SUCCESS && end > 0).then(|| String::from_utf8_lossy(&text[..end]).replace('~', " "))
+        (code == abi::SUCCESS && end > 0)
+            .then(|| String::from_utf8_lossy(&text[..end]).replace('~', " "))
     }
 
     /// Polls for a name, driving progress; `None` when the deadline passes.
@@ -192,25 +219,41 @@ impl Handshake<'_> {
         }
         let handlers = self.silence_errors();
         let own: &[(String, &str)] = if self.rank == 0 {
-            &[("here".to_owned(), "colltune"), ("verdict".to_owned(), "go")]
+            &[
+                ("here".to_owned(), "colltune"),
+                ("verdict".to_owned(), "go"),
+            ]
         } else {
-            &[(format!("hello-{}", self.rank), &format!("ok {}", self.identity))]
+            &[(
+                format!("hello-{}", self.rank),
+                &format!("ok {}", self.identity),
+            )]
         };
         for (what, text) in own {
             let text = CString::new(text.replace(' ', "~")).expect("no NUL was published");
             // SAFETY: as in `publish`.
-            unsafe { (self.pmpi.unpublish_name)(self.name(what).as_ptr(), self.handles.info_null, text.as_ptr()) };
+            unsafe {
+                (self.pmpi.unpublish_name)(
+                    self.name(what).as_ptr(),
+                    self.handles.info_null,
+                    text.as_ptr(),
+                )
+            };
         }
         self.restore_errors(handlers);
     }
 
     /// Lookups fail until the name is there: that must not reach the program's error handlers.
     fn silence_errors(&self) -> [Option<Errhandler>; 2] {
-        [self.handles.comm_world, self.handles.comm_self].map(|comm| crate::communicator::silence(self.pmpi, self.handles, comm))
+        [self.handles.comm_world, self.handles.comm_self]
+            .map(|comm| crate::communicator::silence(self.pmpi, self.handles, comm))
     }
 
     fn restore_errors(&self, handlers: [Option<Errhandler>; 2]) {
-        for (comm, handler) in [self.handles.comm_world, self.handles.comm_self].into_iter().zip(handlers) {
+        for (comm, handler) in [self.handles.comm_world, self.handles.comm_self]
+            .into_iter()
+            .zip(handlers)
+        {
             crate::communicator::restore(self.pmpi, comm, handler);
         }
     }

@@ -64,9 +64,18 @@ pub unsafe extern "C" fn MPI_Allreduce(
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     let default = move || unsafe { (next().allreduce)(send, recv, count, datatype, op, comm) };
     fence("MPI_Allreduce", default, |tuner| {
-        let call = tuner.reduction(Collective::Allreduce, count.into(), datatype, op, comm, is_in_place(send))?;
+        let call = tuner.reduction(
+            Collective::Allreduce,
+            count.into(),
+            datatype,
+            op,
+            comm,
+            is_in_place(send),
+        )?;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe { (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe {
+            (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm)
+        }))
     })
 }
 
@@ -87,7 +96,9 @@ pub unsafe extern "C" fn MPI_Bcast(
     fence("MPI_Bcast", default, |tuner| {
         let call = tuner.movement(Collective::Bcast, count.into(), datatype, comm, false)?;
         // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-        Some(tuner.run(call, default, move |comm| unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe {
+            tuner.bcast_as_bytes(buffer, count, datatype, root, comm)
+        }))
     })
 }
 
@@ -106,13 +117,25 @@ pub unsafe extern "C" fn MPI_Allgather(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe { (next().allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+    let default = move || unsafe {
+        (next().allgather)(
+            send, send_count, send_type, recv, recv_count, recv_type, comm,
+        )
+    };
     fence("MPI_Allgather", default, |tuner| {
-        let call = tuner.movement(Collective::Allgather, recv_count.into(), recv_type, comm, is_in_place(send))?;
+        let call = tuner.movement(
+            Collective::Allgather,
+            recv_count.into(),
+            recv_type,
+            comm,
+            is_in_place(send),
+        )?;
         let native = tuner.pmpi().allgather;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
         Some(tuner.run(call, default, move |comm| unsafe {
-            native(send, send_count, send_type, recv, recv_count, recv_type, comm)
+            native(
+                send, send_count, send_type, recv, recv_count, recv_type, comm,
+            )
         }))
     })
 }
@@ -132,13 +155,25 @@ pub unsafe extern "C" fn MPI_Alltoall(
     comm: Comm,
 ) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe { (next().alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+    let default = move || unsafe {
+        (next().alltoall)(
+            send, send_count, send_type, recv, recv_count, recv_type, comm,
+        )
+    };
     fence("MPI_Alltoall", default, |tuner| {
-        let call = tuner.movement(Collective::Alltoall, recv_count.into(), recv_type, comm, is_in_place(send))?;
+        let call = tuner.movement(
+            Collective::Alltoall,
+            recv_count.into(),
+            recv_type,
+            comm,
+            is_in_place(send),
+        )?;
         let native = tuner.pmpi().alltoall;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
         Some(tuner.run(call, default, move |comm| unsafe {
-            native(send, send_count, send_type, recv, recv_count, recv_type, comm)
+            native(
+                send, send_count, send_type, recv, recv_count, recv_type, comm,
+            )
         }))
     })
 }
@@ -164,7 +199,9 @@ pub unsafe extern "C" fn MPI_Reduce(
         let call = tuner.reduction(Collective::Reduce, count.into(), datatype, op, comm, false)?;
         let native = tuner.pmpi().reduce;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
+        Some(tuner.run(call, default, move |comm| unsafe {
+            native(send, recv, count, datatype, op, root, comm)
+        }))
     })
 }
 
@@ -197,9 +234,18 @@ mod large_count {
         let default = move || unsafe { (next.allreduce)(send, recv, count, datatype, op, comm) };
         fence("MPI_Allreduce_c", default, |tuner| {
             let native = pmpi()?.allreduce;
-            let call = tuner.reduction(Collective::Allreduce, count, datatype, op, comm, is_in_place(send))?;
+            let call = tuner.reduction(
+                Collective::Allreduce,
+                count,
+                datatype,
+                op,
+                comm,
+                is_in_place(send),
+            )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe {
+                native(send, recv, count, datatype, op, comm)
+            }))
         })
     }
 
@@ -222,7 +268,9 @@ mod large_count {
             let native = pmpi()?.bcast;
             let call = tuner.movement(Collective::Bcast, count, datatype, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe { native(buffer, count, datatype, root, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe {
+                native(buffer, count, datatype, root, comm)
+            }))
         })
     }
 
@@ -242,13 +290,25 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe { (next.allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+        let default = move || unsafe {
+            (next.allgather)(
+                send, send_count, send_type, recv, recv_count, recv_type, comm,
+            )
+        };
         fence("MPI_Allgather_c", default, |tuner| {
             let native = pmpi()?.allgather;
-            let call = tuner.movement(Collective::Allgather, recv_count, recv_type, comm, is_in_place(send))?;
+            let call = tuner.movement(
+                Collective::Allgather,
+                recv_count,
+                recv_type,
+                comm,
+                is_in_place(send),
+            )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
             Some(tuner.run(call, default, move |comm| unsafe {
-                native(send, send_count, send_type, recv, recv_count, recv_type, comm)
+                native(
+                    send, send_count, send_type, recv, recv_count, recv_type, comm,
+                )
             }))
         })
     }
@@ -269,13 +329,25 @@ mod large_count {
     ) -> c_int {
         let Some(next) = next() else { return ABSENT };
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe { (next.alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm) };
+        let default = move || unsafe {
+            (next.alltoall)(
+                send, send_count, send_type, recv, recv_count, recv_type, comm,
+            )
+        };
         fence("MPI_Alltoall_c", default, |tuner| {
             let native = pmpi()?.alltoall;
-            let call = tuner.movement(Collective::Alltoall, recv_count, recv_type, comm, is_in_place(send))?;
+            let call = tuner.movement(
+                Collective::Alltoall,
+                recv_count,
+                recv_type,
+                comm,
+                is_in_place(send),
+            )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
             Some(tuner.run(call, default, move |comm| unsafe {
-                native(send, send_count, send_type, recv, recv_count, recv_type, comm)
+                native(
+                    send, send_count, send_type, recv, recv_count, recv_type, comm,
+                )
             }))
         })
     }
@@ -301,7 +373,9 @@ mod large_count {
             let native = pmpi()?.reduce;
             let call = tuner.reduction(Collective::Reduce, count, datatype, op, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) }))
+            Some(tuner.run(call, default, move |comm| unsafe {
+                native(send, recv, count, datatype, op, root, comm)
+            }))
         })
     }
 }

@@ -9,17 +9,17 @@
 mod abi;
 mod library;
 
-mod handshake;
 mod handout;
+mod handshake;
 mod start;
 
-mod intercept;
-mod fence;
-mod communicator;
-mod tune;
-mod steer;
-mod clock;
-mod recorder;
 mod call_log;
+mod clock;
+mod communicator;
+mod fence;
+mod intercept;
+mod recorder;
+mod steer;
+mod tune;
 
 mod warn;

@@ -14,13 +14,23 @@ pub type CopyFn =
     unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 
 pub type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
-pub type InitThread = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
+pub type InitThread =
+    unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
 pub type Finalize = unsafe extern "C" fn() -> c_int;
-pub type Allreduce = unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, Comm) -> c_int;
+pub type Allreduce =
+    unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, Comm) -> c_int;
 pub type Bcast = unsafe extern "C" fn(*mut c_void, c_int, Datatype, c_int, Comm) -> c_int;
-pub type Gathering =
-    unsafe extern "C" fn(*const c_void, c_int, Datatype, *mut c_void, c_int, Datatype, Comm) -> c_int;
-pub type Reduce = unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, c_int, Comm) -> c_int;
+pub type Gathering = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    Datatype,
+    *mut c_void,
+    c_int,
+    Datatype,
+    Comm,
+) -> c_int;
+pub type Reduce =
+    unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, c_int, Comm) -> c_int;
 
 macro_rules! functions {
     ($(#[$doc:meta])* $vis:vis struct $name:ident, $prefix:literal {
@@ -63,6 +73,7 @@ functions! {
 
 functions! {
     /// The library's own functions.
+    #[cfg_attr(mpi = "mpich", expect(dead_code, reason = "only Open MPI's steering makes communicators"))]
     pub struct Pmpi, "PMPI_" {
         allreduce: Allreduce = "Allreduce";
         bcast: Bcast = "Bcast";
@@ -108,11 +119,20 @@ pub mod large {
     use super::*;
     use crate::abi::Count;
 
-    pub type Allreduce = unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, Comm) -> c_int;
+    pub type Allreduce =
+        unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, Comm) -> c_int;
     pub type Bcast = unsafe extern "C" fn(*mut c_void, Count, Datatype, c_int, Comm) -> c_int;
-    pub type Gathering =
-        unsafe extern "C" fn(*const c_void, Count, Datatype, *mut c_void, Count, Datatype, Comm) -> c_int;
-    pub type Reduce = unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, c_int, Comm) -> c_int;
+    pub type Gathering = unsafe extern "C" fn(
+        *const c_void,
+        Count,
+        Datatype,
+        *mut c_void,
+        Count,
+        Datatype,
+        Comm,
+    ) -> c_int;
+    pub type Reduce =
+        unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, c_int, Comm) -> c_int;
 
     functions! {
         pub struct Next, "MPI_" {
@@ -183,7 +203,8 @@ fn find_from(scope: *mut c_void, name: &CStr) -> *mut c_void {
         return address;
     }
     static LOADED: OnceLock<usize> = OnceLock::new();
-    let handle = *LOADED.get_or_init(|| loaded_object(&["libmpi.so", "libmpich.so", "libmpi_"]) as usize);
+    let handle =
+        *LOADED.get_or_init(|| loaded_object(&["libmpi.so", "libmpich.so", "libmpi_"]) as usize);
     if handle == 0 {
         return std::ptr::null_mut();
     }
@@ -198,9 +219,18 @@ pub fn loaded_object(names: &[&str]) -> *mut c_void {
         names: &'a [&'a str],
         found: Vec<CString>,
     }
-    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        data: *mut c_void,
+    ) -> c_int {
         // SAFETY: dl_iterate_phdr hands over a valid info and the `data` given to it below.
-        let (search, path) = unsafe { (&mut *data.cast::<Search>(), CStr::from_ptr((*info).dlpi_name)) };
+        let (search, path) = unsafe {
+            (
+                &mut *data.cast::<Search>(),
+                CStr::from_ptr((*info).dlpi_name),
+            )
+        };
         let text = path.to_string_lossy();
         let file = text.rsplit('/').next().unwrap_or("");
         if search.names.iter().any(|name| file.starts_with(name)) {
@@ -208,7 +238,10 @@ pub fn loaded_object(names: &[&str]) -> *mut c_void {
         }
         0
     }
-    let mut search = Search { names, found: Vec::new() };
+    let mut search = Search {
+        names,
+        found: Vec::new(),
+    };
     // SAFETY: `visit` matches the expected signature and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     for path in search.found {
@@ -247,7 +280,9 @@ impl Handles {
             let mut size = 0;
             // SAFETY: `datatype` is a predefined handle of the loaded library, which is initialised.
             let code = unsafe { (pmpi.type_size)(datatype, &mut size) };
-            u32::try_from(size).ok().filter(|size| code == abi::SUCCESS && *size > 0)
+            u32::try_from(size)
+                .ok()
+                .filter(|size| code == abi::SUCCESS && *size > 0)
         };
         let list = |constants: &[abi::Constant], integer: bool| -> Vec<(Datatype, u32, bool)> {
             constants
@@ -256,7 +291,11 @@ impl Handles {
                 .filter_map(|datatype| size_of(datatype).map(|size| (datatype, size, integer)))
                 .collect()
         };
-        let types = [list(&abi::INTEGER_TYPES, true), list(&abi::OTHER_TYPES, false)].concat();
+        let types = [
+            list(&abi::INTEGER_TYPES, true),
+            list(&abi::OTHER_TYPES, false),
+        ]
+        .concat();
         Some(Handles {
             comm_world: handle(abi::MPI_COMM_WORLD)?,
             comm_self: handle(abi::MPI_COMM_SELF)?,

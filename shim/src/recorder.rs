@@ -37,8 +37,14 @@ impl Recorder {
         let bytes = header.to_bytes();
         let capacity = usize::try_from(header.capacity).unwrap_or(usize::MAX >> 8);
         let length = bytes.len() + capacity * RECORD_BYTES;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&open_path)?;
-        let prepared = reserve(&file, length).and_then(|()| file.write_all_at(&bytes, 0)).and_then(|()| map(&file, length));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&open_path)?;
+        let prepared = reserve(&file, length)
+            .and_then(|()| file.write_all_at(&bytes, 0))
+            .and_then(|()| map(&file, length));
         match prepared {
             Ok(map) => Ok(Recorder {
                 map,
@@ -80,7 +86,12 @@ impl Recorder {
         // SAFETY: as in `write`; the place belongs to the communicator whose call is under way.
         unsafe { std::ptr::copy_nonoverlapping(self.at(place), bytes.as_mut_ptr(), RECORD_BYTES) };
         if let Some(record) = Record::from_bytes(&bytes, usize::MAX) {
-            let bytes = Record { start_ns, duration_ns, ..record }.to_bytes();
+            let bytes = Record {
+                start_ns,
+                duration_ns,
+                ..record
+            }
+            .to_bytes();
             // SAFETY: as above.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(place), RECORD_BYTES) };
         }
@@ -94,7 +105,10 @@ impl Recorder {
     /// Gives back the space that was not used and renames the trace to its final name. Later
     /// records are dropped; the map stays, so that none can fault.
     pub fn finish(&self) {
-        let used = self.used.swap(self.capacity, Ordering::AcqRel).min(self.capacity);
+        let used = self
+            .used
+            .swap(self.capacity, Ordering::AcqRel)
+            .min(self.capacity);
         let length = self.records_at + used * RECORD_BYTES;
         let _ = self.file.set_len(length as u64);
         let _ = if used > 0 {
@@ -106,7 +120,8 @@ impl Recorder {
 }
 
 fn reserve(file: &File, length: usize) -> io::Result<()> {
-    let length = libc::off_t::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let length =
+        libc::off_t::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: the descriptor is open for writing as long as `file` lives.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
@@ -118,7 +133,18 @@ fn map(file: &File, length: usize) -> io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new shared map of an open file of at least this length.
     let map = unsafe {
-        libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd(), 0)
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            access,
+            libc::MAP_SHARED | libc::MAP_POPULATE,
+            file.as_raw_fd(),
+            0,
+        )
     };
-    if map == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(map.cast()) }
+    if map == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(map.cast())
+    }
 }

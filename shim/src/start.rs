@@ -61,7 +61,10 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     let pmpi = library::pmpi()?;
     let handles = Handles::resolve(pmpi)?;
     let world = handles.comm_world;
-    let (rank, n_ranks) = (number(pmpi.comm_rank, world)?, number(pmpi.comm_size, world)?);
+    let (rank, n_ranks) = (
+        number(pmpi.comm_rank, world)?,
+        number(pmpi.comm_size, world)?,
+    );
     let library = library_version(pmpi);
     let outcome = shake_hands(pmpi, &handles, variables, rank, n_ranks, &library);
     let handshake = match outcome {
@@ -73,7 +76,10 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         (Outcome::StaySilently, _) => return None,
     };
 
-    let own_card = Card { host: host_hash(pmpi), clock: reading.calibrate() };
+    let own_card = Card {
+        host: host_hash(pmpi),
+        clock: reading.calibrate(),
+    };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
     let node_of_rank = number_nodes(&cards);
     let (nodes, ppn) = extent(&node_of_rank);
@@ -93,9 +99,20 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         handshake.clean_up();
     }
     let (handout, library) = (handout?, library.ok()?);
-    let first_on_node = node_of_rank.iter().position(|node| *node == node_of_rank[rank as usize])?;
+    let first_on_node = node_of_rank
+        .iter()
+        .position(|node| *node == node_of_rank[rank as usize])?;
     let clock = cards[first_on_node].clock;
-    build(pmpi, handles, rank, library, handout, node_of_rank, clock, own_card.host)
+    build(
+        pmpi,
+        handles,
+        rank,
+        library,
+        handout,
+        node_of_rank,
+        clock,
+        own_card.host,
+    )
 }
 
 fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
@@ -105,7 +122,10 @@ fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> O
     (code == abi::SUCCESS).then(|| u32::try_from(value).ok())?
 }
 
-fn text(length: isize, ask: unsafe extern "C" fn(*mut std::ffi::c_char, *mut c_int) -> c_int) -> String {
+fn text(
+    length: isize,
+    ask: unsafe extern "C" fn(*mut std::ffi::c_char, *mut c_int) -> c_int,
+) -> String {
     let mut bytes = vec![0u8; length as usize + 1];
     let mut used = 0;
     // SAFETY: the buffer has the length that the library's header promises to be enough.
@@ -116,8 +136,12 @@ fn text(length: isize, ask: unsafe extern "C" fn(*mut std::ffi::c_char, *mut c_i
 
 /// The library, if this build of the shim serves it.
 fn library_version(pmpi: &Pmpi) -> Result<Library, String> {
-    let text = text(abi::MPI_MAX_LIBRARY_VERSION_STRING, pmpi.get_library_version);
-    let library = Library::from_version_text(&text).map_err(|error| format!("failed to {error}; collectives run untuned"))?;
+    let text = text(
+        abi::MPI_MAX_LIBRARY_VERSION_STRING,
+        pmpi.get_library_version,
+    );
+    let library = Library::from_version_text(&text)
+        .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
     if library.abi == abi::ABI {
         Ok(library)
     } else {
@@ -140,7 +164,9 @@ fn shake_hands<'a>(
         return (Outcome::Go, None);
     }
     // A world that another job spawned under MPICH has no name of its own to meet under.
-    if std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0") && abi::ABI == colltune_core::library::Abi::Mpich {
+    if std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0")
+        && abi::ABI == colltune_core::library::Abi::Mpich
+    {
         return (Outcome::StaySilently, None);
     }
     let timeout = handout::variable(variables, "COLLTUNE_HANDSHAKE_TIMEOUT").map(parse_duration);
@@ -148,35 +174,52 @@ fn shake_hands<'a>(
         Ok(timeout) => timeout.unwrap_or(HANDSHAKE_TIMEOUT),
         Err(problem) => {
             if rank == 0 {
-                say(&format!("failed to read COLLTUNE_HANDSHAKE_TIMEOUT: {problem}; {HANDSHAKE_TIMEOUT:?} is used"));
+                say(&format!(
+                    "failed to read COLLTUNE_HANDSHAKE_TIMEOUT: {problem}; {HANDSHAKE_TIMEOUT:?} is used"
+                ));
             }
             HANDSHAKE_TIMEOUT
         }
     };
-    let settings = variables.iter().fold(0, |hash, (name, value)| hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes()));
-    let library = library.as_ref().map_or("an unknown library".to_owned(), Library::to_string);
+    let settings = variables.iter().fold(0, |hash, (name, value)| {
+        hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
+    });
+    let library = library
+        .as_ref()
+        .map_or("an unknown library".to_owned(), Library::to_string);
     let handshake = Handshake {
         pmpi,
         handles,
         rank,
         n_ranks,
-        world: std::env::var("PMIX_NAMESPACE").unwrap_or_default().replace('\0', ""),
-        identity: format!("colltune {} for {}, settings {settings:016x}", env!("CARGO_PKG_VERSION"), library),
+        world: std::env::var("PMIX_NAMESPACE")
+            .unwrap_or_default()
+            .replace('\0', ""),
+        identity: format!(
+            "colltune {} for {}, settings {settings:016x}",
+            env!("CARGO_PKG_VERSION"),
+            library
+        ),
         timeout,
     };
     (handshake.run(), Some(handshake))
 }
 
 fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(mix(seed, bytes.len() as u64), |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(hash, u64::from_le_bytes(word))
-    })
+    bytes
+        .chunks(8)
+        .fold(mix(seed, bytes.len() as u64), |hash, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(hash, u64::from_le_bytes(word))
+        })
 }
 
 fn host_hash(pmpi: &Pmpi) -> u64 {
-    hash_bytes(1, text(abi::MPI_MAX_PROCESSOR_NAME, pmpi.get_processor_name).as_bytes())
+    hash_bytes(
+        1,
+        text(abi::MPI_MAX_PROCESSOR_NAME, pmpi.get_processor_name).as_bytes(),
+    )
 }
 
 /// Every rank's card, by rank. Collective over the world.
@@ -197,8 +240,16 @@ fn exchange(pmpi: &Pmpi, handles: &Handles, n_ranks: u32, own: &Card) -> Option<
             handles.comm_world,
         )
     };
-    let cards = all.chunks_exact(own.len()).map(|card| bincode::decode_from_slice(card, config).ok().map(|(card, _)| card));
-    if code == abi::SUCCESS { cards.collect() } else { None }
+    let cards = all.chunks_exact(own.len()).map(|card| {
+        bincode::decode_from_slice(card, config)
+            .ok()
+            .map(|(card, _)| card)
+    });
+    if code == abi::SUCCESS {
+        cards.collect()
+    } else {
+        None
+    }
 }
 
 /// For each rank the number of its node, counted in the order of first appearance.
@@ -214,22 +265,45 @@ fn number_nodes(cards: &[Card]) -> Vec<u32> {
 }
 
 fn extent(node_of_rank: &[u32]) -> (u64, u64) {
-    let mut ranks_on = vec![0u64; node_of_rank.iter().max().map_or(0, |node| *node as usize + 1)];
+    let mut ranks_on = vec![
+        0u64;
+        node_of_rank
+            .iter()
+            .max()
+            .map_or(0, |node| *node as usize + 1)
+    ];
     for node in node_of_rank {
         ranks_on[*node as usize] += 1;
     }
-    (ranks_on.len() as u64, ranks_on.iter().copied().max().unwrap_or(0))
+    (
+        ranks_on.len() as u64,
+        ranks_on.iter().copied().max().unwrap_or(0),
+    )
 }
 
 /// Rank 0 reads, everybody receives. Collective over the world.
-fn hand_out(pmpi: &Pmpi, handles: &Handles, rank: u32, read: impl FnOnce() -> Option<Handout>) -> Option<Handout> {
+fn hand_out(
+    pmpi: &Pmpi,
+    handles: &Handles,
+    rank: u32,
+    read: impl FnOnce() -> Option<Handout>,
+) -> Option<Handout> {
     let config = bincode::config::standard();
-    let mut bytes = if rank == 0 { read().and_then(|handout| bincode::encode_to_vec(handout, config).ok()) } else { None }.unwrap_or_default();
+    let mut bytes = if rank == 0 {
+        read().and_then(|handout| bincode::encode_to_vec(handout, config).ok())
+    } else {
+        None
+    }
+    .unwrap_or_default();
     let mut length = [bytes.len() as u64];
     let bcast = |buffer: *mut u8, count: usize| {
-        let Ok(count) = c_int::try_from(count) else { return false };
+        let Ok(count) = c_int::try_from(count) else {
+            return false;
+        };
         // SAFETY: the buffer holds `count` bytes on every rank.
-        unsafe { (pmpi.bcast)(buffer.cast(), count, handles.byte, 0, handles.comm_world) == abi::SUCCESS }
+        unsafe {
+            (pmpi.bcast)(buffer.cast(), count, handles.byte, 0, handles.comm_world) == abi::SUCCESS
+        }
     };
     if !bcast(length.as_mut_ptr().cast(), 8) || length[0] == 0 {
         return None;
@@ -238,10 +312,15 @@ fn hand_out(pmpi: &Pmpi, handles: &Handles, rank: u32, read: impl FnOnce() -> Op
     if !bcast(bytes.as_mut_ptr(), bytes.len()) {
         return None;
     }
-    bincode::decode_from_slice(&bytes, config).ok().map(|(handout, _)| handout)
+    bincode::decode_from_slice(&bytes, config)
+        .ok()
+        .map(|(handout, _)| handout)
 }
 
-#[expect(clippy::too_many_arguments, reason = "everything that the steps of `agree` found, once")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "everything that the steps of `agree` found, once"
+)]
 fn build(
     pmpi: &'static Pmpi,
     handles: Handles,
@@ -253,26 +332,52 @@ fn build(
     host: u64,
 ) -> Option<Tuner> {
     let variants = Collective::ALL.map(|collective| catalogue::variants(library, collective));
-    let names = Collective::ALL
-        .map(|collective| variants[collective.index()].iter().map(|variant| variant.name.to_string()).collect::<Vec<_>>());
+    let names = Collective::ALL.map(|collective| {
+        variants[collective.index()]
+            .iter()
+            .map(|variant| variant.name.to_string())
+            .collect::<Vec<_>>()
+    });
     let mut first_variant = [0; Collective::ALL.len()];
     for place in 1..first_variant.len() {
         first_variant[place] = first_variant[place - 1] + variants[place - 1].len() as u16;
     }
     let header_variants = Collective::ALL
         .into_iter()
-        .flat_map(|collective| names[collective.index()].iter().map(move |name| (collective, name.clone())))
+        .flat_map(|collective| {
+            names[collective.index()]
+                .iter()
+                .map(move |name| (collective, name.clone()))
+        })
         .collect();
-    let recorder = open_trace(pmpi, &handles, rank, library, &handout, &node_of_rank, host, header_variants);
+    let recorder = open_trace(
+        pmpi,
+        &handles,
+        rank,
+        library,
+        &handout,
+        &node_of_rank,
+        host,
+        header_variants,
+    );
     let log = open_log(pmpi, &handles, rank, &handout);
     let mut thread_level = 0;
     let query = library::find(c"PMPI_Query_thread");
     if !query.is_null() {
         // SAFETY: the symbol is PMPI_Query_thread, which writes one number.
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(query)(&mut thread_level) };
+        unsafe {
+            std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(
+                query,
+            )(&mut thread_level)
+        };
     }
     let registry = Registry::create(pmpi, &handles)?;
-    let types = HandleTable::new(handles.types.iter().map(|&(datatype, size, integer)| (datatype, (size, integer))));
+    let types = HandleTable::new(
+        handles
+            .types
+            .iter()
+            .map(|&(datatype, size, integer)| (datatype, (size, integer))),
+    );
     let ops = HandleTable::new(handles.ops.iter().map(|&op| (op, ())));
     Some(Tuner {
         pmpi,
@@ -303,8 +408,16 @@ fn build(
 fn records(rank: u32, node_of_rank: &[u32], handout: &Handout) -> bool {
     let node = node_of_rank[rank as usize];
     let on_node = |ranks: &[u32]| ranks.iter().filter(|other| **other == node).count() as u64;
-    let (place, ranks) = (on_node(&node_of_rank[..rank as usize]), on_node(node_of_rank));
-    let per_node = u64::from(handout.recording_ranks_per_node.min(handout.recording_ranks)).min(ranks);
+    let (place, ranks) = (
+        on_node(&node_of_rank[..rank as usize]),
+        on_node(node_of_rank),
+    );
+    let per_node = u64::from(
+        handout
+            .recording_ranks_per_node
+            .min(handout.recording_ranks),
+    )
+    .min(ranks);
     let nodes = u64::from(node_of_rank.iter().max().map_or(0, |last| last + 1));
     let recording_nodes = (u64::from(handout.recording_ranks) / per_node.max(1)).min(nodes);
     chosen(place, ranks, per_node) && chosen(node.into(), nodes, recording_nodes)
@@ -333,7 +446,11 @@ fn open_trace(
     let incoming = handout.incoming.as_ref()?;
     let opened = records(rank, node_of_rank, handout).then(|| {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let clock = if boot.is_empty() { host } else { hash_bytes(2, boot.as_bytes()) };
+        let clock = if boot.is_empty() {
+            host
+        } else {
+            hash_bytes(2, boot.as_bytes())
+        };
         let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let header = Header {
             job: handout.job.clone(),
@@ -359,7 +476,9 @@ fn open_trace(
     if let Some(error) = worst(pmpi, handles, code)
         && rank == 0
     {
-        say(&format!("failed to write traces to {incoming}: {error}; ranks without a trace are not recorded"));
+        say(&format!(
+            "failed to write traces to {incoming}: {error}; ranks without a trace are not recorded"
+        ));
     }
     recorder
 }
@@ -373,7 +492,9 @@ fn open_log(pmpi: &Pmpi, handles: &Handles, rank: u32, handout: &Handout) -> Opt
     let failed = worst(pmpi, handles, code);
     if let Some(error) = failed {
         if rank == 0 {
-            say(&format!("failed to write the call log to {folder}: {error}; no calls are logged"));
+            say(&format!(
+                "failed to write the call log to {folder}: {error}; no calls are logged"
+            ));
         }
         // With a log, communicators are set up earlier, so all ranks have one or none.
         return None;
@@ -386,7 +507,14 @@ fn worst(pmpi: &Pmpi, handles: &Handles, code: i32) -> Option<std::io::Error> {
     let (own, mut all) = ([code as u64], [0u64]);
     // SAFETY: one 64-bit number each.
     unsafe {
-        (pmpi.allreduce)(own.as_ptr().cast(), all.as_mut_ptr().cast(), 1, handles.uint64, handles.max, handles.comm_world)
+        (pmpi.allreduce)(
+            own.as_ptr().cast(),
+            all.as_mut_ptr().cast(),
+            1,
+            handles.uint64,
+            handles.max,
+            handles.comm_world,
+        )
     };
     (all[0] != 0).then(|| std::io::Error::from_raw_os_error(all[0] as i32))
 }

@@ -86,10 +86,11 @@ impl Tuner {
     /// behind us re-enters then but other threads' calls on other communicators.
     #[inline(always)]
     pub fn enter(&self) -> bool {
-        self.thread_multiple || (!self.busy.load(Ordering::Relaxed) && {
-            self.busy.store(true, Ordering::Relaxed);
-            true
-        })
+        self.thread_multiple
+            || (!self.busy.load(Ordering::Relaxed) && {
+                self.busy.store(true, Ordering::Relaxed);
+                true
+            })
     }
 
     #[inline(always)]
@@ -114,10 +115,18 @@ impl Tuner {
         }
         let count = u64::try_from(count).ok()?;
         let (size, integer) = self.type_facts(datatype)?;
-        if self.handout.reproducible == Reproducible::Strict && !(integer && self.ops.get(op).is_some()) {
+        if self.handout.reproducible == Reproducible::Strict
+            && !(integer && self.ops.get(op).is_some())
+        {
             return None;
         }
-        self.classify(collective, message_bytes(count, size.into()), Some((count, op)), comm, in_place)
+        self.classify(
+            collective,
+            message_bytes(count, size.into()),
+            Some((count, op)),
+            comm,
+            in_place,
+        )
     }
 
     /// A collective that only moves data; `count` and `datatype` of one block. `None` as above.
@@ -132,7 +141,13 @@ impl Tuner {
     ) -> Option<Call<'_>> {
         let count = u64::try_from(count).ok()?;
         let (size, _) = self.type_facts(datatype)?;
-        self.classify(collective, message_bytes(count, size.into()), None, comm, in_place)
+        self.classify(
+            collective,
+            message_bytes(count, size.into()),
+            None,
+            comm,
+            in_place,
+        )
     }
 
     /// Finds the cell and counts the call.
@@ -163,7 +178,14 @@ impl Tuner {
             }
             _ => None,
         };
-        Some(Call { state, collective, bytes, reduction, in_place, cell })
+        Some(Call {
+            state,
+            collective,
+            bytes,
+            reduction,
+            in_place,
+            cell,
+        })
     }
 
     /// Size in bytes of a datatype, and whether it is a predefined integer.
@@ -183,11 +205,19 @@ impl Tuner {
         let mut size = 0;
         // SAFETY: the application passed the handle as a datatype.
         let code = unsafe { (self.pmpi.type_size)(datatype, &mut size) };
-        u32::try_from(size).ok().filter(|_| code == abi::SUCCESS).map(|size| (size, false))
+        u32::try_from(size)
+            .ok()
+            .filter(|_| code == abi::SUCCESS)
+            .map(|size| (size, false))
     }
 
     /// Runs a call: `default` is the next definition's, `native` the library's on a given communicator.
-    pub fn run(&self, call: Call, default: impl Fn() -> c_int, native: impl Fn(Comm) -> c_int) -> c_int {
+    pub fn run(
+        &self,
+        call: Call,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
         match call.cell {
             Some((place, index)) => self.run_chosen(call, place, index, default, native),
             None => self.run_young(call, default, native),
@@ -197,7 +227,12 @@ impl Tuner {
     /// The calls up to the set-up, and the set-up itself. A call log wants agreed numbers from the
     /// first call on; what is drawn is the same with it and without.
     #[cold]
-    fn run_young(&self, call: Call, default: impl Fn() -> c_int, native: impl Fn(Comm) -> c_int) -> c_int {
+    fn run_young(
+        &self,
+        call: Call,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
         let number = call.state.calls + 1;
         let due = number >= u64::from(self.handout.setup_after);
         if call.state.phase == Phase::Young && (due || self.log.is_some()) {
@@ -230,9 +265,22 @@ impl Tuner {
         let collective = call.collective;
         let cell = &call.state.cells[collective.index()][place];
         let sampled = index == cell.next_sample;
-        let wish = if sampled { cell.chooser.draw(word(cell.key, index)).unwrap_or(DEFAULT) } else { cell.best };
-        let variant = if wish == DEFAULT { DEFAULT } else { self.applicable(&call, wish) };
-        let variant = if variant == DEFAULT || self.steer.ready(self, call.state, collective, variant) { variant } else { DEFAULT };
+        let wish = if sampled {
+            cell.chooser.draw(word(cell.key, index)).unwrap_or(DEFAULT)
+        } else {
+            cell.best
+        };
+        let variant = if wish == DEFAULT {
+            DEFAULT
+        } else {
+            self.applicable(&call, wish)
+        };
+        let variant =
+            if variant == DEFAULT || self.steer.ready(self, call.state, collective, variant) {
+                variant
+            } else {
+                DEFAULT
+            };
         if self.log.is_some() {
             self.log_call(&call, Some(cell_of(&call, place)), variant, sampled);
         }
@@ -244,11 +292,20 @@ impl Tuner {
         let after = clock::ticks();
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.and_then(|recorder| {
-            recorder.write(|| self.record(call.state, collective, call.bytes, variant, before, after))
+            recorder
+                .write(|| self.record(call.state, collective, call.bytes, variant, before, after))
         });
         // Observed even where it failed: all ranks must count the same samples.
-        let sample = Sample { start_ticks: before, end_ticks: after, record };
-        self.observe(&mut call.state.cells[collective.index()][place], variant, sample);
+        let sample = Sample {
+            start_ticks: before,
+            end_ticks: after,
+            record,
+        };
+        self.observe(
+            &mut call.state.cells[collective.index()][place],
+            variant,
+            sample,
+        );
         self.plan_next_sample(call.state, collective, place, index);
         code
     }
@@ -269,7 +326,9 @@ impl Tuner {
 
     /// The variant if it applies to this call, else `default`. Only shared facts decide.
     fn applicable(&self, call: &Call, variant: u16) -> u16 {
-        let (count, op) = call.reduction.map_or((None, None), |(count, op)| (Some(count), Some(op)));
+        let (count, op) = call
+            .reduction
+            .map_or((None, None), |(count, op)| (Some(count), Some(op)));
         let builtin_op = op.is_none_or(|op| self.ops.get(op).is_some());
         let facts = Facts {
             n_ranks: call.state.layout.n_ranks,
@@ -293,10 +352,19 @@ impl Tuner {
     }
 
     fn warn_forced(&self, collective: Collective, variant: u16, need: &str) {
-        let forced = self.handout.forced.iter().any(|forced| forced.collective == collective);
-        if forced && self.rank == 0 && !self.warned[collective.index()].swap(true, Ordering::Relaxed) {
+        let forced = self
+            .handout
+            .forced
+            .iter()
+            .any(|forced| forced.collective == collective);
+        if forced
+            && self.rank == 0
+            && !self.warned[collective.index()].swap(true, Ordering::Relaxed)
+        {
             let name = &self.names[collective.index()][usize::from(variant)];
-            crate::warn::say(&format!("{collective}={name} is forced, but needs {need}: such calls run default"));
+            crate::warn::say(&format!(
+                "{collective}={name} is forced, but needs {need}: such calls run default"
+            ));
         }
     }
 
@@ -310,15 +378,29 @@ impl Tuner {
     #[inline]
     fn observe(&self, cell: &mut CellState, variant: u16, sample: Sample) {
         cell.fresh.push(sample);
-        let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else { return };
+        let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else {
+            return;
+        };
         let ticks = sample.end_ticks.wrapping_sub(sample.start_ticks);
         let seen = &mut cell.observed[which];
-        seen.fastest = if seen.samples == 0 { ticks } else { seen.fastest.min(ticks) };
+        seen.fastest = if seen.samples == 0 {
+            ticks
+        } else {
+            seen.fastest.min(ticks)
+        };
         seen.samples += 1;
         seen.total = seen.total.wrapping_add(ticks);
     }
 
-    fn record(&self, state: &State, collective: Collective, bytes: u64, variant: u16, before: u64, after: u64) -> Record {
+    fn record(
+        &self,
+        state: &State,
+        collective: Collective,
+        bytes: u64,
+        variant: u16,
+        before: u64,
+        after: u64,
+    ) -> Record {
         Record {
             comm: state.id,
             call: state.calls - 1,
@@ -334,7 +416,13 @@ impl Tuner {
         }
     }
 
-    fn plan_next_sample(&self, state: &mut State, collective: Collective, place: usize, index: u64) {
+    fn plan_next_sample(
+        &self,
+        state: &mut State,
+        collective: Collective,
+        place: usize,
+        index: u64,
+    ) {
         let cell = &mut state.cells[collective.index()][place];
         if cell.samples == 0 {
             cell.first_ticks = clock::ticks();
@@ -345,7 +433,12 @@ impl Tuner {
             self.review(state, collective, place);
         }
         let cell = &mut state.cells[collective.index()][place];
-        cell.next_sample = next_sampled(cell.key, index, self.handout.samples_per_cell, cell.gap_least);
+        cell.next_sample = next_sampled(
+            cell.key,
+            index,
+            self.handout.samples_per_cell,
+            cell.gap_least,
+        );
     }
 
     /// Combines what the ranks saw of a cell; all conclude the same (see `colltune_core::review`).
@@ -359,17 +452,29 @@ impl Tuner {
         }
         let cells_in_use = state.cells_in_use.max(1);
         let cell = &mut state.cells[collective.index()][place];
-        let elapsed_ns = self.clock.span_ns(clock::ticks().wrapping_sub(cell.first_ticks));
+        let elapsed_ns = self
+            .clock
+            .span_ns(clock::ticks().wrapping_sub(cell.first_ticks));
         let mut seen: Vec<u64> = cell
             .observed
             .iter()
-            .flat_map(|seen| [self.clock.span_ns(seen.fastest), self.clock.span_ns(seen.total)])
+            .flat_map(|seen| {
+                [
+                    self.clock.span_ns(seen.fastest),
+                    self.clock.span_ns(seen.total),
+                ]
+            })
             .collect();
         seen.push(elapsed_ns);
         let own = seen.len();
         // Ranks of one node read one clock, so the last start and the last end can be found.
         if state.layout.nodes == 1 {
-            let both = |sample: &Sample| [self.clock.at_ns(sample.start_ticks), self.clock.at_ns(sample.end_ticks)];
+            let both = |sample: &Sample| {
+                [
+                    self.clock.at_ns(sample.start_ticks),
+                    self.clock.at_ns(sample.end_ticks),
+                ]
+            };
             seen.extend(cell.fresh.iter().flat_map(both));
         }
         if !self.largest(state.comm, &mut seen) {
@@ -385,11 +490,22 @@ impl Tuner {
             .observed
             .iter()
             .zip(seen[..own].chunks_exact(2))
-            .map(|(own, all)| Observed { samples: own.samples, fastest_ns: all[0], total_ns: all[1] })
+            .map(|(own, all)| Observed {
+                samples: own.samples,
+                fastest_ns: all[0],
+                total_ns: all[1],
+            })
             .collect();
-        let reference = cell.weights.iter().position(|(variant, _)| *variant == DEFAULT);
+        let reference = cell
+            .weights
+            .iter()
+            .position(|(variant, _)| *variant == DEFAULT);
         let budget_ppm = self.handout.explore_budget_ppm / cells_in_use;
-        let progress = Progress { calls: cell.calls, elapsed_ns, budget_ppm };
+        let progress = Progress {
+            calls: cell.calls,
+            elapsed_ns,
+            budget_ppm,
+        };
         let verdict = review::review(&observed, reference, progress);
         for ((variant, weight), dropped) in cell.weights.iter_mut().zip(verdict.dropped) {
             if dropped && *variant != DEFAULT {
@@ -403,7 +519,9 @@ impl Tuner {
     /// Gives records the time of the whole call: from the start of the last rank, for which early
     /// ones wait, to the end of the last rank. `whole` holds both for each sample, or nothing.
     fn correct_records(&self, samples: &[Sample], whole: &[u64]) {
-        let Some(recorder) = &self.recorder else { return };
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
         for (sample, times) in samples.iter().zip(whole.chunks_exact(2)) {
             if let Some(place) = sample.record {
                 recorder.correct(place, times[0], times[1].saturating_sub(times[0]));
@@ -417,7 +535,14 @@ impl Tuner {
         let (send, recv) = (numbers.as_ptr().cast(), result.as_mut_ptr().cast());
         // SAFETY: both buffers hold as many 64-bit numbers as are announced.
         let code = unsafe {
-            (self.pmpi.allreduce)(send, recv, numbers.len() as c_int, self.handles.uint64, self.handles.max, comm)
+            (self.pmpi.allreduce)(
+                send,
+                recv,
+                numbers.len() as c_int,
+                self.handles.uint64,
+                self.handles.max,
+                comm,
+            )
         };
         numbers.copy_from_slice(&result);
         code == abi::SUCCESS
@@ -427,7 +552,9 @@ impl Tuner {
     #[cold]
     fn set_up(&self, state: &mut State) {
         state.phase = Phase::Aside;
-        let Some(layout) = self.layout(state.comm) else { return };
+        let Some(layout) = self.layout(state.comm) else {
+            return;
+        };
         let mut own = 0;
         // SAFETY: the communicator is valid.
         unsafe { (self.pmpi.comm_rank)(state.comm, &mut own) };
@@ -473,7 +600,13 @@ impl Tuner {
         unsafe {
             (self.pmpi.comm_group)(comm, &mut group);
             (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
-            (self.pmpi.group_translate_ranks)(group, n_ranks, ranks.as_ptr(), world_group, in_world.as_mut_ptr());
+            (self.pmpi.group_translate_ranks)(
+                group,
+                n_ranks,
+                ranks.as_ptr(),
+                world_group,
+                in_world.as_mut_ptr(),
+            );
             (self.pmpi.group_free)(&mut group);
             (self.pmpi.group_free)(&mut world_group);
         }
@@ -490,9 +623,20 @@ impl Tuner {
         })
     }
 
-    fn cell_state(&self, model_cell: u32, collective: Collective, comm: u64, layout: Layout, native: bool) -> CellState {
+    fn cell_state(
+        &self,
+        model_cell: u32,
+        collective: Collective,
+        comm: u64,
+        layout: Layout,
+        native: bool,
+    ) -> CellState {
         let entry = &self.handout.model.cells[model_cell as usize];
-        let place_of = |name: &str| self.names[collective.index()].iter().position(|other| other == name);
+        let place_of = |name: &str| {
+            self.names[collective.index()]
+                .iter()
+                .position(|other| other == name)
+        };
         let known = |name: &str| place_of(name).map(|place| place as u16);
         let possible = |variant: u16| {
             variant == DEFAULT
@@ -503,7 +647,11 @@ impl Tuner {
                         entry.cell.bytes.last(),
                     ))
         };
-        let forced = self.handout.forced.iter().find(|forced| forced.collective == collective);
+        let forced = self
+            .handout
+            .forced
+            .iter()
+            .find(|forced| forced.collective == collective);
         let mut weights: Vec<(u16, f64)> = match self.handout.mode {
             Mode::Record => vec![(DEFAULT, 1.0)],
             _ => entry
@@ -513,12 +661,23 @@ impl Tuner {
                 .filter(|(variant, _)| possible(*variant))
                 .collect(),
         };
-        let learned = if self.handout.mode == Mode::Record { DEFAULT } else { known(&entry.best).unwrap_or(DEFAULT) };
-        let mut best = forced.and_then(|forced| known(&forced.variant)).unwrap_or(learned);
+        let learned = if self.handout.mode == Mode::Record {
+            DEFAULT
+        } else {
+            known(&entry.best).unwrap_or(DEFAULT)
+        };
+        let mut best = forced
+            .and_then(|forced| known(&forced.variant))
+            .unwrap_or(learned);
         let sampling = forced.is_none() && self.handout.mode.records();
         // One draw per cell and run: the same on every communicator, hence without its number.
-        let once = self.handout.reproducible == Reproducible::Run && self.handout.mode == Mode::Explore;
-        let key = key(self.handout.seed, if once { 0 } else { comm }, model_cell.into());
+        let once =
+            self.handout.reproducible == Reproducible::Run && self.handout.mode == Mode::Explore;
+        let key = key(
+            self.handout.seed,
+            if once { 0 } else { comm },
+            model_cell.into(),
+        );
         let mut chooser = Chooser::new(&weights);
         if once && sampling {
             best = chooser.draw(word(key, 0)).unwrap_or(DEFAULT);
@@ -545,17 +704,19 @@ impl Tuner {
     fn log_call(&self, call: &Call, cell: Option<u32>, variant: u16, sampled: bool) {
         let Some(log) = &self.log else { return };
         let state = &call.state;
-        log.lock().unwrap_or_else(PoisonError::into_inner).write(&Line {
-            comm: (state.id > 0).then_some(state.id),
-            index: state.calls - 1,
-            collective: call.collective.name(),
-            bytes: call.bytes,
-            nodes: state.layout.nodes,
-            ppn: state.layout.ppn,
-            cell,
-            variant: &self.names[call.collective.index()][usize::from(variant)],
-            sampled,
-        });
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(&Line {
+                comm: (state.id > 0).then_some(state.id),
+                index: state.calls - 1,
+                collective: call.collective.name(),
+                bytes: call.bytes,
+                nodes: state.layout.nodes,
+                ppn: state.layout.ppn,
+                cell,
+                variant: &self.names[call.collective.index()][usize::from(variant)],
+                sampled,
+            });
     }
 
     /// Broadcasts as bytes. Open MPI cuts messages and chooses fallbacks by its own rank's count and
@@ -564,7 +725,14 @@ impl Tuner {
     /// # Safety
     /// The arguments are those of a valid MPI_Bcast of at most 2^31-1 bytes on a communicator with
     /// the members of `comm`.
-    pub unsafe fn bcast_as_bytes(&self, buffer: *mut c_void, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
+    pub unsafe fn bcast_as_bytes(
+        &self,
+        buffer: *mut c_void,
+        count: c_int,
+        datatype: Datatype,
+        root: c_int,
+        comm: Comm,
+    ) -> c_int {
         if let Some((size, _)) = self.types.get(datatype) {
             let bytes = count.wrapping_mul(*size as c_int);
             // SAFETY: a predefined type of this table has no holes, so these are the same bytes.
@@ -575,7 +743,14 @@ impl Tuner {
     }
 
     #[cold]
-    unsafe fn bcast_packed(&self, buffer: *mut c_void, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
+    unsafe fn bcast_packed(
+        &self,
+        buffer: *mut c_void,
+        count: c_int,
+        datatype: Datatype,
+        root: c_int,
+        comm: Comm,
+    ) -> c_int {
         thread_local!(static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
         let (mut size, mut own, mut position) = (0, 0, 0);
         // SAFETY: type and communicator are valid by the caller's promise.
@@ -591,7 +766,15 @@ impl Tuner {
             // SAFETY: the scratch holds `bytes` bytes, which is what `count` elements pack into.
             unsafe {
                 if own == root {
-                    let code = (self.pmpi.pack)(buffer, count, datatype, packed, bytes, &mut position, comm);
+                    let code = (self.pmpi.pack)(
+                        buffer,
+                        count,
+                        datatype,
+                        packed,
+                        bytes,
+                        &mut position,
+                        comm,
+                    );
                     if code != abi::SUCCESS {
                         return code;
                     }

@@ -29,8 +29,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if rest.first().is_some_and(|word| word == "train") {
         let started = std::time::Instant::now();
-        let report = train(&db, TrainOptions::default(), &|step| eprintln!("{:7.3} s  {step}", started.elapsed().as_secs_f64()))?;
-        eprintln!("{:7.3} s  done: {:?}", started.elapsed().as_secs_f64(), report.libraries);
+        let report = train(&db, TrainOptions::default(), &|step| {
+            eprintln!("{:7.3} s  {step}", started.elapsed().as_secs_f64())
+        })?;
+        eprintln!(
+            "{:7.3} s  done: {:?}",
+            started.elapsed().as_secs_f64(),
+            report.libraries
+        );
     }
     Ok(())
 }

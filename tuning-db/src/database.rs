@@ -19,7 +19,11 @@ pub struct Database {
 #[derive(Debug, Error)]
 pub enum DbError {
     #[error("{action} {path}: {error}", path = path.display())]
-    Io { action: &'static str, path: PathBuf, error: std::io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error("open the database {path}: there is no such folder", path = path.display())]
     Missing { path: PathBuf },
     #[error("{error} (in {path})", path = path.display())]
@@ -29,16 +33,30 @@ pub enum DbError {
     #[error(transparent)]
     Lock(#[from] crate::lock::LockError),
     #[error("{action} {path}: {error}", path = path.display())]
-    Parquet { action: &'static str, path: PathBuf, error: String },
+    Parquet {
+        action: &'static str,
+        path: PathBuf,
+        error: String,
+    },
     #[error("read the generation {path}: {problem}", path = path.display())]
     Generation { path: PathBuf, problem: String },
     #[error("train {library}: {error}")]
-    Learn { library: Library, error: colltune_models::LearnError },
+    Learn {
+        library: Library,
+        error: colltune_models::LearnError,
+    },
 }
 
 /// Puts what was tried and where beside an error of the system.
-pub(crate) fn at<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> DbError + 'a {
-    move |error| DbError::Io { action, path: path.to_owned(), error }
+pub(crate) fn at<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(std::io::Error) -> DbError + 'a {
+    move |error| DbError::Io {
+        action,
+        path: path.to_owned(),
+        error,
+    }
 }
 
 impl Database {
@@ -47,7 +65,11 @@ impl Database {
     /// Errors: `Missing` where there is no folder.
     pub fn open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let root = root.into();
-        if root.is_dir() { Ok(Database { root }) } else { Err(DbError::Missing { path: root }) }
+        if root.is_dir() {
+            Ok(Database { root })
+        } else {
+            Err(DbError::Missing { path: root })
+        }
     }
 
     /// A database, made now where there is none: folders, and a `colltune.toml` that explains
@@ -108,7 +130,10 @@ impl Database {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(at("read the folder", &self.root))? {
             let entry = entry.map_err(at("read the folder", &self.root))?;
-            let library = entry.file_name().to_str().and_then(|name| name.parse::<Library>().ok());
+            let library = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<Library>().ok());
             found.extend(library.filter(|_| entry.path().is_dir()));
         }
         found.sort_unstable();
@@ -121,13 +146,17 @@ impl Database {
     pub fn settings(&self) -> Result<Settings, DbError> {
         let path = self.settings_path();
         let mut settings = match fs::read_to_string(&path) {
-            Ok(text) => Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?,
+            Ok(text) => {
+                Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Settings::default(),
             Err(error) => return Err(at("read", &path)(error)),
         };
         for (variable, value) in std::env::vars_os() {
             if let (Some(variable), Some(value)) = (variable.to_str(), value.to_str()) {
-                settings.override_with(variable, value).map_err(DbError::Environment)?;
+                settings
+                    .override_with(variable, value)
+                    .map_err(DbError::Environment)?;
             }
         }
         Ok(settings)
@@ -141,24 +170,42 @@ impl Database {
 
 /// The name of this machine: what Slurm calls it, else the host name without trailing digits.
 pub fn machine_here() -> String {
-    if let Some(name) = std::env::var("SLURM_CLUSTER_NAME").ok().filter(|name| !name.is_empty()) {
+    if let Some(name) = std::env::var("SLURM_CLUSTER_NAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+    {
         return name;
     }
     let host = host_name();
     let short = host.split('.').next().unwrap_or(&host);
     let bare = short.trim_end_matches(|c: char| c.is_ascii_digit());
-    if bare.is_empty() { short.to_owned() } else { bare.to_owned() }
+    if bare.is_empty() {
+        short.to_owned()
+    } else {
+        bare.to_owned()
+    }
 }
 
 pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// `colltune.toml` with every key commented out at its default, but for the machine.
 fn commented_settings(machine: &str) -> String {
     let usual = Settings::default();
-    let plain = machine.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && !machine.is_empty() && machine.len() <= 64;
-    let machine_line = if plain { format!("machine = \"{machine}\"") } else { "#machine = \"mycluster\"".to_owned() };
+    let plain = machine
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && !machine.is_empty()
+        && machine.len() <= 64;
+    let machine_line = if plain {
+        format!("machine = \"{machine}\"")
+    } else {
+        "#machine = \"mycluster\"".to_owned()
+    };
     format!(
         r#"# Settings of this tuning database. Every key can be overridden for one job by a variable
 # COLLTUNE_<KEY>, as in COLLTUNE_RECORDS_PER_RUN=1000. What is commented out is the default.
@@ -221,18 +268,34 @@ mod tests {
         let db = Database::create_or_open(folder.path().join("new/db")).unwrap();
         let text = fs::read_to_string(db.settings_path()).unwrap();
         let settings = Settings::from_toml(&text).unwrap();
-        assert_eq!(Settings { machine: None, ..settings }, Settings::default());
+        assert_eq!(
+            Settings {
+                machine: None,
+                ..settings
+            },
+            Settings::default()
+        );
         // Without the comment signs it is the same: what the comments say is true.
         let active: String = text
             .lines()
-            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).or((!line.starts_with('#')).then_some(line)))
+            .filter_map(|line| {
+                line.strip_prefix('#')
+                    .filter(|rest| !rest.starts_with(' '))
+                    .or((!line.starts_with('#')).then_some(line))
+            })
             .filter(|line| !line.starts_with("exclude = [\"") && !line.starts_with("seed"))
             .map(|line| format!("{line}\n"))
             .collect();
         let settings = Settings::from_toml(&active).unwrap();
         let mut usual = Settings::default();
         usual.space.blocks.sort_by_key(|block| block.collective);
-        assert_eq!(Settings { machine: None, ..settings }, usual);
+        assert_eq!(
+            Settings {
+                machine: None,
+                ..settings
+            },
+            usual
+        );
     }
 
     #[test]
@@ -241,17 +304,31 @@ mod tests {
         fs::write(folder.path().join("colltune.toml"), "machine = \"hydra\"\n").unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
         assert_eq!(db.machine(&db.settings().unwrap()), "hydra");
-        let error = Database::open(folder.path().join("nowhere")).unwrap_err().to_string();
+        let error = Database::open(folder.path().join("nowhere"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("nowhere"), "{error}");
     }
 
     #[test]
     fn only_library_keys_are_libraries() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["openmpi-4.1.4", "mpich-4.0.2", "incoming", "openmpi", "openmpi-4.1"] {
+        for name in [
+            "openmpi-4.1.4",
+            "mpich-4.0.2",
+            "incoming",
+            "openmpi",
+            "openmpi-4.1",
+        ] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let found: Vec<String> = Database::open(folder.path()).unwrap().libraries().unwrap().iter().map(Library::to_string).collect();
+        let found: Vec<String> = Database::open(folder.path())
+            .unwrap()
+            .libraries()
+            .unwrap()
+            .iter()
+            .map(Library::to_string)
+            .collect();
         assert_eq!(found, ["openmpi-4.1.4", "mpich-4.0.2"]);
     }
 }

@@ -87,25 +87,49 @@ struct Bounds {
 
 impl From<&Block> for Bounds {
     fn from(block: &Block) -> Bounds {
-        let Block { collective, bytes, nodes, ppn, .. } = block.clone();
-        Bounds { collective, bytes, nodes, ppn }
+        let Block {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+            ..
+        } = block.clone();
+        Bounds {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+        }
     }
 }
 
 impl From<Bounds> for Block {
     fn from(bounds: Bounds) -> Block {
-        let Bounds { collective, bytes, nodes, ppn } = bounds;
-        Block { collective, bytes, nodes, ppn, exclude: Vec::new() }
+        let Bounds {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+        } = bounds;
+        Block {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+            exclude: Vec::new(),
+        }
     }
 }
 
 /// A check word over bytes, for damage and not for malice.
 pub fn check_word(bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(mix(bytes.len() as u64, 2), |sum, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(sum, u64::from_le_bytes(word))
-    })
+    bytes
+        .chunks(8)
+        .fold(mix(bytes.len() as u64, 2), |sum, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(sum, u64::from_le_bytes(word))
+        })
 }
 
 /// The settings that shape a training, as one line; another line means another training.
@@ -124,7 +148,10 @@ pub fn settings_line(settings: &Settings, machine: &str) -> String {
 pub fn current(db: &Database, library: Library) -> Result<u64, DbError> {
     let path = db.current(library);
     match fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|_| DbError::Generation { path, problem: format!("{:?} is no number", text.trim()) }),
+        Ok(text) => text.trim().parse().map_err(|_| DbError::Generation {
+            path,
+            problem: format!("{:?} is no number", text.trim()),
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(at("read", &path)(error)),
     }
@@ -146,16 +173,29 @@ impl Generation {
                 let settings = db.settings()?;
                 let model = Model::initial(&settings, library, &db.machine(&settings));
                 let cells = with_unknown(&model, &settings.space, Vec::new());
-                Ok(Generation { number: 0, library, model, cells, meta: None })
+                Ok(Generation {
+                    number: 0,
+                    library,
+                    model,
+                    cells,
+                    meta: None,
+                })
             }
             number => Self::load_number(db, library, number),
         }
     }
 
     /// Reads one numbered generation, in force or not.
-    pub fn load_number(db: &Database, library: Library, number: u64) -> Result<Generation, DbError> {
+    pub fn load_number(
+        db: &Database,
+        library: Library,
+        number: u64,
+    ) -> Result<Generation, DbError> {
         let folder = folder(db, library, number);
-        let problem = |path: &Path, problem: String| DbError::Generation { path: path.to_owned(), problem };
+        let problem = |path: &Path, problem: String| DbError::Generation {
+            path: path.to_owned(),
+            problem,
+        };
         let text = |name: &str| {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|error| problem(&path, error.to_string()))
@@ -169,12 +209,23 @@ impl Generation {
             .map_err(|error| problem(&folder.join("meta.json"), error.to_string()))?;
         for (name, schema) in [("cells.json", cells.schema), ("meta.json", meta.schema)] {
             if schema != SCHEMA {
-                return Err(problem(&folder.join(name), format!("its layout has version {schema}, this colltune reads {SCHEMA}")));
+                return Err(problem(
+                    &folder.join(name),
+                    format!("its layout has version {schema}, this colltune reads {SCHEMA}"),
+                ));
             }
         }
-        let space = Space { blocks: cells.space.into_iter().map(Block::from).collect() };
+        let space = Space {
+            blocks: cells.space.into_iter().map(Block::from).collect(),
+        };
         let cells = with_unknown(&model, &space, cells.cells);
-        Ok(Generation { number, library, model, cells, meta: Some(meta) })
+        Ok(Generation {
+            number,
+            library,
+            model,
+            cells,
+            meta: Some(meta),
+        })
     }
 
     /// The number that the next training publishes: above every one there, in force or not.
@@ -186,7 +237,13 @@ impl Generation {
             Err(error) => return Err(at("read the folder", &folder)(error)),
             Ok(entries) => {
                 for entry in entries.flatten() {
-                    last = last.max(entry.file_name().to_str().and_then(|name| name.parse().ok()).unwrap_or(0));
+                    last = last.max(
+                        entry
+                            .file_name()
+                            .to_str()
+                            .and_then(|name| name.parse().ok())
+                            .unwrap_or(0),
+                    );
                 }
             }
         }
@@ -197,7 +254,13 @@ impl Generation {
 /// Publishes what was learned and puts it in force.
 ///
 /// Errors: `Io` and `Learn`; then the generation before is still in force.
-pub fn publish(db: &Database, library: Library, learned: &Learned, space: &Space, mut meta: Meta) -> Result<u64, DbError> {
+pub fn publish(
+    db: &Database,
+    library: Library,
+    learned: &Learned,
+    space: &Space,
+    mut meta: Meta,
+) -> Result<u64, DbError> {
     let number = meta.generation;
     let parent = db.generations(library);
     fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
@@ -206,22 +269,37 @@ pub fn publish(db: &Database, library: Library, learned: &Learned, space: &Space
     let result = write_files(&temporary, learned, space, &mut meta)
         .and_then(|()| write::publish(&temporary, &target))
         .and_then(|()| write::sync_folder(&db.library(library)))
-        .and_then(|()| write::atomically(&db.current(library), format!("{number:06}\n").as_bytes()));
+        .and_then(|()| {
+            write::atomically(&db.current(library), format!("{number:06}\n").as_bytes())
+        });
     if result.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
     result.map(|()| number)
 }
 
-fn write_files(folder: &Path, learned: &Learned, space: &Space, meta: &mut Meta) -> Result<(), DbError> {
+fn write_files(
+    folder: &Path,
+    learned: &Learned,
+    space: &Space,
+    meta: &mut Meta,
+) -> Result<(), DbError> {
     let models = folder.join("models");
     fs::create_dir_all(&models).map_err(at("make the folder", &models))?;
     for (collective, variant, regression) in &learned.regressions {
-        let path = models.join(format!("{collective}-{}.ubj", variant.replace([':', '='], "_")));
-        regression.save(&path).map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
-        fs::File::open(&path).and_then(|file| file.sync_all()).map_err(at("write", &path))?;
+        let path = models.join(format!(
+            "{collective}-{}.ubj",
+            variant.replace([':', '='], "_")
+        ));
+        regression
+            .save(&path)
+            .map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
+        fs::File::open(&path)
+            .and_then(|file| file.sync_all())
+            .map_err(at("write", &path))?;
         // XGBoost does not report a full disk; half a model does not load.
-        Regression::load(&path).map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
+        Regression::load(&path)
+            .map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
     }
     write::sync_folder(&models)?;
     let cells = CellsFile {
@@ -232,10 +310,16 @@ fn write_files(folder: &Path, learned: &Learned, space: &Space, meta: &mut Meta)
     };
     let files = [
         ("probabilities.json", learned.model.to_json()),
-        ("cells.json", serde_json::to_string(&cells).expect("numbers and names")),
+        (
+            "cells.json",
+            serde_json::to_string(&cells).expect("numbers and names"),
+        ),
     ];
     for (name, text) in files {
-        meta.checks.insert(name.to_owned(), format!("{:016x}", check_word(text.as_bytes())));
+        meta.checks.insert(
+            name.to_owned(),
+            format!("{:016x}", check_word(text.as_bytes())),
+        );
         write::synced(&folder.join(name), text.as_bytes())?;
     }
     let meta = serde_json::to_string_pretty(meta).expect("numbers and names");
@@ -245,14 +329,25 @@ fn write_files(folder: &Path, learned: &Learned, space: &Space, meta: &mut Meta)
 
 /// Statistics of every cell of a tuning space, in its order.
 fn with_unknown(model: &Model, space: &Space, known: Vec<CellStatistics>) -> Vec<CellStatistics> {
-    let mut known: HashMap<Cell, CellStatistics> = known.into_iter().map(|cell| (cell.cell, cell)).collect();
+    let mut known: HashMap<Cell, CellStatistics> =
+        known.into_iter().map(|cell| (cell.cell, cell)).collect();
     let mut unknown: HashMap<(Collective, Range), Vec<&CellModel>> = HashMap::new();
     for entry in &model.cells {
-        unknown.entry((entry.cell.collective, entry.cell.bytes)).or_default().push(entry);
+        unknown
+            .entry((entry.cell.collective, entry.cell.bytes))
+            .or_default()
+            .push(entry);
     }
     let holder = |cell: &Cell| {
-        let sizes = unknown.get(&(cell.collective, cell.bytes)).into_iter().flatten();
-        sizes.copied().find(|entry| entry.cell.contains(cell.collective, cell.bytes.lo, cell.nodes.lo, cell.ppn.lo))
+        let sizes = unknown
+            .get(&(cell.collective, cell.bytes))
+            .into_iter()
+            .flatten();
+        sizes.copied().find(|entry| {
+            entry
+                .cell
+                .contains(cell.collective, cell.bytes.lo, cell.nodes.lo, cell.ppn.lo)
+        })
     };
     let nothing_known = |cell: Cell| CellStatistics {
         cell,
@@ -270,5 +365,8 @@ fn with_unknown(model: &Model, space: &Space, known: Vec<CellStatistics>) -> Vec
             })
             .collect(),
     };
-    space.cells().map(|(cell, _)| known.remove(&cell).unwrap_or_else(|| nothing_known(cell))).collect()
+    space
+        .cells()
+        .map(|(cell, _)| known.remove(&cell).unwrap_or_else(|| nothing_known(cell)))
+        .collect()
 }

@@ -47,7 +47,9 @@ pub fn ingest(
     let accepts = Accepts {
         machine: db.machine(settings),
         records_per_run: settings.records_per_run,
-        stale_before: SystemTime::now().checked_sub(settings.stale_after).unwrap_or(SystemTime::UNIX_EPOCH),
+        stale_before: SystemTime::now()
+            .checked_sub(settings.stale_after)
+            .unwrap_or(SystemTime::UNIX_EPOCH),
         include_running,
     };
     let mut report = IngestReport::default();
@@ -62,7 +64,13 @@ pub fn ingest(
             Entry::Trace(trace) => {
                 let library = trace.library;
                 let batch = waiting.entry(library).or_default();
-                batch.add(path, *trace, &accepts, ingested.entry(library).or_default(), &mut report);
+                batch.add(
+                    path,
+                    *trace,
+                    &accepts,
+                    ingested.entry(library).or_default(),
+                    &mut report,
+                );
                 if batch.records >= PARTITION_RECORDS {
                     progress(&format!("writing {} records of {library}", batch.records));
                     std::mem::take(batch).publish(db, library, &mut report, progress)?;
@@ -70,7 +78,9 @@ pub fn ingest(
             }
             Entry::Refused(reason) => refuse(db, path, reason, &mut report)?,
             Entry::Left => report.running += 1,
-            Entry::Failed(error) => report.warnings.push(format!("failed to read {}: {error}", path.display())),
+            Entry::Failed(error) => report
+                .warnings
+                .push(format!("failed to read {}: {error}", path.display())),
         }
     }
     for (library, batch) in waiting {
@@ -96,7 +106,9 @@ fn known(db: &Database, report: &mut IngestReport) -> Result<BTreeMap<Library, I
                         *count = (*count).max(held.first + held.count);
                     }
                 }
-                Err(error) => report.warnings.push(format!("failed to {error}; it is left out")),
+                Err(error) => report
+                    .warnings
+                    .push(format!("failed to {error}; it is left out")),
             }
         }
     }
@@ -122,9 +134,20 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
     Ok(paths)
 }
 
-fn refuse(db: &Database, path: &Path, reason: String, report: &mut IngestReport) -> Result<(), DbError> {
+fn refuse(
+    db: &Database,
+    path: &Path,
+    reason: String,
+    report: &mut IngestReport,
+) -> Result<(), DbError> {
     quarantine::refuse(db, path, &reason)?;
-    report.quarantined.push((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), reason));
+    report.quarantined.push((
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        reason,
+    ));
     Ok(())
 }
 
@@ -138,10 +161,24 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, path: &Path, trace: Trace, accepts: &Accepts, ingested: &mut Ingested, report: &mut IngestReport) {
-        let Trace { header, mut records, damage, .. } = trace;
+    fn add(
+        &mut self,
+        path: &Path,
+        trace: Trace,
+        accepts: &Accepts,
+        ingested: &mut Ingested,
+        report: &mut IngestReport,
+    ) {
+        let Trace {
+            header,
+            mut records,
+            damage,
+            ..
+        } = trace;
         let total = records.len() as u64;
-        let count = ingested.entry((header.job.clone(), header.rank)).or_default();
+        let count = ingested
+            .entry((header.job.clone(), header.rank))
+            .or_default();
         let first = (*count).min(total);
         let records = records.split_off(first as usize);
         *count = (*count).max(total);
@@ -149,11 +186,21 @@ impl Batch {
             report.traces += 1;
             report.records += records.len() as u64;
             self.records += records.len();
-            self.pieces.push(Piece { header, first, records });
+            self.pieces.push(Piece {
+                header,
+                first,
+                records,
+            });
         }
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(Name::read);
-        let written = path.symlink_metadata().and_then(|metadata| metadata.modified());
-        let runs = name.is_some_and(|name| name.open) && written.map_or(true, |written| written > accepts.stale_before);
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(Name::read);
+        let written = path
+            .symlink_metadata()
+            .and_then(|metadata| metadata.modified());
+        let runs = name.is_some_and(|name| name.open)
+            && written.map_or(true, |written| written > accepts.stale_before);
         if runs {
             // Its job goes on writing; the next training takes the rest.
             report.running += 1;
@@ -178,7 +225,10 @@ impl Batch {
                 Some(reason) => refuse(db, &path, reason, report)?,
                 None => match fs::remove_file(&path) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        report.warnings.push(format!("failed to remove {}: {error}; it will not be taken twice", path.display()));
+                        report.warnings.push(format!(
+                            "failed to remove {}: {error}; it will not be taken twice",
+                            path.display()
+                        ));
                     }
                     _ => {}
                 },

@@ -15,13 +15,13 @@
 #![forbid(unsafe_code)]
 
 pub mod database;
-pub mod write;
 pub mod lock;
+pub mod write;
 
-pub mod trace;
-pub mod quarantine;
-pub mod partition;
 pub mod ingest;
+pub mod partition;
+pub mod quarantine;
+pub mod trace;
 
 pub mod generation;
 pub mod train;

@@ -29,13 +29,24 @@ pub struct Holder {
 #[derive(Debug, Error)]
 pub enum LockError {
     #[error("lock the database: {holder} is training; wait for it{}", remedy(.elsewhere, .path))]
-    Held { holder: String, elsewhere: bool, path: PathBuf },
+    Held {
+        holder: String,
+        elsewhere: bool,
+        path: PathBuf,
+    },
     #[error("lock the database with {path}: {error}", path = path.display())]
-    Io { path: PathBuf, error: std::io::Error },
+    Io {
+        path: PathBuf,
+        error: std::io::Error,
+    },
 }
 
 fn remedy(elsewhere: &bool, path: &Path) -> String {
-    if *elsewhere { format!(", or, if it is surely gone, remove {}", path.display()) } else { String::new() }
+    if *elsewhere {
+        format!(", or, if it is surely gone, remove {}", path.display())
+    } else {
+        String::new()
+    }
 }
 
 /// The right to change a database, until it is dropped.
@@ -50,21 +61,39 @@ impl Lock {
     /// Errors: `Held` naming the holder and the way out; `Io` where the file cannot be written, as
     /// on a full or read-only disk.
     pub fn take(path: &Path) -> Result<Lock, LockError> {
-        let io = |error| LockError::Io { path: path.to_owned(), error };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let io = |error| LockError::Io {
+            path: path.to_owned(),
+            error,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io)?;
         let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let mut text = String::new();
         let _ = (&mut file).take(4096).read_to_string(&mut text);
         let holder = serde_json::from_str::<Holder>(&text).ok();
         let held = |elsewhere: bool| {
-            let holder = holder.as_ref().map_or("another process".to_owned(), |holder| format!("process {} on {}", holder.pid, holder.host));
-            LockError::Held { holder, elsewhere, path: path.to_owned() }
+            let holder = holder
+                .as_ref()
+                .map_or("another process".to_owned(), |holder| {
+                    format!("process {} on {}", holder.pid, holder.host)
+                });
+            LockError::Held {
+                holder,
+                elsewhere,
+                path: path.to_owned(),
+            }
         };
         match locked {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(held(false)),
             // Some file systems have no locks; the name alone decides there.
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOLCK) => {}
+            Err(
+                rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOLCK,
+            ) => {}
             Err(error) => return Err(io(error.into())),
             Ok(()) => {}
         }
@@ -73,13 +102,17 @@ impl Lock {
             if holder.host != me.host {
                 return Err(held(true));
             }
-            let is_me = (holder.pid, holder.start_ticks, &holder.boot) == (me.pid, me.start_ticks, &me.boot);
+            let is_me = (holder.pid, holder.start_ticks, &holder.boot)
+                == (me.pid, me.start_ticks, &me.boot);
             if locked.is_err() && !is_me && holder.is_alive() {
                 return Err(held(false));
             }
         }
         let text = serde_json::to_string(&Holder::me()).expect("a holder is numbers and names");
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes())).map_err(io)?;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .map_err(io)?;
         file.sync_all().map_err(io)?;
         Ok(Lock { file })
     }
@@ -95,7 +128,9 @@ impl Drop for Lock {
 
 impl Holder {
     fn me() -> Holder {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         let pid = std::process::id();
         Holder {
             host: host_name(),
@@ -112,13 +147,21 @@ impl Holder {
 }
 
 fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// The 22nd field of /proc/PID/stat; the 2nd may contain anything, up to its last parenthesis.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(19)?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -141,14 +184,24 @@ mod tests {
     fn a_dead_holder_here_is_taken_over_and_one_elsewhere_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.lock");
-        let dead = Holder { pid: 1, start_ticks: 12, ..Holder::me() };
+        let dead = Holder {
+            pid: 1,
+            start_ticks: 12,
+            ..Holder::me()
+        };
         assert!(!dead.is_alive() && Holder::me().is_alive());
         fs::write(&path, serde_json::to_string(&dead).unwrap()).unwrap();
         drop(Lock::take(&path).unwrap());
-        let far = Holder { host: "elsewhere".to_owned(), ..dead };
+        let far = Holder {
+            host: "elsewhere".to_owned(),
+            ..dead
+        };
         fs::write(&path, serde_json::to_string(&far).unwrap()).unwrap();
         let error = Lock::take(&path).unwrap_err().to_string();
-        assert!(error.contains("elsewhere") && error.contains("train.lock"), "{error}");
+        assert!(
+            error.contains("elsewhere") && error.contains("train.lock"),
+            "{error}"
+        );
         fs::write(&path, "{half a hol").unwrap();
         drop(Lock::take(&path).unwrap());
     }

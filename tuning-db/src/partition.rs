@@ -111,16 +111,30 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
 /// with a check word over what it holds.
 ///
 /// Errors: `Io` and `Parquet` (a full disk, for one); nothing is left behind then.
-pub fn publish(db: &Database, library: colltune_core::library::Library, pieces: &[Piece]) -> Result<PathBuf, DbError> {
+pub fn publish(
+    db: &Database,
+    library: colltune_core::library::Library,
+    pieces: &[Piece],
+) -> Result<PathBuf, DbError> {
     let folder = db.data(library);
     std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
     let held: Vec<Held> = pieces.iter().map(Piece::held).collect();
     let held = serde_json::to_string(&held).expect("numbers and names");
-    let started = pieces.iter().map(|piece| piece.header.started_unix_ms).min().unwrap_or(0);
-    let path = folder.join(format!("{started:015}-{:016x}.parquet", crate::generation::check_word(held.as_bytes())));
+    let started = pieces
+        .iter()
+        .map(|piece| piece.header.started_unix_ms)
+        .min()
+        .unwrap_or(0);
+    let path = folder.join(format!(
+        "{started:015}-{:016x}.parquet",
+        crate::generation::check_word(held.as_bytes())
+    ));
     let temporary = write::unfinished(&path);
-    let written = write_file(&temporary, pieces, held)
-        .map_err(|error| DbError::Parquet { action: "write", path: path.clone(), error: error.to_string() });
+    let written = write_file(&temporary, pieces, held).map_err(|error| DbError::Parquet {
+        action: "write",
+        path: path.clone(),
+        error: error.to_string(),
+    });
     let result = written.and_then(|()| write::publish(&temporary, &path));
     if result.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -158,45 +172,81 @@ fn write_file(path: &Path, pieces: &[Piece], held: String) -> Result<(), Parquet
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     let per_trace = |value: &dyn Fn(&Header) -> u64| -> Vec<i64> {
-        pieces.iter().flat_map(|piece| std::iter::repeat_n(value(&piece.header) as i64, piece.records.len())).collect()
+        pieces
+            .iter()
+            .flat_map(|piece| std::iter::repeat_n(value(&piece.header) as i64, piece.records.len()))
+            .collect()
     };
     let per_record = |value: fn(&Record) -> u64| -> Vec<i64> {
-        pieces.iter().flat_map(|piece| piece.records.iter().map(move |record| value(record) as i64)).collect()
+        pieces
+            .iter()
+            .flat_map(|piece| piece.records.iter().map(move |record| value(record) as i64))
+            .collect()
     };
-    let narrow = |values: Vec<i64>| -> Vec<i32> { values.into_iter().map(|value| value as i32).collect() };
+    let narrow =
+        |values: Vec<i64>| -> Vec<i32> { values.into_iter().map(|value| value as i32).collect() };
     let words = |word: &dyn Fn(&Header) -> String| -> Vec<ByteArray> {
         pieces
             .iter()
-            .flat_map(|piece| std::iter::repeat_n(ByteArray::from(word(&piece.header).into_bytes()), piece.records.len()))
+            .flat_map(|piece| {
+                std::iter::repeat_n(
+                    ByteArray::from(word(&piece.header).into_bytes()),
+                    piece.records.len(),
+                )
+            })
             .collect()
     };
     let named = |name: &dyn Fn(&Header, usize) -> String| -> Vec<ByteArray> {
         let mut values = Vec::new();
         for piece in pieces {
-            let names: Vec<ByteArray> =
-                (0..piece.header.variants.len()).map(|place| name(&piece.header, place).into_bytes().into()).collect();
-            values.extend(piece.records.iter().map(|record| names[usize::from(record.variant)].clone()));
+            let names: Vec<ByteArray> = (0..piece.header.variants.len())
+                .map(|place| name(&piece.header, place).into_bytes().into())
+                .collect();
+            values.extend(
+                piece
+                    .records
+                    .iter()
+                    .map(|record| names[usize::from(record.variant)].clone()),
+            );
         }
         values
     };
     column::<ByteArrayType>(&mut group, &words(&|header| header.job.clone()))?;
     column::<Int32Type>(&mut group, &narrow(per_trace(&|header| header.rank.into())))?;
-    column::<Int32Type>(&mut group, &narrow(per_trace(&|header| header.world_ranks.into())))?;
+    column::<Int32Type>(
+        &mut group,
+        &narrow(per_trace(&|header| header.world_ranks.into())),
+    )?;
     column::<ByteArrayType>(&mut group, &words(&|header| header.host.clone()))?;
     column::<Int64Type>(&mut group, &per_trace(&|header| header.clock))?;
     column::<Int64Type>(&mut group, &per_trace(&|header| header.generation))?;
     column::<Int64Type>(&mut group, &per_trace(&|header| header.started_unix_ms))?;
     column::<Int64Type>(&mut group, &per_record(|record| record.comm))?;
     column::<Int64Type>(&mut group, &per_record(|record| record.call))?;
-    column::<ByteArrayType>(&mut group, &named(&|header, place| header.variants[place].0.name().to_owned()))?;
-    column::<ByteArrayType>(&mut group, &named(&|header, place| header.variants[place].1.clone()))?;
+    column::<ByteArrayType>(
+        &mut group,
+        &named(&|header, place| header.variants[place].0.name().to_owned()),
+    )?;
+    column::<ByteArrayType>(
+        &mut group,
+        &named(&|header, place| header.variants[place].1.clone()),
+    )?;
     column::<Int64Type>(&mut group, &per_record(|record| record.message_bytes))?;
-    column::<Int32Type>(&mut group, &narrow(per_record(|record| record.nodes.into())))?;
+    column::<Int32Type>(
+        &mut group,
+        &narrow(per_record(|record| record.nodes.into())),
+    )?;
     column::<Int32Type>(&mut group, &narrow(per_record(|record| record.ppn.into())))?;
-    column::<Int32Type>(&mut group, &narrow(per_record(|record| record.n_ranks.into())))?;
+    column::<Int32Type>(
+        &mut group,
+        &narrow(per_record(|record| record.n_ranks.into())),
+    )?;
     column::<Int64Type>(&mut group, &per_record(|record| record.start_ns))?;
     column::<Int64Type>(&mut group, &per_record(|record| record.duration_ns))?;
-    let drawn: Vec<bool> = pieces.iter().flat_map(|piece| piece.records.iter().map(|record| record.drawn)).collect();
+    let drawn: Vec<bool> = pieces
+        .iter()
+        .flat_map(|piece| piece.records.iter().map(|record| record.drawn))
+        .collect();
     column::<parquet::data_type::BoolType>(&mut group, &drawn)?;
     group.close()?;
     let file = writer.into_inner()?;
@@ -205,8 +255,13 @@ fn write_file(path: &Path, pieces: &[Piece], held: String) -> Result<(), Parquet
 }
 
 /// Writes the next column.
-fn column<T: DataType>(group: &mut SerializedRowGroupWriter<'_, File>, values: &[T::T]) -> Result<(), ParquetError> {
-    let mut column = group.next_column()?.ok_or_else(|| ParquetError::General("too many columns".to_owned()))?;
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let mut column = group
+        .next_column()?
+        .ok_or_else(|| ParquetError::General("too many columns".to_owned()))?;
     column.typed::<T>().write_batch(values, None, None)?;
     column.close()
 }
@@ -215,10 +270,18 @@ fn column<T: DataType>(group: &mut SerializedRowGroupWriter<'_, File>, values: &
 ///
 /// Errors: `Parquet` for a file that is none, or was not written by colltune.
 pub fn held(path: &Path) -> Result<Vec<Held>, DbError> {
-    let unreadable = |error: String| DbError::Parquet { action: "read", path: path.to_owned(), error };
+    let unreadable = |error: String| DbError::Parquet {
+        action: "read",
+        path: path.to_owned(),
+        error,
+    };
     let reader = open(path).map_err(|error| unreadable(error.to_string()))?;
     let pairs = reader.metadata().file_metadata().key_value_metadata();
-    let text = pairs.into_iter().flatten().find(|pair| pair.key == TRACES_KEY).and_then(|pair| pair.value.as_ref());
+    let text = pairs
+        .into_iter()
+        .flatten()
+        .find(|pair| pair.key == TRACES_KEY)
+        .and_then(|pair| pair.value.as_ref());
     let text = text.ok_or_else(|| unreadable(format!("its footer has no {TRACES_KEY}")))?;
     serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))
 }
@@ -227,7 +290,11 @@ pub fn held(path: &Path) -> Result<Vec<Held>, DbError> {
 ///
 /// Errors: `Parquet` for a damaged file.
 pub fn read(path: &Path) -> Result<Columns, DbError> {
-    read_columns(path).map_err(|error| DbError::Parquet { action: "read", path: path.to_owned(), error: error.to_string() })
+    read_columns(path).map_err(|error| DbError::Parquet {
+        action: "read",
+        path: path.to_owned(),
+        error: error.to_string(),
+    })
 }
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>, ParquetError> {
@@ -236,9 +303,19 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>, ParquetError> {
 
 fn read_columns(path: &Path) -> Result<Columns, ParquetError> {
     let reader = open(path)?;
-    let names: Vec<String> =
-        reader.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name().to_owned()).collect();
-    let all = |name: &str| Source { reader: &reader, column: names.iter().position(|other| other == name), name: name.to_owned() };
+    let names: Vec<String> = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .iter()
+        .map(|column| column.name().to_owned())
+        .collect();
+    let all = |name: &str| Source {
+        reader: &reader,
+        column: names.iter().position(|other| other == name),
+        name: name.to_owned(),
+    };
     Ok(Columns {
         job: all("job").words()?,
         comm: all("comm").longs()?,
@@ -266,10 +343,12 @@ impl Source<'_> {
     fn longs(self) -> Result<Vec<u64>, ParquetError> {
         let mut values = Vec::new();
         self.each(|group, column| match group {
-            ColumnReader::Int64ColumnReader(mut reader) => {
-                reader.read_records(column, None, None, &mut values).map(|_| ())
-            }
-            _ => Err(ParquetError::General("a column has another type".to_owned())),
+            ColumnReader::Int64ColumnReader(mut reader) => reader
+                .read_records(column, None, None, &mut values)
+                .map(|_| ()),
+            _ => Err(ParquetError::General(
+                "a column has another type".to_owned(),
+            )),
         })?;
         Ok(values.into_iter().map(|value: i64| value as u64).collect())
     }
@@ -277,10 +356,12 @@ impl Source<'_> {
     fn ints(self) -> Result<Vec<u32>, ParquetError> {
         let mut values = Vec::new();
         self.each(|group, column| match group {
-            ColumnReader::Int32ColumnReader(mut reader) => {
-                reader.read_records(column, None, None, &mut values).map(|_| ())
-            }
-            _ => Err(ParquetError::General("a column has another type".to_owned())),
+            ColumnReader::Int32ColumnReader(mut reader) => reader
+                .read_records(column, None, None, &mut values)
+                .map(|_| ()),
+            _ => Err(ParquetError::General(
+                "a column has another type".to_owned(),
+            )),
         })?;
         Ok(values.into_iter().map(|value: i32| value as u32).collect())
     }
@@ -288,16 +369,23 @@ impl Source<'_> {
     fn words(self) -> Result<Vec<ByteArray>, ParquetError> {
         let mut values = Vec::new();
         self.each(|group, column| match group {
-            ColumnReader::ByteArrayColumnReader(mut reader) => {
-                reader.read_records(column, None, None, &mut values).map(|_| ())
-            }
-            _ => Err(ParquetError::General("a column has another type".to_owned())),
+            ColumnReader::ByteArrayColumnReader(mut reader) => reader
+                .read_records(column, None, None, &mut values)
+                .map(|_| ()),
+            _ => Err(ParquetError::General(
+                "a column has another type".to_owned(),
+            )),
         })?;
         Ok(values)
     }
 
-    fn each(&self, mut take: impl FnMut(ColumnReader, usize) -> Result<(), ParquetError>) -> Result<(), ParquetError> {
-        let column = self.column.ok_or_else(|| ParquetError::General(format!("there is no column {:?}", self.name)))?;
+    fn each(
+        &self,
+        mut take: impl FnMut(ColumnReader, usize) -> Result<(), ParquetError>,
+    ) -> Result<(), ParquetError> {
+        let column = self
+            .column
+            .ok_or_else(|| ParquetError::General(format!("there is no column {:?}", self.name)))?;
         for index in 0..self.reader.num_row_groups() {
             let group: Box<dyn RowGroupReader + '_> = self.reader.get_row_group(index)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);

@@ -14,7 +14,10 @@ use colltune_core::select::mix;
 use colltune_models::call::Row;
 
 /// The library that synthetic runs claim to use.
-pub const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+pub const LIBRARY: Library = Library {
+    abi: Abi::OpenMpi,
+    version: (4, 1, 4),
+};
 
 /// A synthetic run.
 #[derive(Clone, Debug)]
@@ -63,7 +66,10 @@ impl Run {
             colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ms: 1_700_000_000_000 + self.seed,
             capacity: self.calls,
-            variants: catalogue::all(LIBRARY).iter().map(|variant| (variant.collective, variant.name.to_string())).collect(),
+            variants: catalogue::all(LIBRARY)
+                .iter()
+                .map(|variant| (variant.collective, variant.name.to_string()))
+                .collect(),
         }
     }
 
@@ -71,16 +77,18 @@ impl Run {
     pub fn traces(&self) -> Vec<(u32, Vec<u8>)> {
         let all = catalogue::all(LIBRARY);
         let slow_run = 1.0 + uniform(self.seed, 1 << 40);
-        let mut traces: Vec<(u32, Vec<u8>)> =
-            (0..self.recording_ranks).map(|rank| (rank, self.header(rank).to_bytes())).collect();
+        let mut traces: Vec<(u32, Vec<u8>)> = (0..self.recording_ranks)
+            .map(|rank| (rank, self.header(rank).to_bytes()))
+            .collect();
         let mut now_ns = 0;
         for call in 0..self.calls {
             let word = |salt: u64| mix(self.seed ^ (salt << 32), call);
             let collective = self.collectives[(word(1) % self.collectives.len() as u64) as usize];
             let bytes = self.sizes[(word(2) % self.sizes.len() as u64) as usize];
             let facts = facts(bytes, self.nodes, self.ppn);
-            let possible: Vec<usize> =
-                (0..all.len()).filter(|&place| all[place].collective == collective && all[place].applies(&facts)).collect();
+            let possible: Vec<usize> = (0..all.len())
+                .filter(|&place| all[place].collective == collective && all[place].applies(&facts))
+                .collect();
             let variant = possible[(word(3) % possible.len() as u64) as usize];
             let outlier = if word(4) % 20 == 0 { 4.0 } else { 1.0 };
             let factor = slow_run * outlier * (self.noise * normal(self.seed, call)).exp();
@@ -113,10 +121,16 @@ impl Run {
         let all = catalogue::all(LIBRARY);
         let place = |record: &Record| {
             let variant = usize::from(record.variant);
-            let first = all.iter().position(|other| other.collective == record.collective).unwrap_or(0);
+            let first = all
+                .iter()
+                .position(|other| other.collective == record.collective)
+                .unwrap_or(0);
             (variant - first) as u16
         };
-        let traces = self.traces().into_iter().map(|(_, bytes)| read(&bytes).expect("it was just written"));
+        let traces = self
+            .traces()
+            .into_iter()
+            .map(|(_, bytes)| read(&bytes).expect("it was just written"));
         traces
             .flat_map(|(header, records)| {
                 records.into_iter().map(move |record| Row {
@@ -150,7 +164,15 @@ impl Run {
 /// The facts of a call on full nodes.
 pub fn facts(bytes: u64, nodes: u32, ppn: u32) -> Facts {
     let n_ranks = nodes * ppn;
-    Facts { n_ranks, nodes, message_bytes: bytes, count: Some(bytes / 8), commutative: true, builtin_op: true, in_place: false }
+    Facts {
+        n_ranks,
+        nodes,
+        message_bytes: bytes,
+        count: Some(bytes / 8),
+        commutative: true,
+        builtin_op: true,
+        in_place: false,
+    }
 }
 
 /// What a variant costs: LogGP-like terms for start-ups, bytes on the wire and bytes combined.
@@ -161,11 +183,17 @@ pub fn time_ns(variant: &Variant, bytes: u64, nodes: u32, ppn: u32) -> f64 {
     let log = n.log2().ceil().max(1.0);
     let m = bytes as f64;
     // One network link per node is shared by its ranks; inside a node memory is faster.
-    let (start_up, per_byte) =
-        if nodes > 1 { (12_000.0, 1.0 + 0.4 * f64::from(ppn - 1)) } else { (900.0, 0.12 + 0.02 * f64::from(ppn)) };
+    let (start_up, per_byte) = if nodes > 1 {
+        (12_000.0, 1.0 + 0.4 * f64::from(ppn - 1))
+    } else {
+        (900.0, 0.12 + 0.02 * f64::from(ppn))
+    };
     let combine = 0.2;
     let name = variant.name.algorithm.as_str();
-    let pieces = variant.name.segsize.map_or(1.0, |segment| (m / segment as f64).ceil().max(1.0));
+    let pieces = variant
+        .name
+        .segsize
+        .map_or(1.0, |segment| (m / segment as f64).ceil().max(1.0));
     let (steps, sent, combined) = match (variant.collective, name) {
         (Collective::Alltoall, "linear") => (0.55 * n, m * n * 1.5, 0.0),
         (Collective::Alltoall, "modified_bruck") => (log, m * n / 2.0 * log, 0.0),
@@ -174,7 +202,13 @@ pub fn time_ns(variant: &Variant, bytes: u64, nodes: u32, ppn: u32) -> f64 {
         (Collective::Allgather, "bruck" | "recursive_doubling") => (log, 1.3 * m * n, 0.0),
         (Collective::Allgather, "linear") => (n, m * n * 3.0, 0.0),
         (Collective::Allgather, "neighbor") => (n / 2.0, m * n * 1.02, 0.0),
-        (Collective::Allgather, "") => if m < 4096.0 { (log + 1.0, 1.4 * m * n, 0.0) } else { (n, m * n, 0.0) },
+        (Collective::Allgather, "") => {
+            if m < 4096.0 {
+                (log + 1.0, 1.4 * m * n, 0.0)
+            } else {
+                (n, m * n, 0.0)
+            }
+        }
         (Collective::Allgather, _) => (n, m * n, 0.0),
         (_, "ring" | "segmented_ring") => (2.0 * n * (1.0 + 0.1 * (pieces - 1.0)), 2.0 * m, m),
         (_, "rabenseifner") => (2.0 * log, 2.3 * m, m),
@@ -183,8 +217,18 @@ pub fn time_ns(variant: &Variant, bytes: u64, nodes: u32, ppn: u32) -> f64 {
         (_, "scatter_allgather_ring") => (log + n, 2.0 * m, 0.0),
         (_, "basic_linear" | "linear") => (n, m * n, m),
         (_, "pipeline" | "chain") => ((n + pieces - 1.0) * 0.7, m * (n + pieces - 1.0) / pieces, m),
-        (_, "") => if m < 2048.0 { (log * 1.2, m * log * 1.2, m * log) } else { (log * 1.6, m * log * 1.1, m * log) },
-        (_, _) => (log + 0.3 * (pieces - 1.0), m * (log + pieces - 1.0) / pieces * 1.2, m * log),
+        (_, "") => {
+            if m < 2048.0 {
+                (log * 1.2, m * log * 1.2, m * log)
+            } else {
+                (log * 1.6, m * log * 1.1, m * log)
+            }
+        }
+        (_, _) => (
+            log + 0.3 * (pieces - 1.0),
+            m * (log + pieces - 1.0) / pieces * 1.2,
+            m * log,
+        ),
     };
     steps * start_up + sent * per_byte + combined * combine
 }

@@ -61,18 +61,31 @@ pub struct Name {
 
 impl Name {
     pub fn read(name: &str) -> Option<Name> {
-        let (stem, open) = name.strip_suffix(".open").map_or((name, false), |stem| (stem, true));
+        let (stem, open) = name
+            .strip_suffix(".open")
+            .map_or((name, false), |stem| (stem, true));
         let (job, rank) = stem.strip_suffix(".trace")?.rsplit_once('.')?;
-        let plain = !job.is_empty() && job.len() <= 200 && job.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let plain = !job.is_empty()
+            && job.len() <= 200
+            && job
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         let digits = rank.bytes().all(|byte| byte.is_ascii_digit());
         (plain && digits).then_some(())?;
-        Some(Name { job: job.to_owned(), rank: rank.parse().ok()?, open })
+        Some(Name {
+            job: job.to_owned(),
+            rank: rank.parse().ok()?,
+            open,
+        })
     }
 }
 
 /// Looks at one entry. Nothing in it can make this fail, wait or allocate without limit.
 pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(Name::read);
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(Name::read);
     let Some(name) = name else {
         return Entry::Refused("its name is not JOB.RANK.trace".to_owned());
     };
@@ -81,16 +94,33 @@ pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
         Err(error) => return gone_or(error, Entry::Failed),
     };
     if !metadata.is_file() {
-        let kind = if metadata.is_symlink() { "a symbolic link" } else if metadata.is_dir() { "a folder" } else { "a special file" };
+        let kind = if metadata.is_symlink() {
+            "a symbolic link"
+        } else if metadata.is_dir() {
+            "a folder"
+        } else {
+            "a special file"
+        };
         return Entry::Refused(format!("it is {kind}, not a file"));
     }
-    let fresh = name.open && metadata.modified().is_ok_and(|written| written > accepts.stale_before);
+    let fresh = name.open
+        && metadata
+            .modified()
+            .is_ok_and(|written| written > accepts.stale_before);
     if fresh && !accepts.include_running {
         return Entry::Left;
     }
-    let longest = TRACE_BYTES_MAX.max(accepts.records_per_run.saturating_mul(RECORD_BYTES as u64).saturating_add(2 << 20));
+    let longest = TRACE_BYTES_MAX.max(
+        accepts
+            .records_per_run
+            .saturating_mul(RECORD_BYTES as u64)
+            .saturating_add(2 << 20),
+    );
     if metadata.size() > longest {
-        return Entry::Refused(format!("it is {} bytes long, no trace is longer than {longest}", metadata.size()));
+        return Entry::Refused(format!(
+            "it is {} bytes long, no trace is longer than {longest}",
+            metadata.size()
+        ));
     }
     let bytes = match read_file(path, longest) {
         Ok(bytes) => bytes,
@@ -109,13 +139,20 @@ pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
 
 fn gone_or(error: std::io::Error, otherwise: fn(std::io::Error) -> Entry) -> Entry {
     // A job renamed its trace between the listing and now; the next training finds it.
-    if error.kind() == std::io::ErrorKind::NotFound { Entry::Left } else { otherwise(error) }
+    if error.kind() == std::io::ErrorKind::NotFound {
+        Entry::Left
+    } else {
+        otherwise(error)
+    }
 }
 
 fn read_file(path: &Path, longest: u64) -> std::io::Result<Vec<u8>> {
     // Whatever took the file's place since it was looked at: follow no link, wait for no pipe.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file: File = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file: File = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(longest) as usize);
     file.take(longest).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -123,7 +160,10 @@ fn read_file(path: &Path, longest: u64) -> std::io::Result<Vec<u8>> {
 
 fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String> {
     let (header, mut records) = record::read(bytes).map_err(|error| error.to_string())?;
-    let library = header.library.parse::<Library>().map_err(|error| error.to_string())?;
+    let library = header
+        .library
+        .parse::<Library>()
+        .map_err(|error| error.to_string())?;
     if header.machine != accepts.machine {
         return Err(format!(
             "it was recorded on the machine {:?}, this database serves {:?} (see `machine` in colltune.toml)",
@@ -132,24 +172,45 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
         ));
     }
     if (header.job.as_str(), header.rank) != (name.job.as_str(), name.rank) {
-        return Err(format!("its header says job {:?}, rank {}, its name does not", shown(&header.job), header.rank));
+        return Err(format!(
+            "its header says job {:?}, rank {}, its name does not",
+            shown(&header.job),
+            header.rank
+        ));
     }
     for word in [&header.host, &header.colltune_version] {
         if word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {
-            return Err(format!("its header holds {:?}, which is no name", shown(word)));
+            return Err(format!(
+                "its header holds {:?}, which is no name",
+                shown(word)
+            ));
         }
     }
     for (collective, variant) in &header.variants {
         if variant.len() > WORD_BYTES_MAX || variant.parse::<VariantName>().is_err() {
-            return Err(format!("its header lists {:?} for {collective}, which is no variant", shown(variant)));
+            return Err(format!(
+                "its header lists {:?} for {collective}, which is no variant",
+                shown(variant)
+            ));
         }
     }
     let written = records.len();
     let damage = damage_behind(bytes, written);
     records.retain(|record| is_possible(record, &header));
     let impossible = written - records.len();
-    let damage = damage.or_else(|| (impossible > 0).then(|| format!("{impossible} of {written} records say impossible things; the others were taken")));
-    Ok(Trace { library, header, records, damage })
+    let damage = damage.or_else(|| {
+        (impossible > 0).then(|| {
+            format!(
+                "{impossible} of {written} records say impossible things; the others were taken"
+            )
+        })
+    });
+    Ok(Trace {
+        library,
+        header,
+        records,
+        damage,
+    })
 }
 
 /// One torn record may follow the last whole one, then nothing but unused space.
@@ -157,13 +218,28 @@ fn damage_behind(bytes: &[u8], records: usize) -> Option<String> {
     let header_bytes = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?) as usize;
     let end = (24 + header_bytes).next_multiple_of(RECORD_BYTES) + records * RECORD_BYTES;
     let behind = bytes.get(end + RECORD_BYTES..)?;
-    behind.iter().any(|byte| *byte != 0).then(|| format!("it is damaged after record {records}; those before were taken"))
+    behind
+        .iter()
+        .any(|byte| *byte != 0)
+        .then(|| format!("it is damaged after record {records}; those before were taken"))
 }
 
 fn is_possible(record: &Record, header: &Header) -> bool {
-    let Record { nodes, ppn, n_ranks, .. } = *record;
-    let fits = nodes >= 1 && ppn >= 1 && n_ranks >= nodes && n_ranks >= ppn && u64::from(n_ranks) <= u64::from(nodes) * u64::from(ppn);
-    let names = header.variants.get(usize::from(record.variant)).is_some_and(|(collective, _)| *collective == record.collective);
+    let Record {
+        nodes,
+        ppn,
+        n_ranks,
+        ..
+    } = *record;
+    let fits = nodes >= 1
+        && ppn >= 1
+        && n_ranks >= nodes
+        && n_ranks >= ppn
+        && u64::from(n_ranks) <= u64::from(nodes) * u64::from(ppn);
+    let names = header
+        .variants
+        .get(usize::from(record.variant))
+        .is_some_and(|(collective, _)| *collective == record.collective);
     fits && names && record.duration_ns <= DURATION_NS_MAX
 }
 
@@ -178,10 +254,29 @@ mod tests {
 
     #[test]
     fn names_say_job_and_rank() {
-        let name = |job: &str, rank, open| Some(Name { job: job.to_owned(), rank, open });
+        let name = |job: &str, rank, open| {
+            Some(Name {
+                job: job.to_owned(),
+                rank,
+                open,
+            })
+        };
         assert_eq!(Name::read("0a1b.17.trace"), name("0a1b", 17, false));
-        assert_eq!(Name::read("slurm-5.1.0.trace.open"), name("slurm-5.1", 0, true));
-        for bad in ["", ".trace", "a.trace", "a.b.trace", ".5.trace", "a.5.trace.open.open", "a/b.5.trace", "a.+5.trace", "a.99999999999.trace"] {
+        assert_eq!(
+            Name::read("slurm-5.1.0.trace.open"),
+            name("slurm-5.1", 0, true)
+        );
+        for bad in [
+            "",
+            ".trace",
+            "a.trace",
+            "a.b.trace",
+            ".5.trace",
+            "a.5.trace.open.open",
+            "a/b.5.trace",
+            "a.+5.trace",
+            "a.99999999999.trace",
+        ] {
             assert_eq!(Name::read(bad), None, "{bad}");
         }
     }

@@ -65,7 +65,11 @@ pub struct LibraryReport {
 ///
 /// Errors: `Lock` while another training runs; `Io`, `Parquet`, `Learn`. Then nothing recorded is
 /// lost and what was in force still is.
-pub fn train(db: &Database, options: TrainOptions, progress: &dyn Fn(&str)) -> Result<TrainReport, DbError> {
+pub fn train(
+    db: &Database,
+    options: TrainOptions,
+    progress: &dyn Fn(&str),
+) -> Result<TrainReport, DbError> {
     let settings = db.settings()?;
     let lock = Lock::take(&db.lock_path())?;
     let mut ingest = ingest(db, &lock, &settings, options.include_running, progress)?;
@@ -73,7 +77,14 @@ pub fn train(db: &Database, options: TrainOptions, progress: &dyn Fn(&str)) -> R
     for library in db.libraries()? {
         write::remove_unfinished(&db.generations(library));
         write::remove_unfinished(&db.library(library));
-        libraries.extend(train_library(db, library, &settings, options, &mut ingest.warnings, progress)?);
+        libraries.extend(train_library(
+            db,
+            library,
+            &settings,
+            options,
+            &mut ingest.warnings,
+            progress,
+        )?);
     }
     Ok(TrainReport { ingest, libraries })
 }
@@ -87,8 +98,15 @@ fn train_library(
     progress: &dyn Fn(&str),
 ) -> Result<Option<LibraryReport>, DbError> {
     let paths = partition::list(&db.data(library))?;
-    let partitions: Vec<String> =
-        paths.iter().map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect();
+    let partitions: Vec<String> = paths
+        .iter()
+        .map(|path| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
     if partitions.is_empty() {
         return Ok(None);
     }
@@ -97,7 +115,13 @@ fn train_library(
     let before = Generation::load(db, library).unwrap_or_else(|error| {
         warnings.push(format!("failed to {error}; it is replaced"));
         let model = Model::initial(settings, library, &machine);
-        Generation { number: 0, library, model, cells: Vec::new(), meta: None }
+        Generation {
+            number: 0,
+            library,
+            model,
+            cells: Vec::new(),
+            meta: None,
+        }
     });
     let shape = settings_line(settings, &machine);
     if let Some(meta) = &before.meta
@@ -111,9 +135,18 @@ fn train_library(
     let started = Instant::now();
     let (rows, jobs) = read_rows(&paths, library, warnings);
     let records = rows.len() as u64;
-    progress(&format!("{library}: learning from {records} records of {} runs", jobs.len()));
+    progress(&format!(
+        "{library}: learning from {records} records of {} runs",
+        jobs.len()
+    ));
     let number = Generation::next_number(db, library)?;
-    let context = Context { settings, library, machine: &machine, generation: number, seed };
+    let context = Context {
+        settings,
+        library,
+        machine: &machine,
+        generation: number,
+        seed,
+    };
     let learned = learn(rows, context).map_err(|error| DbError::Learn { library, error })?;
     let measured = |cell: &&CellStatistics| cell.source == Source::Measured;
     let meta = Meta {
@@ -122,13 +155,20 @@ fn train_library(
         library: library.to_string(),
         machine: machine.clone(),
         colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
-        created_unix_ms: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        created_unix_ms: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis() as u64,
         seed,
         runs: jobs.len() as u64,
         records,
         calls: learned.calls,
         cells_measured: learned.statistics.iter().filter(measured).count() as u64,
-        jobs: if jobs.len() <= JOBS_NAMED { jobs } else { Vec::new() },
+        jobs: if jobs.len() <= JOBS_NAMED {
+            jobs
+        } else {
+            Vec::new()
+        },
         partitions,
         settings: shape,
         learn_ms: started.elapsed().as_millis() as u64,
@@ -142,9 +182,17 @@ fn train_library(
 }
 
 fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool) -> LibraryReport {
-    let best_before: HashMap<_, &str> = before.cells.iter().map(|cell| (cell.cell, cell.best.as_str())).collect();
-    let changed = |cell: &&CellStatistics| best_before.get(&cell.cell).copied().unwrap_or(DEFAULT) != cell.best;
-    let tuned = |cell: &&CellStatistics| cell.source == Source::Measured && !catalogue::is_default(&cell.best);
+    let best_before: HashMap<_, &str> = before
+        .cells
+        .iter()
+        .map(|cell| (cell.cell, cell.best.as_str()))
+        .collect();
+    let changed = |cell: &&CellStatistics| {
+        best_before.get(&cell.cell).copied().unwrap_or(DEFAULT) != cell.best
+    };
+    let tuned = |cell: &&CellStatistics| {
+        cell.source == Source::Measured && !catalogue::is_default(&cell.best)
+    };
     LibraryReport {
         library: after.library,
         generation: after.number,
@@ -161,12 +209,18 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
 /// The records of all partitions, newest first up to [`RECORDS_MAX`], and the sorted runs.
 ///
 /// Variants that this colltune does not know are left out; their records stay in the data set.
-fn read_rows(paths: &[std::path::PathBuf], library: Library, warnings: &mut Vec<String>) -> (Vec<Row>, Vec<String>) {
+fn read_rows(
+    paths: &[std::path::PathBuf],
+    library: Library,
+    warnings: &mut Vec<String>,
+) -> (Vec<Row>, Vec<String>) {
     let mut jobs: BTreeMap<String, u32> = BTreeMap::new();
     let mut rows = Vec::new();
     for path in paths.iter().rev() {
         if rows.len() >= RECORDS_MAX {
-            warnings.push(format!("{library} has more records than one training reads; the oldest were left out"));
+            warnings.push(format!(
+                "{library} has more records than one training reads; the oldest were left out"
+            ));
             break;
         }
         match partition::read(path) {
@@ -179,22 +233,32 @@ fn read_rows(paths: &[std::path::PathBuf], library: Library, warnings: &mut Vec<
     for (sorted, first_seen) in jobs.values().enumerate() {
         place[*first_seen as usize] = sorted as u32;
     }
-    rows.iter_mut().for_each(|row| row.job = place[row.job as usize]);
+    rows.iter_mut()
+        .for_each(|row| row.job = place[row.job as usize]);
     (rows, jobs.into_keys().collect())
 }
 
 /// What a pair of names stands for in the catalogue, if anything.
 type Found = Option<(Collective, u16)>;
 
-fn append(columns: &Columns, library: Library, jobs: &mut BTreeMap<String, u32>, rows: &mut Vec<Row>) {
+fn append(
+    columns: &Columns,
+    library: Library,
+    jobs: &mut BTreeMap<String, u32>,
+    rows: &mut Vec<Row>,
+) {
     let mut variants: HashMap<(Vec<u8>, Vec<u8>), Found> = HashMap::new();
     let mut find = |collective: &[u8], variant: &[u8]| {
-        *variants.entry((collective.to_vec(), variant.to_vec())).or_insert_with(|| {
-            let collective = Collective::from_name(std::str::from_utf8(collective).ok()?)?;
-            let names = catalogue::variants(library, collective);
-            let place = names.iter().position(|known| known.name.to_string().as_bytes() == variant)?;
-            Some((collective, place as u16))
-        })
+        *variants
+            .entry((collective.to_vec(), variant.to_vec()))
+            .or_insert_with(|| {
+                let collective = Collective::from_name(std::str::from_utf8(collective).ok()?)?;
+                let names = catalogue::variants(library, collective);
+                let place = names
+                    .iter()
+                    .position(|known| known.name.to_string().as_bytes() == variant)?;
+                Some((collective, place as u16))
+            })
     };
     rows.reserve(columns.job.len());
     let mut last_job: Option<(&[u8], u32)> = None;
@@ -205,12 +269,17 @@ fn append(columns: &Columns, library: Library, jobs: &mut BTreeMap<String, u32>,
             Some((name, number)) if name == job => number,
             _ => {
                 let next = jobs.len() as u32;
-                let number = *jobs.entry(String::from_utf8_lossy(job).into_owned()).or_insert(next);
+                let number = *jobs
+                    .entry(String::from_utf8_lossy(job).into_owned())
+                    .or_insert(next);
                 last_job = Some((job, number));
                 number
             }
         };
-        let (collective, variant) = (columns.collective[index].data(), columns.variant[index].data());
+        let (collective, variant) = (
+            columns.collective[index].data(),
+            columns.variant[index].data(),
+        );
         let found = match last_variant {
             Some((a, b, found)) if (a, b) == (collective, variant) => found,
             _ => {
@@ -219,7 +288,9 @@ fn append(columns: &Columns, library: Library, jobs: &mut BTreeMap<String, u32>,
                 found
             }
         };
-        let Some((collective, variant)) = found else { continue };
+        let Some((collective, variant)) = found else {
+            continue;
+        };
         rows.push(Row {
             job,
             comm: columns.comm[index],

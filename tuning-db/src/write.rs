@@ -30,7 +30,9 @@ pub fn atomically(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
 /// Writes and syncs a file that nobody looks at yet.
 pub fn synced(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
     let mut file = File::create(path).map_err(at("write", path))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(at("write", path))
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(at("write", path))
 }
 
 /// Moves finished, synced work to its place.
@@ -41,7 +43,9 @@ pub fn publish(from: &Path, to: &Path) -> Result<(), DbError> {
 
 /// Makes the names in a folder durable.
 pub fn sync_folder(folder: &Path) -> Result<(), DbError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(at("sync", folder))
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(at("sync", folder))
 }
 
 /// Removes what an interrupted training left in a folder. Only the holder of the lock may call it.
@@ -49,7 +53,11 @@ pub fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             let path = entry.path();
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
         }
     }
 }
@@ -69,7 +77,10 @@ mod tests {
         let taken = folder.path().join("taken");
         fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(atomically(&taken, b"three").is_err());
-        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(names.len(), 2, "{names:?}");
         fs::write(folder.path().join(".unfinished-1-x"), "").unwrap();
         remove_unfinished(folder.path());

@@ -13,13 +13,21 @@ use tempfile::TempDir;
 
 fn database() -> (TempDir, Database) {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("colltune.toml"), "machine = \"testing\"\n").unwrap();
+    fs::write(
+        folder.path().join("colltune.toml"),
+        "machine = \"testing\"\n",
+    )
+    .unwrap();
     let db = Database::create_or_open(folder.path()).unwrap();
     (folder, db)
 }
 
 fn small(job: &str) -> Run {
-    Run { calls: 300, recording_ranks: 2, ..Run::new(job, 3) }
+    Run {
+        calls: 300,
+        recording_ranks: 2,
+        ..Run::new(job, 3)
+    }
 }
 
 fn trained(db: &Database) -> TrainReport {
@@ -30,20 +38,36 @@ fn trained(db: &Database) -> TrainReport {
 fn records(db: &Database) -> usize {
     let mut seen = BTreeSet::new();
     for path in partition::list(&db.data(LIBRARY)).unwrap() {
-        let held: u64 = partition::held(&path).unwrap().iter().map(|held| held.count).sum();
+        let held: u64 = partition::held(&path)
+            .unwrap()
+            .iter()
+            .map(|held| held.count)
+            .sum();
         let columns = partition::read(&path).unwrap();
         assert_eq!(columns.call.len() as u64, held);
         for index in 0..columns.call.len() {
             // Two ranks of a synthetic run record the same calls on different clocks.
             let job = String::from_utf8(columns.job[index].data().to_vec()).unwrap();
-            assert!(seen.insert((job, columns.clock[index], columns.comm[index], columns.call[index])), "a record is there twice");
+            assert!(
+                seen.insert((
+                    job,
+                    columns.clock[index],
+                    columns.comm[index],
+                    columns.call[index]
+                )),
+                "a record is there twice"
+            );
         }
     }
     seen.len()
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
-    fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[test]
@@ -52,21 +76,60 @@ fn a_training_publishes_and_another_without_news_does_not() {
     small("a").write(&db.incoming()).unwrap();
     let report = trained(&db);
     assert_eq!((report.ingest.traces, report.ingest.records), (2, 600));
-    assert_eq!((report.libraries[0].generation, report.libraries[0].published), (1, true));
+    assert_eq!(
+        (
+            report.libraries[0].generation,
+            report.libraries[0].published
+        ),
+        (1, true)
+    );
     assert_eq!(names(&db.incoming()), BTreeSet::new());
     let generation = Generation::load(&db, LIBRARY).unwrap();
     assert_eq!(generation.number, 1);
-    assert_eq!(generation.cells.len(), db.settings().unwrap().space.cells().count());
-    assert!(generation.cells.iter().all(|cell| !cell.variants.is_empty()));
-    assert_eq!(generation.cells.iter().map(|cell| cell.samples()).sum::<u64>(), 300);
+    assert_eq!(
+        generation.cells.len(),
+        db.settings().unwrap().space.cells().count()
+    );
+    assert!(
+        generation
+            .cells
+            .iter()
+            .all(|cell| !cell.variants.is_empty())
+    );
+    assert_eq!(
+        generation
+            .cells
+            .iter()
+            .map(|cell| cell.samples())
+            .sum::<u64>(),
+        300
+    );
     assert!(!trained(&db).libraries[0].published);
-    let forced = train(&db, TrainOptions { force: true, ..TrainOptions::default() }, &|_| {}).unwrap();
-    assert_eq!((forced.libraries[0].generation, forced.libraries[0].published), (2, true));
+    let forced = train(
+        &db,
+        TrainOptions {
+            force: true,
+            ..TrainOptions::default()
+        },
+        &|_| {},
+    )
+    .unwrap();
+    assert_eq!(
+        (
+            forced.libraries[0].generation,
+            forced.libraries[0].published
+        ),
+        (2, true)
+    );
     small("b").write(&db.incoming()).unwrap();
     assert_eq!(trained(&db).libraries[0].runs, 2);
     assert_eq!(fs::read_to_string(db.current(LIBRARY)).unwrap(), "000003\n");
     // Another tuning space is something new as well.
-    fs::write(db.settings_path(), "machine = \"testing\"\n[[space]]\ncollective = \"bcast\"\nbytes = [0, 100, \"inf\"]\n").unwrap();
+    fs::write(
+        db.settings_path(),
+        "machine = \"testing\"\n[[space]]\ncollective = \"bcast\"\nbytes = [0, 100, \"inf\"]\n",
+    )
+    .unwrap();
     assert_eq!(trained(&db).libraries[0].generation, 4);
 }
 
@@ -87,32 +150,77 @@ fn whatever_lies_in_incoming_the_rest_goes_on() {
     let mut liar = good.clone();
     liar[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     put("liar.0.trace", &liar);
-    let foreign = Run { machine: "elsewhere".to_owned(), ..small("foreign") };
+    let foreign = Run {
+        machine: "elsewhere".to_owned(),
+        ..small("foreign")
+    };
     foreign.write(&incoming).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", incoming.join("link.0.trace")).unwrap();
     fs::create_dir(incoming.join("folder.0.trace")).unwrap();
-    assert!(Command::new("mkfifo").arg(incoming.join("pipe.0.trace")).status().unwrap().success());
-    fs::File::create(incoming.join("huge.0.trace")).unwrap().set_len(1 << 40).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(incoming.join("pipe.0.trace"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    fs::File::create(incoming.join("huge.0.trace"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
     put("secret.0.trace", &good);
-    fs::set_permissions(incoming.join("secret.0.trace"), fs::Permissions::from_mode(0o0)).unwrap();
+    fs::set_permissions(
+        incoming.join("secret.0.trace"),
+        fs::Permissions::from_mode(0o0),
+    )
+    .unwrap();
 
     let report = trained(&db);
     assert_eq!(report.ingest.records, 600, "{report:?}");
     assert_eq!(names(&incoming), BTreeSet::new());
-    let refused: BTreeSet<String> = report.ingest.quarantined.iter().map(|(name, _)| name.clone()).collect();
-    let expected = ["README", "cut.0.trace", "empty.0.trace", "folder.0.trace", "foreign.0.trace", "foreign.1.trace", "good.0.trace.gz",
-        "huge.0.trace", "liar.0.trace", "link.0.trace", "noise.0.trace", "other.0.trace", "pipe.0.trace", "secret.0.trace", "zeros.0.trace"];
+    let refused: BTreeSet<String> = report
+        .ingest
+        .quarantined
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect();
+    let expected = [
+        "README",
+        "cut.0.trace",
+        "empty.0.trace",
+        "folder.0.trace",
+        "foreign.0.trace",
+        "foreign.1.trace",
+        "good.0.trace.gz",
+        "huge.0.trace",
+        "liar.0.trace",
+        "link.0.trace",
+        "noise.0.trace",
+        "other.0.trace",
+        "pipe.0.trace",
+        "secret.0.trace",
+        "zeros.0.trace",
+    ];
     assert_eq!(refused, expected.map(str::to_owned).into());
     for name in expected {
         let reason = fs::read_to_string(db.quarantine().join(format!("{name}.reason"))).unwrap();
-        assert!(reason.len() > 10 && reason.ends_with('\n'), "{name}: {reason}");
+        assert!(
+            reason.len() > 10 && reason.ends_with('\n'),
+            "{name}: {reason}"
+        );
     }
     let reason = fs::read_to_string(db.quarantine().join("foreign.0.trace.reason")).unwrap();
-    assert!(reason.contains("elsewhere") && reason.contains("testing"), "{reason}");
+    assert!(
+        reason.contains("elsewhere") && reason.contains("testing"),
+        "{reason}"
+    );
     // The same name again is kept beside the first.
     put("README", b"again");
     trained(&db);
-    assert_eq!(fs::read(db.quarantine().join("README.1")).unwrap(), b"again");
+    assert_eq!(
+        fs::read(db.quarantine().join("README.1")).unwrap(),
+        b"again"
+    );
     assert_eq!(fs::read(db.quarantine().join("README")).unwrap(), b"hello");
 }
 
@@ -120,10 +228,18 @@ fn whatever_lies_in_incoming_the_rest_goes_on() {
 fn names_that_are_no_text_are_refused_too() {
     use std::os::unix::ffi::OsStrExt;
     let (_folder, db) = database();
-    fs::write(db.incoming().join(std::ffi::OsStr::from_bytes(b"\xff\xfe.0.trace")), "x").unwrap();
+    fs::write(
+        db.incoming()
+            .join(std::ffi::OsStr::from_bytes(b"\xff\xfe.0.trace")),
+        "x",
+    )
+    .unwrap();
     small("good").write(&db.incoming()).unwrap();
     let report = trained(&db);
-    assert_eq!((report.ingest.records, report.ingest.quarantined.len()), (600, 1));
+    assert_eq!(
+        (report.ingest.records, report.ingest.quarantined.len()),
+        (600, 1)
+    );
 }
 
 #[test]
@@ -142,7 +258,10 @@ fn truncated_and_damaged_traces_keep_what_is_whole() {
     assert_eq!(report.ingest.records, 99 + 200);
     assert_eq!(records(&db), 299);
     assert_eq!(report.ingest.quarantined.len(), 1);
-    assert!(report.ingest.quarantined[0].1.contains("after record 200"), "{report:?}");
+    assert!(
+        report.ingest.quarantined[0].1.contains("after record 200"),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -157,11 +276,25 @@ fn running_jobs_are_left_alone_and_never_taken_twice() {
     fs::write(&open, &partial).unwrap();
     fs::write(incoming.join("b.0.trace.open"), b"").unwrap(); // has just begun
     let report = trained(&db);
-    assert_eq!((report.ingest.records, report.ingest.running, report.libraries.len()), (0, 2, 0));
+    assert_eq!(
+        (
+            report.ingest.records,
+            report.ingest.running,
+            report.libraries.len()
+        ),
+        (0, 2, 0)
+    );
 
-    let now = TrainOptions { include_running: true, ..TrainOptions::default() };
+    let now = TrainOptions {
+        include_running: true,
+        ..TrainOptions::default()
+    };
     assert_eq!(train(&db, now, &|_| {}).unwrap().ingest.records, 120);
-    assert_eq!(fs::read(&open).unwrap(), partial, "a running job's trace is not touched");
+    assert_eq!(
+        fs::read(&open).unwrap(),
+        partial,
+        "a running job's trace is not touched"
+    );
     assert_eq!(train(&db, now, &|_| {}).unwrap().ingest.records, 0);
     // The job goes on and ends.
     fs::write(&open, &whole).unwrap();
@@ -178,7 +311,12 @@ fn abandoned_traces_are_taken_once_they_are_stale() {
     let open = db.incoming().join(format!("a.{rank}.trace.open"));
     fs::write(&open, &whole).unwrap();
     let written = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 3600);
-    fs::File::options().write(true).open(&open).unwrap().set_modified(written).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&open)
+        .unwrap()
+        .set_modified(written)
+        .unwrap();
     assert_eq!(trained(&db).ingest.records, 300);
     assert!(!open.exists());
 }
@@ -201,14 +339,22 @@ fn traces_that_come_back_after_a_crash_are_known() {
 /// A child process that trains and dies at the step that the test names; run by the tests below.
 #[test]
 fn helper_that_trains() {
-    let Some(folder) = std::env::var_os("COLLTUNE_TEST_DB") else { return };
-    let step: usize = std::env::var("COLLTUNE_TEST_STEP").unwrap().parse().unwrap();
+    let Some(folder) = std::env::var_os("COLLTUNE_TEST_DB") else {
+        return;
+    };
+    let step: usize = std::env::var("COLLTUNE_TEST_STEP")
+        .unwrap()
+        .parse()
+        .unwrap();
     let count = std::cell::Cell::new(0);
     let db = Database::open(folder).unwrap();
     let result = train(&db, TrainOptions::default(), &|_| {
         count.set(count.get() + 1);
         if count.get() == step {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
         }
     });
     std::process::exit(match result {
@@ -223,7 +369,9 @@ fn helper_that_trains() {
 fn child(db: &Database, step: usize) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "helper_that_trains", "--nocapture"]);
-    command.env("COLLTUNE_TEST_DB", db.root()).env("COLLTUNE_TEST_STEP", step.to_string());
+    command
+        .env("COLLTUNE_TEST_DB", db.root())
+        .env("COLLTUNE_TEST_STEP", step.to_string());
     command
 }
 
@@ -242,7 +390,12 @@ fn a_training_that_is_killed_at_any_step_loses_and_doubles_nothing() {
         assert_eq!(records(&db), 1200, "step {step}");
         assert_eq!(report.libraries[0].records, 1200, "step {step}");
         assert_eq!(names(&db.incoming()).len(), 0);
-        assert!(names(&db.data(LIBRARY)).iter().chain(&names(&db.generations(LIBRARY))).all(|name| !name.starts_with('.')));
+        assert!(
+            names(&db.data(LIBRARY))
+                .iter()
+                .chain(&names(&db.generations(LIBRARY)))
+                .all(|name| !name.starts_with('.'))
+        );
         if status.success() {
             break;
         }
@@ -265,7 +418,10 @@ fn of_two_trainings_at_once_one_is_told_who_holds_the_lock() {
     });
     assert_eq!(report.unwrap().ingest.records, 600);
     let refused = refused.into_inner();
-    assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+    assert!(
+        refused.contains(&format!("process {}", std::process::id())),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -276,20 +432,40 @@ fn a_full_disk_is_an_error_that_loses_nothing() {
     small("b").write(&db.incoming()).unwrap();
     // A limit on the size of files fails writes as a full disk does: at the partition, at models
     // and at probabilities.json, by its size.
-    let length = fs::metadata(db.generations(LIBRARY).join("000001/probabilities.json")).unwrap().len();
+    let length = fs::metadata(db.generations(LIBRARY).join("000001/probabilities.json"))
+        .unwrap()
+        .len();
     for blocks in [1, 8, 40, length / 512 - 20] {
         let child = child(&db, 0);
         let mut limited = Command::new("sh");
-        limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"")).arg("sh").arg(child.get_program());
+        limited
+            .arg("-c")
+            .arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""))
+            .arg("sh")
+            .arg(child.get_program());
         limited.args(child.get_args());
-        limited.envs(child.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        limited.envs(
+            child
+                .get_envs()
+                .filter_map(|(key, value)| Some((key, value?))),
+        );
         let output = limited.output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(7), "{blocks} blocks: {stderr}");
-        assert!(stderr.contains("REASON failed to write"), "{blocks} blocks: {stderr}");
-        assert!(stderr.contains("File too large") || stderr.contains("Write incomplete"), "{blocks} blocks: {stderr}");
+        assert!(
+            stderr.contains("REASON failed to write"),
+            "{blocks} blocks: {stderr}"
+        );
+        assert!(
+            stderr.contains("File too large") || stderr.contains("Write incomplete"),
+            "{blocks} blocks: {stderr}"
+        );
         assert_eq!(Generation::load(&db, LIBRARY).unwrap().number, 1);
-        assert!(names(&db.generations(LIBRARY)).iter().all(|name| !name.starts_with('.')));
+        assert!(
+            names(&db.generations(LIBRARY))
+                .iter()
+                .all(|name| !name.starts_with('.'))
+        );
     }
     let report = trained(&db);
     assert_eq!((report.libraries[0].records, records(&db)), (1200, 1200));
@@ -301,11 +477,16 @@ fn a_read_only_database_is_an_error_that_names_the_file() {
     small("a").write(&db.incoming()).unwrap();
     // Even root cannot write where a folder stands in the way.
     fs::create_dir(db.lock_path()).unwrap();
-    let error = train(&db, TrainOptions::default(), &|_| {}).unwrap_err().to_string();
+    let error = train(&db, TrainOptions::default(), &|_| {})
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("train.lock"), "{error}");
     fs::remove_dir(db.lock_path()).unwrap();
     fs::write(folder.path().join(LIBRARY.to_string()), "in the way").unwrap();
-    assert!(matches!(train(&db, TrainOptions::default(), &|_| {}), Err(DbError::Io { .. })));
+    assert!(matches!(
+        train(&db, TrainOptions::default(), &|_| {}),
+        Err(DbError::Io { .. })
+    ));
     assert_eq!(names(&db.incoming()).len(), 2);
 }
 
@@ -320,9 +501,17 @@ fn broken_generations_are_errors_that_name_the_file_and_are_replaced_by_the_next
     let error = Generation::load(&db, LIBRARY).unwrap_err().to_string();
     assert!(error.contains("000001/probabilities.json"), "{error}");
     fs::write(db.current(LIBRARY), "xyz").unwrap();
-    assert!(Generation::load(&db, LIBRARY).unwrap_err().to_string().contains("xyz"));
+    assert!(
+        Generation::load(&db, LIBRARY)
+            .unwrap_err()
+            .to_string()
+            .contains("xyz")
+    );
     let report = trained(&db);
-    assert_eq!((report.libraries[0].generation, report.ingest.warnings.len()), (2, 1));
+    assert_eq!(
+        (report.libraries[0].generation, report.ingest.warnings.len()),
+        (2, 1)
+    );
     assert_eq!(Generation::load(&db, LIBRARY).unwrap().number, 2);
 }
 
@@ -336,5 +525,12 @@ fn a_damaged_partition_does_not_stop_a_training() {
     small("b").write(&db.incoming()).unwrap();
     let report = trained(&db);
     assert_eq!(report.libraries[0].records, 600);
-    assert!(report.ingest.warnings.iter().any(|warning| warning.contains("parquet")), "{report:?}");
+    assert!(
+        report
+            .ingest
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("parquet")),
+        "{report:?}"
+    );
 }

@@ -8,15 +8,17 @@ use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
 use colltune_db::test_support::{LIBRARY, Run, facts, time_ns};
 use colltune_models::call::Row;
-use colltune_models::learn::{Context, Learned};
 use colltune_models::learn;
+use colltune_models::learn::{Context, Learned};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const SIZES: [u64; 6] = [8, 128, 2048, 16_384, 131_072, 1 << 20];
 
 /// Ranges that give every node count up to 4 a cell of its own.
 fn settings() -> Settings {
-    let spaces = Collective::ALL.map(|collective| format!("[[space]]\ncollective = \"{collective}\"\nnodes = [1, 2, 3, 4, 5, \"inf\"]\n"));
+    let spaces = Collective::ALL.map(|collective| {
+        format!("[[space]]\ncollective = \"{collective}\"\nnodes = [1, 2, 3, 4, 5, \"inf\"]\n")
+    });
     Settings::from_toml(&spaces.concat()).unwrap()
 }
 
@@ -27,24 +29,60 @@ fn rows(seed: u64, node_counts: &[u32], ppn: u32) -> Vec<Row> {
         for number in 0..10 {
             let job = 10 * place as u32 + number;
             let seed = seed + u64::from(job);
-            rows.extend(Run { nodes: *nodes, ppn, calls: 6000, sizes: SIZES.to_vec(), ..Run::new("job", seed) }.rows(job));
+            rows.extend(
+                Run {
+                    nodes: *nodes,
+                    ppn,
+                    calls: 6000,
+                    sizes: SIZES.to_vec(),
+                    ..Run::new("job", seed)
+                }
+                .rows(job),
+            );
         }
     }
     rows
 }
 
 fn learned(rows: Vec<Row>, settings: &Settings) -> Learned {
-    learn(rows, Context { settings, library: LIBRARY, machine: "testing", generation: 1, seed: 7 }).unwrap()
+    learn(
+        rows,
+        Context {
+            settings,
+            library: LIBRARY,
+            machine: "testing",
+            generation: 1,
+            seed: 7,
+        },
+    )
+    .unwrap()
 }
 
 fn cell(model: &Model, collective: Collective, bytes: u64, nodes: u32, ppn: u32) -> &CellModel {
-    model.cells.iter().find(|entry| entry.cell.contains(collective, bytes, nodes.into(), ppn.into())).unwrap()
+    model
+        .cells
+        .iter()
+        .find(|entry| {
+            entry
+                .cell
+                .contains(collective, bytes, nodes.into(), ppn.into())
+        })
+        .unwrap()
 }
 
 /// The true times of the variants that apply, by name.
 fn truth(collective: Collective, bytes: u64, nodes: u32, ppn: u32) -> BTreeMap<String, f64> {
-    let variants = catalogue::variants(LIBRARY, collective).into_iter().filter(|variant| variant.applies(&facts(bytes, nodes, ppn)));
-    variants.map(|variant| (variant.name.to_string(), time_ns(&variant, bytes, nodes, ppn))).collect()
+    let variants = catalogue::variants(LIBRARY, collective)
+        .into_iter()
+        .filter(|variant| variant.applies(&facts(bytes, nodes, ppn)));
+    variants
+        .map(|variant| {
+            (
+                variant.name.to_string(),
+                time_ns(&variant, bytes, nodes, ppn),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -61,7 +99,12 @@ fn the_pick_at_three_nodes_is_within_a_tenth_of_the_best_without_any_run_there()
                     let best = truth.values().copied().fold(f64::INFINITY, f64::min);
                     // What does not apply runs the default.
                     let pick = truth.get(&entry.best).unwrap_or(&truth["default"]);
-                    assert!(*pick <= 1.10 * best, "seed {seed}, {} picks {}: {pick} against {best} ns", entry.cell, entry.best);
+                    assert!(
+                        *pick <= 1.10 * best,
+                        "seed {seed}, {} picks {}: {pick} against {best} ns",
+                        entry.cell,
+                        entry.best
+                    );
                 }
             }
         }
@@ -80,7 +123,12 @@ fn measured_cells_pick_what_is_fast_and_never_what_is_slower_than_the_default() 
                 let truth = truth(collective, bytes, nodes, 2);
                 let best = truth.values().copied().fold(f64::INFINITY, f64::min);
                 assert!(truth[&entry.best] <= truth["default"], "{}", entry.cell);
-                assert!(truth[&entry.best] <= 1.05 * best, "{}: {}", entry.cell, entry.best);
+                assert!(
+                    truth[&entry.best] <= 1.05 * best,
+                    "{}: {}",
+                    entry.cell,
+                    entry.best
+                );
             }
         }
     }
@@ -93,32 +141,71 @@ fn the_model_is_valid_covers_everything_and_keeps_to_budget_floor_and_exclusions
     let learned = learned(rows(5, &[4], 2), &settings);
     assert_eq!(learned.model.check(LIBRARY), Ok(()));
     for (cell, _) in settings.space.cells() {
-        let ends = [(cell.bytes.lo, cell.nodes.lo, cell.ppn.lo), (cell.bytes.last(), cell.nodes.last(), cell.ppn.last())];
+        let ends = [
+            (cell.bytes.lo, cell.nodes.lo, cell.ppn.lo),
+            (cell.bytes.last(), cell.nodes.last(), cell.ppn.last()),
+        ];
         let holders = ends.map(|(bytes, nodes, ppn)| {
-            let holds = |entry: &&CellModel| entry.cell.contains(cell.collective, bytes, nodes, ppn);
-            let mut holders = learned.model.cells.iter().filter(holds).map(|entry| entry.cell);
+            let holds =
+                |entry: &&CellModel| entry.cell.contains(cell.collective, bytes, nodes, ppn);
+            let mut holders = learned
+                .model
+                .cells
+                .iter()
+                .filter(holds)
+                .map(|entry| entry.cell);
             assert!(holders.clone().count() == 1, "{cell}");
             holders.next()
         });
         assert_eq!(holders[0], holders[1], "{cell} is in one piece");
     }
-    assert!(learned.model.cells.len() < settings.space.cells().count() / 4, "what is unknown is joined");
+    assert!(
+        learned.model.cells.len() < settings.space.cells().count() / 4,
+        "what is unknown is joined"
+    );
     let mut measured = 0;
     for entry in &learned.model.cells {
         assert!(entry.best != "native:recursive_doubling", "{}", entry.cell);
-        assert!(entry.variants.iter().all(|share| share.name != "native:recursive_doubling"));
+        assert!(
+            entry
+                .variants
+                .iter()
+                .all(|share| share.name != "native:recursive_doubling")
+        );
         if entry.source == Source::Measured {
             measured += 1;
-            let best: f64 = entry.variants.iter().filter(|share| share.name == entry.best).map(|share| share.probability).sum();
+            let best: f64 = entry
+                .variants
+                .iter()
+                .filter(|share| share.name == entry.best)
+                .map(|share| share.probability)
+                .sum();
             assert!(best >= 0.90 - 1e-4, "{}: {:?}", entry.cell, entry.variants);
             let floor = 0.03f64.min(0.10 / (entry.variants.len() - 1) as f64);
-            assert!(entry.variants.iter().all(|share| share.probability >= floor - 2e-6), "{:?}", entry.variants);
+            assert!(
+                entry
+                    .variants
+                    .iter()
+                    .all(|share| share.probability >= floor - 2e-6),
+                "{:?}",
+                entry.variants
+            );
         }
     }
     assert_eq!(measured, Collective::ALL.len() * SIZES.len());
-    let excluded = learned.statistics.iter().filter_map(|cell| cell.variant("native:recursive_doubling"));
-    assert!(excluded.clone().any(|variant| variant.samples > 0), "what was recorded is still shown");
-    assert!(excluded.into_iter().all(|variant| variant.probability == 0.0));
+    let excluded = learned
+        .statistics
+        .iter()
+        .filter_map(|cell| cell.variant("native:recursive_doubling"));
+    assert!(
+        excluded.clone().any(|variant| variant.samples > 0),
+        "what was recorded is still shown"
+    );
+    assert!(
+        excluded
+            .into_iter()
+            .all(|variant| variant.probability == 0.0)
+    );
 }
 
 #[test]
@@ -127,12 +214,19 @@ fn one_data_set_and_seed_give_one_model_on_any_number_of_cores_and_in_any_order(
     let rows = rows(9, &[2, 4], 2);
     let bytes = |learned: &Learned| {
         let folder = tempfile::tempdir().unwrap();
-        let models = learned.regressions.iter().map(|(collective, variant, regression)| {
-            let path = folder.path().join("model.ubj");
-            regression.save(&path).unwrap();
-            (*collective, variant.clone(), std::fs::read(&path).unwrap())
-        });
-        (learned.model.to_json(), serde_json::to_string(&learned.statistics).unwrap(), models.collect::<Vec<_>>())
+        let models = learned
+            .regressions
+            .iter()
+            .map(|(collective, variant, regression)| {
+                let path = folder.path().join("model.ubj");
+                regression.save(&path).unwrap();
+                (*collective, variant.clone(), std::fs::read(&path).unwrap())
+            });
+        (
+            learned.model.to_json(),
+            serde_json::to_string(&learned.statistics).unwrap(),
+            models.collect::<Vec<_>>(),
+        )
     };
     let everywhere = bytes(&learned(rows.clone(), &settings));
     let mut reversed = rows;
@@ -160,5 +254,11 @@ fn without_records_there_is_a_valid_model_that_knows_nothing() {
     let learned = learned(Vec::new(), &Settings::default());
     assert_eq!(learned.model.check(LIBRARY), Ok(()));
     assert!(learned.statistics.is_empty() && learned.regressions.is_empty());
-    assert!(learned.model.cells.iter().all(|entry| entry.source == Source::Prior && entry.best == "default"));
+    assert!(
+        learned
+            .model
+            .cells
+            .iter()
+            .all(|entry| entry.source == Source::Prior && entry.best == "default")
+    );
 }

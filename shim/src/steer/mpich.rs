@@ -68,9 +68,15 @@ impl Steer {
     pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
         let tools = Tools::find();
         let controls = tools.as_ref().and_then(|tools| {
-            Collective::ALL.into_iter().map(|collective| tools.control(collective, &variants[collective.index()])).collect()
+            Collective::ALL
+                .into_iter()
+                .map(|collective| tools.control(collective, &variants[collective.index()]))
+                .collect()
         });
-        Steer { tools, controls: controls.unwrap_or_default() }
+        Steer {
+            tools,
+            controls: controls.unwrap_or_default(),
+        }
     }
 
     /// Whether this rank can steer.
@@ -80,7 +86,9 @@ impl Steer {
 
     /// Whether the library has the variant. The same on all ranks that can steer.
     pub fn ready(&self, _: &Tuner, _: &mut State, collective: Collective, variant: u16) -> bool {
-        self.controls.get(collective.index()).is_some_and(|control| control.values[usize::from(variant)].is_some())
+        self.controls
+            .get(collective.index())
+            .is_some_and(|control| control.values[usize::from(variant)].is_some())
     }
 
     /// Runs a variant that is ready.
@@ -115,7 +123,9 @@ impl Tools {
             let tools = Tools {
                 get_index: transmute::<*mut c_void, GetIndex>(symbol(c"MPI_T_cvar_get_index")?),
                 get_info: transmute::<*mut c_void, GetInfo>(symbol(c"MPI_T_cvar_get_info")?),
-                handle_alloc: transmute::<*mut c_void, HandleAlloc>(symbol(c"MPI_T_cvar_handle_alloc")?),
+                handle_alloc: transmute::<*mut c_void, HandleAlloc>(symbol(
+                    c"MPI_T_cvar_handle_alloc",
+                )?),
                 read: transmute::<*mut c_void, Access>(symbol(c"MPI_T_cvar_read")?),
                 write: transmute::<*mut c_void, Access>(symbol(c"MPI_T_cvar_write")?),
             };
@@ -129,7 +139,8 @@ impl Tools {
 
     fn control(&self, collective: Collective, variants: &[Variant]) -> Option<Control> {
         let name = collective.name().to_uppercase();
-        let (algorithm, description) = self.variable(&format!("MPIR_CVAR_{name}_INTRA_ALGORITHM"))?;
+        let (algorithm, description) =
+            self.variable(&format!("MPIR_CVAR_{name}_INTRA_ALGORITHM"))?;
         let (device, _) = self.variable(&format!("MPIR_CVAR_{name}_DEVICE_COLLECTIVE"))?;
         let name_of = |variant: &Variant| match variant.steering {
             Steering::Mpich { algorithm } => Some(algorithm),
@@ -138,9 +149,16 @@ impl Tools {
         let values = values_by_order(&description, variants.iter().filter_map(name_of))?;
         let value_of = |variant: &Variant| {
             let name = name_of(variant)?;
-            values.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+            values
+                .iter()
+                .find(|(other, _)| *other == name)
+                .map(|(_, value)| *value)
         };
-        Some(Control { algorithm, device, values: variants.iter().map(value_of).collect() })
+        Some(Control {
+            algorithm,
+            device,
+            values: variants.iter().map(value_of).collect(),
+        })
     }
 
     /// A variable and its description.
@@ -169,7 +187,8 @@ impl Tools {
                 &mut scope,
             );
             if info != abi::SUCCESS
-                || (self.handle_alloc)(index, std::ptr::null_mut(), &mut handle, &mut count) != abi::SUCCESS
+                || (self.handle_alloc)(index, std::ptr::null_mut(), &mut handle, &mut count)
+                    != abi::SUCCESS
                 || count != 1
                 || (self.read)(handle, (&raw mut original).cast()) != abi::SUCCESS
             {
@@ -192,10 +211,16 @@ impl Tools {
 /// The text runs on without line ends: `... algorithmauto - Internal ... nb   - Force ...smp - Force`.
 /// `None` unless every value that the text explains is one of the names, for only then is a name's
 /// place its number.
-fn values_by_order<'a>(description: &str, names: impl Iterator<Item = &'a str>) -> Option<Vec<(&'a str, c_int)>> {
+fn values_by_order<'a>(
+    description: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<Vec<(&'a str, c_int)>> {
     let explained = |name: &str| {
-        let ends = description.match_indices(name).map(|(start, _)| start + name.len());
-        let mut ends = ends.filter(|&end| description[end..].trim_start_matches(' ').starts_with("- "));
+        let ends = description
+            .match_indices(name)
+            .map(|(start, _)| start + name.len());
+        let mut ends =
+            ends.filter(|&end| description[end..].trim_start_matches(' ').starts_with("- "));
         ends.next().filter(|_| ends.next().is_none())
     };
     let mut found: Vec<(usize, &str)> = Vec::new();
@@ -204,5 +229,11 @@ fn values_by_order<'a>(description: &str, names: impl Iterator<Item = &'a str>) 
     }
     found.sort_unstable();
     let complete = description.matches(" - ").count() == found.len();
-    complete.then(|| found.into_iter().zip(0..).map(|((_, name), value)| (name, value)).collect())
+    complete.then(|| {
+        found
+            .into_iter()
+            .zip(0..)
+            .map(|((_, name), value)| (name, value))
+            .collect()
+    })
 }

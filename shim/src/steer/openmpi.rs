@@ -90,7 +90,13 @@ impl Steer {
             carrier_of[place] = vec![None; variants[place].len()];
             let mut next = 0;
             for (which, variant) in variants[place].iter().enumerate() {
-                let Steering::OpenMpi { algorithm, alone: is_alone } = variant.steering else { continue };
+                let Steering::OpenMpi {
+                    algorithm,
+                    alone: is_alone,
+                } = variant.steering
+                else {
+                    continue;
+                };
                 let segsize = variant.name.segsize.unwrap_or(0) as c_int;
                 let forced = Forced { algorithm, segsize };
                 if is_alone {
@@ -111,7 +117,11 @@ impl Steer {
             carrier_of[place][which] = Some(carriers.len());
             carriers.push(only);
         }
-        Steer { variables: Variables::find(), carriers, carrier_of }
+        Steer {
+            variables: Variables::find(),
+            carriers,
+            carrier_of,
+        }
     }
 
     /// Whether this rank can steer.
@@ -121,8 +131,16 @@ impl Steer {
 
     /// Sees to it that the carrier of a variant exists. Collective over the communicator; the
     /// answer is the same on all its ranks.
-    pub fn ready(&self, tuner: &Tuner, state: &mut State, collective: Collective, variant: u16) -> bool {
-        let Some(which) = self.carrier_of[collective.index()][usize::from(variant)] else { return false };
+    pub fn ready(
+        &self,
+        tuner: &Tuner,
+        state: &mut State,
+        collective: Collective,
+        variant: u16,
+    ) -> bool {
+        let Some(which) = self.carrier_of[collective.index()][usize::from(variant)] else {
+            return false;
+        };
         match state.carriers.made.get(which) {
             Some(Carrier::Made(_)) => true,
             Some(Carrier::Failed) => false,
@@ -140,7 +158,8 @@ impl Steer {
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
         let which = self.carrier_of[collective.index()][usize::from(variant)];
-        let Some(Carrier::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which)) else {
+        let Some(Carrier::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which))
+        else {
             unreachable!("a variant runs only after `ready` said so");
         };
         let code = native(*carrier);
@@ -155,11 +174,18 @@ impl Steer {
     #[cold]
     fn make(&self, tuner: &Tuner, state: &mut State, which: usize) -> bool {
         if state.carriers.made.len() < self.carriers.len() {
-            state.carriers.made.resize(self.carriers.len(), Carrier::Unmade);
+            state
+                .carriers
+                .made
+                .resize(self.carriers.len(), Carrier::Unmade);
         }
         let mut alive = [ALIVE.load(Ordering::Relaxed)];
         let room = tuner.largest(state.comm, &mut alive) && alive[0] < CARRIERS_MAX;
-        let carrier = if room { self.split(tuner, state.comm, which) } else { None };
+        let carrier = if room {
+            self.split(tuner, state.comm, which)
+        } else {
+            None
+        };
         let mut failed = [u64::from(carrier.is_none())];
         let agreed = room && tuner.largest(state.comm, &mut failed) && failed[0] == 0;
         state.carriers.made[which] = match carrier {
@@ -212,10 +238,25 @@ impl Variables {
     fn find() -> Option<Variables> {
         let lookup = Lookup::new()?;
         let priority = *lookup.int(c"tuned", c"priority")?;
-        let above = [c"han", c"adapt", c"sm", c"hcoll", c"ucc", c"fca", c"portals4"];
-        let beaten = above.into_iter().filter_map(|component| lookup.int(component, c"priority")).any(|other| *other > priority);
-        let use_dynamic_rules = lookup.storage(c"tuned", c"use_dynamic_rules")?.cast::<bool>();
-        let file = lookup.storage(c"tuned", c"dynamic_rules_filename")?.cast::<*const c_char>();
+        let above = [
+            c"han",
+            c"adapt",
+            c"sm",
+            c"hcoll",
+            c"ucc",
+            c"fca",
+            c"portals4",
+        ];
+        let beaten = above
+            .into_iter()
+            .filter_map(|component| lookup.int(component, c"priority"))
+            .any(|other| *other > priority);
+        let use_dynamic_rules = lookup
+            .storage(c"tuned", c"use_dynamic_rules")?
+            .cast::<bool>();
+        let file = lookup
+            .storage(c"tuned", c"dynamic_rules_filename")?
+            .cast::<*const c_char>();
         // SAFETY: the storage of a string variable holds a pointer to a string or null.
         let has_rules = unsafe { *use_dynamic_rules && !(*file).is_null() && **file != 0 };
         if beaten || has_rules {
@@ -227,7 +268,9 @@ impl Variables {
             segsize: [std::ptr::null_mut(); COLLECTIVES],
         };
         for collective in Collective::ALL {
-            let name = |suffix: &str| std::ffi::CString::new(format!("{collective}_algorithm{suffix}")).expect("no NUL");
+            let name = |suffix: &str| {
+                std::ffi::CString::new(format!("{collective}_algorithm{suffix}")).expect("no NUL")
+            };
             found.algorithm[collective.index()] = lookup.int(c"tuned", &name(""))?;
             found.segsize[collective.index()] = lookup.int(c"tuned", &name("_segmentsize"))?;
         }
@@ -235,7 +278,10 @@ impl Variables {
     }
 
     fn set(&self, forced: &[Forced; COLLECTIVES]) -> Old {
-        let mut old = Old { use_dynamic_rules: false, forced: Default::default() };
+        let mut old = Old {
+            use_dynamic_rules: false,
+            forced: Default::default(),
+        };
         // SAFETY: the pointers are to the library's static storage, and one thread uses MPI.
         unsafe {
             old.use_dynamic_rules = self.use_dynamic_rules.replace(true);
@@ -259,7 +305,8 @@ impl Variables {
     }
 }
 
-type FindVariable = unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int;
+type FindVariable =
+    unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int;
 type GetValue = unsafe extern "C" fn(c_int, *mut c_void, *mut c_int, *mut *const c_char) -> c_int;
 
 /// Open MPI's own look-up of its variables.
@@ -280,7 +327,10 @@ impl Lookup {
                 found
             }
         };
-        let (find, get) = (symbol(c"mca_base_var_find"), symbol(c"mca_base_var_get_value"));
+        let (find, get) = (
+            symbol(c"mca_base_var_find"),
+            symbol(c"mca_base_var_get_value"),
+        );
         if find.is_null() || get.is_null() {
             return None;
         }
@@ -298,7 +348,12 @@ impl Lookup {
         let mut storage: *mut c_void = std::ptr::null_mut();
         // SAFETY: the strings are NUL-terminated; a found variable's storage address is written.
         let code = unsafe {
-            let index = (self.find)(c"ompi".as_ptr(), c"coll".as_ptr(), component.as_ptr(), name.as_ptr());
+            let index = (self.find)(
+                c"ompi".as_ptr(),
+                c"coll".as_ptr(),
+                component.as_ptr(),
+                name.as_ptr(),
+            );
             if index < 0 {
                 return None;
             }

@@ -43,7 +43,10 @@ fn main() -> ExitCode {
 /// Makes MPI programs faster without touching them: tries the variants of their collective
 /// operations while they run, learns which are fast, and runs those.
 #[derive(Parser)]
-#[command(name = "colltune", version, after_help = "\
+#[command(
+    name = "colltune",
+    version,
+    after_help = "\
 Examples:
   colltune doctor -- mpirun -n 2 ./solver             is everything there?
   colltune run --db ./hydra.db -- mpirun -n 8 ./solver    run it ten times, recording
@@ -51,7 +54,8 @@ Examples:
   colltune status --db ./hydra.db                     what was learned
   colltune export --db ./hydra.db --format openmpi -o tables    tables for jobs without colltune
 
-Exit codes: 0 done, 1 failed, 2 wrong usage; `run` passes on the job's own.")]
+Exit codes: 0 done, 1 failed, 2 wrong usage; `run` passes on the job's own."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -85,7 +85,9 @@ impl Need {
             Need::Commutative => "a commutative operation",
             Need::BuiltinOp => "a predefined operation",
             Need::CountAtLeastRanks => "at least as many elements as ranks",
-            Need::CountAtLeastPowerOfTwo => "at least as many elements as the largest power of two below the ranks",
+            Need::CountAtLeastPowerOfTwo => {
+                "at least as many elements as the largest power of two below the ranks"
+            }
             Need::BytesAtLeastRanks => "at least one byte per rank",
             Need::MessageAboveSegment => "a message larger than one segment",
             Need::TwoSegments => "a message of at least two segments",
@@ -134,7 +136,10 @@ impl Variant {
         if self.name.family != Family::Default && facts.n_ranks < 2 {
             return Some(Need::TwoRanks);
         }
-        self.needs.iter().copied().find(|need| !need.met(facts, segsize))
+        self.needs
+            .iter()
+            .copied()
+            .find(|need| !need.met(facts, segsize))
     }
 
     pub fn applies(&self, facts: &Facts) -> bool {
@@ -173,25 +178,49 @@ struct OpenMpiRow {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-const fn row(collective: Collective, algorithm: i32, name: &'static str, needs: &'static [Need]) -> OpenMpiRow {
-    OpenMpiRow { collective, algorithm, name, segsizes: &[0], needs, segmented_needs: needs, alone: false }
+const fn row(
+    collective: Collective,
+    algorithm: i32,
+    name: &'static str,
+    needs: &'static [Need],
+) -> OpenMpiRow {
+    OpenMpiRow {
+        collective,
+        algorithm,
+        name,
+        segsizes: &[0],
+        needs,
+        segmented_needs: needs,
+        alone: false,
+    }
 }
 
 impl OpenMpiRow {
-    const fn segments(self, segsizes: &'static [u64], segmented_needs: &'static [Need]) -> OpenMpiRow {
-        OpenMpiRow { segsizes, segmented_needs, ..self }
+    const fn segments(
+        self,
+        segsizes: &'static [u64],
+        segmented_needs: &'static [Need],
+    ) -> OpenMpiRow {
+        OpenMpiRow {
+            segsizes,
+            segmented_needs,
+            ..self
+        }
     }
 
     const fn alone(self) -> OpenMpiRow {
-        OpenMpiRow { alone: true, ..self }
+        OpenMpiRow {
+            alone: true,
+            ..self
+        }
     }
 }
 
 use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 use Need::{
-    AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, EvenRanks,
-    ExactlyTwoRanks, Hierarchy, InPlace, MessageAboveSegment, NotInPlace, PowerOfTwoRanks, SegmentPerRank,
-    TwoSegments,
+    AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
+    CountAtLeastRanks, EvenRanks, ExactlyTwoRanks, Hierarchy, InPlace, MessageAboveSegment,
+    NotInPlace, PowerOfTwoRanks, SegmentPerRank, TwoSegments,
 };
 
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
@@ -201,19 +230,39 @@ const OPENMPI: &[OpenMpiRow] = &[
     row(Allreduce, 2, "nonoverlapping", &[]).alone(),
     row(Allreduce, 3, "recursive_doubling", &[Commutative]),
     row(Allreduce, 4, "ring", &[Commutative, CountAtLeastRanks]),
-    row(Allreduce, 5, "segmented_ring", &[Commutative, CountAtLeastRanks])
-        .segments(&[16 * KIB, 64 * KIB, MIB], &[Commutative, CountAtLeastRanks, SegmentPerRank]),
-    row(Allreduce, 6, "rabenseifner", &[Commutative, CountAtLeastPowerOfTwo]),
+    row(
+        Allreduce,
+        5,
+        "segmented_ring",
+        &[Commutative, CountAtLeastRanks],
+    )
+    .segments(
+        &[16 * KIB, 64 * KIB, MIB],
+        &[Commutative, CountAtLeastRanks, SegmentPerRank],
+    ),
+    row(
+        Allreduce,
+        6,
+        "rabenseifner",
+        &[Commutative, CountAtLeastPowerOfTwo],
+    ),
     row(Bcast, 1, "basic_linear", &[]),
-    row(Bcast, 2, "chain", &[AboveTwoRanks]).segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 3, "pipeline", &[AboveTwoRanks])
-        .segments(&[0, 4 * KIB, 16 * KIB, 32 * KIB, 128 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 2, "chain", &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 3, "pipeline", &[AboveTwoRanks]).segments(
+        &[0, 4 * KIB, 16 * KIB, 32 * KIB, 128 * KIB],
+        &[AboveTwoRanks, MessageAboveSegment],
+    ),
     row(Bcast, 4, "split_binary_tree", &[AboveTwoRanks, TwoSegments])
         .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, TwoSegments]),
-    row(Bcast, 5, "binary_tree", &[AboveTwoRanks])
-        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 6, "binomial", &[AboveTwoRanks]).segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 7, "knomial", &[AboveTwoRanks]).segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 5, "binary_tree", &[AboveTwoRanks]).segments(
+        &[0, 4 * KIB, 32 * KIB],
+        &[AboveTwoRanks, MessageAboveSegment],
+    ),
+    row(Bcast, 6, "binomial", &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 7, "knomial", &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
     row(Bcast, 8, "scatter_allgather", &[BytesAtLeastRanks]),
     row(Bcast, 9, "scatter_allgather_ring", &[BytesAtLeastRanks]),
     row(Allgather, 1, "linear", &[]).alone(),
@@ -228,27 +277,48 @@ const OPENMPI: &[OpenMpiRow] = &[
     row(Alltoall, 4, "linear_sync", &[NotInPlace]),
     row(Alltoall, 5, "two_proc", &[NotInPlace, ExactlyTwoRanks]),
     row(Reduce, 1, "linear", &[]),
-    row(Reduce, 2, "chain", &[AboveTwoRanks, Commutative])
-        .segments(&[0, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
-    row(Reduce, 3, "pipeline", &[AboveTwoRanks, Commutative])
-        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
-    row(Reduce, 4, "binary", &[AboveTwoRanks, Commutative])
-        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
-    row(Reduce, 5, "binomial", &[AboveTwoRanks, Commutative])
-        .segments(&[0, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
+    row(Reduce, 2, "chain", &[AboveTwoRanks, Commutative]).segments(
+        &[0, 32 * KIB],
+        &[AboveTwoRanks, Commutative, MessageAboveSegment],
+    ),
+    row(Reduce, 3, "pipeline", &[AboveTwoRanks, Commutative]).segments(
+        &[0, 4 * KIB, 32 * KIB],
+        &[AboveTwoRanks, Commutative, MessageAboveSegment],
+    ),
+    row(Reduce, 4, "binary", &[AboveTwoRanks, Commutative]).segments(
+        &[0, 4 * KIB, 32 * KIB],
+        &[AboveTwoRanks, Commutative, MessageAboveSegment],
+    ),
+    row(Reduce, 5, "binomial", &[AboveTwoRanks, Commutative]).segments(
+        &[0, 32 * KIB],
+        &[AboveTwoRanks, Commutative, MessageAboveSegment],
+    ),
     row(Reduce, 6, "in-order_binary", &[AboveTwoRanks])
         .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Reduce, 7, "rabenseifner", &[Commutative, CountAtLeastPowerOfTwo]),
+    row(
+        Reduce,
+        7,
+        "rabenseifner",
+        &[Commutative, CountAtLeastPowerOfTwo],
+    ),
 ];
 
 /// MPICH's intra-communicator algorithms as of 4.0, by the names of `..._INTRA_ALGORITHM`.
 const MPICH: &[(Collective, &str, &[Need])] = &[
     (Allreduce, "smp", &[Commutative, Hierarchy]),
     (Allreduce, "recursive_doubling", &[]),
-    (Allreduce, "reduce_scatter_allgather", &[BuiltinOp, CountAtLeastPowerOfTwo]),
+    (
+        Allreduce,
+        "reduce_scatter_allgather",
+        &[BuiltinOp, CountAtLeastPowerOfTwo],
+    ),
     (Bcast, "binomial", &[]),
     (Bcast, "smp", &[Hierarchy]),
-    (Bcast, "scatter_recursive_doubling_allgather", &[BytesAtLeastRanks]),
+    (
+        Bcast,
+        "scatter_recursive_doubling_allgather",
+        &[BytesAtLeastRanks],
+    ),
     (Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks]),
     (Allgather, "brucks", &[]),
     (Allgather, "recursive_doubling", &[PowerOfTwoRanks]),
@@ -259,13 +329,21 @@ const MPICH: &[(Collective, &str, &[Need])] = &[
     (Alltoall, "scattered", &[NotInPlace]),
     (Reduce, "binomial", &[]),
     (Reduce, "smp", &[Commutative, Hierarchy]),
-    (Reduce, "reduce_scatter_gather", &[BuiltinOp, CountAtLeastPowerOfTwo]),
+    (
+        Reduce,
+        "reduce_scatter_gather",
+        &[BuiltinOp, CountAtLeastPowerOfTwo],
+    ),
 ];
 
 /// Every variant of `collective` that `library` can run, `default` first.
 pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
-    let default =
-        Variant { collective, name: VariantName::default_choice(), steering: Steering::None, needs: &[] };
+    let default = Variant {
+        collective,
+        name: VariantName::default_choice(),
+        steering: Steering::None,
+        needs: &[],
+    };
     let native = match library.abi {
         Abi::OpenMpi => openmpi(collective),
         Abi::Mpich => mpich(collective),
@@ -275,12 +353,17 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
 
 /// Every variant of every collective that `library` can run.
 pub fn all(library: Library) -> Vec<Variant> {
-    Collective::ALL.into_iter().flat_map(|collective| variants(library, collective)).collect()
+    Collective::ALL
+        .into_iter()
+        .flat_map(|collective| variants(library, collective))
+        .collect()
 }
 
 /// The variant of that name, if `library` has it.
 pub fn find(library: Library, collective: Collective, name: &str) -> Option<Variant> {
-    variants(library, collective).into_iter().find(|variant| variant.name.to_string() == name)
+    variants(library, collective)
+        .into_iter()
+        .find(|variant| variant.name.to_string() == name)
 }
 
 fn openmpi(collective: Collective) -> Vec<Variant> {
@@ -289,8 +372,15 @@ fn openmpi(collective: Collective) -> Vec<Variant> {
         row.segsizes.iter().map(move |&segsize| Variant {
             collective,
             name: VariantName::native(row.name, (segsize > 0).then_some(segsize)),
-            steering: Steering::OpenMpi { algorithm: row.algorithm, alone: row.alone },
-            needs: if segsize > 0 { row.segmented_needs } else { row.needs },
+            steering: Steering::OpenMpi {
+                algorithm: row.algorithm,
+                alone: row.alone,
+            },
+            needs: if segsize > 0 {
+                row.segmented_needs
+            } else {
+                row.needs
+            },
         })
     })
     .collect()
@@ -317,7 +407,16 @@ mod tests {
     use super::*;
 
     fn libraries() -> [Library; 2] {
-        [Library { abi: Abi::OpenMpi, version: (4, 1, 4) }, Library { abi: Abi::Mpich, version: (4, 0, 2) }]
+        [
+            Library {
+                abi: Abi::OpenMpi,
+                version: (4, 1, 4),
+            },
+            Library {
+                abi: Abi::Mpich,
+                version: (4, 0, 2),
+            },
+        ]
     }
 
     const FACTS: Facts = Facts {
@@ -336,11 +435,18 @@ mod tests {
             for collective in Collective::ALL {
                 let variants = variants(library, collective);
                 assert!(is_default(&variants[0].name.to_string()));
-                let names: std::collections::BTreeSet<_> = variants.iter().map(|v| v.name.to_string()).collect();
+                let names: std::collections::BTreeSet<_> =
+                    variants.iter().map(|v| v.name.to_string()).collect();
                 assert_eq!(names.len(), variants.len());
                 for variant in &variants {
-                    assert_eq!(variant.name.to_string().parse::<VariantName>().unwrap(), variant.name);
-                    assert_eq!(find(library, collective, &variant.name.to_string()).as_ref(), Some(variant));
+                    assert_eq!(
+                        variant.name.to_string().parse::<VariantName>().unwrap(),
+                        variant.name
+                    );
+                    assert_eq!(
+                        find(library, collective, &variant.name.to_string()).as_ref(),
+                        Some(variant)
+                    );
                 }
             }
         }
@@ -350,8 +456,15 @@ mod tests {
     fn the_default_applies_to_every_call_and_natives_to_none_on_one_rank() {
         for library in libraries() {
             for variant in all(library) {
-                let lone = Facts { n_ranks: 1, nodes: 1, ..FACTS };
-                assert_eq!(variant.applies(&lone), variant.name.family == Family::Default);
+                let lone = Facts {
+                    n_ranks: 1,
+                    nodes: 1,
+                    ..FACTS
+                };
+                assert_eq!(
+                    variant.applies(&lone),
+                    variant.name.family == Family::Default
+                );
             }
         }
     }
@@ -360,22 +473,78 @@ mod tests {
     fn needs_are_total_and_mean_what_they_say() {
         let applies = |name: &str, facts: Facts| {
             let library = libraries()[0];
-            let collective = if facts.count.is_some() { Allreduce } else { Bcast };
+            let collective = if facts.count.is_some() {
+                Allreduce
+            } else {
+                Bcast
+            };
             find(library, collective, name).unwrap().applies(&facts)
         };
         assert!(applies("native:ring", FACTS));
-        assert!(!applies("native:ring", Facts { count: Some(7), ..FACTS }));
-        assert!(!applies("native:ring", Facts { commutative: false, ..FACTS }));
-        assert!(applies("native:rabenseifner", Facts { n_ranks: 7, count: Some(4), ..FACTS }));
-        assert!(!applies("native:rabenseifner", Facts { n_ranks: 7, count: Some(3), ..FACTS }));
-        assert!(!applies("native:segmented_ring:segsize=64KiB", Facts { message_bytes: 8 * 65536 - 1, ..FACTS }));
-        assert!(applies("native:segmented_ring:segsize=64KiB", Facts { message_bytes: 8 * 65536, ..FACTS }));
-        let bcast = Facts { count: None, ..FACTS };
+        assert!(!applies(
+            "native:ring",
+            Facts {
+                count: Some(7),
+                ..FACTS
+            }
+        ));
+        assert!(!applies(
+            "native:ring",
+            Facts {
+                commutative: false,
+                ..FACTS
+            }
+        ));
+        assert!(applies(
+            "native:rabenseifner",
+            Facts {
+                n_ranks: 7,
+                count: Some(4),
+                ..FACTS
+            }
+        ));
+        assert!(!applies(
+            "native:rabenseifner",
+            Facts {
+                n_ranks: 7,
+                count: Some(3),
+                ..FACTS
+            }
+        ));
+        assert!(!applies(
+            "native:segmented_ring:segsize=64KiB",
+            Facts {
+                message_bytes: 8 * 65536 - 1,
+                ..FACTS
+            }
+        ));
+        assert!(applies(
+            "native:segmented_ring:segsize=64KiB",
+            Facts {
+                message_bytes: 8 * 65536,
+                ..FACTS
+            }
+        ));
+        let bcast = Facts {
+            count: None,
+            ..FACTS
+        };
         assert!(!applies("native:pipeline:segsize=4KiB", bcast));
-        assert!(applies("native:pipeline:segsize=4KiB", Facts { message_bytes: 4097, ..bcast }));
+        assert!(applies(
+            "native:pipeline:segsize=4KiB",
+            Facts {
+                message_bytes: 4097,
+                ..bcast
+            }
+        ));
         for n_ranks in [0, 1, 2, u32::MAX] {
             for value in [0, 1, u64::MAX] {
-                let facts = Facts { n_ranks, message_bytes: value, count: Some(value), ..FACTS };
+                let facts = Facts {
+                    n_ranks,
+                    message_bytes: value,
+                    count: Some(value),
+                    ..FACTS
+                };
                 for library in libraries() {
                     for variant in all(library) {
                         let _ = variant.applies(&facts);

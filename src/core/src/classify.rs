@@ -24,7 +24,11 @@ pub struct CellsBySize {
 
 impl Default for CellsBySize {
     fn default() -> CellsBySize {
-        CellsBySize { lows: Vec::new(), cells: Vec::new(), first: [0; 65] }
+        CellsBySize {
+            lows: Vec::new(),
+            cells: Vec::new(),
+            first: [0; 65],
+        }
     }
 }
 
@@ -37,7 +41,11 @@ impl CellsBySize {
         let (nodes, ppn) = (u64::from(layout.nodes), u64::from(layout.ppn));
         let mut found: Vec<(u64, u32)> = (0u32..)
             .zip(&model.cells)
-            .filter(|(_, entry)| entry.cell.contains(collective, entry.cell.bytes.lo, nodes, ppn))
+            .filter(|(_, entry)| {
+                entry
+                    .cell
+                    .contains(collective, entry.cell.bytes.lo, nodes, ppn)
+            })
             .map(|(index, entry)| (entry.cell.bytes.lo, index))
             .collect();
         found.sort_unstable();
@@ -46,7 +54,11 @@ impl CellsBySize {
             let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
             lows.iter().rposition(|low| *low <= least).unwrap_or(0) as u16
         });
-        CellsBySize { lows, cells: found.iter().map(|(_, index)| *index).collect(), first }
+        CellsBySize {
+            lows,
+            cells: found.iter().map(|(_, index)| *index).collect(),
+            first,
+        }
     }
 
     /// Place of the cell in this list for a message of `bytes`. Total; never allocates.
@@ -82,7 +94,10 @@ mod tests {
 
     #[test]
     fn every_call_finds_the_one_cell_that_contains_it() {
-        let library = Library { abi: Abi::Mpich, version: (4, 0, 2) };
+        let library = Library {
+            abi: Abi::Mpich,
+            version: (4, 0, 2),
+        };
         let model = Model::initial(&Settings::default(), library, "test");
         for layout in [(1, 1), (2, 1), (8, 2), (96, 32), (4, 4)].map(|(n_ranks, nodes)| Layout {
             n_ranks,
@@ -94,7 +109,10 @@ mod tests {
                 for bytes in [0, 1, 15, 16, 17, 4095, 4096, 1 << 22, u64::MAX] {
                     let place = cells.position(bytes).unwrap();
                     let cell = model.cells[cells.cells()[place] as usize].cell;
-                    assert!(cell.contains(collective, bytes, layout.nodes.into(), layout.ppn.into()), "{cell} {bytes}");
+                    assert!(
+                        cell.contains(collective, bytes, layout.nodes.into(), layout.ppn.into()),
+                        "{cell} {bytes}"
+                    );
                 }
             }
         }
@@ -103,11 +121,26 @@ mod tests {
     #[test]
     fn uneven_ranges_are_found_as_a_search_from_the_top_finds_them() {
         let text = "[[space]]\ncollective = \"bcast\"\nbytes = [0, 1, 3, 5, 6, 7, 100, 101, 1000000, \"inf\"]";
-        let library = Library { abi: Abi::Mpich, version: (4, 0, 2) };
+        let library = Library {
+            abi: Abi::Mpich,
+            version: (4, 0, 2),
+        };
         let model = Model::initial(&Settings::from_toml(text).unwrap(), library, "test");
-        let cells = CellsBySize::new(&model, Collective::Bcast, Layout { n_ranks: 2, nodes: 1, ppn: 2 });
+        let cells = CellsBySize::new(
+            &model,
+            Collective::Bcast,
+            Layout {
+                n_ranks: 2,
+                nodes: 1,
+                ppn: 2,
+            },
+        );
         for bytes in (0..300).chain([999_999, 1_000_000, u64::MAX]) {
-            assert_eq!(cells.position(bytes), cells.lows.iter().rposition(|low| *low <= bytes), "{bytes}");
+            assert_eq!(
+                cells.position(bytes),
+                cells.lows.iter().rposition(|low| *low <= bytes),
+                "{bytes}"
+            );
         }
         assert_eq!(CellsBySize::default().position(5), None);
     }

@@ -4,7 +4,9 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 /// A tuned MPI collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Collective {
@@ -37,7 +39,9 @@ impl Collective {
     }
 
     pub fn from_name(name: &str) -> Option<Collective> {
-        Self::ALL.into_iter().find(|collective| collective.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|collective| collective.name() == name)
     }
 
     pub const fn index(self) -> usize {

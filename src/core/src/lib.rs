@@ -10,16 +10,16 @@
 pub mod collective;
 pub mod library;
 
-pub mod variant;
 pub mod catalogue;
+pub mod variant;
 
+pub mod model;
 pub mod settings;
 pub mod space;
-pub mod model;
 
-pub mod request;
 pub mod classify;
-pub mod thin;
-pub mod select;
-pub mod review;
 pub mod record;
+pub mod request;
+pub mod review;
+pub mod select;
+pub mod thin;

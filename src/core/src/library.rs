@@ -52,8 +52,9 @@ impl Library {
     /// Errors: `Unknown` for another library, `NoVersion` where no `a.b[.c]` follows its name.
     pub fn from_version_text(text: &str) -> Result<Library, LibraryError> {
         let known = [("Open MPI v", Abi::OpenMpi), ("MPICH Version:", Abi::Mpich)];
-        let Some((abi, rest)) =
-            known.into_iter().find_map(|(mark, abi)| text.split_once(mark).map(|(_, rest)| (abi, rest)))
+        let Some((abi, rest)) = known
+            .into_iter()
+            .find_map(|(mark, abi)| text.split_once(mark).map(|(_, rest)| (abi, rest)))
         else {
             return Err(LibraryError::Unknown(text.chars().take(60).collect()));
         };
@@ -65,8 +66,13 @@ impl Library {
 
 /// Reads `4.1.4` off the start of a text; a missing patch number counts as 0.
 fn version_at_start(text: &str) -> Option<(u16, u16, u16)> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let mut parts = text[..end].split('.').filter(|part| !part.is_empty()).map(|part| part.parse().ok());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let mut parts = text[..end]
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .map(|part| part.parse().ok());
     let major = parts.next()??;
     let minor = parts.next()??;
     let patch = parts.next().unwrap_or(Some(0))?;
@@ -89,7 +95,11 @@ impl FromStr for Library {
         let abi = Abi::from_name(name).ok_or_else(bad)?;
         let version = version_at_start(version).ok_or_else(bad)?;
         let library = Library { abi, version };
-        if library.to_string() == key { Ok(library) } else { Err(bad()) }
+        if library.to_string() == key {
+            Ok(library)
+        } else {
+            Err(bad())
+        }
     }
 }
 
@@ -100,10 +110,19 @@ mod tests {
     #[test]
     fn version_texts_of_the_libraries_give_their_keys() {
         let texts = [
-            ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022", "openmpi-4.1.4"),
+            (
+                "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022",
+                "openmpi-4.1.4",
+            ),
             ("Open MPI v5.0.11rc1, package: x", "openmpi-5.0.11"),
-            ("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7", "mpich-4.0.2"),
-            ("MPICH Version:      4.3\nMPICH Release date: x", "mpich-4.3.0"),
+            (
+                "MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7",
+                "mpich-4.0.2",
+            ),
+            (
+                "MPICH Version:      4.3\nMPICH Release date: x",
+                "mpich-4.3.0",
+            ),
         ];
         for (text, key) in texts {
             let library = Library::from_version_text(text).unwrap();
@@ -114,9 +133,22 @@ mod tests {
 
     #[test]
     fn foreign_texts_and_keys_are_refused() {
-        assert!(matches!(Library::from_version_text("Intel(R) MPI Library 2021.17"), Err(LibraryError::Unknown(_))));
-        assert!(matches!(Library::from_version_text("Open MPI vX"), Err(LibraryError::NoVersion(_))));
-        for key in ["openmpi", "openmpi-4", "lam-7.1.4", "openmpi-4.1.4-x", "openmpi-../..", "openmpi-99999999.1.1"] {
+        assert!(matches!(
+            Library::from_version_text("Intel(R) MPI Library 2021.17"),
+            Err(LibraryError::Unknown(_))
+        ));
+        assert!(matches!(
+            Library::from_version_text("Open MPI vX"),
+            Err(LibraryError::NoVersion(_))
+        ));
+        for key in [
+            "openmpi",
+            "openmpi-4",
+            "lam-7.1.4",
+            "openmpi-4.1.4-x",
+            "openmpi-../..",
+            "openmpi-99999999.1.1",
+        ] {
             assert!(key.parse::<Library>().is_err(), "{key}");
         }
     }

@@ -68,15 +68,46 @@ struct CellRow {
 
 impl From<CellRow> for CellModel {
     fn from(row: CellRow) -> CellModel {
-        let CellRow { collective, bytes, nodes, ppn, source, best, variants } = row;
-        CellModel { cell: Cell { collective, bytes, nodes, ppn }, source, best, variants }
+        let CellRow {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+            source,
+            best,
+            variants,
+        } = row;
+        CellModel {
+            cell: Cell {
+                collective,
+                bytes,
+                nodes,
+                ppn,
+            },
+            source,
+            best,
+            variants,
+        }
     }
 }
 
 impl From<CellModel> for CellRow {
     fn from(entry: CellModel) -> CellRow {
-        let Cell { collective, bytes, nodes, ppn } = entry.cell;
-        CellRow { collective, bytes, nodes, ppn, source: entry.source, best: entry.best, variants: entry.variants }
+        let Cell {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+        } = entry.cell;
+        CellRow {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+            source: entry.source,
+            best: entry.best,
+            variants: entry.variants,
+        }
     }
 }
 
@@ -105,11 +136,21 @@ impl Model {
     pub fn initial(settings: &Settings, library: Library, machine: &str) -> Model {
         let known = Collective::ALL.map(|collective| catalogue::variants(library, collective));
         let cells = settings.space.cells().map(|(cell, block)| {
-            let excluded = |name: &str| settings.exclude.iter().chain(&block.exclude).any(|other| other == name);
+            let excluded = |name: &str| {
+                settings
+                    .exclude
+                    .iter()
+                    .chain(&block.exclude)
+                    .any(|other| other == name)
+            };
             let drawn: Vec<String> = known[cell.collective.index()]
                 .iter()
                 .filter(|variant| {
-                    variant.possible(most_ranks(&cell), least_u32(cell.nodes.last()), cell.bytes.last())
+                    variant.possible(
+                        most_ranks(&cell),
+                        least_u32(cell.nodes.last()),
+                        cell.bytes.last(),
+                    )
                 })
                 .map(|variant| variant.name.to_string())
                 .filter(|name| !excluded(name))
@@ -119,7 +160,10 @@ impl Model {
                 cell,
                 source: Source::Prior,
                 best: DEFAULT.to_owned(),
-                variants: drawn.into_iter().map(|name| Share { name, probability }).collect(),
+                variants: drawn
+                    .into_iter()
+                    .map(|name| Share { name, probability })
+                    .collect(),
             }
         });
         Model {
@@ -135,7 +179,8 @@ impl Model {
     ///
     /// Errors: `Json` for text that is not this layout, then those of [`Model::check`].
     pub fn from_json(text: &str, library: Library) -> Result<Model, ModelError> {
-        let model: Model = serde_json::from_str(text).map_err(|error| ModelError::Json(error.to_string()))?;
+        let model: Model =
+            serde_json::from_str(text).map_err(|error| ModelError::Json(error.to_string()))?;
         model.check(library)?;
         Ok(model)
     }
@@ -153,13 +198,24 @@ impl Model {
             return Err(ModelError::Schema(self.schema));
         }
         if self.library != library.to_string() {
-            return Err(ModelError::Library { model: self.library.clone(), job: library.to_string() });
+            return Err(ModelError::Library {
+                model: self.library.clone(),
+                job: library.to_string(),
+            });
         }
         let names = Collective::ALL.map(|collective| {
-            catalogue::variants(library, collective).iter().map(|variant| variant.name.to_string()).collect()
+            catalogue::variants(library, collective)
+                .iter()
+                .map(|variant| variant.name.to_string())
+                .collect()
         });
         for entry in &self.cells {
-            entry.check(&names[entry.cell.collective.index()]).map_err(|problem| ModelError::Cell { cell: entry.cell.to_string(), problem })?;
+            entry
+                .check(&names[entry.cell.collective.index()])
+                .map_err(|problem| ModelError::Cell {
+                    cell: entry.cell.to_string(),
+                    problem,
+                })?;
         }
         Ok(())
     }
@@ -168,7 +224,8 @@ impl Model {
     ///
     /// Units: `nodes` of the job and the most ranks that it has on one node.
     pub fn within(mut self, nodes: u64, ppn: u64) -> Model {
-        self.cells.retain(|entry| entry.cell.nodes.lo <= nodes && entry.cell.ppn.lo <= ppn);
+        self.cells
+            .retain(|entry| entry.cell.nodes.lo <= nodes && entry.cell.ppn.lo <= ppn);
         self
     }
 }
@@ -185,7 +242,10 @@ impl CellModel {
                 return Err(format!("unknown variant {:?}", share.name));
             }
             if !(0.0..=1.0).contains(&share.probability) {
-                return Err(format!("{} has the probability {}", share.name, share.probability));
+                return Err(format!(
+                    "{} has the probability {}",
+                    share.name, share.probability
+                ));
             }
             sum += share.probability;
         }
@@ -210,7 +270,10 @@ mod tests {
     use super::*;
     use crate::library::Abi;
 
-    const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+    const LIBRARY: Library = Library {
+        abi: Abi::OpenMpi,
+        version: (4, 1, 4),
+    };
 
     fn initial() -> Model {
         Model::initial(&Settings::default(), LIBRARY, "test")
@@ -222,7 +285,12 @@ mod tests {
         assert_eq!(model.check(LIBRARY), Ok(()));
         for entry in &model.cells {
             assert_eq!(entry.best, DEFAULT);
-            assert!(entry.variants.iter().all(|share| share.probability == entry.variants[0].probability));
+            assert!(
+                entry
+                    .variants
+                    .iter()
+                    .all(|share| share.probability == entry.variants[0].probability)
+            );
         }
         assert_eq!(Model::from_json(&model.to_json(), LIBRARY), Ok(model));
     }
@@ -235,10 +303,22 @@ mod tests {
         for entry in &model.cells {
             let has = |name: &str| entry.variants.iter().any(|share| share.name == name);
             assert!(!has("native:ring"));
-            assert!(!(has("native:rabenseifner") && entry.cell.collective == Collective::Allreduce));
-            let above = entry.cell.bytes.last() > 4096 && entry.cell.nodes.last().saturating_mul(entry.cell.ppn.last()) > 2;
-            assert_eq!(has("native:pipeline:segsize=4KiB") && entry.cell.collective == Collective::Bcast,
-                above && entry.cell.collective == Collective::Bcast, "{}", entry.cell);
+            assert!(
+                !(has("native:rabenseifner") && entry.cell.collective == Collective::Allreduce)
+            );
+            let above = entry.cell.bytes.last() > 4096
+                && entry
+                    .cell
+                    .nodes
+                    .last()
+                    .saturating_mul(entry.cell.ppn.last())
+                    > 2;
+            assert_eq!(
+                has("native:pipeline:segsize=4KiB") && entry.cell.collective == Collective::Bcast,
+                above && entry.cell.collective == Collective::Bcast,
+                "{}",
+                entry.cell
+            );
         }
     }
 
@@ -246,10 +326,26 @@ mod tests {
     fn foreign_damaged_and_senseless_models_are_refused() {
         let model = initial();
         let json = model.to_json();
-        assert!(matches!(Model::from_json(&json[..json.len() / 2], LIBRARY), Err(ModelError::Json(_))));
-        let other = Library { abi: Abi::OpenMpi, version: (4, 1, 5) };
-        assert!(matches!(Model::from_json(&json, other), Err(ModelError::Library { .. })));
-        assert!(matches!(Model { schema: 9, ..model.clone() }.check(LIBRARY), Err(ModelError::Schema(9))));
+        assert!(matches!(
+            Model::from_json(&json[..json.len() / 2], LIBRARY),
+            Err(ModelError::Json(_))
+        ));
+        let other = Library {
+            abi: Abi::OpenMpi,
+            version: (4, 1, 5),
+        };
+        assert!(matches!(
+            Model::from_json(&json, other),
+            Err(ModelError::Library { .. })
+        ));
+        assert!(matches!(
+            Model {
+                schema: 9,
+                ..model.clone()
+            }
+            .check(LIBRARY),
+            Err(ModelError::Schema(9))
+        ));
         for spoil in [
             |entry: &mut CellModel| entry.best = "native:nonsense".to_owned(),
             |entry: &mut CellModel| entry.variants[0].name = "native:nonsense".to_owned(),

@@ -107,7 +107,9 @@ impl Header {
 pub fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>), TraceError> {
     let (header, records_at) = read_header(bytes)?;
     let (records, _) = bytes[records_at.min(bytes.len())..].as_chunks::<RECORD_BYTES>();
-    let valid = records.iter().filter_map(|bytes| Record::from_bytes(bytes, header.variants.len()));
+    let valid = records
+        .iter()
+        .filter_map(|bytes| Record::from_bytes(bytes, header.variants.len()));
     let records = valid.collect();
     Ok((header, records))
 }
@@ -129,15 +131,24 @@ fn read_header(bytes: &[u8]) -> Result<(Header, usize), TraceError> {
         return Err(TraceError::HeaderCheck);
     }
     let config = bincode::config::standard().with_limit::<HEADER_BYTES_MAX>();
-    let (header, _) =
-        bincode::decode_from_slice(header, config).map_err(|error| TraceError::Header(error.to_string()))?;
-    Ok((header, (PREFIX_BYTES + claimed).next_multiple_of(RECORD_BYTES)))
+    let (header, _) = bincode::decode_from_slice(header, config)
+        .map_err(|error| TraceError::Header(error.to_string()))?;
+    Ok((
+        header,
+        (PREFIX_BYTES + claimed).next_multiple_of(RECORD_BYTES),
+    ))
 }
 
 impl Record {
     pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        let numbers = [self.comm, self.call, self.message_bytes, self.start_ns, self.duration_ns];
+        let numbers = [
+            self.comm,
+            self.call,
+            self.message_bytes,
+            self.start_ns,
+            self.duration_ns,
+        ];
         for (place, number) in numbers.into_iter().enumerate() {
             bytes[8 * place..8 * place + 8].copy_from_slice(&number.to_le_bytes());
         }
@@ -177,11 +188,19 @@ impl Record {
 }
 
 fn word64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes were sliced"))
+    u64::from_le_bytes(
+        bytes[at..at + 8]
+            .try_into()
+            .expect("eight bytes were sliced"),
+    )
 }
 
 fn word32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes were sliced"))
+    u32::from_le_bytes(
+        bytes[at..at + 4]
+            .try_into()
+            .expect("four bytes were sliced"),
+    )
 }
 
 /// The check word over the first 56 bytes of a record. Two independent chains of multiplications,
@@ -189,18 +208,24 @@ fn word32(bytes: &[u8], at: usize) -> u32 {
 fn check_record(bytes: &[u8; RECORD_BYTES]) -> u64 {
     let (mut a, mut b) = (0x2545_f491_4f6c_dd1du64, 0x9e37_79b9_7f4a_7c15u64);
     for place in (0..48).step_by(16) {
-        a = (a ^ word64(bytes, place)).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(29);
-        b = (b ^ word64(bytes, place + 8)).wrapping_mul(0x94d0_49bb_1331_11eb).rotate_left(31);
+        a = (a ^ word64(bytes, place))
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            .rotate_left(29);
+        b = (b ^ word64(bytes, place + 8))
+            .wrapping_mul(0x94d0_49bb_1331_11eb)
+            .rotate_left(31);
     }
     mix(a ^ word64(bytes, 48), b)
 }
 
 fn check_bytes(bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(mix(bytes.len() as u64, 1), |sum, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(sum, u64::from_le_bytes(word))
-    })
+    bytes
+        .chunks(8)
+        .fold(mix(bytes.len() as u64, 1), |sum, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(sum, u64::from_le_bytes(word))
+        })
 }
 
 #[cfg(test)]
@@ -220,7 +245,10 @@ mod tests {
             colltune_version: "0.1.0".to_owned(),
             started_unix_ms: 1_700_000_000_000,
             capacity: 10,
-            variants: vec![(Collective::Allreduce, "default".to_owned()), (Collective::Bcast, "native:ring".to_owned())],
+            variants: vec![
+                (Collective::Allreduce, "default".to_owned()),
+                (Collective::Bcast, "native:ring".to_owned()),
+            ],
         }
     }
 
@@ -282,8 +310,14 @@ mod tests {
             read(&bytes)
         };
         assert_eq!(spoilt(0, b'X'), Err(TraceError::Magic));
-        assert!(matches!(spoilt(11, 0xff), Err(TraceError::HeaderLength { .. })));
-        assert!(matches!(spoilt(30, whole[30] ^ 1), Err(TraceError::HeaderCheck)));
+        assert!(matches!(
+            spoilt(11, 0xff),
+            Err(TraceError::HeaderLength { .. })
+        ));
+        assert!(matches!(
+            spoilt(30, whole[30] ^ 1),
+            Err(TraceError::HeaderCheck)
+        ));
         // A header whose own lengths lie, behind a right check word.
         let header = [0xfd; 40];
         let mut bytes = MAGIC.to_vec();

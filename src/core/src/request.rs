@@ -52,7 +52,10 @@ impl std::str::FromStr for Mode {
     type Err = RequestError;
 
     fn from_str(text: &str) -> Result<Mode, RequestError> {
-        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| RequestError::Mode(text.to_owned()))
+        Mode::ALL
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| RequestError::Mode(text.to_owned()))
     }
 }
 
@@ -69,20 +72,38 @@ pub struct Forced {
 /// Errors: `Force` naming the part, and the allowed values for an unknown collective.
 pub fn parse_force(text: &str) -> Result<Vec<Forced>, RequestError> {
     let mut forced: Vec<Forced> = Vec::new();
-    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-        let bad = |problem: String| RequestError::Force { text: part.to_owned(), problem };
-        let (collective, variant) = part
-            .split_once('=')
-            .ok_or_else(|| bad("it looks like COLLECTIVE=VARIANT, as in allreduce=native:ring".to_owned()))?;
+    for part in text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let bad = |problem: String| RequestError::Force {
+            text: part.to_owned(),
+            problem,
+        };
+        let (collective, variant) = part.split_once('=').ok_or_else(|| {
+            bad("it looks like COLLECTIVE=VARIANT, as in allreduce=native:ring".to_owned())
+        })?;
         let collective = Collective::from_name(collective.trim()).ok_or_else(|| {
             let known: Vec<_> = Collective::ALL.into_iter().map(Collective::name).collect();
-            bad(format!("unknown collective {:?} (allowed: {})", collective.trim(), known.join(", ")))
+            bad(format!(
+                "unknown collective {:?} (allowed: {})",
+                collective.trim(),
+                known.join(", ")
+            ))
         })?;
-        let variant = variant.trim().parse::<VariantName>().map_err(|error| bad(error.to_string()))?.to_string();
+        let variant = variant
+            .trim()
+            .parse::<VariantName>()
+            .map_err(|error| bad(error.to_string()))?
+            .to_string();
         if forced.iter().any(|other| other.collective == collective) {
             return Err(bad(format!("{collective} is forced twice")));
         }
-        forced.push(Forced { collective, variant });
+        forced.push(Forced {
+            collective,
+            variant,
+        });
     }
     Ok(forced)
 }
@@ -91,13 +112,22 @@ pub fn parse_force(text: &str) -> Result<Vec<Forced>, RequestError> {
 ///
 /// Errors: `Force` naming the variant and the allowed ones.
 pub fn check_force(forced: &[Forced], library: Library) -> Result<(), RequestError> {
-    for Forced { collective, variant } in forced {
+    for Forced {
+        collective,
+        variant,
+    } in forced
+    {
         if catalogue::find(library, *collective, variant).is_none() {
-            let known: Vec<_> =
-                catalogue::variants(library, *collective).iter().map(|variant| variant.name.to_string()).collect();
+            let known: Vec<_> = catalogue::variants(library, *collective)
+                .iter()
+                .map(|variant| variant.name.to_string())
+                .collect();
             return Err(RequestError::Force {
                 text: format!("{collective}={variant}"),
-                problem: format!("{library} has no such variant (allowed: {})", known.join(", ")),
+                problem: format!(
+                    "{library} has no such variant (allowed: {})",
+                    known.join(", ")
+                ),
             });
         }
     }
@@ -117,7 +147,10 @@ mod tests {
     use super::*;
     use crate::library::Abi;
 
-    const LIBRARY: Library = Library { abi: Abi::OpenMpi, version: (4, 1, 4) };
+    const LIBRARY: Library = Library {
+        abi: Abi::OpenMpi,
+        version: (4, 1, 4),
+    };
 
     #[test]
     fn modes_read_back_and_others_are_named() {
@@ -125,17 +158,33 @@ mod tests {
             assert_eq!(mode.name().parse(), Ok(mode));
         }
         let error = "exploid".parse::<Mode>().unwrap_err().to_string();
-        assert!(error.contains("exploid") && error.contains("exploit, record"), "{error}");
+        assert!(
+            error.contains("exploid") && error.contains("exploit, record"),
+            "{error}"
+        );
     }
 
     #[test]
     fn forced_variants_are_checked_against_the_catalogue() {
-        let forced = parse_force("allreduce=native:ring; bcast=native:pipeline:segsize=32KiB;").unwrap();
+        let forced =
+            parse_force("allreduce=native:ring; bcast=native:pipeline:segsize=32KiB;").unwrap();
         assert_eq!(forced.len(), 2);
         assert_eq!(check_force(&forced, LIBRARY), Ok(()));
-        let error = check_force(&parse_force("allreduce=native:rink").unwrap(), LIBRARY).unwrap_err().to_string();
-        assert!(error.contains("native:rink") && error.contains("native:ring"), "{error}");
-        for text in ["allreduce", "allreduce=", "alreduce=default", "bcast=ring", "bcast=default;bcast=default", "=default"] {
+        let error = check_force(&parse_force("allreduce=native:rink").unwrap(), LIBRARY)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("native:rink") && error.contains("native:ring"),
+            "{error}"
+        );
+        for text in [
+            "allreduce",
+            "allreduce=",
+            "alreduce=default",
+            "bcast=ring",
+            "bcast=default;bcast=default",
+            "=default",
+        ] {
             assert!(parse_force(text).is_err(), "{text:?}");
         }
         assert_eq!(parse_force(""), Ok(Vec::new()));

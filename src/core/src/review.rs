@@ -48,15 +48,26 @@ pub const fn due(samples: u64) -> bool {
 /// Reviews one cell. `reference` is the place of `default`, against which the cost of exploring
 /// counts; without samples of it the fastest variant serves. Total.
 pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progress) -> Verdict {
-    let mut fastest: Vec<u64> =
-        observed.iter().filter(|variant| variant.samples > 0).map(|variant| variant.fastest_ns).collect();
+    let mut fastest: Vec<u64> = observed
+        .iter()
+        .filter(|variant| variant.samples > 0)
+        .map(|variant| variant.fastest_ns)
+        .collect();
     fastest.sort_unstable();
-    let median = fastest.get(fastest.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    let median = fastest
+        .get(fastest.len().saturating_sub(1) / 2)
+        .copied()
+        .unwrap_or(0);
     let hopeless = |variant: &Observed| {
         variant.samples >= SAMPLES_TO_DROP && variant.fastest_ns > median.saturating_mul(HOPELESS)
     };
     let dropped: Vec<bool> = observed.iter().map(hopeless).collect();
-    let kept = || observed.iter().zip(&dropped).filter(|(variant, dropped)| variant.samples > 0 && !**dropped);
+    let kept = || {
+        observed
+            .iter()
+            .zip(&dropped)
+            .filter(|(variant, dropped)| variant.samples > 0 && !**dropped)
+    };
     let mean = |variant: &Observed| variant.total_ns / variant.samples.max(1);
     let base = reference
         .and_then(|place| observed.get(place))
@@ -64,14 +75,26 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
         .map(mean)
         .or_else(|| kept().map(|(variant, _)| mean(variant)).min())
         .unwrap_or(0);
-    let samples = kept().map(|(variant, _)| variant.samples).fold(0, u64::saturating_add);
-    let excess: u64 = kept().map(|(variant, _)| variant.total_ns.saturating_sub(base.saturating_mul(variant.samples)))
+    let samples = kept()
+        .map(|(variant, _)| variant.samples)
+        .fold(0, u64::saturating_add);
+    let excess: u64 = kept()
+        .map(|(variant, _)| {
+            variant
+                .total_ns
+                .saturating_sub(base.saturating_mul(variant.samples))
+        })
         .fold(0, u64::saturating_add);
     let excess_per_sample = excess / samples.max(1);
     let time_per_call = progress.elapsed_ns / progress.calls.max(1);
     let allowed_per_call = u128::from(time_per_call) * u128::from(progress.budget_ppm) / 1_000_000;
-    let gap_least = u128::from(excess_per_sample).checked_div(allowed_per_call).unwrap_or(u128::from(excess_per_sample > 0) * 1000);
-    Verdict { dropped, gap_least: u64::try_from(gap_least).unwrap_or(u64::MAX).max(1) }
+    let gap_least = u128::from(excess_per_sample)
+        .checked_div(allowed_per_call)
+        .unwrap_or(u128::from(excess_per_sample > 0) * 1000);
+    Verdict {
+        dropped,
+        gap_least: u64::try_from(gap_least).unwrap_or(u64::MAX).max(1),
+    }
 }
 
 #[cfg(test)]
@@ -79,10 +102,18 @@ mod tests {
     use super::*;
 
     fn seen(samples: u64, each_ns: u64) -> Observed {
-        Observed { samples, fastest_ns: each_ns, total_ns: samples * each_ns }
+        Observed {
+            samples,
+            fastest_ns: each_ns,
+            total_ns: samples * each_ns,
+        }
     }
 
-    const EASY: Progress = Progress { calls: 1, elapsed_ns: 1 << 40, budget_ppm: 20_000 };
+    const EASY: Progress = Progress {
+        calls: 1,
+        elapsed_ns: 1 << 40,
+        budget_ppm: 20_000,
+    };
 
     #[test]
     fn three_samples_ten_times_above_the_median_drop_a_variant_and_two_do_not() {
@@ -98,10 +129,29 @@ mod tests {
         // Half of the samples cost 1,000 ns more than the default: 500 ns a sample. A call comes
         // every 10,000 ns, of which 2 % are 200 ns: at most two samples in five calls.
         let observed = [seen(8, 1000), seen(8, 2000)];
-        let progress = Progress { calls: 100, elapsed_ns: 1_000_000, budget_ppm: 20_000 };
+        let progress = Progress {
+            calls: 100,
+            elapsed_ns: 1_000_000,
+            budget_ppm: 20_000,
+        };
         assert_eq!(review(&observed, Some(0), progress).gap_least, 2);
-        assert_eq!(review(&observed, Some(0), Progress { budget_ppm: 1_000, ..progress }).gap_least, 50);
-        assert_eq!(review(&observed, Some(1), progress).gap_least, 1, "faster than the default costs nothing");
+        assert_eq!(
+            review(
+                &observed,
+                Some(0),
+                Progress {
+                    budget_ppm: 1_000,
+                    ..progress
+                }
+            )
+            .gap_least,
+            50
+        );
+        assert_eq!(
+            review(&observed, Some(1), progress).gap_least,
+            1,
+            "faster than the default costs nothing"
+        );
     }
 
     #[test]
@@ -109,8 +159,16 @@ mod tests {
         let extremes = [0, 1, u64::MAX];
         for samples in extremes {
             for ns in extremes {
-                let variant = Observed { samples, fastest_ns: ns, total_ns: ns };
-                let progress = Progress { calls: samples, elapsed_ns: ns, budget_ppm: ns };
+                let variant = Observed {
+                    samples,
+                    fastest_ns: ns,
+                    total_ns: ns,
+                };
+                let progress = Progress {
+                    calls: samples,
+                    elapsed_ns: ns,
+                    budget_ppm: ns,
+                };
                 let verdict = review(&[variant, variant], Some(5), progress);
                 assert!(verdict.gap_least >= 1);
             }

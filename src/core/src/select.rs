@@ -37,7 +37,10 @@ impl Chooser {
     /// Shape:  pairs of choice and weight; weights need not sum to 1. Choices of weight 0, negative
     ///         or not finite are never drawn. With none left, nothing can be drawn.
     pub fn new(weights: &[(u16, f64)]) -> Chooser {
-        let drawn: Vec<_> = weights.iter().filter(|(_, weight)| weight.is_finite() && *weight > 0.0).collect();
+        let drawn: Vec<_> = weights
+            .iter()
+            .filter(|(_, weight)| weight.is_finite() && *weight > 0.0)
+            .collect();
         let total: f64 = drawn.iter().map(|(_, weight)| weight).sum();
         let mut sum = 0.0;
         let mut chooser = Chooser::default();

@@ -90,7 +90,11 @@ pub enum SettingsError {
     #[error("read colltune.toml, line {line}: {problem}")]
     File { line: usize, problem: String },
     #[error("read {variable}={value:?}: {problem}")]
-    Variable { variable: String, value: String, problem: String },
+    Variable {
+        variable: String,
+        value: String,
+        problem: String,
+    },
 }
 
 /// The keys whose values are single, and so can be overridden by `COLLTUNE_<KEY>`.
@@ -144,8 +148,12 @@ impl Settings {
     /// Errors: `File` for text that is no TOML, unknown keys, values out of range, and a tuning
     /// space with a gap, an overlap or an empty range; each names the line and the value.
     pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
-        let line_of = |span: Span<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
-        let at = |span: Span<usize>, problem: String| SettingsError::File { line: line_of(span), problem };
+        let line_of =
+            |span: Span<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
+        let at = |span: Span<usize>, problem: String| SettingsError::File {
+            line: line_of(span),
+            problem,
+        };
         let file: File = toml::from_str(text)
             .map_err(|error| at(error.span().unwrap_or(0..0), error.message().to_owned()))?;
         let mut settings = Settings::default();
@@ -166,7 +174,9 @@ impl Settings {
         for (key, value) in KEYS.into_iter().zip(values) {
             if let Some(value) = value {
                 let span = value.span();
-                settings.set(key, value.into_inner()).map_err(|problem| at(span, format!("{key}: {problem}")))?;
+                settings
+                    .set(key, value.into_inner())
+                    .map_err(|problem| at(span, format!("{key}: {problem}")))?;
             }
         }
         settings.space = read_space(file.space, &at)?;
@@ -177,13 +187,20 @@ impl Settings {
     ///
     /// Errors: `Variable` for a value that the setting cannot take.
     pub fn override_with(&mut self, variable: &str, value: &str) -> Result<(), SettingsError> {
-        let key = variable.strip_prefix("COLLTUNE_").unwrap_or("").to_ascii_lowercase();
+        let key = variable
+            .strip_prefix("COLLTUNE_")
+            .unwrap_or("")
+            .to_ascii_lowercase();
         if !KEYS.contains(&key.as_str()) {
             return Ok(());
         }
         let parsed = match key.as_str() {
             "exclude" => toml::Value::Array(
-                value.split(',').filter(|name| !name.is_empty()).map(|name| name.trim().into()).collect(),
+                value
+                    .split(',')
+                    .filter(|name| !name.is_empty())
+                    .map(|name| name.trim().into())
+                    .collect(),
             ),
             _ => value
                 .parse::<i64>()
@@ -191,11 +208,12 @@ impl Settings {
                 .or_else(|_| value.parse::<f64>().map(toml::Value::Float))
                 .unwrap_or_else(|_| toml::Value::String(value.to_owned())),
         };
-        self.set(&key, parsed).map_err(|problem| SettingsError::Variable {
-            variable: variable.to_owned(),
-            value: value.to_owned(),
-            problem,
-        })
+        self.set(&key, parsed)
+            .map_err(|problem| SettingsError::Variable {
+                variable: variable.to_owned(),
+                value: value.to_owned(),
+                problem,
+            })
     }
 
     /// Sets one key; the error says what is allowed.
@@ -204,7 +222,9 @@ impl Settings {
             "machine" => self.machine = Some(name(&value)?),
             "exclude" => self.exclude = variant_names(&value)?,
             "records_per_run" => self.records_per_run = whole(&value, 0, 1 << 32)?,
-            "recording_ranks_per_node" => self.recording_ranks_per_node = whole(&value, 0, 1 << 20)? as u32,
+            "recording_ranks_per_node" => {
+                self.recording_ranks_per_node = whole(&value, 0, 1 << 20)? as u32
+            }
             "recording_ranks" => self.recording_ranks = whole(&value, 0, 1 << 20)? as u32,
             "samples_per_cell" => self.samples_per_cell = whole(&value, 1, 1 << 30)? as u32,
             "explore_total" => self.explore_total = share(&value)?,
@@ -217,10 +237,19 @@ impl Settings {
                     Some("off") => Reproducible::Off,
                     Some("run") => Reproducible::Run,
                     Some("strict") => Reproducible::Strict,
-                    _ => return Err(format!("{value} is not one of \"off\", \"run\", \"strict\"")),
+                    _ => {
+                        return Err(format!(
+                            "{value} is not one of \"off\", \"run\", \"strict\""
+                        ));
+                    }
                 }
             }
-            _ => return Err(format!("unknown key; the known ones are {}", KEYS.join(", "))),
+            _ => {
+                return Err(format!(
+                    "unknown key; the known ones are {}",
+                    KEYS.join(", ")
+                ));
+            }
         }
         Ok(())
     }
@@ -228,7 +257,11 @@ impl Settings {
 
 fn name(value: &toml::Value) -> Result<String, String> {
     let plain = |text: &&str| {
-        !text.is_empty() && text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        !text.is_empty()
+            && text.len() <= 64
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     match value {
         toml::Value::Integer(number) => Ok(number.to_string()),
@@ -236,17 +269,28 @@ fn name(value: &toml::Value) -> Result<String, String> {
             .as_str()
             .filter(plain)
             .map(str::to_owned)
-            .ok_or_else(|| format!("{value} is not a name of 1 to 64 letters, digits, '-', '_' or '.'")),
+            .ok_or_else(|| {
+                format!("{value} is not a name of 1 to 64 letters, digits, '-', '_' or '.'")
+            }),
     }
 }
 
 fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> {
-    let list = value.as_array().ok_or_else(|| format!("{value} is not a list such as [\"native:linear\"]"))?;
+    let list = value
+        .as_array()
+        .ok_or_else(|| format!("{value} is not a list such as [\"native:linear\"]"))?;
     let read = |item: &toml::Value| {
-        let text = item.as_str().ok_or_else(|| format!("{item} is not the name of a variant"))?;
-        let variant = text.parse::<VariantName>().map_err(|error| error.to_string())?;
+        let text = item
+            .as_str()
+            .ok_or_else(|| format!("{item} is not the name of a variant"))?;
+        let variant = text
+            .parse::<VariantName>()
+            .map_err(|error| error.to_string())?;
         if variant == VariantName::default_choice() {
-            return Err("\"default\" cannot be excluded: it is what remains when nothing else applies".to_owned());
+            return Err(
+                "\"default\" cannot be excluded: it is what remains when nothing else applies"
+                    .to_owned(),
+            );
         }
         Ok(text.to_owned())
     };
@@ -254,14 +298,18 @@ fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> {
 }
 
 fn whole(value: &toml::Value, least: u64, most: u64) -> Result<u64, String> {
-    let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
+    let number = value
+        .as_integer()
+        .and_then(|number| u64::try_from(number).ok());
     number
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
 }
 
 fn share(value: &toml::Value) -> Result<f64, String> {
-    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    let number = value
+        .as_float()
+        .or_else(|| value.as_integer().map(|number| number as f64));
     number
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
@@ -271,22 +319,37 @@ fn share(value: &toml::Value) -> Result<f64, String> {
 ///
 /// Errors: a sentence that names the value and what is allowed.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let value = text.parse().map_or_else(|_| toml::Value::String(text.to_owned()), toml::Value::Integer);
+    let value = text.parse().map_or_else(
+        |_| toml::Value::String(text.to_owned()),
+        toml::Value::Integer,
+    );
     duration(&value)
 }
 
 fn duration(value: &toml::Value) -> Result<Duration, String> {
-    if let Some(seconds) = value.as_integer().and_then(|number| u64::try_from(number).ok()) {
+    if let Some(seconds) = value
+        .as_integer()
+        .and_then(|number| u64::try_from(number).ok())
+    {
         return Ok(Duration::from_secs(seconds));
     }
-    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let units = [
+        ("ms", 1),
+        ("s", 1_000),
+        ("m", 60_000),
+        ("h", 3_600_000),
+        ("d", 86_400_000),
+    ];
     let read = |text: &str| {
         units.iter().find_map(|&(unit, ms)| {
             let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
             number.checked_mul(ms).map(Duration::from_millis)
         })
     };
-    value.as_str().and_then(read).ok_or_else(|| format!("{value} is not a time such as \"10s\", \"500ms\", \"1h\""))
+    value
+        .as_str()
+        .and_then(read)
+        .ok_or_else(|| format!("{value} is not a time such as \"10s\", \"500ms\", \"1h\""))
 }
 
 fn read_space(
@@ -300,15 +363,18 @@ fn read_space(
         let table = table.into_inner();
         let collective = Collective::from_name(table.collective.get_ref()).ok_or_else(|| {
             let known: Vec<_> = Collective::ALL.into_iter().map(Collective::name).collect();
-            let problem = format!("unknown collective {:?} (known: {})", table.collective.get_ref(), known.join(", "));
+            let problem = format!(
+                "unknown collective {:?} (known: {})",
+                table.collective.get_ref(),
+                known.join(", ")
+            );
             at(table.collective.span(), problem)
         })?;
         let usual = Space::default_block(collective);
         let exclude = match table.exclude {
             None => Vec::new(),
-            Some(value) => {
-                variant_names(value.get_ref()).map_err(|problem| at(value.span(), format!("exclude: {problem}")))?
-            }
+            Some(value) => variant_names(value.get_ref())
+                .map_err(|problem| at(value.span(), format!("exclude: {problem}")))?,
         };
         space.blocks.push(Block {
             collective,
@@ -320,18 +386,33 @@ fn read_space(
         spans.push(span);
     }
     for collective in Collective::ALL {
-        if space.blocks.iter().all(|block| block.collective != collective) {
+        if space
+            .blocks
+            .iter()
+            .all(|block| block.collective != collective)
+        {
             space.blocks.push(Space::default_block(collective));
         }
     }
     space.check().map_err(|hole| match hole {
         Hole::Gap(cell) => {
-            let first = space.blocks.iter().position(|block| block.collective == cell.collective).unwrap_or(0);
+            let first = space
+                .blocks
+                .iter()
+                .position(|block| block.collective == cell.collective)
+                .unwrap_or(0);
             let span = spans.get(first).cloned().unwrap_or(0..0);
-            at(span, format!("gap: no [[space]] of {} covers {cell}", cell.collective))
+            at(
+                span,
+                format!("gap: no [[space]] of {} covers {cell}", cell.collective),
+            )
         }
         Hole::Overlap(cell, first, second) => {
-            let span = spans.get(second).or(spans.get(first)).cloned().unwrap_or(0..0);
+            let span = spans
+                .get(second)
+                .or(spans.get(first))
+                .cloned()
+                .unwrap_or(0..0);
             at(span, format!("overlap: two [[space]] tables cover {cell}"))
         }
     })?;
@@ -359,7 +440,11 @@ fn read_bounds(
             ),
             toml::Value::String(text) if text == "inf" => None,
             toml::Value::Float(number) if *number == f64::INFINITY => None,
-            other => return Err(problem(format!("{other} is neither a whole number nor \"inf\""))),
+            other => {
+                return Err(problem(format!(
+                    "{other} is neither a whole number nor \"inf\""
+                )));
+            }
         };
         if let Some(&previous) = bounds.last() {
             let empty = match (previous, bound) {
@@ -368,13 +453,19 @@ fn read_bounds(
                 (Some(_), None) => false,
             };
             if empty {
-                return Err(problem(format!("{} after a bound that is not below it: the range is empty", value.get_ref())));
+                return Err(problem(format!(
+                    "{} after a bound that is not below it: the range is empty",
+                    value.get_ref()
+                )));
             }
         }
         bounds.push(bound);
     }
     if bounds.len() < 2 {
-        return Err(at(span, format!("{axis}: a list of bounds needs at least two, as in [{least}, \"inf\"]")));
+        return Err(at(
+            span,
+            format!("{axis}: a list of bounds needs at least two, as in [{least}, \"inf\"]"),
+        ));
     }
     Ok(bounds)
 }
@@ -402,15 +493,34 @@ mod tests {
             explore_budget = 0.5\nreproducible = \"strict\"\nsetup_after = 1\nstale_after = \"2h\"\nseed = 7\n";
         let from_file = Settings::from_toml(text).unwrap();
         let mut from_variables = Settings::default();
-        for (variable, value) in [("MACHINE", "hydra"), ("EXCLUDE", "native:linear"), ("RECORDS_PER_RUN", "5"),
-            ("RECORDING_RANKS_PER_NODE", "1"), ("RECORDING_RANKS", "4"), ("SAMPLES_PER_CELL", "9"),
-            ("EXPLORE_TOTAL", "0.1"), ("EXPLORE_BUDGET", "0.5"), ("REPRODUCIBLE", "strict"), ("SETUP_AFTER", "1"),
-            ("STALE_AFTER", "2h"), ("SEED", "7"), ("DB", "/x")] {
-            from_variables.override_with(&format!("COLLTUNE_{variable}"), value).unwrap();
+        for (variable, value) in [
+            ("MACHINE", "hydra"),
+            ("EXCLUDE", "native:linear"),
+            ("RECORDS_PER_RUN", "5"),
+            ("RECORDING_RANKS_PER_NODE", "1"),
+            ("RECORDING_RANKS", "4"),
+            ("SAMPLES_PER_CELL", "9"),
+            ("EXPLORE_TOTAL", "0.1"),
+            ("EXPLORE_BUDGET", "0.5"),
+            ("REPRODUCIBLE", "strict"),
+            ("SETUP_AFTER", "1"),
+            ("STALE_AFTER", "2h"),
+            ("SEED", "7"),
+            ("DB", "/x"),
+        ] {
+            from_variables
+                .override_with(&format!("COLLTUNE_{variable}"), value)
+                .unwrap();
         }
         assert_eq!(from_file, from_variables);
         assert_ne!(from_file, Settings::default());
-        assert!(from_variables.override_with("COLLTUNE_EXPLORE_TOTAL", "2").unwrap_err().to_string().contains("\"2\""));
+        assert!(
+            from_variables
+                .override_with("COLLTUNE_EXPLORE_TOTAL", "2")
+                .unwrap_err()
+                .to_string()
+                .contains("\"2\"")
+        );
     }
 
     #[test]
@@ -420,7 +530,8 @@ mod tests {
         let (line, text) = problem("machine = \"a\"\nexplore_totl = 1\n");
         assert_eq!(line, 2);
         assert!(text.contains("explore_totl"));
-        let (line, text) = problem("[[space]]\ncollective = \"allreduce\"\nbytes = [0, 64,\n 64, \"inf\"]\n");
+        let (line, text) =
+            problem("[[space]]\ncollective = \"allreduce\"\nbytes = [0, 64,\n 64, \"inf\"]\n");
         assert_eq!(line, 4);
         assert!(text.contains("64") && text.contains("empty"), "{text}");
         let (line, text) = problem("\n[[space]]\ncollective = \"bcast\"\nbytes = [0, 512]\n");
@@ -429,8 +540,15 @@ mod tests {
         let two = "[[space]]\ncollective = \"bcast\"\nbytes = [0, 512]\n\n[[space]]\ncollective = \"bcast\"\nbytes = [500, \"inf\"]\n";
         let (line, text) = problem(two);
         assert_eq!(line, 5);
-        assert!(text.contains("overlap") && text.contains("[500, 512)"), "{text}");
-        assert!(problem("[[space]]\ncollective = \"alreduce\"\n").1.contains("alreduce"));
+        assert!(
+            text.contains("overlap") && text.contains("[500, 512)"),
+            "{text}"
+        );
+        assert!(
+            problem("[[space]]\ncollective = \"alreduce\"\n")
+                .1
+                .contains("alreduce")
+        );
         assert!(problem("reproducible = \"yes\"").1.contains("strict"));
         assert!(problem("exclude = [\"default\"]").1.contains("default"));
         assert!(problem("nonsense").0 == 1);

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::collective::Collective;
 
 /// A half-open range [lo, hi); `None` is an open end. In JSON `[lo, hi]` with `null` for open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(from = "(u64, Option<u64>)", into = "(u64, Option<u64>)")]
 pub struct Range {
     pub lo: u64,
@@ -56,7 +58,9 @@ impl fmt::Display for Range {
 }
 
 /// A tuning configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 pub struct Cell {
     pub collective: Collective,
     pub bytes: Range,
@@ -75,7 +79,11 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes{} nodes{} ppn{}", self.collective, self.bytes, self.nodes, self.ppn)
+        write!(
+            f,
+            "{} bytes{} nodes{} ppn{}",
+            self.collective, self.bytes, self.nodes, self.ppn
+        )
     }
 }
 
@@ -106,7 +114,19 @@ pub enum Hole {
 }
 
 /// Message sizes grow by four from 16 bytes to 4 MiB.
-const BYTES: [u64; 11] = [0, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22];
+const BYTES: [u64; 11] = [
+    0,
+    16,
+    64,
+    256,
+    1 << 10,
+    1 << 12,
+    1 << 14,
+    1 << 16,
+    1 << 18,
+    1 << 20,
+    1 << 22,
+];
 /// Each power of two stands with the numbers up to the next one, as in 3 to 4, 5 to 8, 9 to 16.
 const DOUBLINGS: [u64; 12] = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025];
 
@@ -116,7 +136,12 @@ fn open_ended(bounds: &[u64]) -> Vec<Option<u64>> {
 
 impl Default for Space {
     fn default() -> Space {
-        Space { blocks: Collective::ALL.into_iter().map(Space::default_block).collect() }
+        Space {
+            blocks: Collective::ALL
+                .into_iter()
+                .map(Space::default_block)
+                .collect(),
+        }
     }
 }
 
@@ -134,16 +159,25 @@ impl Space {
 
     /// Every cell with the box that it belongs to, in a fixed order.
     pub fn cells(&self) -> impl Iterator<Item = (Cell, &Block)> {
-        self.blocks.iter().flat_map(|block| block.cells().map(move |cell| (cell, block)))
+        self.blocks
+            .iter()
+            .flat_map(|block| block.cells().map(move |cell| (cell, block)))
     }
 
     /// Finds a call that no box holds or that two boxes hold.
     pub fn check(&self) -> Result<(), Hole> {
         for collective in Collective::ALL {
-            let blocks: Vec<_> =
-                self.blocks.iter().enumerate().filter(|(_, block)| block.collective == collective).collect();
+            let blocks: Vec<_> = self
+                .blocks
+                .iter()
+                .enumerate()
+                .filter(|(_, block)| block.collective == collective)
+                .collect();
             let cuts = |axis: fn(&Block) -> &Vec<Option<u64>>, from: u64| {
-                let mut cuts: Vec<Option<u64>> = blocks.iter().flat_map(|(_, block)| axis(block).clone()).collect();
+                let mut cuts: Vec<Option<u64>> = blocks
+                    .iter()
+                    .flat_map(|(_, block)| axis(block).clone())
+                    .collect();
                 cuts.extend([Some(from), None]);
                 cuts.sort_by_key(|cut| cut.unwrap_or(u64::MAX));
                 cuts.dedup();
@@ -157,7 +191,10 @@ impl Space {
                 exclude: Vec::new(),
             };
             for cell in finest.cells() {
-                let mut holders = blocks.iter().filter(|(_, block)| block.holds(&cell)).map(|&(index, _)| index);
+                let mut holders = blocks
+                    .iter()
+                    .filter(|(_, block)| block.holds(&cell))
+                    .map(|&(index, _)| index);
                 match (holders.next(), holders.next()) {
                     (None, _) => return Err(Hole::Gap(cell)),
                     (Some(a), Some(b)) => return Err(Hole::Overlap(cell, a, b)),
@@ -173,13 +210,21 @@ impl Block {
     fn cells(&self) -> impl Iterator<Item = Cell> {
         ranges(&self.nodes).flat_map(move |nodes| {
             ranges(&self.ppn).flat_map(move |ppn| {
-                ranges(&self.bytes).map(move |bytes| Cell { collective: self.collective, bytes, nodes, ppn })
+                ranges(&self.bytes).map(move |bytes| Cell {
+                    collective: self.collective,
+                    bytes,
+                    nodes,
+                    ppn,
+                })
             })
         })
     }
 
     fn holds(&self, cell: &Cell) -> bool {
-        let hull = |bounds: &[Option<u64>]| Range { lo: bounds[0].unwrap_or(u64::MAX), hi: bounds[bounds.len() - 1] };
+        let hull = |bounds: &[Option<u64>]| Range {
+            lo: bounds[0].unwrap_or(u64::MAX),
+            hi: bounds[bounds.len() - 1],
+        };
         hull(&self.bytes).overlaps(cell.bytes)
             && hull(&self.nodes).overlaps(cell.nodes)
             && hull(&self.ppn).overlaps(cell.ppn)
@@ -187,7 +232,9 @@ impl Block {
 }
 
 fn ranges(bounds: &[Option<u64>]) -> impl Iterator<Item = Range> {
-    bounds.windows(2).filter_map(|pair| pair[0].map(|lo| Range { lo, hi: pair[1] }))
+    bounds
+        .windows(2)
+        .filter_map(|pair| pair[0].map(|lo| Range { lo, hi: pair[1] }))
 }
 
 #[cfg(test)]
@@ -200,7 +247,9 @@ mod tests {
         assert_eq!(space.check(), Ok(()));
         for bytes in [0, 1, 15, 16, 4095, 4096, u64::MAX] {
             for nodes in [1, 2, 3, 1024, u64::MAX] {
-                let holders = space.cells().filter(|(cell, _)| cell.contains(Collective::Bcast, bytes, nodes, 1));
+                let holders = space
+                    .cells()
+                    .filter(|(cell, _)| cell.contains(Collective::Bcast, bytes, nodes, 1));
                 assert_eq!(holders.count(), 1, "bytes {bytes}, nodes {nodes}");
             }
         }
@@ -214,7 +263,9 @@ mod tests {
         let mut upper = space.blocks[0].clone();
         upper.bytes = vec![Some(50), None];
         space.blocks.push(upper);
-        assert!(matches!(space.check(), Err(Hole::Overlap(cell, 0, 5)) if cell.bytes == Range { lo: 50, hi: Some(100) }));
+        assert!(
+            matches!(space.check(), Err(Hole::Overlap(cell, 0, 5)) if cell.bytes == Range { lo: 50, hi: Some(100) })
+        );
         space.blocks[5].bytes[0] = Some(100);
         assert_eq!(space.check(), Ok(()));
     }

@@ -17,7 +17,9 @@ pub fn next_sampled(key: u64, index: u64, samples_per_cell: u32, gap_least: u64)
     if index < u64::from(samples_per_cell) && gap_least <= 1 {
         return index + 1;
     }
-    let mean_gap = (index / u64::from(samples_per_cell.max(1))).max(gap_least).max(1);
+    let mean_gap = (index / u64::from(samples_per_cell.max(1)))
+        .max(gap_least)
+        .max(1);
     if mean_gap == 1 {
         return index.saturating_add(1);
     }
@@ -31,9 +33,11 @@ mod tests {
     use super::*;
 
     fn sampled_up_to(calls: u64, samples_per_cell: u32, gap_least: u64) -> Vec<u64> {
-        std::iter::successors(Some(0), |&index| Some(next_sampled(7, index, samples_per_cell, gap_least)))
-            .take_while(|&index| index < calls)
-            .collect()
+        std::iter::successors(Some(0), |&index| {
+            Some(next_sampled(7, index, samples_per_cell, gap_least))
+        })
+        .take_while(|&index| index < calls)
+        .collect()
     }
 
     #[test]
@@ -41,7 +45,11 @@ mod tests {
         let sampled = sampled_up_to(1_000_000, 256, 1);
         assert_eq!(sampled[..512], (0..512).collect::<Vec<u64>>());
         let expected = 256.0 * (1.0 + (1e6f64 / 256.0).ln());
-        assert!((sampled.len() as f64 / expected - 1.0).abs() < 0.25, "{} against {expected}", sampled.len());
+        assert!(
+            (sampled.len() as f64 / expected - 1.0).abs() < 0.25,
+            "{} against {expected}",
+            sampled.len()
+        );
     }
 
     #[test]

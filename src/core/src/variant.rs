@@ -21,7 +21,13 @@ pub enum Family {
 }
 
 impl Family {
-    pub const ALL: [Family; 5] = [Family::Default, Family::Native, Family::Mockup, Family::P2p, Family::Node];
+    pub const ALL: [Family; 5] = [
+        Family::Default,
+        Family::Native,
+        Family::Mockup,
+        Family::P2p,
+        Family::Node,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +57,9 @@ pub const DEFAULT: &str = "default";
 pub enum VariantError {
     #[error("read the variant {0:?}: its family is not one of default, native, mockup, p2p, node")]
     Family(String),
-    #[error("read the variant {0:?}: it looks like family:algorithm[:key=value], as in native:ring:segsize=64KiB")]
+    #[error(
+        "read the variant {0:?}: it looks like family:algorithm[:key=value], as in native:ring:segsize=64KiB"
+    )]
     Shape(String),
     #[error("read the variant {0:?}: the only known key is segsize, as in segsize=64KiB")]
     Key(String),
@@ -61,11 +69,19 @@ pub enum VariantError {
 
 impl VariantName {
     pub fn default_choice() -> VariantName {
-        VariantName { family: Family::Default, algorithm: String::new(), segsize: None }
+        VariantName {
+            family: Family::Default,
+            algorithm: String::new(),
+            segsize: None,
+        }
     }
 
     pub fn native(algorithm: &str, segsize: Option<u64>) -> VariantName {
-        VariantName { family: Family::Native, algorithm: algorithm.to_owned(), segsize }
+        VariantName {
+            family: Family::Native,
+            algorithm: algorithm.to_owned(),
+            segsize,
+        }
     }
 }
 
@@ -93,8 +109,10 @@ impl FromStr for VariantName {
             .find(|known| known.name() == family)
             .ok_or_else(|| VariantError::Family(text.to_owned()))?;
         let algorithm = parts.next().unwrap_or("").to_owned();
-        let well_named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-+".contains(c);
-        if algorithm.is_empty() != (family == Family::Default) || !algorithm.chars().all(well_named) {
+        let well_named =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-+".contains(c);
+        if algorithm.is_empty() != (family == Family::Default) || !algorithm.chars().all(well_named)
+        {
             return Err(VariantError::Shape(text.to_owned()));
         }
         let mut segsize = None;
@@ -106,7 +124,11 @@ impl FromStr for VariantName {
                 _ => return Err(VariantError::Key(text.to_owned())),
             }
         }
-        Ok(VariantName { family, algorithm, segsize })
+        Ok(VariantName {
+            family,
+            algorithm,
+            segsize,
+        })
     }
 }
 
@@ -139,7 +161,12 @@ impl FromStr for Size {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(bad());
         }
-        digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Size).ok_or_else(bad)
+        digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|n| n.checked_mul(unit))
+            .map(Size)
+            .ok_or_else(bad)
     }
 }
 
@@ -149,23 +176,49 @@ mod tests {
 
     #[test]
     fn names_read_back_as_written() {
-        for text in ["default", "native:ring", "native:segmented_ring:segsize=64KiB", "node:shm+ring", "mockup:reduce+bcast"] {
+        for text in [
+            "default",
+            "native:ring",
+            "native:segmented_ring:segsize=64KiB",
+            "node:shm+ring",
+            "mockup:reduce+bcast",
+        ] {
             assert_eq!(text.parse::<VariantName>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn malformed_names_are_errors() {
-        for text in ["", "native", "native:", "ring", "default:ring", "native:ring:segsize", "native:ring:segsize=",
-            "native:ring:segsize=-1", "native:ring:radix=2", "native:Ring", "native:ring:segsize=1KiB:segsize=2KiB",
-            "default:segsize=1KiB", "native:ring:segsize=99999999999GiB"] {
+        for text in [
+            "",
+            "native",
+            "native:",
+            "ring",
+            "default:ring",
+            "native:ring:segsize",
+            "native:ring:segsize=",
+            "native:ring:segsize=-1",
+            "native:ring:radix=2",
+            "native:Ring",
+            "native:ring:segsize=1KiB:segsize=2KiB",
+            "default:segsize=1KiB",
+            "native:ring:segsize=99999999999GiB",
+        ] {
             assert!(text.parse::<VariantName>().is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn sizes_use_the_largest_unit_that_divides_them() {
-        for (bytes, text) in [(0, "0"), (8, "8"), (1024, "1KiB"), (1536, "1536"), (65536, "64KiB"), (1 << 20, "1MiB"), (3 << 30, "3GiB")] {
+        for (bytes, text) in [
+            (0, "0"),
+            (8, "8"),
+            (1024, "1KiB"),
+            (1536, "1536"),
+            (65536, "64KiB"),
+            (1 << 20, "1MiB"),
+            (3 << 30, "3GiB"),
+        ] {
             assert_eq!(Size(bytes).to_string(), text);
             assert_eq!(text.parse::<Size>().unwrap(), Size(bytes));
         }

@@ -23,9 +23,16 @@ use crate::failure::usage;
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::open(&args.db)?;
     let generations = generations(&db, args)?;
-    let text = if args.json { json(&db, &generations)? } else { table(&db, &generations, args.all) };
+    let text = if args.json {
+        json(&db, &generations)?
+    } else {
+        table(&db, &generations, args.all)
+    };
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         // `colltune status | head` is no failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("write to standard output"),
@@ -63,19 +70,33 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
     if let Some(key) = &args.library {
         let library: Library = key.parse().map_err(usage)?;
         if !libraries.contains(&library) {
-            bail!("find {key} in {}: {}", db.root().display(), listed(&libraries));
+            bail!(
+                "find {key} in {}: {}",
+                db.root().display(),
+                listed(&libraries)
+            );
         }
         libraries = vec![library];
     }
     if args.json && libraries.len() > 1 {
-        return Err(usage(format!("choose a library: {}; name one with --library", listed(&libraries))));
+        return Err(usage(format!(
+            "choose a library: {}; name one with --library",
+            listed(&libraries)
+        )));
     }
-    libraries.into_iter().map(|library| Ok(Generation::load(db, library)?)).collect()
+    libraries
+        .into_iter()
+        .map(|library| Ok(Generation::load(db, library)?))
+        .collect()
 }
 
 fn listed(libraries: &[Library]) -> String {
     let names: Vec<String> = libraries.iter().map(Library::to_string).collect();
-    if names.is_empty() { "it holds no library yet".to_owned() } else { format!("it holds {}", names.join(", ")) }
+    if names.is_empty() {
+        "it holds no library yet".to_owned()
+    } else {
+        format!("it holds {}", names.join(", "))
+    }
 }
 
 /// The contents of `status --json`.
@@ -91,7 +112,13 @@ struct Json<'a> {
 fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
     let json = match generations.first() {
-        None => Json { schema: SCHEMA, library: None, machine: machine()?, generation: 0, cells: &[] },
+        None => Json {
+            schema: SCHEMA,
+            library: None,
+            machine: machine()?,
+            generation: 0,
+            cells: &[],
+        },
         Some(generation) => Json {
             schema: SCHEMA,
             library: Some(generation.library.to_string()),
@@ -107,29 +134,57 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
 
 fn table(db: &Database, generations: &[Generation], all: bool) -> String {
     if generations.is_empty() {
-        return format!("no runs yet: start jobs with `colltune run --db {} -- mpirun ...`\n", db.root().display());
+        return format!(
+            "no runs yet: start jobs with `colltune run --db {} -- mpirun ...`\n",
+            db.root().display()
+        );
     }
-    generations.iter().map(|generation| table_of(db, generation, all)).collect::<Vec<_>>().join("\n")
+    generations
+        .iter()
+        .map(|generation| table_of(db, generation, all))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn table_of(db: &Database, generation: &Generation, all: bool) -> String {
     let mut text = match &generation.meta {
-        None => format!("{}: not trained yet, run `colltune train --db {}`\n", generation.library, db.root().display()),
+        None => format!(
+            "{}: not trained yet, run `colltune train --db {}`\n",
+            generation.library,
+            db.root().display()
+        ),
         Some(meta) => format!(
             "{} on {}: generation {}, learned from {} runs and {} calls\n",
             generation.library, meta.machine, generation.number, meta.runs, meta.calls
         ),
     };
-    let shown: Vec<&CellStatistics> =
-        generation.cells.iter().filter(|cell| all || cell.source == Source::Measured).collect();
-    let mut rows = vec![["collective", "bytes", "nodes", "ppn", "calls", "best", "gain", "drawn most"].map(str::to_owned)];
+    let shown: Vec<&CellStatistics> = generation
+        .cells
+        .iter()
+        .filter(|cell| all || cell.source == Source::Measured)
+        .collect();
+    let mut rows = vec![
+        [
+            "collective",
+            "bytes",
+            "nodes",
+            "ppn",
+            "calls",
+            "best",
+            "gain",
+            "drawn most",
+        ]
+        .map(str::to_owned),
+    ];
     rows.extend(shown.iter().map(|cell| row(cell)));
     if rows.len() > 1 {
         text.push_str(&aligned(&rows));
     }
     let hidden = generation.cells.len() - shown.len();
     if hidden > 0 && generation.meta.is_some() {
-        text.push_str(&format!("{hidden} cells without measurements are not shown (--all shows them)\n"));
+        text.push_str(&format!(
+            "{hidden} cells without measurements are not shown (--all shows them)\n"
+        ));
     }
     text
 }
@@ -146,9 +201,16 @@ fn row(cell: &CellStatistics) -> [String; 8] {
     };
     let mut likely: Vec<&VariantStatistics> = cell.variants.iter().collect();
     likely.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    let likely: Vec<String> =
-        likely.iter().take(2).map(|variant| format!("{} {:.0} %", variant.name, 100.0 * variant.probability)).collect();
-    let best = if cell.source == Source::Measured { cell.best.clone() } else { format!("{} (predicted)", cell.best) };
+    let likely: Vec<String> = likely
+        .iter()
+        .take(2)
+        .map(|variant| format!("{} {:.0} %", variant.name, 100.0 * variant.probability))
+        .collect();
+    let best = if cell.source == Source::Measured {
+        cell.best.clone()
+    } else {
+        format!("{} (predicted)", cell.best)
+    };
     [
         cell.cell.collective.to_string(),
         bytes,
@@ -163,9 +225,15 @@ fn row(cell: &CellStatistics) -> [String; 8] {
 
 /// Columns as wide as their widest entry.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width: Vec<usize> = (0..N).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
+    let width: Vec<usize> = (0..N)
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
     let line = |row: &[String; N]| {
-        let cells: Vec<String> = row.iter().zip(&width).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&width)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
     rows.iter().map(line).collect()

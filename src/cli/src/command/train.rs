@@ -18,7 +18,11 @@ use colltune_db::{Database, TrainOptions, TrainReport, train};
 
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let options = TrainOptions { include_running: args.include_running, seed: args.seed, force: args.force };
+    let options = TrainOptions {
+        include_running: args.include_running,
+        seed: args.seed,
+        force: args.force,
+    };
     Database::open(&args.db)?;
     let db = Database::create_or_open(&args.db)?;
     let report = train(&db, options, &progress)?;
@@ -68,12 +72,23 @@ fn print(db: &Database, report: &TrainReport) {
     for warning in &ingest.warnings {
         eprintln!("colltune: {warning}");
     }
-    println!("took {} with {}", counted(ingest.traces, "trace"), counted(ingest.records, "record"));
+    println!(
+        "took {} with {}",
+        counted(ingest.traces, "trace"),
+        counted(ingest.records, "record")
+    );
     if ingest.running > 0 {
-        println!("left {} of running jobs for later", counted(ingest.running, "trace"));
+        println!(
+            "left {} of running jobs for later",
+            counted(ingest.running, "trace")
+        );
     }
     if !ingest.quarantined.is_empty() {
-        println!("moved {} to {}:", counted(ingest.quarantined.len() as u64, "unusable trace"), db.quarantine().display());
+        println!(
+            "moved {} to {}:",
+            counted(ingest.quarantined.len() as u64, "unusable trace"),
+            db.quarantine().display()
+        );
         for (name, reason) in ingest.quarantined.iter().take(10) {
             println!("  {}: {reason}", name.escape_debug());
         }
@@ -85,12 +100,19 @@ fn print(db: &Database, report: &TrainReport) {
         print_library(library);
     }
     if report.libraries.is_empty() {
-        println!("nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`", db.root().display());
+        println!(
+            "nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`",
+            db.root().display()
+        );
     }
 }
 
 fn print_library(report: &LibraryReport) {
-    let LibraryReport { library, generation, .. } = report;
+    let LibraryReport {
+        library,
+        generation,
+        ..
+    } = report;
     if !report.published {
         println!("{library}: nothing new, generation {generation} stays in force");
         return;
@@ -106,11 +128,18 @@ fn print_library(report: &LibraryReport) {
         counted(report.cells_measured, "cell"),
         grouped(report.cells_tuned)
     );
-    println!("  {} changed their best variant", counted(report.cells_changed, "cell"));
+    println!(
+        "  {} changed their best variant",
+        counted(report.cells_changed, "cell")
+    );
 }
 
 fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!(
+        "{} {noun}{}",
+        grouped(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 /// A number with commas: 23,104.
@@ -132,7 +161,13 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (23_104, "23,104"), (1_234_567, "1,234,567")] {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (23_104, "23,104"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(number), text);
         }
         assert_eq!(counted(1, "run"), "1 run");
