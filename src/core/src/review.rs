@@ -38,6 +38,10 @@ pub struct Verdict {
 /// median of the cell's variants.
 pub const HOPELESS: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
+/// Until a run has this many samples of a cell, the budget widens their distance to
+/// [`LEARNING_GAP`] at the most: fewer would teach nothing.
+pub const LEARNING_SAMPLES: u64 = 64;
+pub const LEARNING_GAP: u64 = 4;
 
 /// Whether a review is due after the `samples`-th sample of a cell: at 8, 16, ... 64, 128, 192, ...
 #[inline]
@@ -91,9 +95,20 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
     let gap_least = u128::from(excess_per_sample)
         .checked_div(allowed_per_call)
         .unwrap_or(u128::from(excess_per_sample > 0) * 1000);
+    let all_samples = observed
+        .iter()
+        .map(|variant| variant.samples)
+        .fold(0, u64::saturating_add);
+    let gap_most = if all_samples < LEARNING_SAMPLES {
+        LEARNING_GAP
+    } else {
+        u64::MAX
+    };
     Verdict {
         dropped,
-        gap_least: u64::try_from(gap_least).unwrap_or(u64::MAX).max(1),
+        gap_least: u64::try_from(gap_least)
+            .unwrap_or(u64::MAX)
+            .clamp(1, gap_most),
     }
 }
 
@@ -128,7 +143,7 @@ mod tests {
     fn the_budget_sets_the_distance_of_samples() {
         // Half of the samples cost 1,000 ns more than the default: 500 ns a sample. A call comes
         // every 10,000 ns, of which 2 % are 200 ns: at most two samples in five calls.
-        let observed = [seen(8, 1000), seen(8, 2000)];
+        let observed = [seen(80, 1000), seen(80, 2000)];
         let progress = Progress {
             calls: 100,
             elapsed_ns: 1_000_000,
@@ -152,6 +167,12 @@ mod tests {
             1,
             "faster than the default costs nothing"
         );
+        let few = [seen(8, 1000), seen(8, 2000)];
+        let strict = Progress {
+            budget_ppm: 1_000,
+            ..progress
+        };
+        assert_eq!(review(&few, Some(0), strict).gap_least, LEARNING_GAP);
     }
 
     #[test]
