@@ -1,6 +1,6 @@
 //! Types and constants of the MPI library that this build serves.
 //!
-//! Handles are pointers in Open MPI and 32-bit numbers in MPICH. The constants come out of the
+//! Handles are pointers in Open MPI and 32-bit numbers in MPICH (kept in 64 bits here). The constants come out of the
 //! library's own `mpi.h` when the shim is built (`build.rs`).
 
 use std::ffi::{CStr, c_int, c_void};
@@ -25,11 +25,13 @@ mod handles {
 
 #[cfg(mpi = "mpich")]
 mod handles {
-    use std::ffi::{c_int, c_void};
-    pub type Handle = c_int;
+    use std::ffi::c_void;
+    /// MPICH's handles are the low 32 bits. The wrappers pass whole registers on, so that a program
+    /// on another library, whose handles are pointers, survives this build: it stands aside there.
+    pub type Handle = u64;
 
     pub fn from_number(number: i64) -> Handle {
-        number as c_int
+        u64::from(number as u32)
     }
 
     /// Never called: MPICH's handles are numbers.
@@ -38,7 +40,7 @@ mod handles {
     }
 
     pub fn bits(handle: Handle) -> u64 {
-        u64::from(handle as u32)
+        handle & 0xffff_ffff
     }
 }
 

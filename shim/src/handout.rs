@@ -42,7 +42,7 @@ pub struct Found {
 pub fn variables() -> Vec<(String, String)> {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with("COLLTUNE_"))
+        .filter(|(name, value)| name.starts_with("COLLTUNE_") && !value.is_empty())
         .collect();
     variables.sort();
     variables

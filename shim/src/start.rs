@@ -59,14 +59,22 @@ struct Card {
 fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     let reading = Reading::now();
     let pmpi = library::pmpi()?;
+    // Before anything else: on another library not even the predefined handles are right. All ranks
+    // run one library, so all stop here, and none waits for another.
+    let library = library_version(pmpi)
+        .inspect_err(|problem| {
+            if rank_in_environment() == 0 {
+                say(problem);
+            }
+        })
+        .ok()?;
     let handles = Handles::resolve(pmpi)?;
     let world = handles.comm_world;
     let (rank, n_ranks) = (
         number(pmpi.comm_rank, world)?,
         number(pmpi.comm_size, world)?,
     );
-    let library = library_version(pmpi);
-    let outcome = shake_hands(pmpi, &handles, variables, rank, n_ranks, &library);
+    let outcome = shake_hands(pmpi, &handles, variables, rank, n_ranks, library);
     let handshake = match outcome {
         (Outcome::Go, handshake) => handshake,
         (Outcome::Stay(problem), _) => {
@@ -83,22 +91,16 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
     let node_of_rank = number_nodes(&cards);
     let (nodes, ppn) = extent(&node_of_rank);
-    let handout = hand_out(pmpi, &handles, rank, || match &library {
-        Ok(library) => {
-            let found = handout::read(variables, *library, nodes, ppn);
-            found.warnings.iter().for_each(|warning| say(warning));
-            found.handout
-        }
-        Err(problem) => {
-            say(problem);
-            None
-        }
+    let handout = hand_out(pmpi, &handles, rank, || {
+        let found = handout::read(variables, library, nodes, ppn);
+        found.warnings.iter().for_each(|warning| say(warning));
+        found.handout
     });
     // Everybody has passed the hand-out, so everybody has read what the handshake published.
     if let Some(handshake) = &handshake {
         handshake.clean_up();
     }
-    let (handout, library) = (handout?, library.ok()?);
+    let handout = handout?;
     let first_on_node = node_of_rank
         .iter()
         .position(|node| *node == node_of_rank[rank as usize])?;
@@ -134,10 +136,24 @@ fn text(
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
+/// This process's rank by what launchers put into the environment; 0 without any.
+fn rank_in_environment() -> u32 {
+    [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ]
+    .into_iter()
+    .find_map(|name| std::env::var(name).ok()?.parse().ok())
+    .unwrap_or(0)
+}
+
 /// The library, if this build of the shim serves it.
 fn library_version(pmpi: &Pmpi) -> Result<Library, String> {
+    // The library may be another than the one whose header gave the length: room for any.
     let text = text(
-        abi::MPI_MAX_LIBRARY_VERSION_STRING,
+        abi::MPI_MAX_LIBRARY_VERSION_STRING.max(8192),
         pmpi.get_library_version,
     );
     let library = Library::from_version_text(&text)
@@ -158,7 +174,7 @@ fn shake_hands<'a>(
     variables: &[(String, String)],
     rank: u32,
     n_ranks: u32,
-    library: &Result<Library, String>,
+    library: Library,
 ) -> (Outcome, Option<Handshake<'a>>) {
     if handout::variable(variables, "COLLTUNE_HANDSHAKE") == Some("trust") {
         return (Outcome::Go, None);
@@ -184,9 +200,6 @@ fn shake_hands<'a>(
     let settings = variables.iter().fold(0, |hash, (name, value)| {
         hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
     });
-    let library = library
-        .as_ref()
-        .map_or("an unknown library".to_owned(), Library::to_string);
     let handshake = Handshake {
         pmpi,
         handles,

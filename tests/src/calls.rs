@@ -21,12 +21,20 @@ pub struct LoggedCall {
 
 /// The logs of a job by rank.
 pub fn read_log(folder: &Path, n_ranks: u32) -> Vec<Vec<LoggedCall>> {
-    (0..n_ranks).map(|rank| read_rank(&folder.join(format!("rank-{rank}.jsonl")))).collect()
+    (0..n_ranks)
+        .map(|rank| read_rank(&folder.join(format!("rank-{rank}.jsonl"))))
+        .collect()
 }
 
 fn read_rank(file: &Path) -> Vec<LoggedCall> {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("failed to read {}: {error}", file.display()));
-    text.lines().map(|line| read_line(line).unwrap_or_else(|| panic!("{}: no line of a call log: {line}", file.display()))).collect()
+    let text = std::fs::read_to_string(file)
+        .unwrap_or_else(|error| panic!("failed to read {}: {error}", file.display()));
+    text.lines()
+        .map(|line| {
+            read_line(line)
+                .unwrap_or_else(|| panic!("{}: no line of a call log: {line}", file.display()))
+        })
+        .collect()
 }
 
 fn read_line(line: &str) -> Option<LoggedCall> {
@@ -67,9 +75,16 @@ pub fn assert_ranks_agree(log: &[Vec<LoggedCall>]) -> usize {
         for (rank, other) in &ranks[1..] {
             let differs = first.iter().zip(other).position(|(a, b)| a != b);
             if let Some(at) = differs {
-                panic!("comm {comm}: rank {first_rank} ran {:?}, rank {rank} ran {:?}", first[at], other[at]);
+                panic!(
+                    "comm {comm}: rank {first_rank} ran {:?}, rank {rank} ran {:?}",
+                    first[at], other[at]
+                );
             }
-            assert_eq!(first.len(), other.len(), "comm {comm}: ranks {first_rank} and {rank} logged different numbers of calls");
+            assert_eq!(
+                first.len(),
+                other.len(),
+                "comm {comm}: ranks {first_rank} and {rank} logged different numbers of calls"
+            );
         }
     }
     sequences.len()

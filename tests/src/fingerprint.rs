@@ -1,9 +1,5 @@
 //! Which algorithm a collective really ran: who sent what to whom, and how a sum was rounded.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
-
 use colltune_core::collective::Collective;
 use serde_json::Value;
 
@@ -57,13 +53,12 @@ pub fn fingerprint_of(
         "--warmup",
         &warmup,
     ];
-    let program = program(job.library());
     // Debian's file of parameters keeps the monitoring out with `pml = ^ucx`.
     let job = match job.library() {
         Mpi::OpenMpi => job.env("OMPI_MCA_pml_monitoring_enable", "1"),
         Mpi::Mpich => job,
     };
-    let outcome = job.run(&program.to_string_lossy(), &arguments);
+    let outcome = job.run("collective_fingerprint", &arguments);
     outcome.succeeds();
     let line: Value = serde_json::from_str(outcome.stdout.trim()).unwrap_or_else(|error| {
         panic!(
@@ -80,30 +75,4 @@ pub fn fingerprint_of(
             String::new()
         },
     }
-}
-
-/// `tests/mpi/collective_fingerprint.c`, whose definitions the libraries must see.
-fn program(mpi: Mpi) -> PathBuf {
-    static BUILT: [OnceLock<(tempfile::TempDir, PathBuf)>; 2] = [const { OnceLock::new() }; 2];
-    let (_, file) = BUILT[mpi as usize].get_or_init(|| {
-        let folder = crate::folder();
-        let file = folder.path().join("collective_fingerprint");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi/collective_fingerprint.c");
-        let mut command = Command::new(mpi.compiler());
-        command
-            .args(["-std=gnu11", "-O1", "-rdynamic", "-o"])
-            .arg(&file)
-            .arg(source)
-            .args(["-ldl", "-lm"]);
-        let output = command
-            .output()
-            .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
-        assert!(
-            output.status.success(),
-            "{command:?} failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        (folder, file)
-    });
-    file.clone()
 }

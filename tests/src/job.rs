@@ -35,7 +35,10 @@ pub fn part(n_ranks: u32, program: &str, arguments: &[&str]) -> Part {
     Part {
         n_ranks,
         program: program.into(),
-        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        arguments: arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect(),
         shim: true,
         variables: Vec::new(),
     }
@@ -112,7 +115,8 @@ impl Job {
     }
 
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Job {
-        self.variables.push((name.to_owned(), value.as_ref().to_owned()));
+        self.variables
+            .push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -160,19 +164,41 @@ impl Job {
         if !is_root() {
             return crate::skip("needs root, to run a job as another user");
         }
-        Some(self.prefix(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]).env("HOME", "/tmp"))
+        Some(
+            self.prefix(&[
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+            ])
+            .env("HOME", "/tmp"),
+        )
     }
 
     /// Runs the job with a file system of its own mounted at `folder`, such as `size=64k` or `ro`;
     /// what it holds in the end is copied to `kept`. `None` where that needs root.
     pub fn with_tmpfs(self, folder: &Path, options: &str, kept: &Path) -> Option<Job> {
-        let works = || Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success());
+        let works = || {
+            Command::new("unshare")
+                .args(["-m", "true"])
+                .output()
+                .is_ok_and(|output| output.status.success())
+        };
         if !is_root() || !works() {
             return crate::skip("needs root, to mount a small file system");
         }
         let script = "mount -t tmpfs -o \"$1\" tmpfs \"$0\" || exit 125; folder=$0; kept=$2; shift 2; \"$@\"; \
                       code=$?; cp -r \"$folder/.\" \"$kept\"; exit $code";
-        Some(self.prefix(&["unshare", "-m", "sh", "-c", script, &folder.to_string_lossy(), options, &kept.to_string_lossy()]))
+        Some(self.prefix(&[
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            script,
+            &folder.to_string_lossy(),
+            options,
+            &kept.to_string_lossy(),
+        ]))
     }
 
     /// Runs `tests/mpi/PROGRAM.c`.
@@ -189,17 +215,27 @@ impl Job {
                 arguments.push(":".into());
             }
             arguments.extend(["-n".into(), part.n_ranks.to_string().into(), "env".into()]);
-            arguments.extend(part.variables.iter().map(|(name, value)| OsString::from(format!("{name}={value}"))));
+            arguments.extend(
+                part.variables
+                    .iter()
+                    .map(|(name, value)| OsString::from(format!("{name}={value}"))),
+            );
             arguments.extend(self.preload_argument(part.shim));
             let path = Path::new(&part.program);
-            let path = if path.is_absolute() { path.to_owned() } else { program(self.mpi, &path.to_string_lossy()) };
+            let path = if path.is_absolute() {
+                path.to_owned()
+            } else {
+                program(self.mpi, &path.to_string_lossy())
+            };
             arguments.push(path.into());
             arguments.extend(part.arguments.iter().map(OsString::from));
         }
         let mut launcher: Vec<OsString> = self.prefix.iter().map(OsString::from).collect();
         launcher.push(self.mpi.launcher().into());
         if self.mpi == Mpi::OpenMpi {
-            launcher.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
+            launcher.extend(
+                ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from),
+            );
         }
         launcher.extend(self.launcher_arguments.iter().map(OsString::from));
         launcher.extend(arguments);
@@ -215,7 +251,10 @@ impl Job {
     }
 
     fn preload_argument(&self, shim: bool) -> Option<OsString> {
-        let objects: Vec<_> = (0..).zip(&self.preload).filter(|(place, _)| shim || Some(*place) != self.shim_at).collect();
+        let objects: Vec<_> = (0..)
+            .zip(&self.preload)
+            .filter(|(place, _)| shim || Some(*place) != self.shim_at)
+            .collect();
         if objects.is_empty() {
             return None;
         }
@@ -234,22 +273,40 @@ impl Job {
         let _turn = turn();
         let scratch = crate::folder();
         let (stdout, stderr) = (scratch.path().join("stdout"), scratch.path().join("stderr"));
-        let create = |path: &Path| File::create(path).unwrap_or_else(|error| panic!("failed to write {}: {error}", path.display()));
+        let create = |path: &Path| {
+            File::create(path)
+                .unwrap_or_else(|error| panic!("failed to write {}: {error}", path.display()))
+        };
         let mark = new_mark();
         let mut command = Command::new(&line[0]);
-        command.args(&line[1..]).stdin(Stdio::null()).stdout(create(&stdout)).stderr(create(&stderr));
+        command
+            .args(&line[1..])
+            .stdin(Stdio::null())
+            .stdout(create(&stdout))
+            .stderr(create(&stderr));
         // Settings of the person who runs the tests must not leak in.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
-            if ["COLLTUNE_", "OMPI_MCA_coll", "MPIR_CVAR_"].iter().any(|prefix| name.starts_with(prefix)) || name == "LD_PRELOAD" {
+            if ["COLLTUNE_", "OMPI_MCA_coll", "MPIR_CVAR_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+                || name == "LD_PRELOAD"
+            {
                 command.env_remove(name);
             }
         }
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.envs(self.variables.iter().map(|(name, value)| (name, value))).env(MARK, &mark);
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark);
         let shown = self.shown(line);
         let begun = Instant::now();
-        let mut child = command.process_group(0).spawn().unwrap_or_else(|error| panic!("failed to start {shown}: {error}"));
+        let mut child = command
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("failed to start {shown}: {error}"));
         let process = Pid::from_child(&child);
         let (tell, told) = mpsc::channel();
         let waiter = std::thread::spawn(move || {
@@ -262,7 +319,9 @@ impl Job {
         let strays = sweep(&mark);
         let status = first.or_else(|| told.recv().ok()).and_then(Result::ok);
         let _ = waiter.join();
-        let read = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+        let read = |path: &Path| {
+            String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+        };
         Outcome {
             command: shown,
             code: status.and_then(|status| status.code()),
@@ -277,7 +336,10 @@ impl Job {
 
     /// The command as one could paste it, seeds and all.
     fn shown(&self, line: &[OsString]) -> String {
-        let variables = self.variables.iter().map(|(name, value)| format!("{name}='{}'", value.to_string_lossy()));
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, value)| format!("{name}='{}'", value.to_string_lossy()));
         let words = line.iter().map(|word| word.to_string_lossy().into_owned());
         variables.chain(words).collect::<Vec<_>>().join(" ")
     }
@@ -295,7 +357,11 @@ fn turn() -> MutexGuard<'static, ()> {
 
 fn new_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Kills what the launcher put into process groups of its own: every process that carries the mark
@@ -303,10 +369,17 @@ fn new_mark() -> String {
 fn sweep(mark: &str) -> usize {
     let wanted = format!("{MARK}={mark}");
     let carries = |process: &str| {
-        std::fs::read(format!("/proc/{process}/environ")).is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+        std::fs::read(format!("/proc/{process}/environ")).is_ok_and(|text| {
+            text.split(|byte| *byte == 0)
+                .any(|entry| entry == wanted.as_bytes())
+        })
     };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = processes.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let found = names.filter(|name| carries(name)).filter_map(|name| Pid::from_raw(name.parse().ok()?));
-    found.filter(|process| kill_process(*process, Signal::KILL).is_ok()).count()
+    let found = names
+        .filter(|name| carries(name))
+        .filter_map(|name| Pid::from_raw(name.parse().ok()?));
+    found
+        .filter(|process| kill_process(*process, Signal::KILL).is_ok())
+        .count()
 }

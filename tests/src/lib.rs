@@ -17,8 +17,8 @@ mod job;
 mod outcome;
 
 mod calls;
-mod trace;
 mod skip;
+mod trace;
 
 mod fingerprint;
 
@@ -34,9 +34,13 @@ pub use trace::{Trace, open_traces, read_trace, traces};
 /// A fresh folder for a test's database and logs; removed when dropped.
 pub fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::Builder::new().prefix("colltune-test-").tempdir().expect("the temporary folder is writable");
+    let folder = tempfile::Builder::new()
+        .prefix("colltune-test-")
+        .tempdir()
+        .expect("the temporary folder is writable");
     // Jobs of another user look inside, too.
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
+        .expect("the folder is ours");
     folder
 }
 

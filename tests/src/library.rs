@@ -47,7 +47,9 @@ impl Mpi {
 
     /// The library if it is installed; otherwise the test counts as skipped.
     pub fn installed(self) -> Option<Mpi> {
-        let missing = [self.compiler(), self.launcher()].into_iter().find(|tool| !runs(tool));
+        let missing = [self.compiler(), self.launcher()]
+            .into_iter()
+            .find(|tool| !runs(tool));
         match missing {
             None => Some(self),
             Some(tool) => skip(&format!("{} is not installed: no {tool}", self.name())),
@@ -66,14 +68,19 @@ impl Mpi {
     pub fn library(self) -> Library {
         static FOUND: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
         *FOUND[self as usize].get_or_init(|| {
-            let output = Command::new(self.launcher()).arg("--version").output().expect("the launcher starts");
+            let output = Command::new(self.launcher())
+                .arg("--version")
+                .output()
+                .expect("the launcher starts");
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             // `mpirun.openmpi (OpenRTE) 4.1.4`, `mpirun (Open MPI) 5.0.3`, `HYDRA build details: Version: 4.0.2`
             let mark = match self {
                 Mpi::OpenMpi => ") ",
                 Mpi::Mpich => "Version:",
             };
-            let version = text.split_once(mark).map_or("", |(_, rest)| rest.trim_start());
+            let version = text
+                .split_once(mark)
+                .map_or("", |(_, rest)| rest.trim_start());
             let prefix = match self {
                 Mpi::OpenMpi => "Open MPI v",
                 Mpi::Mpich => "MPICH Version:",
@@ -86,13 +93,20 @@ impl Mpi {
     /// The shim that serves this library.
     pub fn shim(self) -> PathBuf {
         let file = target_folder().join(self.name()).join("libcolltune.so");
-        assert!(file.is_file(), "{} is missing: run `make build` first", file.display());
+        assert!(
+            file.is_file(),
+            "{} is missing: run `make build` first",
+            file.display()
+        );
         file
     }
 }
 
 fn runs(tool: &str) -> bool {
-    Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
+    Command::new(tool)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 /// The folder with the builds for each library: `COLLTUNE_TARGET_DIR`, else the first `target`
@@ -102,6 +116,13 @@ fn target_folder() -> PathBuf {
         return folder.into();
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let holds_one = |folder: &PathBuf| Mpi::ALL.iter().any(|mpi| folder.join(mpi.name()).join("libcolltune.so").is_file());
-    here.ancestors().map(|folder| folder.join("target")).find(holds_one).unwrap_or_else(|| here.join("../target"))
+    let holds_one = |folder: &PathBuf| {
+        Mpi::ALL
+            .iter()
+            .any(|mpi| folder.join(mpi.name()).join("libcolltune.so").is_file())
+    };
+    here.ancestors()
+        .map(|folder| folder.join("target"))
+        .find(holds_one)
+        .unwrap_or_else(|| here.join("../target"))
 }

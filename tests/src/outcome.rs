@@ -20,7 +20,10 @@ pub struct Outcome {
 impl Outcome {
     /// The lines that the shim printed.
     pub fn messages(&self) -> Vec<&str> {
-        self.stderr.lines().filter(|line| line.starts_with("colltune: ")).collect()
+        self.stderr
+            .lines()
+            .filter(|line| line.starts_with("colltune: "))
+            .collect()
     }
 
     /// The job ended by itself.
@@ -32,7 +35,10 @@ impl Outcome {
 
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Outcome {
-        self.ends().claim(self.code == Some(code), &format!("the exit code is not {code}"));
+        self.ends().claim(
+            self.code == Some(code),
+            &format!("the exit code is not {code}"),
+        );
         self
     }
 
@@ -59,9 +65,15 @@ impl Outcome {
     #[track_caller]
     pub fn says(&self, parts: &[&str]) -> &Outcome {
         let messages = self.messages();
-        self.claim(messages.len() == 1, &format!("the shim gave {} messages, not one", messages.len()));
+        self.claim(
+            messages.len() == 1,
+            &format!("the shim gave {} messages, not one", messages.len()),
+        );
         for part in parts {
-            self.claim(messages[0].contains(part), &format!("the message does not hold {part:?}"));
+            self.claim(
+                messages[0].contains(part),
+                &format!("the message does not hold {part:?}"),
+            );
         }
         self
     }
@@ -84,5 +96,9 @@ impl Outcome {
 
 fn cut(text: &str) -> String {
     const MOST: usize = 6_000;
-    if text.len() <= MOST { text.to_owned() } else { format!("{} ...", text.chars().take(MOST).collect::<String>()) }
+    if text.len() <= MOST {
+        text.to_owned()
+    } else {
+        format!("{} ...", text.chars().take(MOST).collect::<String>())
+    }
 }

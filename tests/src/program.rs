@@ -20,22 +20,41 @@ pub fn tool(mpi: Mpi, name: &str) -> PathBuf {
 fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi").join(format!("{name}.c"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("mpi")
+        .join(format!("{name}.c"));
     let folder = output_folder().join(mpi.name());
-    std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
+    std::fs::create_dir_all(&folder)
+        .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
     let result = folder.join(file);
     let header = source.with_file_name("step.h");
-    let newer = |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
+    let newer =
+        |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
     if changed(&result).is_some_and(|built| !newer(&source, built) && !newer(&header, built)) {
         return result;
     }
     // Another process may build the same: each writes its own file and puts it in place.
     let part = folder.join(format!("{file}.{}", std::process::id()));
     let mut command = Command::new(mpi.compiler());
-    command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]).args(flags).arg("-o").arg(&part).arg(&source).arg("-lm");
-    let output = command.output().unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
-    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::rename(&part, &result).unwrap_or_else(|error| panic!("failed to write {}: {error}", result.display()));
+    command
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(flags);
+    // Some programs define functions that the libraries must find in them.
+    command
+        .args(["-rdynamic", "-o"])
+        .arg(&part)
+        .arg(&source)
+        .args(["-lm", "-ldl"]);
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?} failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    std::fs::rename(&part, &result)
+        .unwrap_or_else(|error| panic!("failed to write {}: {error}", result.display()));
     result
 }
 
@@ -46,6 +65,10 @@ fn changed(file: &Path) -> Option<SystemTime> {
 /// Cargo's folder for what tests make (`CARGO_TARGET_TMPDIR`), found from this test's own place.
 fn output_folder() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
-    let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    target.map_or_else(std::env::temp_dir, |target| target.join("tmp")).join("mpi-programs")
+    let target = own
+        .ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    target
+        .map_or_else(std::env::temp_dir, |target| target.join("tmp"))
+        .join("mpi-programs")
 }

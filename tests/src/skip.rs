@@ -9,9 +9,17 @@ pub fn skip<T>(reason: &str) -> Option<T> {
     let line = format!("skipped: {test}: {reason}\n");
     eprint!("{line}");
     if let Some(file) = std::env::var_os("COLLTUNE_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&file);
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file);
         log.and_then(|mut log| log.write_all(line.as_bytes()))
-            .unwrap_or_else(|error| panic!("failed to count a skipped test in {}: {error}", file.display()));
+            .unwrap_or_else(|error| {
+                panic!(
+                    "failed to count a skipped test in {}: {error}",
+                    file.display()
+                )
+            });
     }
     None
 }

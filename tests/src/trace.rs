@@ -19,7 +19,10 @@ impl Trace {
 
 /// The finished traces of a database, by rank, of one job or of several.
 pub fn traces(db: &Path) -> Vec<Trace> {
-    let mut traces: Vec<_> = files(db, ".trace").iter().map(|file| read_trace(file)).collect();
+    let mut traces: Vec<_> = files(db, ".trace")
+        .iter()
+        .map(|file| read_trace(file))
+        .collect();
     traces.sort_by(|a, b| (&a.header.job, a.header.rank).cmp(&(&b.header.job, b.header.rank)));
     traces
 }
@@ -30,14 +33,22 @@ pub fn open_traces(db: &Path) -> Vec<PathBuf> {
 }
 
 pub fn read_trace(file: &Path) -> Trace {
-    let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("failed to read {}: {error}", file.display()));
-    let (header, records) = read(&bytes).unwrap_or_else(|error| panic!("failed to {error}: {}", file.display()));
+    let bytes = std::fs::read(file)
+        .unwrap_or_else(|error| panic!("failed to read {}: {error}", file.display()));
+    let (header, records) =
+        read(&bytes).unwrap_or_else(|error| panic!("failed to {error}: {}", file.display()));
     Trace { header, records }
 }
 
 fn files(db: &Path, suffix: &str) -> Vec<PathBuf> {
-    let incoming = std::fs::read_dir(db.join("incoming")).into_iter().flatten().flatten();
-    let mut files: Vec<_> = incoming.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(suffix)).collect();
+    let incoming = std::fs::read_dir(db.join("incoming"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut files: Vec<_> = incoming
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(suffix))
+        .collect();
     files.sort();
     files
 }

@@ -6,18 +6,30 @@ use colltune_core::catalogue::{self, Facts};
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::model::Model;
+use colltune_core::review;
 use colltune_core::settings::Settings;
-use colltune_tests::{Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, part, read_log};
+use colltune_tests::{
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, part, read_log,
+};
 
 fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path, seed: u64) -> Job {
-    job(n_ranks).mpi(mpi).preload().db(db).mode("explore").seed(seed).log(db.join("log"))
+    job(n_ranks)
+        .mpi(mpi)
+        .preload()
+        .db(db)
+        .mode("explore")
+        .seed(seed)
+        .log(db.join("log"))
 }
 
 /// Runs a pattern of communicators; the log that its ranks agree on.
 fn pattern(mpi: Mpi, n_ranks: u32, name: &str, seed: u64, events: u32) -> Vec<Vec<LoggedCall>> {
     let db = folder();
     let outcome = exploring(mpi, n_ranks, db.path(), seed)
-        .env("COLLTUNE_SETUP_AFTER", if seed % 2 == 0 { "1" } else { "8" })
+        .env(
+            "COLLTUNE_SETUP_AFTER",
+            if seed.is_multiple_of(2) { "1" } else { "8" },
+        )
         .run("patterns", &[name, &seed.to_string(), &events.to_string()]);
     outcome.succeeds().prints("ok\n").is_silent();
     let log = read_log(&db.path().join("log"), n_ranks);
@@ -27,7 +39,10 @@ fn pattern(mpi: Mpi, n_ranks: u32, name: &str, seed: u64, events: u32) -> Vec<Ve
 }
 
 fn ran_natively(log: &[Vec<LoggedCall>]) -> usize {
-    log[0].iter().filter(|call| call.variant != "default").count()
+    log[0]
+        .iter()
+        .filter(|call| call.variant != "default")
+        .count()
 }
 
 /// Four ranks where the library yields, two where it spins.
@@ -76,7 +91,7 @@ on_each_library! {
     }
 
     fn a_seed_decides_every_draw(mpi: Mpi) {
-        // Fewer than 16 samples of a cell: behind that, measured times take part.
+        // Fewer samples of a cell than a review waits for: behind that, measured times take part.
         let draws = |seed: u64| {
             let db = folder();
             let outcome = exploring(mpi, 2, db.path(), seed).run("draws", &["12", "4", "1000"]);
@@ -96,18 +111,20 @@ on_each_library! {
     fn draws_are_uniform_before_any_training(mpi: Mpi) {
         const SEED: u64 = 4;
         const COUNT: u64 = 20_000;
+        // As many calls as come before measured times take part (`colltune_core::review::due`).
+        let calls_each = (1..).find(|&samples| review::due(samples)).unwrap_or(1);
         let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
         let db = folder();
         let outcome = exploring(mpi, n_ranks, db.path(), SEED)
             .env("COLLTUNE_SETUP_AFTER", "1")
-            .run("draws", &["50", "12", &COUNT.to_string()]);
+            .run("draws", &["80", &calls_each.to_string(), &COUNT.to_string()]);
         outcome.succeeds().prints("ok\n").is_silent();
         let log = read_log(&db.path().join("log"), n_ranks);
         let model = Model::initial(&Settings::default(), mpi.library(), "any");
         let layout = Layout { n_ranks, nodes: 1, ppn: n_ranks };
         for collective in Collective::ALL {
             let calls: Vec<_> = log[0].iter().filter(|call| call.collective == collective.name() && call.sampled && call.bytes == 8 * COUNT).collect();
-            assert_eq!(calls.len(), 600, "{collective}");
+            assert_eq!(calls.len() as u64, 80 * calls_each, "{collective}");
             let cells = CellsBySize::new(&model, collective, layout);
             let cell = &model.cells[cells.cells()[cells.position(8 * COUNT).unwrap()] as usize];
             let expected = expected_shares(mpi, collective, cell, n_ranks, 8 * COUNT);
@@ -127,7 +144,13 @@ on_each_library! {
 
 /// The share of sampled calls that each variant should run; what does not apply to these calls
 /// runs `default` instead.
-fn expected_shares(mpi: Mpi, collective: Collective, cell: &colltune_core::model::CellModel, n_ranks: u32, bytes: u64) -> BTreeMap<String, f64> {
+fn expected_shares(
+    mpi: Mpi,
+    collective: Collective,
+    cell: &colltune_core::model::CellModel,
+    n_ranks: u32,
+    bytes: u64,
+) -> BTreeMap<String, f64> {
     let facts = Facts {
         n_ranks,
         nodes: 1,
@@ -137,11 +160,22 @@ fn expected_shares(mpi: Mpi, collective: Collective, cell: &colltune_core::model
         builtin_op: true,
         in_place: false,
     };
-    let find = |name: &str| catalogue::find(mpi.library(), collective, name).expect("the model names known variants");
-    let drawn: Vec<_> = cell.variants.iter().map(|share| find(&share.name)).filter(|variant| variant.possible(n_ranks, 1, cell.cell.bytes.last())).collect();
+    let find = |name: &str| {
+        catalogue::find(mpi.library(), collective, name).expect("the model names known variants")
+    };
+    let drawn: Vec<_> = cell
+        .variants
+        .iter()
+        .map(|share| find(&share.name))
+        .filter(|variant| variant.possible(n_ranks, 1, cell.cell.bytes.last()))
+        .collect();
     let mut shares = BTreeMap::new();
     for variant in &drawn {
-        let name = if variant.applies(&facts) { variant.name.to_string() } else { "default".to_owned() };
+        let name = if variant.applies(&facts) {
+            variant.name.to_string()
+        } else {
+            "default".to_owned()
+        };
         *shares.entry(name).or_insert(0.0) += 1.0 / drawn.len() as f64;
     }
     assert!(shares.len() > 1, "{collective}: nothing to draw from");

@@ -22,15 +22,26 @@ fn tuned(mpi: Mpi) -> Job {
 /// A database whose generation 1 is in force, with this text as its probabilities.
 fn database(mpi: Mpi, probabilities: &str) -> tempfile::TempDir {
     let db = folder();
-    let generation = db.path().join(mpi.library().to_string()).join("generations/000001");
+    let generation = db
+        .path()
+        .join(mpi.library().to_string())
+        .join("generations/000001");
     fs::create_dir_all(&generation).unwrap();
     fs::write(generation.join("probabilities.json"), probabilities).unwrap();
-    fs::write(db.path().join(mpi.library().to_string()).join("CURRENT"), "000001\n").unwrap();
+    fs::write(
+        db.path().join(mpi.library().to_string()).join("CURRENT"),
+        "000001\n",
+    )
+    .unwrap();
     db
 }
 
 fn good_model(mpi: Mpi) -> String {
-    Model { generation: 1, ..Model::initial(&Settings::default(), mpi.library(), "test") }.to_json()
+    Model {
+        generation: 1,
+        ..Model::initial(&Settings::default(), mpi.library(), "test")
+    }
+    .to_json()
 }
 
 on_each_library! {

@@ -11,7 +11,12 @@ use colltune_tests::{Job, Part, folder, job, on_each_library, part, traces};
 const DEADLINE: &str = "2s";
 
 fn asking(mpi: colltune_tests::Mpi, db: &std::path::Path) -> Job {
-    job(0).mpi(mpi).preload().db(db).mode("explore").env("COLLTUNE_HANDSHAKE_TIMEOUT", DEADLINE)
+    job(0)
+        .mpi(mpi)
+        .preload()
+        .db(db)
+        .mode("explore")
+        .env("COLLTUNE_HANDSHAKE_TIMEOUT", DEADLINE)
 }
 
 /// One rank of the program that takes whatever arrives; messages of a size that is sent by rendezvous.

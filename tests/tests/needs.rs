@@ -4,11 +4,25 @@ use std::process::Command;
 
 use colltune_tests::{folder, job, on_each_library};
 
-const TUNED: [&str; 5] = ["MPI_Allreduce", "MPI_Bcast", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce"];
+const TUNED: [&str; 5] = [
+    "MPI_Allreduce",
+    "MPI_Bcast",
+    "MPI_Allgather",
+    "MPI_Alltoall",
+    "MPI_Reduce",
+];
 
 fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String {
-    let output = Command::new(tool).args(arguments).arg(file).output().unwrap_or_else(|error| panic!("failed to start {tool}: {error}"));
-    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(file)
+        .output()
+        .unwrap_or_else(|error| panic!("failed to start {tool}: {error}"));
+    assert!(
+        output.status.success(),
+        "{tool}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -3,10 +3,17 @@
 use std::collections::BTreeMap;
 
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, open_traces, read_log, read_trace, traces};
+use colltune_tests::{
+    Job, Mpi, folder, job, on_each_library, open_traces, read_log, read_trace, traces,
+};
 
 fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path) -> Job {
-    job(n_ranks).mpi(mpi).preload().db(db).mode("explore").seed(6)
+    job(n_ranks)
+        .mpi(mpi)
+        .preload()
+        .db(db)
+        .mode("explore")
+        .seed(6)
 }
 
 on_each_library! {
@@ -59,8 +66,8 @@ on_each_library! {
         assert_eq!(open.len(), 2, "the traces of both ranks stay .open");
         for file in open {
             let trace = read_trace(&file);
-            // The first 256 calls of a cell are sampled unless the budget thins them out.
-            assert!(trace.records.len() >= 16 * 5, "{} holds {} records", file.display(), trace.records.len());
+            // Before the first review nothing thins samples out.
+            assert!(trace.records.len() >= 8 * 5, "{} holds {} records", file.display(), trace.records.len());
         }
     }
 
@@ -80,12 +87,13 @@ on_each_library! {
 
     fn a_frequent_cell_leaves_room_for_a_rare_one(mpi: Mpi) {
         let db = folder();
-        let outcome = exploring(mpi, 2, db.path()).run("frequent", &["200000", "40"]);
+        // In this mode the number of calls alone thins samples out, no measured time.
+        let outcome = exploring(mpi, 2, db.path()).mode("record").run("frequent", &["200000", "40"]);
         outcome.succeeds().prints("ok\n").is_silent();
         for trace in traces(db.path()) {
             let rare = trace.records.iter().filter(|record| record.collective == Collective::Bcast).count();
             let frequent = trace.records.len() - rare;
-            assert!(rare >= 20, "{rare} records of 40 rare calls beside {frequent} frequent ones");
+            assert!((30..=40).contains(&rare), "{rare} records of 40 rare calls, less those before the set-up");
             assert!(frequent < 10_000 * 3 / 4, "{frequent} records of one cell");
         }
     }
@@ -121,7 +129,7 @@ on_each_library! {
         let traces = traces(kept.path());
         assert_eq!(traces.len(), 2);
         for trace in traces {
-            assert!(trace.records.len() >= 16 * 5, "{} records", trace.records.len());
+            assert!(trace.records.len() >= 8 * 5, "{} records", trace.records.len());
         }
     }
 

@@ -11,7 +11,10 @@ fn every_variant(mpi: Mpi) -> Vec<String> {
     let names = Collective::ALL.map(|collective| catalogue::variants(mpi.library(), collective));
     let longest = names.iter().map(Vec::len).max().unwrap_or(0);
     let pick = |place: usize| {
-        let parts = names.iter().filter_map(|of| of.get(place)).map(|variant| format!("{}={}", variant.collective, variant.name));
+        let parts = names
+            .iter()
+            .filter_map(|of| of.get(place))
+            .map(|variant| format!("{}={}", variant.collective, variant.name));
         parts.collect::<Vec<_>>().join(";")
     };
     (0..longest).map(pick).collect()
@@ -32,18 +35,38 @@ fn all_forced(mpi: Mpi, n_ranks: u32) {
         for call in &read_log(log.path(), n_ranks)[0] {
             let wanted = format!("{}={}", call.collective, call.variant);
             let forced = force.split(';').any(|part| part == wanted);
-            outcome.claim(call.variant == "default" || forced, &format!("{wanted} ran, which nobody forced"));
+            outcome.claim(
+                call.variant == "default" || forced,
+                &format!("{wanted} ran, which nobody forced"),
+            );
             seen.insert((call.collective.clone(), call.variant.clone()));
         }
     }
     // The world's largest messages are 32,768 elements of 8 bytes; collectives.c has all shapes of call.
-    let most = |in_place| Facts { n_ranks, nodes: 1, message_bytes: 262_144, count: Some(32_768), commutative: true, builtin_op: true, in_place };
+    let most = |in_place| Facts {
+        n_ranks,
+        nodes: 1,
+        message_bytes: 262_144,
+        count: Some(32_768),
+        commutative: true,
+        builtin_op: true,
+        in_place,
+    };
     for variant in catalogue::all(mpi.library()) {
         // collectives.c has alltoall out of place, reduce out of place, allreduce and allgather both ways.
-        let in_place_too = matches!(variant.collective, Collective::Allreduce | Collective::Allgather);
-        let applies = variant.applies(&most(false)) || (in_place_too && variant.applies(&most(true)));
+        let in_place_too = matches!(
+            variant.collective,
+            Collective::Allreduce | Collective::Allgather
+        );
+        let applies =
+            variant.applies(&most(false)) || (in_place_too && variant.applies(&most(true)));
         let ran = seen.contains(&(variant.collective.to_string(), variant.name.to_string()));
-        assert!(ran || !applies, "{n_ranks} ranks: {}={} applies, but never ran under force", variant.collective, variant.name);
+        assert!(
+            ran || !applies,
+            "{n_ranks} ranks: {}={} applies, but never ran under force",
+            variant.collective,
+            variant.name
+        );
     }
 }
 
@@ -78,7 +101,9 @@ fn every_openmpi_variant_is_right_on_four_ranks() {
 /// With four ranks on two cores MPICH, which spins, is slow: one job, not one for each variant.
 #[test]
 fn exploring_mpich_is_right_on_four_ranks() {
-    let Some(mpi) = Mpi::Mpich.installed() else { return };
+    let Some(mpi) = Mpi::Mpich.installed() else {
+        return;
+    };
     let db = folder();
     let outcome = job(4)
         .mpi(mpi)

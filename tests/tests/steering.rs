@@ -15,15 +15,22 @@ const RANKS: u32 = 4;
 type Fingerprint = (String, u64, String);
 
 fn fingerprints(job: Job, rounds: &str, counts: &[&str]) -> Vec<Fingerprint> {
-    let arguments: Vec<&str> = std::iter::once(rounds).chain(counts.iter().copied()).collect();
+    let arguments: Vec<&str> = std::iter::once(rounds)
+        .chain(counts.iter().copied())
+        .collect();
     let outcome = job.run("rounding", &arguments);
-    outcome.succeeds().claim(outcome.messages().is_empty(), "the shim has a message");
+    outcome
+        .succeeds()
+        .claim(outcome.messages().is_empty(), "the shim has a message");
     let line = |line: &str| {
         let mut words = line.split(' ').map(str::to_owned);
         Some((words.next()?, words.next()?.parse().ok()?, words.next()?))
     };
     let lines: Vec<_> = outcome.stdout.lines().filter_map(line).collect();
-    outcome.claim(lines.len() == 2 * counts.len() * rounds.parse::<usize>().unwrap_or(0), "fingerprints are missing");
+    outcome.claim(
+        lines.len() == 2 * counts.len() * rounds.parse::<usize>().unwrap_or(0),
+        "fingerprints are missing",
+    );
     lines
 }
 
@@ -33,32 +40,64 @@ fn own_forcing(job: Job, variant: &Variant) -> Job {
     match variant.steering {
         Steering::OpenMpi { algorithm, .. } => job
             .env("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
-            .env(&format!("OMPI_MCA_coll_tuned_{name}_algorithm"), algorithm.to_string())
-            .env(&format!("OMPI_MCA_coll_tuned_{name}_algorithm_segmentsize"), variant.name.segsize.unwrap_or(0).to_string()),
+            .env(
+                &format!("OMPI_MCA_coll_tuned_{name}_algorithm"),
+                algorithm.to_string(),
+            )
+            .env(
+                &format!("OMPI_MCA_coll_tuned_{name}_algorithm_segmentsize"),
+                variant.name.segsize.unwrap_or(0).to_string(),
+            ),
         Steering::Mpich { algorithm } => job
-            .env(&format!("MPIR_CVAR_{}_INTRA_ALGORITHM", name.to_uppercase()), algorithm)
-            .env(&format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE", name.to_uppercase()), "0"),
+            .env(
+                &format!("MPIR_CVAR_{}_INTRA_ALGORITHM", name.to_uppercase()),
+                algorithm,
+            )
+            .env(
+                &format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE", name.to_uppercase()),
+                "0",
+            ),
         Steering::None => job,
     }
 }
 
 /// That the calls which ran `default` in an exploring job have the bare library's fingerprint.
 fn default_stays_itself(mpi: Mpi, settings: &[(&str, &str)]) {
-    let with = |job: Job| settings.iter().fold(job.mpi(mpi), |job, (name, value)| job.env(name, value));
-    let bare: BTreeSet<_> = fingerprints(with(job(RANKS)), "1", &COUNTS).into_iter().collect();
+    let with = |job: Job| {
+        settings
+            .iter()
+            .fold(job.mpi(mpi), |job, (name, value)| job.env(name, value))
+    };
+    let bare: BTreeSet<_> = fingerprints(with(job(RANKS)), "1", &COUNTS)
+        .into_iter()
+        .collect();
     let db = folder();
     let log = db.path().join("log");
     let rounds = if mpi == Mpi::OpenMpi { "40" } else { "12" };
-    let tuned = with(job(RANKS)).preload().db(db.path()).mode("explore").seed(3).log(&log).env("COLLTUNE_SETUP_AFTER", "1");
+    let tuned = with(job(RANKS))
+        .preload()
+        .db(db.path())
+        .mode("explore")
+        .seed(3)
+        .log(&log)
+        .env("COLLTUNE_SETUP_AFTER", "1");
     let tuned = fingerprints(tuned, rounds, &COUNTS);
     let calls = &read_log(&log, 1)[0];
     assert_eq!(calls.len(), tuned.len());
     let mut n_default = 0;
     for (call, found) in calls.iter().zip(&tuned) {
-        assert_eq!((call.collective.as_str(), call.bytes), (found.0.as_str(), 4 * found.1));
+        assert_eq!(
+            (call.collective.as_str(), call.bytes),
+            (found.0.as_str(), 4 * found.1)
+        );
         if call.variant == "default" {
             n_default += 1;
-            assert!(bare.contains(found), "{settings:?}: default of {} with {} floats adds in another order", found.0, found.1);
+            assert!(
+                bare.contains(found),
+                "{settings:?}: default of {} with {} floats adds in another order",
+                found.0,
+                found.1
+            );
         }
     }
     assert!(n_default >= 8, "only {n_default} calls ran default");
@@ -160,13 +199,30 @@ fn facts(collective: Collective, bytes: u64) -> catalogue::Facts {
 /// MPICH reads its control variables at every call: between two calls they hold the user's values.
 #[test]
 fn mpich_control_variables_hold_the_users_values_between_calls() {
-    let Some(mpi) = Mpi::Mpich.installed() else { return };
-    for settings in [&[][..], &[("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"), ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0")]] {
-        let with = |job: Job| settings.iter().fold(job.mpi(mpi), |job, (name, value)| job.env(name, value));
+    let Some(mpi) = Mpi::Mpich.installed() else {
+        return;
+    };
+    for settings in [
+        &[][..],
+        &[
+            ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"),
+            ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0"),
+        ],
+    ] {
+        let with = |job: Job| {
+            settings
+                .iter()
+                .fold(job.mpi(mpi), |job, (name, value)| job.env(name, value))
+        };
         let bare = with(job(2)).run("control_variables", &[]);
         bare.succeeds();
         let db = folder();
-        let tuned = with(job(2)).preload().db(db.path()).seed(1).env("COLLTUNE_SETUP_AFTER", "1").run("control_variables", &[]);
+        let tuned = with(job(2))
+            .preload()
+            .db(db.path())
+            .seed(1)
+            .env("COLLTUNE_SETUP_AFTER", "1")
+            .run("control_variables", &[]);
         tuned.succeeds().prints(&bare.stdout).is_silent();
     }
 }
@@ -174,15 +230,31 @@ fn mpich_control_variables_hold_the_users_values_between_calls() {
 /// A rules file wins over what the shim could force, so Open MPI is not steered beside one.
 #[test]
 fn a_rules_file_of_the_users_stays_in_force() {
-    let Some(mpi) = Mpi::OpenMpi.installed() else { return };
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
     let rules = folder();
     let file = rules.path().join("rules");
     // Allreduce (2) on any communicator: basic linear (1) up to 2,000 bytes, ring (4) above.
     std::fs::write(&file, "1\n2\n1\n1\n2\n0 1 0 0\n2000 4 0 0\n").unwrap();
     let file = file.to_str().unwrap();
-    let settings = [("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"), ("OMPI_MCA_coll_tuned_dynamic_rules_filename", file)];
+    let settings = [
+        ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+        ("OMPI_MCA_coll_tuned_dynamic_rules_filename", file),
+    ];
     default_stays_itself(mpi, &settings);
     let bare = fingerprints(job(RANKS).mpi(mpi), "1", &COUNTS);
-    let ruled = fingerprints(settings.iter().fold(job(RANKS).mpi(mpi), |job, (name, value)| job.env(name, value)), "1", &COUNTS);
-    assert_ne!(bare, ruled, "the rules change nothing, so the claim would be empty");
+    let ruled = fingerprints(
+        settings
+            .iter()
+            .fold(job(RANKS).mpi(mpi), |job, (name, value)| {
+                job.env(name, value)
+            }),
+        "1",
+        &COUNTS,
+    );
+    assert_ne!(
+        bare, ruled,
+        "the rules change nothing, so the claim would be empty"
+    );
 }

@@ -16,9 +16,13 @@ fn counted(job: Job, scratch: &Path) -> Vec<Counts> {
     let outcome = job.env("TOOL_LOG", &log).run("left", &[]);
     outcome.succeeds().prints("ok\n").is_silent();
     let read = |rank: u32| {
-        let text = std::fs::read_to_string(scratch.join(format!("tool.{rank}"))).unwrap_or_default();
+        let text =
+            std::fs::read_to_string(scratch.join(format!("tool.{rank}"))).unwrap_or_default();
         outcome.claim(!text.is_empty(), "the tool saw no MPI_Finalize");
-        text.lines().filter_map(|line| line.split_once(' ')).map(|(name, count)| (name.to_owned(), count.parse().unwrap())).collect()
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, count)| (name.to_owned(), count.parse().unwrap()))
+            .collect()
     };
     (0..N_RANKS).map(read).collect()
 }
@@ -71,15 +75,29 @@ on_each_library! {
 }
 
 /// Runs `count`, then lowers in `wanted` each collective's number to the calls logged as `default`.
-fn read_after(count: impl FnOnce() -> Vec<Counts>, log: &Path, wanted: &mut [Counts]) -> Vec<(usize, Counts)> {
+fn read_after(
+    count: impl FnOnce() -> Vec<Counts>,
+    log: &Path,
+    wanted: &mut [Counts],
+) -> Vec<(usize, Counts)> {
     let counts = count();
     let logs = read_log(log, N_RANKS);
     let mut native = 0;
     for (wanted, calls) in wanted.iter_mut().zip(&logs) {
         for collective in Collective::ALL {
-            let of_collective = || calls.iter().filter(|call| call.collective == collective.name());
-            assert_eq!(of_collective().count() as u64, wanted[collective.name()], "the log holds every call");
-            let default = of_collective().filter(|call| call.variant == "default").count() as u64;
+            let of_collective = || {
+                calls
+                    .iter()
+                    .filter(|call| call.collective == collective.name())
+            };
+            assert_eq!(
+                of_collective().count() as u64,
+                wanted[collective.name()],
+                "the log holds every call"
+            );
+            let default = of_collective()
+                .filter(|call| call.variant == "default")
+                .count() as u64;
             native += wanted[collective.name()] - default;
             wanted.insert(collective.name().to_owned(), default);
         }

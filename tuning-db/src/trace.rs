@@ -195,7 +195,7 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
         }
     }
     let written = records.len();
-    let damage = damage_behind(bytes, written);
+    let damage = damaged_records(bytes, header.variants.len());
     records.retain(|record| is_possible(record, &header));
     let impossible = written - records.len();
     let damage = damage.or_else(|| {
@@ -213,15 +213,19 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
     })
 }
 
-/// One torn record may follow the last whole one, then nothing but unused space.
-fn damage_behind(bytes: &[u8], records: usize) -> Option<String> {
+/// The last record may be torn, as a kill leaves it; any other that does not check is damage.
+fn damaged_records(bytes: &[u8], n_variants: usize) -> Option<String> {
     let header_bytes = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?) as usize;
-    let end = (24 + header_bytes).next_multiple_of(RECORD_BYTES) + records * RECORD_BYTES;
-    let behind = bytes.get(end + RECORD_BYTES..)?;
-    behind
+    let first = (24 + header_bytes).next_multiple_of(RECORD_BYTES);
+    let (records, _) = bytes.get(first..)?.as_chunks::<RECORD_BYTES>();
+    let last = records
         .iter()
-        .any(|byte| *byte != 0)
-        .then(|| format!("it is damaged after record {records}; those before were taken"))
+        .rposition(|record| record.iter().any(|byte| *byte != 0))?;
+    let damaged = records[..last]
+        .iter()
+        .filter(|record| Record::from_bytes(record, n_variants).is_none())
+        .count();
+    (damaged > 0).then(|| format!("{damaged} damaged record(s) in it; the others were taken"))
 }
 
 fn is_possible(record: &Record, header: &Header) -> bool {

@@ -250,16 +250,18 @@ fn truncated_and_damaged_traces_keep_what_is_whole() {
     // Cut inside a record, as a kill leaves it: 99 records are whole.
     let header = bytes.len() - 300 * RECORD_BYTES;
     fs::write(&paths[0], &bytes[..header + 99 * RECORD_BYTES + 10]).unwrap();
-    // A flipped bit in the middle: those before count, the file is kept for inspection.
+    // A flipped bit in the middle: all others count, the file is kept for inspection.
     let mut bytes = fs::read(&paths[1]).unwrap();
     bytes[header + 200 * RECORD_BYTES + 5] ^= 1;
     fs::write(&paths[1], &bytes).unwrap();
     let report = trained(&db);
-    assert_eq!(report.ingest.records, 99 + 200);
-    assert_eq!(records(&db), 299);
+    assert_eq!(report.ingest.records, 99 + 299);
+    assert_eq!(records(&db), 398);
     assert_eq!(report.ingest.quarantined.len(), 1);
     assert!(
-        report.ingest.quarantined[0].1.contains("after record 200"),
+        report.ingest.quarantined[0]
+            .1
+            .contains("1 damaged record(s)"),
         "{report:?}"
     );
 }
