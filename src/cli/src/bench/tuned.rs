@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use colltune_core::catalogue::is_default;
 use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
@@ -16,8 +17,10 @@ use super::choices::Choices;
 use super::jobs::Cell;
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{geometric_mean, geometric_mean_over_rounds, ratios, upper_bound};
-use super::ways::{DEFAULT_WAY, TUNED_WAY, rounds, ways};
+use super::statistics::{
+    Interval, geometric_mean, geometric_mean_over_rounds, ratios, upper_bound,
+};
+use super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY, rounds, ways};
 use super::{Bench, database};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
@@ -131,6 +134,10 @@ fn measure(
         );
         report.rows.push(
             row.with("upper_95", upper_bound(&ratios(default, tuned)))
+                .with(
+                    "control",
+                    geometric_mean(&ratios(default, choices.of(CONTROL_WAY, cell))),
+                )
                 .with("slower", if slower.contains(&cell) { "SLOWER" } else { "" })
                 .with(
                     "best_over_tuned",
@@ -145,54 +152,9 @@ fn measure(
         );
     }
 
-    let over_rounds = |of: &dyn Fn(Cell) -> Vec<f64>| {
-        let columns: Vec<Vec<f64>> = cells.iter().map(|cell| of(*cell)).collect();
-        let rounds: Vec<Vec<f64>> = (0..effort.rounds)
-            .map(|round| columns.iter().map(|c| c[round]).collect())
-            .collect();
-        geometric_mean_over_rounds(&rounds)
-    };
-    let best_over_tuned = over_rounds(&|cell| choices.best_over_tuned(cell));
-    let default_over_tuned =
-        over_rounds(&|cell| ratios(choices.of(DEFAULT_WAY, cell), choices.of(TUNED_WAY, cell)));
-    let default_over_best = over_rounds(&|cell| choices.default_over_best(cell));
-    let n = cells.len();
-    let mut add = |what: String, found, target| {
-        report.findings.push(Finding {
-            what,
-            found,
-            unit: "x",
-            target,
-        })
-    };
-    add(
-        format!("{name}, best fixed choice over tuned, geometric mean of {n} cells"),
-        best_over_tuned,
-        Target::AtLeast(0.95),
-    );
-    add(
-        format!("{name}, default over tuned, geometric mean of {n} cells"),
-        default_over_tuned,
-        target,
-    );
-    add(
-        format!("{name}, to be had here: default over best fixed choice"),
-        default_over_best,
-        Target::None,
-    );
-    let count = slower.len() as f64;
-    let found = super::statistics::Interval {
-        low: count,
-        value: count,
-        high: count,
-    };
-    let what = format!("{name}, cells in which tuned is slower than the default");
-    report.findings.push(Finding {
-        what,
-        found,
-        unit: "",
-        target: Target::AtMost(0.0),
-    });
+    report
+        .findings
+        .extend(findings(name, &cells, &choices, &learned, &slower, target));
     report.notes.push(format!(
         "{}; {} rounds; {} cells suspected at first, {} confirmed",
         place.describe(),
@@ -201,6 +163,88 @@ fn measure(
         slower.len()
     ));
     Ok(())
+}
+
+/// The figures over all cells, each with its interval over rounds.
+fn findings(
+    name: &str,
+    cells: &[Cell],
+    choices: &Choices,
+    learned: &BTreeMap<Cell, String>,
+    slower: &[Cell],
+    target: Target,
+) -> Vec<Finding> {
+    let over = |cells: &[Cell], of: &dyn Fn(Cell) -> Vec<f64>| {
+        let columns: Vec<Vec<f64>> = cells.iter().map(|cell| of(*cell)).collect();
+        let n_rounds = columns.iter().map(Vec::len).min().unwrap_or(0);
+        let rounds: Vec<Vec<f64>> = (0..n_rounds)
+            .map(|round| columns.iter().map(|c| c[round]).collect())
+            .collect();
+        geometric_mean_over_rounds(&rounds)
+    };
+    let default_over =
+        |way: usize| move |cell: Cell| ratios(choices.of(DEFAULT_WAY, cell), choices.of(way, cell));
+    let n = cells.len();
+    let count = slower.len() as f64;
+    let finding = |what: String, found, unit, target| Finding {
+        what: format!("{name}, {what}"),
+        found,
+        unit,
+        target,
+    };
+    let mut findings = vec![
+        finding(
+            format!("best fixed choice over tuned, geometric mean of {n} cells"),
+            over(cells, &|cell| choices.best_over_tuned(cell)),
+            "x",
+            Target::AtLeast(0.95),
+        ),
+        finding(
+            format!("default over tuned, geometric mean of {n} cells"),
+            over(cells, &default_over(TUNED_WAY)),
+            "x",
+            target,
+        ),
+        finding(
+            "to be had here: default over best fixed choice".to_owned(),
+            over(cells, &|cell| choices.default_over_best(cell)),
+            "x",
+            Target::None,
+        ),
+        finding(
+            "control: default over the same again".to_owned(),
+            over(cells, &default_over(CONTROL_WAY)),
+            "x",
+            Target::None,
+        ),
+    ];
+    let kept: Vec<Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| learned.get(cell).is_some_and(|best| is_default(best)))
+        .collect();
+    if !kept.is_empty() {
+        findings.push(finding(
+            format!(
+                "default over tuned where tuned runs the default too ({} cells)",
+                kept.len()
+            ),
+            over(&kept, &default_over(TUNED_WAY)),
+            "x",
+            Target::None,
+        ));
+    }
+    findings.push(finding(
+        "cells in which tuned is slower than the default".to_owned(),
+        Interval {
+            low: count,
+            value: count,
+            high: count,
+        },
+        "",
+        Target::AtMost(0.0),
+    ));
+    findings
 }
 
 /// Measures suspected cells once more, and keeps those that are slower again.
@@ -215,7 +259,7 @@ fn measured_again(
         return Ok(Vec::new());
     }
     let mut ways = ways(place, db, suspects);
-    ways.truncate(TUNED_WAY + 1);
+    ways.truncate(CONTROL_WAY + 1);
     let times = rounds(bench, place, effort, &ways, 2)?;
     let choices = Choices {
         ways: &ways,

@@ -26,8 +26,12 @@ pub struct Way {
 pub const DEFAULT_WAY: usize = 0;
 /// Place of the tuned library.
 pub const TUNED_WAY: usize = 1;
+/// Place of the bare library once more: how far two jobs of one kind differ.
+pub const CONTROL_WAY: usize = 2;
+/// The ways that are held against each other job by job.
+const PAIRED: usize = 3;
 
-/// The default, tuned, then the k-th native variant of all collectives at once, to keep jobs few.
+/// The default, tuned, the default again, then the k-th native variant of all collectives at once, to keep jobs few.
 pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     let all = |tuner, name: &str| {
         let names = Collective::ALL
@@ -43,6 +47,7 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     let mut ways = vec![
         all(Tuner::Bare, DEFAULT),
         all(Tuner::shim(db, Mode::Exploit, 7), "tuned"),
+        all(Tuner::Bare, DEFAULT),
     ];
     // A variant that calls other collectives inside must not find them steered too.
     let alone =
@@ -53,7 +58,7 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
         .partition(alone);
     let mut groups: Vec<Vec<Variant>> = single.into_iter().map(|variant| vec![variant]).collect();
     for collective in Collective::ALL {
-        let start = ways.len() - 2 + groups.iter().take_while(|group| alone(&group[0])).count();
+        let start = groups.iter().take_while(|group| alone(&group[0])).count();
         let of_collective = joint
             .iter()
             .filter(|variant| variant.collective == collective);
@@ -87,7 +92,8 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
 /// Per way and cell, one time in nanoseconds for each round.
 pub type Times = BTreeMap<(usize, Cell), Vec<f64>>;
 
-/// Runs every way once a round, each round in another order.
+/// Runs every way once a round, each round in another order. The paired ways run one after another,
+/// their order rotated, so that what the machine does meanwhile meets them alike.
 pub fn rounds(
     bench: &Bench,
     place: &Place,
@@ -97,8 +103,7 @@ pub fn rounds(
 ) -> anyhow::Result<Times> {
     let mut times = Times::new();
     for round in 0..effort.rounds as u64 {
-        let mut order: Vec<usize> = (0..ways.len()).collect();
-        order.sort_by_key(|way| mix(mix(seed, round), *way as u64));
+        let order = order_of(ways.len(), seed, round);
         for (done, way) in order.into_iter().enumerate() {
             bench.progress(&format!(
                 "measuring: round {} of {}, job {} of {}",
@@ -126,4 +131,37 @@ pub fn rounds(
         }
     }
     Ok(times)
+}
+
+fn order_of(n_ways: usize, seed: u64, round: u64) -> Vec<usize> {
+    let paired = PAIRED.min(n_ways);
+    let mut order: Vec<usize> = (0..paired)
+        .map(|place| (place + round as usize) % paired)
+        .collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    let mut others: Vec<usize> = (paired..n_ways).collect();
+    others.sort_by_key(|way| mix(mix(seed, round), *way as u64));
+    order.extend(others);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_runs_once_a_round_and_paired_ones_side_by_side_in_every_order() {
+        let mut starts = std::collections::BTreeSet::new();
+        for round in 0..6 {
+            let order = order_of(9, 1, round);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..9).collect::<Vec<_>>());
+            assert!(order[..PAIRED].iter().all(|way| *way < PAIRED));
+            starts.insert(order[..PAIRED].to_vec());
+        }
+        assert_eq!(starts.len(), 6);
+    }
 }

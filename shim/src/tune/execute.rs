@@ -1,0 +1,229 @@
+//! Select and execute: the cell's draw or its best variant, run and timed.
+
+use std::ffi::c_int;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use colltune_core::catalogue::Facts;
+use colltune_core::collective::Collective;
+use colltune_core::record::Record;
+use colltune_core::request::Mode;
+use colltune_core::select::word;
+
+use super::{Call, DEFAULT, Tuner};
+use crate::abi::{self, Comm, Op};
+use crate::call_log::Line;
+use crate::clock;
+use crate::communicator::{Phase, Sample, State};
+
+impl Tuner {
+    /// Runs a call: `default` is the next definition's, `native` the library's on a given communicator.
+    pub fn run(
+        &self,
+        call: Call,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        match call.cell {
+            Some((place, index)) => self.run_chosen(call, place, index, default, native),
+            None => self.run_young(call, default, native),
+        }
+    }
+
+    /// The calls up to the set-up, and the set-up itself. A call log wants agreed numbers from the
+    /// first call on; what is drawn is the same with it and without.
+    #[cold]
+    fn run_young(
+        &self,
+        call: Call,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        let number = call.state.calls + 1;
+        let due = number >= u64::from(self.handout.setup_after);
+        if call.state.phase == Phase::Young && (due || self.log.is_some()) {
+            self.set_up(call.state);
+        }
+        if due && call.state.phase == Phase::Ready {
+            let place = call.state.sizes[call.collective.index()].position(call.bytes);
+            if let Some(place) = place {
+                call.state.calls = number;
+                let cell = &mut call.state.cells[call.collective.index()][place];
+                let index = cell.calls;
+                cell.calls += 1;
+                return self.run_chosen(call, place, index, default, native);
+            }
+        }
+        call.state.calls = number;
+        self.log_call(&call, None, DEFAULT, false);
+        default()
+    }
+
+    /// A call whose variant is not simply `default`.
+    fn run_chosen(
+        &self,
+        call: Call,
+        place: usize,
+        index: u64,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        let collective = call.collective;
+        let cell = &call.state.cells[collective.index()][place];
+        let sampled = index == cell.next_sample;
+        let wish = if sampled {
+            cell.chooser.draw(word(cell.key, index)).unwrap_or(DEFAULT)
+        } else {
+            cell.best
+        };
+        let variant = if wish == DEFAULT {
+            DEFAULT
+        } else {
+            self.applicable(&call, wish)
+        };
+        let variant =
+            if variant == DEFAULT || self.steer.ready(self, call.state, collective, variant) {
+                variant
+            } else {
+                DEFAULT
+            };
+        if self.log.is_some() {
+            self.log_call(&call, Some(cell_of(&call, place)), variant, sampled);
+        }
+        if !sampled {
+            return self.execute(call.state, collective, variant, default, native);
+        }
+        let before = clock::ticks();
+        let code = self.execute(call.state, collective, variant, default, native);
+        let after = clock::ticks();
+        let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
+        let record = recorder.and_then(|recorder| {
+            recorder
+                .write(|| self.record(call.state, collective, call.bytes, variant, before, after))
+        });
+        // Observed even where it failed: all ranks must count the same samples.
+        let sample = Sample {
+            start_ticks: before,
+            end_ticks: after,
+            record,
+        };
+        self.observe(
+            &mut call.state.cells[collective.index()][place],
+            variant,
+            sample,
+        );
+        self.plan_next_sample(call.state, collective, place, index);
+        code
+    }
+
+    fn execute(
+        &self,
+        state: &State,
+        collective: Collective,
+        variant: u16,
+        default: impl Fn() -> c_int,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        if variant == DEFAULT {
+            return default();
+        }
+        self.steer.run(self, state, collective, variant, native)
+    }
+
+    /// The variant if it applies to this call, else `default`. Only shared facts decide.
+    fn applicable(&self, call: &Call, variant: u16) -> u16 {
+        let (count, op) = call
+            .reduction
+            .map_or((None, None), |(count, op)| (Some(count), Some(op)));
+        let builtin_op = op.is_none_or(|op| self.ops.get(op).is_some());
+        let facts = Facts {
+            n_ranks: call.state.layout.n_ranks,
+            nodes: call.state.layout.nodes,
+            message_bytes: call.bytes,
+            count,
+            commutative: builtin_op || op.is_some_and(|op| self.is_commutative(op)),
+            builtin_op,
+            in_place: call.in_place,
+        };
+        // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
+        let sendable = call.bytes <= i32::MAX as u64;
+        match self.variants[call.collective.index()][usize::from(variant)].unmet(&facts) {
+            None if sendable && call.state.native => variant,
+            None => DEFAULT,
+            Some(need) => {
+                self.warn_forced(call.collective, variant, need.describe());
+                DEFAULT
+            }
+        }
+    }
+
+    fn warn_forced(&self, collective: Collective, variant: u16, need: &str) {
+        let forced = self
+            .handout
+            .forced
+            .iter()
+            .any(|forced| forced.collective == collective);
+        if forced
+            && self.rank == 0
+            && !self.warned[collective.index()].swap(true, Ordering::Relaxed)
+        {
+            let name = &self.names[collective.index()][usize::from(variant)];
+            crate::warn::say(&format!(
+                "{collective}={name} is forced, but needs {need}: such calls run default"
+            ));
+        }
+    }
+
+    fn is_commutative(&self, op: Op) -> bool {
+        let mut flag = 0;
+        // SAFETY: the application passed the handle as an operation.
+        let code = unsafe { (self.pmpi.op_commutative)(op, &mut flag) };
+        code == abi::SUCCESS && flag != 0
+    }
+
+    fn record(
+        &self,
+        state: &State,
+        collective: Collective,
+        bytes: u64,
+        variant: u16,
+        before: u64,
+        after: u64,
+    ) -> Record {
+        Record {
+            comm: state.id,
+            call: state.calls - 1,
+            message_bytes: bytes,
+            start_ns: self.clock.at_ns(before),
+            duration_ns: self.clock.span_ns(after.wrapping_sub(before)),
+            nodes: state.layout.nodes,
+            ppn: state.layout.ppn,
+            n_ranks: state.layout.n_ranks,
+            variant: self.first_variant[collective.index()] + variant,
+            collective,
+            drawn: self.handout.mode == Mode::Explore,
+        }
+    }
+
+    fn log_call(&self, call: &Call, cell: Option<u32>, variant: u16, sampled: bool) {
+        let Some(log) = &self.log else { return };
+        let state = &call.state;
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(&Line {
+                comm: (state.id > 0).then_some(state.id),
+                index: state.calls - 1,
+                collective: call.collective.name(),
+                bytes: call.bytes,
+                nodes: state.layout.nodes,
+                ppn: state.layout.ppn,
+                cell,
+                variant: &self.names[call.collective.index()][usize::from(variant)],
+                sampled,
+            });
+    }
+}
+
+fn cell_of(call: &Call, place: usize) -> u32 {
+    call.state.cells[call.collective.index()][place].model_cell
+}

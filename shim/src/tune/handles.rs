@@ -1,0 +1,44 @@
+//! Tables of predefined handles: one look in a small open-addressed table.
+
+use crate::abi::{Handle, bits};
+
+/// A table of predefined handles, filled once.
+pub struct HandleTable<T> {
+    rows: Box<[Option<(u64, T)>; TABLE]>,
+}
+
+impl<T> HandleTable<T> {
+    pub fn new(entries: impl IntoIterator<Item = (Handle, T)>) -> HandleTable<T> {
+        let mut rows = Box::new([const { None }; TABLE]);
+        for (handle, value) in entries {
+            let handle = bits(handle);
+            let mut at = row_of(handle);
+            // The lists of predefined handles fill less than half of the table.
+            while rows[at].as_ref().is_some_and(|(other, _)| *other != handle) {
+                at = (at + 1) % TABLE;
+            }
+            rows[at].get_or_insert((handle, value));
+        }
+        HandleTable { rows }
+    }
+
+    #[inline(always)]
+    pub fn get(&self, handle: Handle) -> Option<&T> {
+        let handle = bits(handle);
+        let mut at = row_of(handle) % TABLE;
+        while let Some((other, value)) = &self.rows[at] {
+            if *other == handle {
+                return Some(value);
+            }
+            at = (at + 1) % TABLE;
+        }
+        None
+    }
+}
+
+const TABLE: usize = 128;
+
+#[inline(always)]
+fn row_of(handle: u64) -> usize {
+    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize
+}

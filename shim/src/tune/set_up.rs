@@ -1,0 +1,169 @@
+//! Set-up: the members of a communicator agree, once, on everything that must decide alike.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use colltune_core::classify::{CellsBySize, Layout};
+use colltune_core::collective::Collective;
+use colltune_core::request::Mode;
+use colltune_core::select::{Chooser, key, word};
+use colltune_core::settings::Reproducible;
+
+use super::{DEFAULT, Tuner};
+use crate::abi::{self, Comm};
+use crate::communicator::{CellState, Phase, State, Ticks};
+
+impl Tuner {
+    /// Agrees with the other members and prepares the cells. Collective.
+    #[cold]
+    pub(super) fn set_up(&self, state: &mut State) {
+        state.phase = Phase::Aside;
+        let Some(layout) = self.layout(state.comm) else {
+            return;
+        };
+        let mut own = 0;
+        // SAFETY: the communicator is valid.
+        unsafe { (self.pmpi.comm_rank)(state.comm, &mut own) };
+        let number = match own {
+            0 => (u64::from(self.rank) << 32) + self.next_comm.fetch_add(1, Ordering::Relaxed) + 1,
+            _ => 0,
+        };
+        let unable = u64::from(self.thread_multiple || !self.steer.able());
+        let mut agreed = [number, unable];
+        if !self.largest(state.comm, &mut agreed) {
+            return;
+        }
+        state.id = agreed[0];
+        state.native = agreed[1] == 0;
+        state.layout = layout;
+        for collective in Collective::ALL {
+            let sizes = CellsBySize::new(&self.handout.model, collective, layout);
+            state.cells[collective.index()] = sizes
+                .cells()
+                .iter()
+                .map(|&cell| self.cell_state(cell, collective, state.id, layout, state.native))
+                .collect();
+            state.sizes[collective.index()] = sizes;
+        }
+        state.phase = Phase::Ready;
+    }
+
+    /// The members' layout; `None` for communicators that are not tuned: all members see that alike.
+    fn layout(&self, comm: Comm) -> Option<Layout> {
+        let (mut inter, mut n_ranks) = (0, 0);
+        // SAFETY: the communicator is valid; each call writes one number.
+        unsafe {
+            if (self.pmpi.comm_test_inter)(comm, &mut inter) != abi::SUCCESS || inter != 0 {
+                return None;
+            }
+            (self.pmpi.comm_size)(comm, &mut n_ranks);
+        }
+        let ranks: Vec<c_int> = (0..n_ranks).collect();
+        let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
+        let mut group = self.handles.comm_null;
+        let mut world_group = self.handles.comm_null;
+        // SAFETY: groups are made, used and freed here; both lists are `n_ranks` long.
+        unsafe {
+            (self.pmpi.comm_group)(comm, &mut group);
+            (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
+            (self.pmpi.group_translate_ranks)(
+                group,
+                n_ranks,
+                ranks.as_ptr(),
+                world_group,
+                in_world.as_mut_ptr(),
+            );
+            (self.pmpi.group_free)(&mut group);
+            (self.pmpi.group_free)(&mut world_group);
+        }
+        let mut on_node = std::collections::HashMap::<u32, u32>::new();
+        for rank in in_world {
+            // A member of another world is undefined here, and we are undefined there.
+            let node = self.node_of_rank.get(usize::try_from(rank).ok()?)?;
+            *on_node.entry(*node).or_default() += 1;
+        }
+        Some(Layout {
+            n_ranks: n_ranks as u32,
+            nodes: on_node.len() as u32,
+            ppn: on_node.values().copied().max().unwrap_or(0),
+        })
+    }
+
+    fn cell_state(
+        &self,
+        model_cell: u32,
+        collective: Collective,
+        comm: u64,
+        layout: Layout,
+        native: bool,
+    ) -> CellState {
+        let entry = &self.handout.model.cells[model_cell as usize];
+        let place_of = |name: &str| {
+            self.names[collective.index()]
+                .iter()
+                .position(|other| other == name)
+        };
+        let known = |name: &str| place_of(name).map(|place| place as u16);
+        let possible = |variant: u16| {
+            variant == DEFAULT
+                || (native
+                    && self.variants[collective.index()][usize::from(variant)].possible(
+                        layout.n_ranks,
+                        layout.nodes,
+                        entry.cell.bytes.last(),
+                    ))
+        };
+        let forced = self
+            .handout
+            .forced
+            .iter()
+            .find(|forced| forced.collective == collective);
+        let mut weights: Vec<(u16, f64)> = match self.handout.mode {
+            Mode::Record => vec![(DEFAULT, 1.0)],
+            _ => entry
+                .variants
+                .iter()
+                .filter_map(|share| known(&share.name).map(|variant| (variant, share.probability)))
+                .filter(|(variant, _)| possible(*variant))
+                .collect(),
+        };
+        let learned = if self.handout.mode == Mode::Record {
+            DEFAULT
+        } else {
+            known(&entry.best).unwrap_or(DEFAULT)
+        };
+        let mut best = forced
+            .and_then(|forced| known(&forced.variant))
+            .unwrap_or(learned);
+        let sampling = forced.is_none() && self.handout.mode.records();
+        // One draw per cell and run: the same on every communicator, hence without its number.
+        let once =
+            self.handout.reproducible == Reproducible::Run && self.handout.mode == Mode::Explore;
+        let key = key(
+            self.handout.seed,
+            if once { 0 } else { comm },
+            model_cell.into(),
+        );
+        let mut chooser = Chooser::new(&weights);
+        if once && sampling {
+            best = chooser.draw(word(key, 0)).unwrap_or(DEFAULT);
+            weights = vec![(best, 1.0)];
+            chooser = Chooser::new(&weights);
+        }
+        CellState {
+            model_cell,
+            key,
+            calls: 0,
+            next_sample: if sampling { 0 } else { u64::MAX },
+            samples: 0,
+            gap_least: 1,
+            best,
+            chooser,
+            observed: vec![Ticks::default(); weights.len()],
+            weights,
+            first_ticks: 0,
+            // A review comes after 64 samples at the latest, and more only after failed calls.
+            fresh: Vec::with_capacity(64),
+        }
+    }
+}
