@@ -1,0 +1,89 @@
+//! What `reproducible` promises about the bits of results.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use colltune_tests::{
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log,
+};
+
+/// The order of additions shows from three ranks on.
+const RANKS: u32 = 3;
+const SEEDS: std::ops::Range<u64> = 1..4;
+
+fn exploring(mpi: Mpi, reproducible: &str, seed: u64, db: &std::path::Path) -> Job {
+    job(RANKS)
+        .mpi(mpi)
+        .preload()
+        .db(db)
+        .mode("explore")
+        .seed(seed)
+        .env("COLLTUNE_SETUP_AFTER", "1")
+        .env("COLLTUNE_REPRODUCIBLE", reproducible)
+        .log(db.join("log"))
+}
+
+/// What `rounding` prints: a hash of the bits of every floating-point sum.
+fn sums(job: Job) -> String {
+    let outcome = job.run("rounding", &["20", "1", "600", "5000"]);
+    outcome.succeeds().is_silent();
+    outcome.stdout.clone()
+}
+
+fn calls(mpi: Mpi, reproducible: &str, seed: u64) -> Vec<LoggedCall> {
+    let db = folder();
+    let outcome = exploring(mpi, reproducible, seed, db.path()).run("draws", &["12", "10", "1000"]);
+    outcome.succeeds().prints("ok\n").is_silent();
+    let mut log = read_log(&db.path().join("log"), RANKS);
+    assert_ranks_agree(&log);
+    log.swap_remove(0)
+}
+
+fn variants_of_cells(calls: &[LoggedCall]) -> BTreeMap<(String, u64), BTreeSet<String>> {
+    let mut variants: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for call in calls {
+        let cell = (call.collective.clone(), call.cell.expect("a cell"));
+        variants
+            .entry(cell)
+            .or_default()
+            .insert(call.variant.clone());
+    }
+    variants
+}
+
+on_each_library! {
+    fn strict_keeps_the_bits_of_the_bare_library_in_every_run(mpi: Mpi) {
+        let bare = sums(job(RANKS).mpi(mpi));
+        let mut others = 0;
+        for seed in SEEDS {
+            let db = folder();
+            assert_eq!(sums(exploring(mpi, "strict", seed, db.path())), bare, "seed {seed}");
+            let log = read_log(&db.path().join("log"), RANKS);
+            assert!(log[0].iter().all(|call| call.variant == "default"), "a floating-point sum was tuned");
+            let db = folder();
+            others += usize::from(sums(exploring(mpi, "off", seed, db.path())) != bare);
+        }
+        // MPICH's algorithms for few ranks all add in one order.
+        assert!(others > 0 || mpi == Mpi::Mpich, "every variant rounds as the default does: this test shows nothing");
+    }
+
+    fn strict_still_tunes_what_rounding_cannot_reach(mpi: Mpi) {
+        let calls = calls(mpi, "strict", 3);
+        for collective in ["allreduce", "reduce", "bcast", "allgather", "alltoall"] {
+            let tuned = calls.iter().any(|call| call.collective == collective && call.variant != "default");
+            assert!(tuned, "{collective} of integers always ran the default");
+        }
+    }
+
+    fn a_run_keeps_to_one_variant_in_each_cell(mpi: Mpi) {
+        let by_seed: Vec<_> = SEEDS.map(|seed| variants_of_cells(&calls(mpi, "run", seed))).collect();
+        for (seed, variants) in SEEDS.zip(&by_seed) {
+            for (cell, variants) in variants {
+                assert_eq!(variants.len(), 1, "seed {seed}, {cell:?}: {variants:?}");
+            }
+        }
+        let distinct: BTreeSet<_> = by_seed.iter().map(|cells| format!("{cells:?}")).collect();
+        assert!(distinct.len() > 1, "every seed chose the same variants");
+        let off = variants_of_cells(&calls(mpi, "off", 1));
+        assert!(off.values().any(|variants| variants.len() > 1), "without it a run would keep to one variant too");
+    }
+}
