@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use colltune_core::request::Mode;
+use colltune_core::select::mix;
 
 use super::Bench;
 use super::jobs::{self, Cell, Tuner};
@@ -45,17 +46,20 @@ pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Sets the call orders of training apart from those of measured rounds.
+const TRAINING: u64 = 0x7e41;
+
 /// Runs in a batch, as in the paper.
 pub const RUNS: u64 = 10;
 
-/// Two batches of ten explore runs, each batch followed by a training. Seeds and call orders are
-/// those of no measured run.
+/// Two batches of ten explore runs of the program that is measured afterwards, each batch followed
+/// by a training. Seeds and call orders are those of no measured run.
 pub fn train_two_batches(
     bench: &Bench,
     place: &Place,
     db: &Path,
     cells: &[Cell],
-    calls: usize,
+    repetitions: usize,
 ) -> anyhow::Result<()> {
     for batch in 0..2 {
         for run in 0..RUNS {
@@ -65,36 +69,13 @@ pub fn train_two_batches(
                 2 * RUNS
             ));
             let seed = 1000 + batch * RUNS + run;
-            explore(bench, place, db, cells, calls, seed)?;
+            let tuner = Tuner::shim(db, Mode::Explore, seed);
+            let order = mix(TRAINING, seed) >> 1;
+            let arguments = jobs::collectives(cells, repetitions, 2, order);
+            jobs::run(bench, place, place.n_ranks, &tuner, &arguments)?;
         }
         bench.progress("training: learning");
         train(bench, db)?;
     }
-    Ok(())
-}
-
-fn explore(
-    bench: &Bench,
-    place: &Place,
-    db: &Path,
-    cells: &[Cell],
-    calls: usize,
-    seed: u64,
-) -> anyhow::Result<()> {
-    let mut arguments = vec!["mix".to_owned()];
-    arguments.extend(jobs::cells_argument(cells));
-    arguments.extend([
-        "--calls".into(),
-        calls.to_string(),
-        "--seed".into(),
-        seed.to_string(),
-    ]);
-    jobs::run(
-        bench,
-        place,
-        place.n_ranks,
-        &Tuner::shim(db, Mode::Explore, seed),
-        &arguments,
-    )?;
     Ok(())
 }

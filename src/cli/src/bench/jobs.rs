@@ -199,6 +199,26 @@ pub fn cells_argument(cells: &[Cell]) -> Vec<String> {
     vec!["--cells".to_owned(), cells.join(",")]
 }
 
+/// The helper's arguments for timing cells in `repetitions` blocks each, in the order of a seed.
+pub fn collectives(
+    cells: &[Cell],
+    repetitions: usize,
+    warmup: usize,
+    order_seed: u64,
+) -> Vec<String> {
+    let mut arguments = vec!["collectives".to_owned()];
+    arguments.extend(cells_argument(cells));
+    let numbers = [
+        ("--repetitions", repetitions as u64),
+        ("--warmup", warmup as u64),
+        ("--order-seed", order_seed),
+    ];
+    for (name, value) in numbers {
+        arguments.extend([name.to_owned(), value.to_string()]);
+    }
+    arguments
+}
+
 /// The median over blocks of each cell, in nanoseconds.
 pub fn medians(result: &Value) -> anyhow::Result<BTreeMap<Cell, f64>> {
     let cells = result["cells"]

@@ -28,8 +28,8 @@ const SIZES_QUICK: [u64; 3] = [8, 4 << 10, 32 << 10];
 
 /// How much is run at a place.
 pub struct Effort {
-    /// Calls of one explore run.
-    calls: usize,
+    /// Blocks of each cell in one explore run.
+    training: usize,
     pub rounds: usize,
     /// Blocks of each cell in one measured job, and untimed calls before them.
     pub repetitions: usize,
@@ -38,24 +38,18 @@ pub struct Effort {
 
 pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
-    let effort = |calls| Effort {
-        calls,
+    let effort = Effort {
+        training: bench.pick(8, 5),
         rounds: bench.pick(10, 4),
         repetitions: bench.pick(6, 4),
         warmup: 5,
     };
     match Place::node(Abi::OpenMpi, 8) {
-        Ok(place) => measure(
-            bench,
-            &place,
-            &effort(bench.pick(3000, 1500)),
-            Target::AtLeast(1.15),
-            &mut report,
-        )?,
+        Ok(place) => measure(bench, &place, &effort, Target::AtLeast(1.15), &mut report)?,
         Err(error) => report.skipped.push(format!("openmpi: failed to {error:#}")),
     }
     match Place::node(Abi::Mpich, 2) {
-        Ok(place) => measure(bench, &place, &effort(3000), Target::None, &mut report)?,
+        Ok(place) => measure(bench, &place, &effort, Target::None, &mut report)?,
         Err(error) => report.skipped.push(format!("mpich: failed to {error:#}")),
     }
     Ok(report)
@@ -64,7 +58,7 @@ pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
 pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
-        calls: bench.pick(900, 450),
+        training: bench.pick(12, 6),
         rounds: bench.pick(6, 4),
         repetitions: bench.pick(4, 3),
         warmup: 2,
@@ -82,7 +76,7 @@ fn new_report() -> Report {
         "tuned (exploit), us per call",
     );
     report.notes = [
-        "tuned: exploit after 2 batches of 10 explore runs with other seeds and call orders; time of a call: the \
+        "tuned: exploit after 2 batches of 10 explore runs of the same program with other seeds and call orders; time of a call: the \
          slowest rank's, a barrier before each call",
         "best over tuned: the best fixed choice (default and every native variant, run by the library's own settings \
          without the shim), found on one half of the rounds and compared on the other, both ways round",
@@ -107,7 +101,7 @@ fn measure(
         .flat_map(|c| sizes.iter().map(move |size| (*c, *size)))
         .collect();
     let db = database::empty(bench, &format!("tuned-{name}-{}", place.nodes))?;
-    database::train_two_batches(bench, place, &db, &cells, effort.calls)?;
+    database::train_two_batches(bench, place, &db, &cells, effort.training)?;
 
     let ways = ways(place, &db, &cells);
     let times = rounds(bench, place, effort, &ways, 1)?;

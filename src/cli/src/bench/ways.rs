@@ -112,17 +112,11 @@ pub fn rounds(
                 done + 1,
                 ways.len()
             ));
-            let mut arguments = vec!["collectives".to_owned()];
-            arguments.extend(jobs::cells_argument(&ways[way].cells));
-            let numbers = [
-                ("--repetitions", effort.repetitions as u64),
-                ("--warmup", effort.warmup as u64),
-                ("--order-seed", mix(seed, round) >> 1),
-            ];
-            arguments.extend(
-                numbers
-                    .iter()
-                    .flat_map(|(name, value)| [(*name).to_owned(), value.to_string()]),
+            let arguments = jobs::collectives(
+                &ways[way].cells,
+                effort.repetitions,
+                effort.warmup,
+                mix(seed, round) >> 1,
             );
             let done = jobs::run(bench, place, place.n_ranks, &ways[way].tuner, &arguments)?;
             for (cell, time) in jobs::medians(&done.result)? {
