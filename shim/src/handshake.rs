@@ -28,6 +28,11 @@ const POLL_LAST: Duration = Duration::from_millis(10);
 /// launcher makes anybody wait longer.
 const PATIENCE: u32 = 20;
 const PUBLISH_ATTEMPTS: u32 = 100;
+/// When a rank that hears nothing asks itself whether the launcher answers at all.
+const DOUBT_AFTER: Duration = Duration::from_millis(200);
+const NO_NAME_SERVICE: &str = "this launcher has no name service, so it cannot be checked that all ranks carry the shim; \
+     collectives run untuned. Where the launcher gives every rank the same environment, \
+     COLLTUNE_HANDSHAKE=trust skips the check";
 
 /// What the ranks concluded; the same on every rank that has the shim.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,6 +62,12 @@ impl Handshake<'_> {
         if self.n_ranks == 1 {
             return Outcome::Go;
         }
+        if slurm_serves_pmix() {
+            return match self.rank {
+                0 => Outcome::Stay(NO_NAME_SERVICE.to_owned()),
+                _ => Outcome::StaySilently,
+            };
+        }
         let handlers = self.silence_errors();
         let outcome = if self.rank == 0 {
             self.lead()
@@ -69,12 +80,7 @@ impl Handshake<'_> {
 
     fn lead(&self) -> Outcome {
         if !self.publish("here", "colltune") {
-            return Outcome::Stay(
-                "this launcher has no name service, so it cannot be checked that all ranks carry the shim; \
-                 collectives run untuned. Where the launcher gives every rank the same environment, \
-                 COLLTUNE_HANDSHAKE=trust skips the check"
-                    .to_owned(),
-            );
+            return Outcome::Stay(NO_NAME_SERVICE.to_owned());
         }
         let began = Instant::now();
         let mut agreed = self.children_agree(began + self.timeout);
@@ -96,17 +102,31 @@ impl Handshake<'_> {
 
     fn follow(&self) -> Outcome {
         let deadline = Instant::now() + self.timeout;
-        if self.wait_for("here", deadline).is_none() {
-            // The lowest rank that lacks a leader says so; which one that is cannot be known.
-            return if self.rank == 1 {
-                let seconds = self.timeout.as_secs_f64();
-                Outcome::Stay(format!(
-                    "rank 0 did not answer within {seconds} s: it runs without the shim; collectives run untuned on all ranks"
-                ))
-            } else {
-                Outcome::StaySilently
-            };
+        let doubt = deadline.min(Instant::now() + DOUBT_AFTER);
+        if self.wait_for("here", doubt).is_none() {
+            if !self.is_served() {
+                return Outcome::StaySilently;
+            }
+            if self.wait_for("here", deadline).is_none() {
+                return self.leaderless();
+            }
         }
+        self.answer(deadline)
+    }
+
+    /// The lowest rank that lacks a leader says so; which one that is cannot be known.
+    fn leaderless(&self) -> Outcome {
+        if self.rank != 1 {
+            return Outcome::StaySilently;
+        }
+        let seconds = self.timeout.as_secs_f64();
+        Outcome::Stay(format!(
+            "rank 0 did not answer within {seconds} s: it runs without the shim; collectives run untuned on all ranks"
+        ))
+    }
+
+    /// Says hello to a rank 0 that is known to be here, and waits for its verdict.
+    fn answer(&self, deadline: Instant) -> Outcome {
         // Children answer somewhat before their parent must, so that the parent can still tell.
         let hello = match self.children_agree(deadline) {
             Ok(()) => format!("ok {}", self.identity),
@@ -120,6 +140,16 @@ impl Handshake<'_> {
             Some("go") => Outcome::Go,
             _ => Outcome::StaySilently,
         }
+    }
+
+    /// Whether the launcher takes a name at all; it is taken back at once.
+    fn is_served(&self) -> bool {
+        let probe = format!("probe-{}", self.rank);
+        let served = self.publish(&probe, "colltune");
+        if served {
+            self.unpublish(&probe, "colltune");
+        }
+        served
     }
 
     /// Waits for the hellos of this rank's children in the tree.
@@ -230,23 +260,27 @@ impl Handshake<'_> {
             )]
         };
         for (what, text) in own {
-            let text = CString::new(text.replace(' ', "~")).expect("no NUL was published");
-            // SAFETY: as in `publish`.
-            unsafe {
-                (self.pmpi.unpublish_name)(
-                    self.name(what).as_ptr(),
-                    self.handles.info_null,
-                    text.as_ptr(),
-                )
-            };
+            self.unpublish(what, text);
         }
         self.restore_errors(handlers);
+    }
+
+    fn unpublish(&self, what: &str, text: &str) {
+        let text = CString::new(text.replace(' ', "~")).expect("no NUL was published");
+        // SAFETY: as in `publish`.
+        unsafe {
+            (self.pmpi.unpublish_name)(
+                self.name(what).as_ptr(),
+                self.handles.info_null,
+                text.as_ptr(),
+            )
+        };
     }
 
     /// Lookups fail until the name is there: that must not reach the program's error handlers.
     fn silence_errors(&self) -> [Option<Errhandler>; 2] {
         [self.handles.comm_world, self.handles.comm_self]
-            .map(|comm| crate::communicator::silence(self.pmpi, self.handles, comm))
+            .map(|comm| crate::private::silence(self.pmpi, self.handles, comm))
     }
 
     fn restore_errors(&self, handlers: [Option<Errhandler>; 2]) {
@@ -254,9 +288,15 @@ impl Handshake<'_> {
             .into_iter()
             .zip(handlers)
         {
-            crate::communicator::restore(self.pmpi, comm, handler);
+            crate::private::restore(self.pmpi, comm, handler);
         }
     }
+}
+
+/// Whether srun itself serves PMIx to this process. Slurm's server has no name service, and Open MPI
+/// prints a page about every attempt to use it.
+fn slurm_serves_pmix() -> bool {
+    std::env::var("PMIX_NAMESPACE").is_ok_and(|namespace| namespace.starts_with("slurm.pmix"))
 }
 
 /// Waits a little; false, so that it can stand behind a failed attempt.
