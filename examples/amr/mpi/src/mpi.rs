@@ -1,0 +1,394 @@
+//! The one file that talks to MPI: [`Ranks`] over a communicator.
+//!
+//! Every call goes by its `MPI_` name, so that a preloaded library catches it. Buffers of messages
+//! under way are owned by the communicator's table, so MPI never writes to memory that Rust has
+//! freed or lent out. Errors of MPI end the job, as is the default of the library.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+use colltune_amr::ranks::{Op, Ranks, Request, Tag};
+use mpi_sys as ffi;
+
+/// A communicator, seen from one of its ranks.
+pub struct Comm {
+    raw: ffi::MPI_Comm,
+    rank: usize,
+    n_ranks: usize,
+    under_way: RefCell<UnderWay>,
+}
+
+/// Messages that have been started, by the number of their request.
+#[derive(Default)]
+struct UnderWay {
+    messages: Vec<Option<Message>>,
+    free: Vec<usize>,
+}
+
+struct Message {
+    raw: ffi::MPI_Request,
+    buffer: Vec<f64>,
+}
+
+/// Starts MPI.
+pub fn init() -> Comm {
+    // SAFETY: both arguments may be null since MPI-2; this is the first MPI call of the process.
+    check("MPI_Init", unsafe {
+        ffi::MPI_Init(std::ptr::null_mut(), std::ptr::null_mut())
+    });
+    // SAFETY: MPI_Init has returned, which makes the constant handle valid.
+    Comm::new(unsafe { ffi::RSMPI_COMM_WORLD })
+}
+
+/// Ends MPI, after the world has been given back.
+pub fn finalize(world: Comm) {
+    drop(world);
+    // SAFETY: called once, last, after `init`.
+    check("MPI_Finalize", unsafe { ffi::MPI_Finalize() });
+}
+
+fn check(name: &str, code: c_int) {
+    assert!(code == 0, "{name} returned error code {code}");
+}
+
+fn count(n: usize) -> c_int {
+    c_int::try_from(n).expect("a count fits an int")
+}
+
+fn op(op: Op) -> ffi::MPI_Op {
+    // SAFETY: reading constant handles.
+    unsafe {
+        match op {
+            Op::Sum => ffi::RSMPI_SUM,
+            Op::Min => ffi::RSMPI_MIN,
+            Op::Max => ffi::RSMPI_MAX,
+        }
+    }
+}
+
+/// A number that MPI has a type for.
+trait Number: Copy + Default {
+    fn datatype() -> ffi::MPI_Datatype;
+}
+
+impl Number for f64 {
+    fn datatype() -> ffi::MPI_Datatype {
+        // SAFETY: reading a constant handle.
+        unsafe { ffi::RSMPI_DOUBLE }
+    }
+}
+
+impl Number for i64 {
+    fn datatype() -> ffi::MPI_Datatype {
+        // SAFETY: reading a constant handle.
+        unsafe { ffi::RSMPI_INT64_T }
+    }
+}
+
+impl Number for i32 {
+    fn datatype() -> ffi::MPI_Datatype {
+        // SAFETY: reading a constant handle.
+        unsafe { ffi::RSMPI_INT32_T }
+    }
+}
+
+impl Comm {
+    fn new(raw: ffi::MPI_Comm) -> Comm {
+        let (mut rank, mut size): (c_int, c_int) = (0, 0);
+        // SAFETY: `raw` is a valid communicator and the result is valid for writing.
+        check("MPI_Comm_rank", unsafe {
+            ffi::MPI_Comm_rank(raw, &mut rank)
+        });
+        // SAFETY: as above.
+        check("MPI_Comm_size", unsafe {
+            ffi::MPI_Comm_size(raw, &mut size)
+        });
+        Comm {
+            raw,
+            rank: rank as usize,
+            n_ranks: size as usize,
+            under_way: RefCell::default(),
+        }
+    }
+
+    fn allreduce<T: Number>(&self, values: &mut [T], how: Op) {
+        let own = values.to_vec();
+        // SAFETY: `own` and `values` hold as many elements of the type as the count says, and are
+        // distinct.
+        check("MPI_Allreduce", unsafe {
+            ffi::MPI_Allreduce(
+                own.as_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                count(own.len()),
+                T::datatype(),
+                op(how),
+                self.raw,
+            )
+        });
+    }
+
+    fn broadcast<T: Number>(&self, root: usize, values: &mut [T]) {
+        assert!(root < self.n_ranks);
+        // SAFETY: `values` holds as many elements of the type as the count says.
+        check("MPI_Bcast", unsafe {
+            ffi::MPI_Bcast(
+                values.as_mut_ptr().cast(),
+                count(values.len()),
+                T::datatype(),
+                count(root),
+                self.raw,
+            )
+        });
+    }
+}
+
+impl UnderWay {
+    /// Keeps a message; `start` posts it with the address and length of its buffer.
+    ///
+    /// The buffer's heap memory does not move while the table keeps it.
+    fn keep(
+        &mut self,
+        mut buffer: Vec<f64>,
+        start: impl FnOnce(*mut c_void, c_int, &mut ffi::MPI_Request),
+    ) -> Request {
+        // SAFETY: reading a constant handle.
+        let mut raw = unsafe { ffi::RSMPI_REQUEST_NULL };
+        start(buffer.as_mut_ptr().cast(), count(buffer.len()), &mut raw);
+        let message = Some(Message { raw, buffer });
+        match self.free.pop() {
+            Some(number) => {
+                self.messages[number] = message;
+                Request(number)
+            }
+            None => {
+                self.messages.push(message);
+                Request(self.messages.len() - 1)
+            }
+        }
+    }
+
+    fn raw(&self, number: usize) -> ffi::MPI_Request {
+        let message = self.messages[number].as_ref();
+        message.expect("a request is finished once").raw
+    }
+
+    /// Gives the buffer of a message that is no longer under way.
+    fn take(&mut self, number: usize) -> Vec<f64> {
+        let message = self.messages[number].take();
+        self.free.push(number);
+        message.expect("a request is finished once").buffer
+    }
+}
+
+impl Ranks for Comm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn n_ranks(&self) -> usize {
+        self.n_ranks
+    }
+
+    fn start_send(&self, to: usize, tag: Tag, data: Vec<f64>) -> Request {
+        let raw = self.raw;
+        self.under_way.borrow_mut().keep(data, |data, n, request| {
+            // SAFETY: the buffer holds `n` doubles and stays in the table, unmoved and untouched,
+            // until the request is finished.
+            check("MPI_Isend", unsafe {
+                ffi::MPI_Isend(data, n, f64::datatype(), count(to), tag, raw, request)
+            });
+        })
+    }
+
+    fn start_receive(&self, from: usize, tag: Tag, buffer: Vec<f64>) -> Request {
+        let raw = self.raw;
+        self.under_way
+            .borrow_mut()
+            .keep(buffer, |buffer, n, request| {
+                // SAFETY: as for the send; nothing reads the buffer until the request is finished.
+                check("MPI_Irecv", unsafe {
+                    ffi::MPI_Irecv(buffer, n, f64::datatype(), count(from), tag, raw, request)
+                });
+            })
+    }
+
+    fn send(&self, to: usize, tag: Tag, data: &[f64]) {
+        // SAFETY: the slice holds as many doubles as the count says.
+        check("MPI_Send", unsafe {
+            ffi::MPI_Send(
+                data.as_ptr().cast(),
+                count(data.len()),
+                f64::datatype(),
+                count(to),
+                tag,
+                self.raw,
+            )
+        });
+    }
+
+    fn finish(&self, request: Request) -> Vec<f64> {
+        let mut under_way = self.under_way.borrow_mut();
+        let mut raw = under_way.raw(request.0);
+        // SAFETY: the request was started by this communicator and has not been finished.
+        check("MPI_Wait", unsafe {
+            ffi::MPI_Wait(&mut raw, ignored_status())
+        });
+        under_way.take(request.0)
+    }
+
+    fn finish_any(&self, requests: &mut Vec<Option<Request>>) -> Option<(usize, Vec<f64>)> {
+        let mut under_way = self.under_way.borrow_mut();
+        let places: Vec<usize> = (0..requests.len())
+            .filter(|&place| requests[place].is_some())
+            .collect();
+        let number = |place: &usize| requests[*place].as_ref().map(|request| request.0);
+        let mut raws: Vec<ffi::MPI_Request> = places
+            .iter()
+            .filter_map(number)
+            .map(|number| under_way.raw(number))
+            .collect();
+        if raws.is_empty() {
+            return None;
+        }
+        let mut which: c_int = 0;
+        // SAFETY: all requests are under way, and there are as many as the count says.
+        check("MPI_Waitany", unsafe {
+            ffi::MPI_Waitany(
+                count(raws.len()),
+                raws.as_mut_ptr(),
+                &mut which,
+                ignored_status(),
+            )
+        });
+        let place = places[which as usize];
+        let request = requests[place].take().expect("it was there just now");
+        Some((place, under_way.take(request.0)))
+    }
+
+    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
+        self.allreduce(values, op);
+    }
+
+    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
+        self.allreduce(values, op);
+    }
+
+    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
+        self.allreduce(values, op);
+    }
+
+    fn scan_i32(&self, values: &mut [i32]) {
+        let own = values.to_vec();
+        // SAFETY: both buffers hold as many integers as the count says, and are distinct.
+        check("MPI_Scan", unsafe {
+            ffi::MPI_Scan(
+                own.as_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                count(own.len()),
+                i32::datatype(),
+                op(Op::Sum),
+                self.raw,
+            )
+        });
+    }
+
+    fn alltoall_i32(&self, values: &mut [i32]) {
+        assert_eq!(values.len(), self.n_ranks);
+        let own = values.to_vec();
+        // SAFETY: both buffers hold one integer for each rank, and are distinct.
+        check("MPI_Alltoall", unsafe {
+            ffi::MPI_Alltoall(
+                own.as_ptr().cast(),
+                1,
+                i32::datatype(),
+                values.as_mut_ptr().cast(),
+                1,
+                i32::datatype(),
+                self.raw,
+            )
+        });
+    }
+
+    fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        let mut lengths = vec![0i32; self.n_ranks];
+        let length = count(own.len());
+        // SAFETY: one integer is given and one taken from each rank.
+        check("MPI_Allgather", unsafe {
+            ffi::MPI_Allgather(
+                (&raw const length).cast(),
+                1,
+                i32::datatype(),
+                lengths.as_mut_ptr().cast(),
+                1,
+                i32::datatype(),
+                self.raw,
+            )
+        });
+        let mut starts = Vec::with_capacity(self.n_ranks);
+        let mut total = 0usize;
+        for &length in &lengths {
+            starts.push(count(total));
+            total += length as usize;
+        }
+        let mut all = vec![0u8; total];
+        // SAFETY: reading a constant handle.
+        let byte = unsafe { ffi::RSMPI_UINT8_T };
+        // SAFETY: `all` has room for every rank's bytes at the starts and lengths given.
+        check("MPI_Allgatherv", unsafe {
+            ffi::MPI_Allgatherv(
+                own.as_ptr().cast(),
+                length,
+                byte,
+                all.as_mut_ptr().cast(),
+                lengths.as_ptr(),
+                starts.as_ptr(),
+                byte,
+                self.raw,
+            )
+        });
+        let mut rest = all.as_slice();
+        let parts = lengths.iter().map(|&length| {
+            let (part, later) = rest.split_at(length as usize);
+            rest = later;
+            part.to_vec()
+        });
+        parts.collect()
+    }
+
+    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
+        self.broadcast(root, values);
+    }
+
+    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
+        self.broadcast(root, values);
+    }
+
+    fn barrier(&self) {
+        // SAFETY: the communicator is valid.
+        check("MPI_Barrier", unsafe { ffi::MPI_Barrier(self.raw) });
+    }
+
+    fn split(&self, colour: usize) -> Box<dyn Ranks> {
+        let mut part = self.raw;
+        // SAFETY: the communicator is valid and the result is valid for writing.
+        check("MPI_Comm_split", unsafe {
+            ffi::MPI_Comm_split(self.raw, count(colour), count(self.rank), &mut part)
+        });
+        Box::new(Comm::new(part))
+    }
+}
+
+impl Drop for Comm {
+    fn drop(&mut self) {
+        let under_way = self.under_way.get_mut();
+        if under_way.messages.iter().any(Option::is_some) {
+            // Freeing buffers that MPI may still write to would corrupt memory: leave them.
+            std::mem::forget(std::mem::take(under_way));
+        }
+    }
+}
+
+fn ignored_status() -> *mut ffi::MPI_Status {
+    // SAFETY: reading a constant.
+    unsafe { ffi::RSMPI_STATUS_IGNORE }
+}

@@ -1,0 +1,346 @@
+//! Ghost values of one face: where they come from, and the copies between two views of memory.
+//!
+//! A face of a block, a quadrant of a face and a packed message are all the same thing here: a
+//! [`View`], rows of cells at fixed distances. So one copy serves local blocks and messages alike.
+
+use crate::field::Meaning;
+use crate::leaf::{axis, tangents};
+use crate::shape::BlockShape;
+
+/// Where the ghost values of a face come from, seen from the block that needs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A block of the same level.
+    Same,
+    /// A quadrant of a coarser block's face.
+    Coarser(u8),
+    /// A finer block; it fills this quadrant.
+    Finer(u8),
+}
+
+/// Which cells along a face take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Interior cells: enough for stencils without diagonals.
+    Faces,
+    /// Also the ghosts along lower axes, which earlier sweeps have filled: edges and corners follow.
+    Corners,
+}
+
+/// Rows of cells in a slice.
+#[derive(Clone, Copy, Debug)]
+struct View {
+    first: usize,
+    /// Between cells of a row, and between rows.
+    strides: [usize; 2],
+    counts: [usize; 2],
+}
+
+/// How ghost values are found on one shape of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Faces {
+    pub shape: BlockShape,
+    pub meaning: Meaning,
+    pub reach: Reach,
+}
+
+impl Faces {
+    /// Values that a message carries for this face and one variable.
+    pub fn packed_len(&self, face: usize, source: Source) -> usize {
+        let cells: usize = match source {
+            Source::Same => self.tangent_span(face).map(|(_, n)| n).iter().product(),
+            Source::Coarser(_) | Source::Finer(_) => self.shape.face_cells(axis(face)) / 4,
+        };
+        match source {
+            // Ghost layers of a finer block repeat those of the coarser one.
+            Source::Coarser(_) => cells * self.shape.ghosts.div_ceil(2),
+            _ => cells * self.shape.ghosts,
+        }
+    }
+
+    /// First place and number of the cells of a whole face along its two tangents.
+    fn tangent_span(&self, face: usize) -> [(usize, usize); 2] {
+        let (shape, d) = (self.shape, axis(face));
+        tangents(d).map(|t| match self.reach {
+            Reach::Corners if t < d => (0, shape.padded()[t]),
+            _ => (shape.ghosts, shape.cells[t]),
+        })
+    }
+
+    fn plane(&self, face: usize, normal: usize, span: [(usize, usize); 2]) -> View {
+        let strides = self.shape.strides();
+        let [t0, t1] = tangents(axis(face));
+        let first = normal * strides[axis(face)] + span[0].0 * strides[t0] + span[1].0 * strides[t1];
+        View {
+            first,
+            strides: [strides[t0], strides[t1]],
+            counts: [span[0].1, span[1].1],
+        }
+    }
+
+    fn quadrant_span(&self, face: usize, quadrant: u8) -> [(usize, usize); 2] {
+        let [t0, t1] = tangents(axis(face));
+        let half = |t: usize, bit: u8| {
+            let n = self.shape.cells[t] / 2;
+            (self.shape.ghosts + usize::from(bit) * n, n)
+        };
+        [half(t0, quadrant & 1), half(t1, quadrant >> 1)]
+    }
+
+    /// The `layer`-th ghost plane from the face outwards.
+    fn ghost(&self, face: usize, layer: usize) -> usize {
+        let (g, n) = (self.shape.ghosts, self.shape.cells[axis(face)]);
+        if face % 2 == 0 { g - 1 - layer } else { g + n + layer }
+    }
+
+    /// The `layer`-th plane of the block beyond `face`, from the face outwards.
+    fn beyond(&self, face: usize, layer: usize) -> usize {
+        let (g, n) = (self.shape.ghosts, self.shape.cells[axis(face)]);
+        if face % 2 == 0 { g + n - 1 - layer } else { g + layer }
+    }
+
+    /// The `layer`-th interior plane of the block itself, from the face inwards.
+    fn inside(&self, face: usize, layer: usize) -> usize {
+        self.beyond(face ^ 1, layer)
+    }
+
+    fn coarse_factor(&self) -> f64 {
+        match self.meaning {
+            // A quarter of the coarse cell's share of the face belongs to each of four fine cells.
+            Meaning::Total => 0.25,
+            Meaning::Mean => 1.0,
+        }
+    }
+
+    /// Fills the ghosts of `to` from a block of this rank.
+    pub fn copy(&self, face: usize, source: Source, to: &mut [f64], from: &[f64]) {
+        let whole = self.tangent_span(face);
+        for layer in 0..self.shape.ghosts {
+            let ghost = self.ghost(face, layer);
+            match source {
+                Source::Same => {
+                    let from_view = self.plane(face, self.beyond(face, layer), whole);
+                    copy(to, self.plane(face, ghost, whole), from, from_view);
+                }
+                Source::Coarser(q) => {
+                    let span = self.quadrant_span(face, q);
+                    let from_view = self.plane(face, self.beyond(face, layer / 2), span);
+                    let fine = self.plane(face, ghost, self.fine_span(face));
+                    spread(to, fine, from, from_view, self.coarse_factor());
+                }
+                Source::Finer(q) => {
+                    let span = self.quadrant_span(face, q);
+                    self.coarsen(face, layer, to, self.plane(face, ghost, span), from);
+                }
+            }
+        }
+        if source != Source::Same {
+            self.fill_rim(face, to);
+        }
+    }
+
+    fn fine_span(&self, face: usize) -> [(usize, usize); 2] {
+        tangents(axis(face)).map(|t| (self.shape.ghosts, self.shape.cells[t]))
+    }
+
+    fn coarsen(&self, face: usize, layer: usize, to: &mut [f64], to_view: View, from: &[f64]) {
+        let fine = |plane| self.plane(face, self.beyond(face, plane), self.fine_span(face));
+        match self.meaning {
+            Meaning::Total => gather(to, to_view, from, fine(layer)),
+            Meaning::Mean => mean(
+                to,
+                to_view,
+                from,
+                [fine(2 * layer), fine(2 * layer + 1)],
+            ),
+        }
+    }
+
+    /// Appends what the owner of `from` sends for one variable.
+    pub fn pack(&self, face: usize, source: Source, from: &[f64], out: &mut Vec<f64>) {
+        let start = out.len();
+        out.resize(start + self.packed_len(face, source), 0.0);
+        let mut rest = &mut out[start..];
+        let n_layers = match source {
+            Source::Coarser(_) => self.shape.ghosts.div_ceil(2),
+            _ => self.shape.ghosts,
+        };
+        let per_layer = rest.len() / n_layers;
+        for layer in 0..n_layers {
+            let (now, later) = rest.split_at_mut(per_layer);
+            rest = later;
+            match source {
+                Source::Same => {
+                    let span = self.tangent_span(face);
+                    let view = self.plane(face, self.beyond(face, layer), span);
+                    copy(now, dense(view.counts), from, view);
+                }
+                Source::Coarser(q) => {
+                    let span = self.quadrant_span(face, q);
+                    let view = self.plane(face, self.beyond(face, layer), span);
+                    copy(now, dense(view.counts), from, view);
+                }
+                Source::Finer(_) => {
+                    let counts = self.fine_span(face).map(|(_, n)| n / 2);
+                    self.coarsen(face, layer, now, dense(counts), from);
+                }
+            }
+        }
+    }
+
+    /// Fills the ghosts of `to` from what `pack` made.
+    pub fn unpack(&self, face: usize, source: Source, to: &mut [f64], packed: &[f64]) {
+        let n_packed = match source {
+            Source::Coarser(_) => self.shape.ghosts.div_ceil(2),
+            _ => self.shape.ghosts,
+        };
+        let per_layer = packed.len() / n_packed;
+        for layer in 0..self.shape.ghosts {
+            let ghost = self.ghost(face, layer);
+            let now = |layer: usize| &packed[layer * per_layer..][..per_layer];
+            match source {
+                Source::Same => {
+                    let view = self.plane(face, ghost, self.tangent_span(face));
+                    copy(to, view, now(layer), dense(view.counts));
+                }
+                Source::Coarser(_) => {
+                    let view = self.plane(face, ghost, self.fine_span(face));
+                    let counts = view.counts.map(|n| n / 2);
+                    spread(to, view, now(layer / 2), dense(counts), self.coarse_factor());
+                }
+                Source::Finer(q) => {
+                    let view = self.plane(face, ghost, self.quadrant_span(face, q));
+                    copy(to, view, now(layer), dense(view.counts));
+                }
+            }
+        }
+        if source != Source::Same {
+            self.fill_rim(face, to);
+        }
+    }
+
+    /// Ghosts beyond the domain mirror the cells inside.
+    pub fn reflect(&self, face: usize, cells: &mut [f64]) {
+        let span = self.tangent_span(face);
+        for layer in 0..self.shape.ghosts {
+            let to = self.plane(face, self.ghost(face, layer), span);
+            let from = self.plane(face, self.inside(face, layer), span);
+            for row in 0..to.counts[1] {
+                let (to, from) = (
+                    to.first + row * to.strides[1],
+                    from.first + row * from.strides[1],
+                );
+                let stride = self.shape.strides()[tangents(axis(face))[0]];
+                if stride == 1 {
+                    cells.copy_within(from..from + span[0].1, to);
+                } else {
+                    for i in 0..span[0].1 {
+                        cells[to + i * stride] = cells[from + i * stride];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Beside a face between levels nothing fills the edges that diagonal stencils read: the nearest
+    /// ghost of the face does, so that they never hold what the slot held before.
+    fn fill_rim(&self, face: usize, cells: &mut [f64]) {
+        if self.reach == Reach::Faces {
+            return;
+        }
+        let (shape, d) = (self.shape, axis(face));
+        let (g, strides) = (shape.ghosts, shape.strides());
+        let [t0, t1] = tangents(d);
+        let nearest = |t: usize, i: usize| i.clamp(g, g + shape.cells[t] - 1);
+        for layer in 0..g {
+            let plane = self.ghost(face, layer) * strides[d];
+            for j in 0..shape.padded()[t1] {
+                for i in 0..shape.padded()[t0] {
+                    let (ni, nj) = (nearest(t0, i), nearest(t1, j));
+                    let from = plane + ni * strides[t0] + nj * strides[t1];
+                    cells[plane + i * strides[t0] + j * strides[t1]] = cells[from];
+                }
+            }
+        }
+    }
+}
+
+fn dense(counts: [usize; 2]) -> View {
+    View {
+        first: 0,
+        strides: [1, counts[0]],
+        counts,
+    }
+}
+
+impl View {
+    fn row(&self, j: usize) -> usize {
+        self.first + j * self.strides[1]
+    }
+}
+
+fn copy(to: &mut [f64], to_view: View, from: &[f64], from_view: View) {
+    debug_assert_eq!(to_view.counts, from_view.counts);
+    let [n, rows] = to_view.counts;
+    for j in 0..rows {
+        let (to, from) = (&mut to[to_view.row(j)..], &from[from_view.row(j)..]);
+        let [ts, fs] = [to_view.strides[0], from_view.strides[0]];
+        if ts == 1 && fs == 1 {
+            // A loop: rows are short, and a call to copy them would cost more than they do.
+            for (to, from) in to[..n].iter_mut().zip(&from[..n]) {
+                *to = *from;
+            }
+        } else {
+            let to = to.iter_mut().step_by(ts);
+            for (to, from) in to.zip(from.iter().step_by(fs)).take(n) {
+                *to = *from;
+            }
+        }
+    }
+}
+
+/// Each coarse value times `factor` into two by two fine ones.
+fn spread(to: &mut [f64], fine: View, from: &[f64], coarse: View, factor: f64) {
+    let [n, rows] = coarse.counts;
+    let [s0, s1] = fine.strides;
+    for j in 0..rows {
+        let (to, from) = (&mut to[fine.row(2 * j)..], &from[coarse.row(j)..]);
+        for i in 0..n {
+            let value = from[i * coarse.strides[0]] * factor;
+            let at = 2 * i * s0;
+            to[at] = value;
+            to[at + s0] = value;
+            to[at + s1] = value;
+            to[at + s0 + s1] = value;
+        }
+    }
+}
+
+/// Sums of two by two fine values.
+fn gather(to: &mut [f64], coarse: View, from: &[f64], fine: View) {
+    let [n, rows] = coarse.counts;
+    let [s0, s1] = fine.strides;
+    for j in 0..rows {
+        let (to, from) = (&mut to[coarse.row(j)..], &from[fine.row(2 * j)..]);
+        for i in 0..n {
+            let at = 2 * i * s0;
+            to[i * coarse.strides[0]] =
+                (from[at] + from[at + s0]) + (from[at + s1] + from[at + s0 + s1]);
+        }
+    }
+}
+
+/// Means of two by two by two fine values.
+fn mean(to: &mut [f64], coarse: View, from: &[f64], fine: [View; 2]) {
+    let [n, rows] = coarse.counts;
+    let [s0, s1] = fine[0].strides;
+    for j in 0..rows {
+        for i in 0..n {
+            let sums = fine.map(|fine| {
+                let at = fine.row(2 * j) + 2 * i * s0;
+                (from[at] + from[at + s0]) + (from[at + s1] + from[at + s0 + s1])
+            });
+            to[coarse.row(j) + i * coarse.strides[0]] = (sums[0] + sums[1]) * 0.125;
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The cells of a rank's blocks: one allocation, slot after slot, and what splitting and joining do.
+
+use crate::shape::BlockShape;
+
+/// The place of a block in its rank's allocation.
+pub type Slot = u32;
+
+/// All blocks of one rank. Slots that hold no block are kept for the next one.
+#[derive(Clone, Debug)]
+pub struct Field {
+    shape: BlockShape,
+    data: Vec<f64>,
+    free: Vec<Slot>,
+    n_slots: u32,
+}
+
+/// How a cell's value is divided when its block splits, and put together when it is joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// A cell holds a total: children get an eighth each, a parent gets the sum.
+    Total,
+    /// A cell holds a mean: children get it as it is, a parent gets the mean.
+    Mean,
+}
+
+impl Meaning {
+    fn down(self) -> f64 {
+        match self {
+            Meaning::Total => 0.125,
+            Meaning::Mean => 1.0,
+        }
+    }
+
+    fn up(self) -> f64 {
+        match self {
+            Meaning::Total => 1.0,
+            Meaning::Mean => 0.125,
+        }
+    }
+}
+
+impl Field {
+    pub fn new(shape: BlockShape) -> Field {
+        Field {
+            shape,
+            data: Vec::new(),
+            free: Vec::new(),
+            n_slots: 0,
+        }
+    }
+
+    pub fn shape(&self) -> BlockShape {
+        self.shape
+    }
+
+    /// Bytes that the blocks' allocation takes.
+    pub fn bytes(&self) -> usize {
+        self.data.capacity() * 8
+    }
+
+    /// Blocks in use.
+    pub fn n_blocks(&self) -> usize {
+        self.n_slots as usize - self.free.len()
+    }
+
+    /// A slot for one more block, its values zero or left over from another block.
+    pub fn take_slot(&mut self) -> Slot {
+        self.free.pop().unwrap_or_else(|| {
+            self.n_slots += 1;
+            let len = self.n_slots as usize * self.shape.block_len();
+            if len > self.data.capacity() {
+                // A quarter more at a time: doubling would double the peak.
+                let more = len.max(self.data.capacity() * 5 / 4) - self.data.len();
+                self.data.reserve_exact(more);
+            }
+            self.data.resize(len, 0.0);
+            self.n_slots - 1
+        })
+    }
+
+    pub fn give_back(&mut self, slot: Slot) {
+        debug_assert!(!self.free.contains(&slot));
+        self.free.push(slot);
+    }
+
+    /// Every variable of one block, ghosts included.
+    pub fn block(&self, slot: Slot) -> &[f64] {
+        let len = self.shape.block_len();
+        &self.data[slot as usize * len..][..len]
+    }
+
+    pub fn block_mut(&mut self, slot: Slot) -> &mut [f64] {
+        let len = self.shape.block_len();
+        &mut self.data[slot as usize * len..][..len]
+    }
+
+    /// One variable of one block, ghosts included.
+    pub fn var(&self, slot: Slot, var: usize) -> &[f64] {
+        let len = self.shape.cells_per_var();
+        &self.data[slot as usize * self.shape.block_len() + var * len..][..len]
+    }
+
+    pub fn var_mut(&mut self, slot: Slot, var: usize) -> &mut [f64] {
+        let len = self.shape.cells_per_var();
+        &mut self.data[slot as usize * self.shape.block_len() + var * len..][..len]
+    }
+
+    /// One variable of two different blocks, the first for writing.
+    pub fn pair(&mut self, to: Slot, from: Slot, var: usize) -> (&mut [f64], &[f64]) {
+        let (len, block) = (self.shape.cells_per_var(), self.shape.block_len());
+        let at = |slot: Slot| slot as usize * block + var * len;
+        let ranges = [at(to)..at(to) + len, at(from)..at(from) + len];
+        let [to, from] = self
+            .data
+            .get_disjoint_mut(ranges)
+            .expect("two different blocks of this rank");
+        (to, from)
+    }
+
+    /// Appends the interior cells of a block, variable after variable.
+    pub fn read_interior(&self, slot: Slot, out: &mut Vec<f64>) {
+        let nx = self.shape.cells[0];
+        for var in 0..self.shape.n_vars {
+            let cells = self.var(slot, var);
+            for row in self.shape.rows() {
+                out.extend_from_slice(&cells[row..row + nx]);
+            }
+        }
+    }
+
+    /// Inverse of `read_interior`; gives what is left of `values`.
+    pub fn write_interior<'a>(&mut self, slot: Slot, mut values: &'a [f64]) -> &'a [f64] {
+        let (shape, nx) = (self.shape, self.shape.cells[0]);
+        for var in 0..shape.n_vars {
+            let cells = self.var_mut(slot, var);
+            for row in shape.rows() {
+                let (now, later) = values.split_at(nx);
+                cells[row..row + nx].copy_from_slice(now);
+                values = later;
+            }
+        }
+        values
+    }
+
+    /// Fills `child` with the part of `parent` that lies in `octant`, each cell eightfold.
+    pub fn split_into(&mut self, parent: Slot, octant: usize, child: Slot, meaning: Meaning) {
+        let shape = self.shape;
+        let [nx, ny, nz] = shape.cells;
+        let (g, factor) = (shape.ghosts, meaning.down());
+        let half = |d: usize| ((octant >> d) & 1) * shape.cells[d] / 2 + g;
+        for var in 0..shape.n_vars {
+            let (to, from) = self.pair(child, parent, var);
+            for z in 0..nz {
+                for y in 0..ny {
+                    let row = shape.index(0, g, y + g, z + g);
+                    let source = shape.index(0, half(0), y / 2 + half(1), z / 2 + half(2));
+                    let pairs = to[row..row + nx].chunks_exact_mut(2);
+                    for (pair, value) in pairs.zip(&from[source..]) {
+                        pair.fill(value * factor);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends what a block becomes as an octant of its parent: an eighth of the cells.
+    pub fn read_coarsened(&self, slot: Slot, meaning: Meaning, out: &mut Vec<f64>) {
+        let shape = self.shape;
+        let [nx, ny, nz] = shape.cells;
+        let ([_, sy, sz], g, factor) = (shape.strides(), shape.ghosts, meaning.up());
+        for var in 0..shape.n_vars {
+            let cells = self.var(slot, var);
+            for z in (0..nz).step_by(2) {
+                for y in (0..ny).step_by(2) {
+                    let row = shape.index(0, g, y + g, z + g);
+                    let pairs = |at: usize| cells[row + at..row + at + nx].chunks_exact(2);
+                    let low = pairs(0).zip(pairs(sy));
+                    let high = pairs(sz).zip(pairs(sz + sy));
+                    out.extend(low.zip(high).map(|((a, b), (c, d))| {
+                        // One fixed order, so that it does not matter who computes it.
+                        let sum = ((a[0] + a[1]) + (b[0] + b[1])) + ((c[0] + c[1]) + (d[0] + d[1]));
+                        sum * factor
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Puts what `read_coarsened` gave for one child into its octant; gives what is left.
+    pub fn write_octant<'a>(
+        &mut self,
+        slot: Slot,
+        octant: usize,
+        mut values: &'a [f64],
+    ) -> &'a [f64] {
+        let shape = self.shape;
+        let half = shape.cells.map(|n| n / 2);
+        let first: [usize; 3] =
+            std::array::from_fn(|d| ((octant >> d) & 1) * half[d] + shape.ghosts);
+        for var in 0..shape.n_vars {
+            let cells = self.var_mut(slot, var);
+            for z in 0..half[2] {
+                for y in 0..half[1] {
+                    let row = shape.index(0, first[0], first[1] + y, first[2] + z);
+                    let (now, later) = values.split_at(half[0]);
+                    cells[row..row + half[0]].copy_from_slice(now);
+                    values = later;
+                }
+            }
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_what_was_split_restores_every_cell() {
+        let shape = BlockShape {
+            cells: [4, 6, 2],
+            ghosts: 1,
+            n_vars: 2,
+        };
+        for meaning in [Meaning::Total, Meaning::Mean] {
+            let mut field = Field::new(shape);
+            let parent = field.take_slot();
+            let values: Vec<f64> = (0..96).map(|i| f64::from(i) + 0.25).collect();
+            assert!(field.write_interior(parent, &values).is_empty());
+            let joined = field.take_slot();
+            for octant in 0..8 {
+                let child = field.take_slot();
+                field.split_into(parent, octant, child, meaning);
+                let mut coarse = Vec::new();
+                field.read_coarsened(child, meaning, &mut coarse);
+                assert!(field.write_octant(joined, octant, &coarse).is_empty());
+                field.give_back(child);
+            }
+            let mut result = Vec::new();
+            field.read_interior(joined, &mut result);
+            assert_eq!(result, values);
+            assert_eq!(field.n_blocks(), 2);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The leaves of the whole domain, who owns them, and who touches whom.
+//!
+//! Every rank holds this list, about [`BYTES_PER_LEAF`] bytes a leaf, and never the cells of others:
+//! refinement and placement are then functions of shared facts, and only one byte per leaf and pass
+//! (its mark) has to travel. The rest of the app sees the mesh through this type's methods alone, so
+//! that a list that holds a rank's own leaves and their surroundings can take its place.
+
+use rustc_hash::FxHashMap;
+
+use crate::leaf::{FACES, Grid, Leaf, axis, tangents};
+
+/// What one leaf costs on every rank: leaf, owner, neighbour table, hash entry, share of quads.
+pub const BYTES_PER_LEAF: usize = 16 + 4 + 24 + 28 + 16;
+
+/// What lies beyond a face of a leaf. Numbers are places in the mesh's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbour {
+    Boundary,
+    Same(usize),
+    Coarser(usize),
+    /// In the order of the face's quadrants: bit 0 along its first tangent, bit 1 along its second.
+    Finer([usize; 4]),
+}
+
+/// All leaves in the order of [`Grid::key`].
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    pub grid: Grid,
+    leaves: Vec<Leaf>,
+    owners: Vec<u32>,
+    /// The rank on which an inner block was split: its children are joined there again.
+    homes: FxHashMap<u64, u32>,
+    places: FxHashMap<u64, u32>,
+    neighbours: Vec<[Code; FACES]>,
+    quads: Vec<[u32; 4]>,
+}
+
+/// A neighbour in four bytes: two bits of kind, thirty of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Code(u32);
+
+impl Code {
+    const BOUNDARY: Code = Code(u32::MAX);
+    const SAME: u32 = 0;
+    const COARSER: u32 = 1 << 30;
+    const FINER: u32 = 2 << 30;
+    const KIND: u32 = 3 << 30;
+}
+
+impl Mesh {
+    /// The root grid; root `i` (x fastest) belongs to `owners[i]`.
+    pub fn roots(grid: Grid, owners: Vec<u32>) -> Mesh {
+        let [rx, ry, rz] = grid.roots;
+        let leaves = (0..rz)
+            .flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| [x, y, z])))
+            .map(|at| Leaf { level: 0, at })
+            .collect();
+        Mesh::new(grid, leaves, owners, FxHashMap::default())
+    }
+
+    /// A mesh of `leaves`, which stand in order, tile the domain and keep the 2:1 rule.
+    ///
+    /// `homes` says for every packed inner block on which rank it was split.
+    pub fn new(
+        grid: Grid,
+        leaves: Vec<Leaf>,
+        owners: Vec<u32>,
+        homes: FxHashMap<u64, u32>,
+    ) -> Mesh {
+        assert_eq!(leaves.len(), owners.len());
+        assert!(leaves.len() < 1 << 30, "too many leaves for 30 bits");
+        let mut places = FxHashMap::with_capacity_and_hasher(leaves.len(), Default::default());
+        places.extend(leaves.iter().zip(0u32..).map(|(leaf, i)| (leaf.packed(), i)));
+        let mut mesh = Mesh {
+            grid,
+            leaves,
+            owners,
+            homes,
+            places,
+            neighbours: Vec::new(),
+            quads: Vec::new(),
+        };
+        mesh.connect();
+        mesh
+    }
+
+    fn connect(&mut self) {
+        let mut quads = Vec::new();
+        let codes = self
+            .leaves
+            .iter()
+            .map(|&leaf| std::array::from_fn(|face| self.look(leaf, face, &mut quads)))
+            .collect();
+        self.neighbours = codes;
+        self.quads = quads;
+    }
+
+    fn look(&self, leaf: Leaf, face: usize, quads: &mut Vec<[u32; 4]>) -> Code {
+        let Some(beyond) = leaf.beyond(face, self.grid) else {
+            return Code::BOUNDARY;
+        };
+        let find = |leaf: Leaf| self.places.get(&leaf.packed()).copied();
+        if let Some(i) = find(beyond) {
+            return Code(Code::SAME | i);
+        }
+        if let Some(i) = beyond.parent().and_then(find) {
+            return Code(Code::COARSER | i);
+        }
+        let quad = std::array::from_fn(|q| {
+            let child = beyond.child(touching_octant(face, q));
+            find(child).expect("leaves tile the domain and differ by one level at most")
+        });
+        quads.push(quad);
+        Code(Code::FINER | (quads.len() as u32 - 1))
+    }
+
+    pub fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    pub fn owners(&self) -> &[u32] {
+        &self.owners
+    }
+
+    pub fn homes(&self) -> &FxHashMap<u64, u32> {
+        &self.homes
+    }
+
+    pub fn place(&self, leaf: Leaf) -> Option<usize> {
+        self.places.get(&leaf.packed()).map(|&i| i as usize)
+    }
+
+    /// Places of the leaves that `rank` owns, in order.
+    pub fn own(&self, rank: usize) -> impl Iterator<Item = usize> + '_ {
+        let is_own = move |&(_, &owner): &(usize, &u32)| owner as usize == rank;
+        let pairs = self.owners.iter().enumerate();
+        pairs.filter(is_own).map(|(i, _)| i)
+    }
+
+    /// What lies beyond `face` of the leaf at place `i`.
+    pub fn neighbour(&self, i: usize, face: usize) -> Neighbour {
+        let code = self.neighbours[i][face];
+        if code == Code::BOUNDARY {
+            return Neighbour::Boundary;
+        }
+        let value = (code.0 & !Code::KIND) as usize;
+        match code.0 & Code::KIND {
+            Code::SAME => Neighbour::Same(value),
+            Code::COARSER => Neighbour::Coarser(value),
+            _ => Neighbour::Finer(self.quads[value].map(|q| q as usize)),
+        }
+    }
+
+    /// First place of the family of leaf `i`, when all eight siblings are leaves.
+    pub fn family(&self, i: usize) -> Option<usize> {
+        let leaf = self.leaves[i];
+        let parent = leaf.parent()?;
+        let first = i.checked_sub(leaf.octant())?;
+        let last = first + 7;
+        let complete = last < self.leaves.len()
+            && self.leaves[first] == parent.child(0)
+            && self.leaves[last] == parent.child(7);
+        complete.then_some(first)
+    }
+
+    /// How many leaves each level has, up to the grid's depth.
+    pub fn per_level(&self) -> Vec<i64> {
+        let mut counts = vec![0; usize::from(self.grid.depth) + 1];
+        for leaf in &self.leaves {
+            counts[usize::from(leaf.level)] += 1;
+        }
+        counts
+    }
+
+    /// How many leaves each rank owns.
+    pub fn per_rank(&self, n_ranks: usize) -> Vec<i64> {
+        let mut counts = vec![0; n_ranks];
+        for &owner in &self.owners {
+            counts[owner as usize] += 1;
+        }
+        counts
+    }
+
+    /// Gives every leaf a new owner.
+    pub fn place_on(&mut self, owners: Vec<u32>) {
+        assert_eq!(owners.len(), self.leaves.len());
+        self.owners = owners;
+    }
+
+    /// XXH3-64 over the packed leaves in order, little-endian: the same for the same mesh.
+    pub fn hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(8 * self.leaves.len());
+        for leaf in &self.leaves {
+            bytes.extend_from_slice(&leaf.packed().to_le_bytes());
+        }
+        twox_hash::XxHash3_64::oneshot(&bytes)
+    }
+
+    /// Checks the mesh's invariants for a job of `n_ranks` ranks and names the first that fails.
+    pub fn is_valid(&self, n_ranks: usize) -> Result<(), String> {
+        let mut next = 0u64;
+        for &leaf in &self.leaves {
+            let key = self.grid.key(leaf);
+            if key != next {
+                return Err(format!("{leaf:?} starts at key {key}, not {next}: no tiling"));
+            }
+            next += self.grid.span(leaf.level);
+        }
+        if next != self.grid.n_roots() as u64 * self.grid.span(0) {
+            return Err(format!("the leaves end at key {next}, not at the domain's end"));
+        }
+        if let Some(owner) = self.owners.iter().find(|&&o| o as usize >= n_ranks) {
+            return Err(format!("a leaf belongs to rank {owner} of {n_ranks}"));
+        }
+        for i in 0..self.len() {
+            for face in 0..FACES {
+                self.is_symmetric(i, face)?;
+            }
+        }
+        self.homes_are_valid(n_ranks)
+    }
+
+    fn is_symmetric(&self, i: usize, face: usize) -> Result<(), String> {
+        let back = face ^ 1;
+        let ok = match self.neighbour(i, face) {
+            Neighbour::Boundary => self.leaves[i].beyond(face, self.grid).is_none(),
+            Neighbour::Same(j) => self.neighbour(j, back) == Neighbour::Same(i),
+            Neighbour::Coarser(j) => match self.neighbour(j, back) {
+                Neighbour::Finer(quad) => quad[quadrant(self.leaves[i], axis(face))] == i,
+                _ => false,
+            },
+            Neighbour::Finer(quad) => quad
+                .iter()
+                .all(|&j| self.neighbour(j, back) == Neighbour::Coarser(i)),
+        };
+        let leaf = self.leaves[i];
+        ok.then_some(())
+            .ok_or_else(|| format!("{leaf:?} and its neighbour beyond face {face} disagree"))
+    }
+
+    /// Every inner block has a home, and nothing else has.
+    fn homes_are_valid(&self, n_ranks: usize) -> Result<(), String> {
+        let mut n_inner = 0;
+        for &leaf in &self.leaves {
+            // Counted at the first descendant only.
+            let mut inner = leaf;
+            while inner.octant() == 0 {
+                let Some(parent) = inner.parent() else { break };
+                inner = parent;
+                n_inner += 1;
+                match self.homes.get(&inner.packed()) {
+                    Some(&home) if (home as usize) < n_ranks => {}
+                    home => return Err(format!("inner block {inner:?} has home {home:?}")),
+                }
+            }
+        }
+        let n_homes = self.homes.len();
+        (n_inner == n_homes)
+            .then_some(())
+            .ok_or_else(|| format!("{n_homes} homes for {n_inner} inner blocks"))
+    }
+}
+
+/// The quadrant of a coarser neighbour's face that `leaf` covers; the face is normal to `axis`.
+pub fn quadrant(leaf: Leaf, axis: usize) -> usize {
+    let [t0, t1] = tangents(axis);
+    ((leaf.at[t0] & 1) + 2 * (leaf.at[t1] & 1)) as usize
+}
+
+/// The octant, of the block beyond `face`, that touches quadrant `q` of that face.
+fn touching_octant(face: usize, q: usize) -> usize {
+    let [t0, t1] = tangents(axis(face));
+    // Beyond a low face lies the upper half of the neighbour.
+    ((1 - face % 2) << axis(face)) | ((q & 1) << t0) | ((q >> 1) << t1)
+}

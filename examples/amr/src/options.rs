@@ -1,0 +1,212 @@
+//! The command line: miniAMR's options under their names, and what this app adds.
+//!
+//! Values are checked here, so that every rank refuses the same line and one of them says why.
+
+use clap::{Parser, ValueEnum};
+
+/// An adaptive-mesh-refinement mini-app: miniAMR's problem, and more.
+///
+/// Options of miniAMR keep their names and defaults. The root grid has npx*init_x by npy*init_y by
+/// npz*init_z blocks; any number of ranks can run it.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "colltune-amr", version, args_override_self = true, rename_all = "snake_case")]
+#[command(allow_negative_numbers = true)]
+pub struct Options {
+    /// Cells of a block in x: even.
+    #[arg(long, default_value_t = 10)]
+    pub nx: usize,
+    /// Cells of a block in y: even.
+    #[arg(long, default_value_t = 10)]
+    pub ny: usize,
+    /// Cells of a block in z: even.
+    #[arg(long, default_value_t = 10)]
+    pub nz: usize,
+    /// Root blocks of each process of the process grid in x.
+    #[arg(long, default_value_t = 1)]
+    pub init_x: u32,
+    /// The same in y.
+    #[arg(long, default_value_t = 1)]
+    pub init_y: u32,
+    /// The same in z.
+    #[arg(long, default_value_t = 1)]
+    pub init_z: u32,
+    /// Processes in x; all three are derived from the number of ranks when absent.
+    #[arg(long)]
+    pub npx: Option<u32>,
+    /// Processes in y.
+    #[arg(long)]
+    pub npy: Option<u32>,
+    /// Processes in z.
+    #[arg(long)]
+    pub npz: Option<u32>,
+    /// 1: order the processes of the grid by bisection; 0: naturally [default: 1 for rcb].
+    #[arg(long)]
+    pub reorder: Option<u8>,
+    /// Place blocks by recursive coordinate bisection (default).
+    #[arg(long)]
+    pub rcb: bool,
+    /// Place blocks along the Morton curve.
+    #[arg(long)]
+    pub morton: bool,
+    /// Place blocks along the Hilbert curve.
+    #[arg(long)]
+    pub hilbert: bool,
+    /// The same as --hilbert: the curve is cut out of a cube for any root grid.
+    #[arg(long)]
+    pub trunc_hilbert: bool,
+    /// The placement policy by name.
+    #[arg(long, value_enum)]
+    pub placement: Option<PlacementName>,
+    /// Most blocks of a rank. Nothing is allocated for it; the run ends with an error beyond it.
+    #[arg(long)]
+    pub max_blocks: Option<usize>,
+    /// Refinement levels.
+    #[arg(long, default_value_t = 5)]
+    pub num_refine: u8,
+    /// Levels that a block can change in one refinement [default: 0, which means num_refine].
+    #[arg(long, default_value_t = 0)]
+    pub block_change: u8,
+    /// 1: refine everything to the last level before the first step.
+    #[arg(long, default_value_t = 0)]
+    pub uniform_refine: u8,
+    /// Steps between refinements; 0 for none.
+    #[arg(long, default_value_t = 5)]
+    pub refine_freq: u64,
+    /// Percentage of imbalance above which blocks are placed anew.
+    #[arg(long, default_value_t = 0)]
+    pub inbalance: u32,
+    /// 0: never balance; 1: after each refinement; 2: after each of its passes.
+    #[arg(long, default_value_t = 1)]
+    pub lb_opt: u8,
+    /// Variables of a cell.
+    #[arg(long, default_value_t = 40)]
+    pub num_vars: usize,
+    /// Variables that are exchanged together; 0 for all.
+    #[arg(long, default_value_t = 0)]
+    pub comm_vars: usize,
+    /// Time steps [default: 20].
+    #[arg(long)]
+    pub num_tsteps: Option<u64>,
+    /// Time to simulate; a step is as long as objects need to move by a smallest cell.
+    #[arg(long)]
+    pub time: Option<f64>,
+    /// Stages of exchange and stencil in a step.
+    #[arg(long, default_value_t = 20)]
+    pub stages_per_ts: u64,
+    /// Take the axes of the exchange in another order each stage.
+    #[arg(long)]
+    pub permute: bool,
+    /// Use blocking sends.
+    #[arg(long)]
+    pub blocking_send: bool,
+    /// What messages carry: 0 what is needed; 1 and 2 are accepted for miniAMR's sake only.
+    #[arg(long, default_value_t = 0)]
+    pub code: u8,
+    /// Stages between checksums; 0 for none.
+    #[arg(long, default_value_t = 5)]
+    pub checksum_freq: u64,
+    /// Points of the stencil: 7, 27, or 0 for different work per variable.
+    #[arg(long, default_value_t = 7)]
+    pub stencil: u8,
+    /// Checksums may differ by 10^-error_tol from one to the next.
+    #[arg(long, default_value_t = 8)]
+    pub error_tol: u32,
+    /// Print each checksum.
+    #[arg(long)]
+    pub report_diffusion: bool,
+    /// Bits: 4 summary on stdout, 8 blocks of each level at every refinement.
+    #[arg(long, default_value_t = 4)]
+    pub report_perf: u32,
+    /// Steps between pictures of the mesh; 0 for none.
+    #[arg(long, default_value_t = 0)]
+    pub plot_freq: u64,
+    /// Ask objects about blocks with their ghost cells.
+    #[arg(long, alias = "refine_ghosts")]
+    pub refine_ghost: bool,
+    /// Send each face by itself.
+    #[arg(long)]
+    pub send_faces: bool,
+    /// Let bisection choose the longest axis each time.
+    #[arg(long)]
+    pub change_dir: bool,
+    /// Let bisection keep blocks with the same centre along the cut together.
+    #[arg(long)]
+    pub group_blocks: bool,
+    /// Let bisection cut through blocks that tie along the axis (the default does, by other axes).
+    #[arg(long)]
+    pub break_ties: bool,
+    /// Most blocks that a rank may give away when balancing, in percent of its blocks; 0 for no limit.
+    #[arg(long, default_value_t = 0)]
+    pub limit_move: u32,
+    /// Number of objects [default: as many as --object says].
+    #[arg(long)]
+    pub num_objects: Option<usize>,
+    /// An object: type, bounce, centre, movement, size, growth (14 numbers; three each but the first two).
+    #[arg(long, num_args = 14, action = clap::ArgAction::Append, allow_hyphen_values = true)]
+    pub object: Vec<f64>,
+
+    /// Make miniAMR's collective calls: the same kinds, sizes and counts.
+    #[arg(long)]
+    pub compat: bool,
+    /// How the axes of an exchange are waited for [default: at_once; by_axis for stencil 27 and --compat].
+    #[arg(long, value_enum)]
+    pub exchange: Option<ExchangeName>,
+    /// What comes first, messages or copies between blocks of a rank.
+    #[arg(long, value_enum, default_value_t = OrderName::SendsFirst)]
+    pub exchange_order: OrderName,
+    /// Seed of the cells' first values.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the summary as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<std::path::PathBuf>,
+    /// Check every invariant of mesh and blocks after each refinement.
+    #[arg(long)]
+    pub validate: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlacementName {
+    Rcb,
+    Morton,
+    Hilbert,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ExchangeName {
+    ByAxis,
+    AtOnce,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum OrderName {
+    SendsFirst,
+    CopiesFirst,
+}
+
+/// Why a command line is refused, or the text that it asked for.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub text: String,
+    /// 0 for `--help` and `--version`, 2 otherwise.
+    pub status: u8,
+}
+
+impl Refusal {
+    pub fn new(text: impl Into<String>) -> Refusal {
+        Refusal {
+            text: format!("error: {}", text.into()),
+            status: 2,
+        }
+    }
+}
+
+/// Reads a command line, the program's name first.
+pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Options, Refusal> {
+    Options::try_parse_from(words).map_err(|error| Refusal {
+        text: error.to_string().trim_end().to_owned(),
+        status: if error.use_stderr() { 2 } else { 0 },
+    })
+}

@@ -1,0 +1,70 @@
+//! What the mini-app asks of its ranks: messages between two, collectives among all.
+//!
+//! The app is written against [`Ranks`] alone. Its MPI edge is another package; [`threads`] runs the
+//! ranks as threads of one process, so that tests need no launcher.
+
+pub mod threads;
+
+/// Marks the purpose of a message; a receive matches a send of the same tag, in order.
+pub type Tag = i32;
+
+/// A message under way. It must be given back to `finish` or `finish_any` exactly once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request(pub usize);
+
+/// How values of several ranks become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Sum,
+    Min,
+    Max,
+}
+
+/// The ranks of a job, seen from one of them.
+///
+/// Buffers of messages under way belong to the implementation, so no borrow outlives a call.
+/// Collectives must be called by every rank in the same order with the same lengths.
+pub trait Ranks {
+    /// This rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn n_ranks(&self) -> usize;
+
+    /// Starts to send `data`; `finish` gives the buffer back.
+    fn start_send(&self, to: usize, tag: Tag, data: Vec<f64>) -> Request;
+
+    /// Starts to receive exactly `buffer.len()` values; `finish` gives them.
+    fn start_receive(&self, from: usize, tag: Tag, buffer: Vec<f64>) -> Request;
+
+    /// Sends and returns when `data` may be used again; the receiver must have started to receive.
+    fn send(&self, to: usize, tag: Tag, data: &[f64]);
+
+    /// Waits for one message.
+    fn finish(&self, request: Request) -> Vec<f64>;
+
+    /// Waits for whichever comes first, removes it from `requests` and gives its place there.
+    fn finish_any(&self, requests: &mut Vec<Option<Request>>) -> Option<(usize, Vec<f64>)>;
+
+    fn allreduce_f64(&self, values: &mut [f64], op: Op);
+    fn allreduce_i64(&self, values: &mut [i64], op: Op);
+    fn allreduce_i32(&self, values: &mut [i32], op: Op);
+
+    /// The sum over the ranks up to and including this one.
+    fn scan_i32(&self, values: &mut [i32]);
+
+    /// Gives the i-th value to rank i and takes one from each.
+    fn alltoall_i32(&self, values: &mut [i32]);
+
+    /// Every rank's bytes, by rank; lengths may differ.
+    fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>>;
+
+    /// `root`'s values on every rank; the length must be the same everywhere.
+    fn broadcast_i32(&self, root: usize, values: &mut [i32]);
+    fn broadcast_f64(&self, root: usize, values: &mut [f64]);
+
+    fn barrier(&self);
+
+    /// The ranks that give the same `colour`, in the same order.
+    fn split(&self, colour: usize) -> Box<dyn Ranks>;
+}

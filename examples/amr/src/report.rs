@@ -1,0 +1,119 @@
+//! What a run tells at its end.
+
+use crate::checksum::Checksums;
+
+/// Seconds of one rank by phase, or their mean over the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Times {
+    pub total: f64,
+    pub calc: f64,
+    pub comm: f64,
+    pub reduce: f64,
+    pub refine: f64,
+    pub place: f64,
+    pub migrate: f64,
+    pub startup: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct BlocksPerStep {
+    pub min: u64,
+    pub avg: f64,
+    pub max: u64,
+}
+
+/// The summary that `--json` writes.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Summary {
+    pub ranks: usize,
+    pub steps: u64,
+    pub time_s: Times,
+    pub blocks_per_step: BlocksPerStep,
+    pub splits: u64,
+    pub joins: u64,
+    pub cell_updates: u64,
+    pub updates_per_s: f64,
+    pub checksums: Vec<f64>,
+    pub checksum_drift_max: f64,
+    pub mesh_hash: String,
+    pub rss_max_bytes: u64,
+}
+
+impl Times {
+    pub fn to_array(self) -> [f64; 8] {
+        [
+            self.total,
+            self.calc,
+            self.comm,
+            self.reduce,
+            self.refine,
+            self.place,
+            self.migrate,
+            self.startup,
+        ]
+    }
+
+    pub fn from_array(t: [f64; 8]) -> Times {
+        Times {
+            total: t[0],
+            calc: t[1],
+            comm: t[2],
+            reduce: t[3],
+            refine: t[4],
+            place: t[5],
+            migrate: t[6],
+            startup: t[7],
+        }
+    }
+}
+
+impl Summary {
+    pub fn take_sums(&mut self, sums: &Checksums) {
+        self.checksums = sums.last.clone();
+        self.checksum_drift_max = sums.drift_max;
+    }
+
+    /// The lines that end a run, the last one in the shape of miniAMR's.
+    pub fn text(&self, blocks_max: i64) -> String {
+        let t = &self.time_s;
+        let blocks = &self.blocks_per_step;
+        format!(
+            "Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+             Updates: {} cells, {:.3e} a second\n\
+             Checksums: largest drift {:.3e}; mesh {}\n\
+             Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\
+             Summary: ranks {} ts {} time {:.6} calc {:.6} comm {:.6} red {:.6} refine {:.6} \
+             blocks/ts {:.6} max_blocks {}",
+            blocks.min,
+            blocks.avg,
+            blocks.max,
+            self.splits,
+            self.joins,
+            self.cell_updates,
+            self.updates_per_s,
+            self.checksum_drift_max,
+            self.mesh_hash,
+            t.startup,
+            t.place,
+            t.migrate,
+            self.rss_max_bytes as f64 / 1e6,
+            self.ranks,
+            self.steps,
+            t.total,
+            t.calc,
+            t.comm,
+            t.reduce,
+            t.refine,
+            blocks.avg,
+            blocks_max
+        )
+    }
+}
+
+/// The most memory this process has had, in bytes; 0 where the system does not say.
+pub fn rss_max_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

@@ -1,0 +1,154 @@
+//! The state before the first step: root blocks, their first values, and the first sums.
+
+use super::{Count, Run};
+use crate::blocks::Blocks;
+use crate::checksum::{self, Checksums};
+use crate::compat::Compat;
+use crate::exact_sum::ExactSum;
+use crate::exchange::Exchange;
+use crate::exchange::face::{Faces, Reach};
+use crate::exchange::plan::Plan;
+use crate::field::Meaning;
+use crate::leaf::Leaf;
+use crate::mesh::Mesh;
+use crate::options::PlacementName;
+use crate::placement::Question;
+use crate::placement::rcb::positions;
+use crate::ranks::Ranks;
+use crate::report::Times;
+use crate::settings::{Settings, Work};
+use crate::shape::BlockShape;
+use crate::stencil::Machine;
+
+impl<'a> Run<'a> {
+    pub(super) fn start(ranks: &'a dyn Ranks, settings: &'a Settings) -> Run<'a> {
+        let compat = settings
+            .options
+            .compat
+            .then(|| Compat::start(ranks, settings));
+        let mesh = Mesh::roots(settings.grid, first_owners(settings, ranks.n_ranks()));
+        let blocks = first_blocks(settings, &mesh, ranks.rank());
+        let faces = Faces {
+            shape: settings.shape,
+            meaning: Meaning::Total,
+            reach: match settings.work {
+                Work::Seven => Reach::Faces,
+                Work::TwentySeven | Work::Mixed => Reach::Corners,
+            },
+        };
+        let n_blocks = mesh.len() as u64;
+        let mut run = Run {
+            ranks,
+            settings,
+            own: Vec::new(),
+            faces,
+            plan: Plan::default(),
+            exchange: Exchange::default(),
+            objects: settings.objects.clone(),
+            machine: Machine::default(),
+            scratch: vec![0.0; settings.shape.cells_per_var()],
+            sums: Checksums::default(),
+            first_sums: Vec::new(),
+            own_sums: vec![ExactSum::default(); settings.shape.n_vars],
+            compat,
+            times: Times::default(),
+            step_times: Vec::new(),
+            count: Count {
+                blocks_min: n_blocks,
+                blocks_max: n_blocks,
+                ..Count::default()
+            },
+            n_stages: 0,
+            mesh,
+            blocks,
+        };
+        run.connect();
+        run.sum_at_start();
+        run
+    }
+
+    /// The exchange of the mesh as it is now.
+    pub(super) fn connect(&mut self) {
+        let rank = self.ranks.rank();
+        self.own = self.mesh.own(rank).map(|i| self.blocks.slots[i]).collect();
+        let slots = &self.blocks.slots;
+        self.plan = Plan::new(&self.mesh, rank, slots, &self.faces, self.settings.sweeps);
+        let counts = self.mesh.per_rank(self.ranks.n_ranks());
+        let most = counts.into_iter().max().unwrap_or(0);
+        self.count.of_a_rank_max = self.count.of_a_rank_max.max(most);
+    }
+
+    fn sum_at_start(&mut self) {
+        let own = self.exact_sums();
+        if let Some(compat) = &self.compat {
+            let field = &self.blocks.field;
+            let quick = |var| compat.sum(checksum::quick(field, &self.own, var));
+            self.sums.last = (0..own.len()).map(quick).collect();
+            self.first_sums = checksum::gather(self.ranks, &own);
+        } else {
+            self.first_sums = checksum::reduce(self.ranks, &own);
+            self.sums.first.clone_from(&self.first_sums);
+            self.sums.last.clone_from(&self.first_sums);
+        }
+    }
+}
+
+/// Boxes of root blocks by the process grid, as miniAMR has them, or what the policy says.
+fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
+    let grid = settings.grid;
+    let by_box = settings.placement != PlacementName::Hilbert;
+    let Some(processes) = settings.processes.filter(|_| by_box) else {
+        let mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
+        let costs = vec![1.0; mesh.len()];
+        return settings.policy().place(Question {
+            mesh: &mesh,
+            costs: &costs,
+            n_ranks,
+        });
+    };
+    let [px, py, _] = processes;
+    let mut owner = vec![0; n_ranks];
+    for (rank, [x, y, z]) in positions(settings.box_axes(processes), n_ranks).into_iter().enumerate() {
+        owner[(z * py + y) * px + x] = rank as u32;
+    }
+    let [rx, ry, rz] = grid.roots;
+    let mut owners = Vec::with_capacity(grid.n_roots());
+    for (z, y, x) in (0..rz).flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| (z, y, x)))) {
+        let at = [x, y, z];
+        let [bx, by, bz]: [usize; 3] = std::array::from_fn(|d| (at[d] / settings.init[d]) as usize);
+        owners.push(owner[(bz * py + by) * px + bx]);
+    }
+    owners
+}
+
+fn first_blocks(settings: &Settings, mesh: &Mesh, rank: usize) -> Blocks {
+    let shape = settings.shape;
+    let mut blocks = Blocks::new(shape, Meaning::Total, mesh, rank);
+    for i in mesh.own(rank) {
+        let leaf = mesh.leaves()[i];
+        for var in 0..shape.n_vars {
+            let cells = blocks.field.var_mut(blocks.slots[i], var);
+            fill(shape, settings.options.seed, leaf, var, cells);
+        }
+    }
+    blocks
+}
+
+/// Values in [0, 1) that depend on the seed, the block, the variable and the cell alone.
+///
+/// Source: the SplitMix64 sequence (Steele, Lea & Flood, OOPSLA 2014).
+fn fill(shape: BlockShape, seed: u64, leaf: Leaf, var: usize, cells: &mut [f64]) {
+    let mut state = mix(mix(seed ^ leaf.packed()).wrapping_add(var as u64));
+    for row in shape.rows() {
+        for cell in &mut cells[row..row + shape.cells[0]] {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            *cell = (mix(state) >> 11) as f64 * 2.0f64.powi(-53);
+        }
+    }
+}
+
+fn mix(state: u64) -> u64 {
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,36 @@
+//! Places the blocks of an adaptive mesh on ranks, and certifies how good a placement is.
+//!
+//! Modules stand in the order in which data flows: a mesh is ordered along a [`curve`], what is to
+//! be placed becomes a [`problem`], a [`policy`] chooses the owners, and [`certificate`] judges them
+//! without knowing which policy chose them. [`generate`] makes seeded problems for tests and benchmarks.
+//!
+//! ```
+//! use colltune_placement::{Policy, Problem, certify, place};
+//!
+//! let costs = [3.0, 1.0, 1.0, 1.0, 2.0, 2.0];
+//! let problem = Problem::new(&costs, 2)?;
+//! let placement = place(&"contiguous-optimal".parse::<Policy>()?, &problem)?;
+//! assert_eq!(placement.owners, [0, 0, 0, 1, 1, 1]);
+//! let certificate = certify(&problem, &placement.owners)?;
+//! assert_eq!((certificate.makespan, certificate.bound), (5.0, 5.0));
+//! # Ok::<(), colltune_placement::PlacementError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod curve;
+pub mod error;
+pub mod problem;
+pub mod sort;
+
+pub mod policy;
+
+pub mod bound;
+pub mod certificate;
+
+pub mod generate;
+
+pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, loads, makespan};
+pub use curve::{Curve, Octant};
+pub use error::PlacementError;
+pub use policy::{Placement, Policy, place};
+pub use problem::{Graph, Limits, Link, Machine, Mesh, Problem};

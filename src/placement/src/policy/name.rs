@@ -1,0 +1,200 @@
+//! Reading and printing the names of policies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::table::{Row, TABLE};
+use crate::error::PlacementError;
+
+/// A policy with its argument.
+#[derive(Clone)]
+pub struct Policy {
+    row: &'static Row,
+    argument: Argument,
+}
+
+/// What can follow a policy's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Nothing.
+    Plain,
+    /// `:N`, a number of at least 1; without it the default.
+    Count { default: u32 },
+    /// Nothing, or `:max=N` with N of at least 1.
+    OptionalMax,
+    /// `:X` with X from 0 to 100, or `:auto`.
+    PercentOrAuto,
+    /// `:POLICY`, the whole name of another one.
+    Inner,
+}
+
+/// What followed a policy's name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    None,
+    Count(u32),
+    Max(u32),
+    Percent(u8),
+    Auto,
+    Inner(Box<Policy>),
+}
+
+impl Policy {
+    pub fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    pub fn argument(&self) -> &Argument {
+        &self.argument
+    }
+
+    /// The names of all policies with what may follow them, in the order of the table.
+    pub fn names() -> Vec<String> {
+        TABLE
+            .iter()
+            .map(|row| format!("{}{}", row.name, row.syntax.describe()))
+            .collect()
+    }
+}
+
+impl Syntax {
+    /// How the argument is written in a list of policies.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Syntax::Plain => "",
+            Syntax::Count { .. } => "[:N]",
+            Syntax::OptionalMax => "[:max=N]",
+            Syntax::PercentOrAuto => ":0..100|auto",
+            Syntax::Inner => ":POLICY",
+        }
+    }
+
+    /// What is allowed, for the message of an error.
+    fn allowed(&self) -> &'static str {
+        match self {
+            Syntax::Plain => "it takes no argument",
+            Syntax::Count { .. } => "it takes a number from 1",
+            Syntax::OptionalMax => "it takes nothing or max=N with N from 1",
+            Syntax::PercentOrAuto => "it takes a number from 0 to 100, or auto",
+            Syntax::Inner => "it takes the name of another policy",
+        }
+    }
+
+    /// Reads an argument; the inner error is that of an inner policy's own name.
+    fn read(&self, text: Option<&str>) -> Option<Result<Argument, PlacementError>> {
+        let count = |text: &str| digits(text).filter(|&n| n > 0);
+        let argument = match (self, text) {
+            (Syntax::Plain | Syntax::OptionalMax, None) => Argument::None,
+            (Syntax::Count { default }, None) => Argument::Count(*default),
+            (Syntax::Count { .. }, Some(n)) => Argument::Count(count(n)?),
+            (Syntax::OptionalMax, Some(max)) => Argument::Max(count(max.strip_prefix("max=")?)?),
+            (Syntax::PercentOrAuto, Some("auto")) => Argument::Auto,
+            (Syntax::PercentOrAuto, Some(x)) => {
+                Argument::Percent(digits(x).filter(|&x| x <= 100)? as u8)
+            }
+            (Syntax::Inner, Some(name)) => {
+                return Some(name.parse().map(|inner| Argument::Inner(Box::new(inner))));
+            }
+            (Syntax::Plain, Some(_)) | (Syntax::PercentOrAuto | Syntax::Inner, None) => {
+                return None;
+            }
+        };
+        Some(Ok(argument))
+    }
+}
+
+/// A number in plain digits: no sign, no space, no leading zero.
+fn digits(text: &str) -> Option<u32> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+impl FromStr for Policy {
+    type Err = PlacementError;
+
+    fn from_str(name: &str) -> Result<Self, PlacementError> {
+        let (head, tail) = match name.split_once(':') {
+            Some((head, tail)) => (head, Some(tail)),
+            None => (name, None),
+        };
+        let row = TABLE.iter().find(|row| row.name == head);
+        let row = row.ok_or_else(|| PlacementError::UnknownPolicy {
+            name: name.to_owned(),
+            allowed: Policy::names().join(", "),
+        })?;
+        let argument = row.syntax.read(tail);
+        let argument = argument.ok_or_else(|| PlacementError::PolicyArgument {
+            policy: row.name,
+            argument: tail.unwrap_or("").to_owned(),
+            allowed: row.syntax.allowed(),
+        })??;
+        Ok(Policy { row, argument })
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.row.name)?;
+        match &self.argument {
+            Argument::None => Ok(()),
+            Argument::Count(n) => write!(f, ":{n}"),
+            Argument::Max(n) => write!(f, ":max={n}"),
+            Argument::Percent(x) => write!(f, ":{x}"),
+            Argument::Auto => f.write_str(":auto"),
+            Argument::Inner(inner) => write!(f, ":{inner}"),
+        }
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Policy({self})")
+    }
+}
+
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.row.name == other.row.name && self.argument == other.argument
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_read_from_the_name_that_it_prints() {
+        for row in TABLE {
+            let examples: &[&str] = match row.syntax {
+                Syntax::Plain => &[""],
+                Syntax::Count { .. } => &["", ":1", ":4294967295"],
+                Syntax::OptionalMax => &["", ":max=1", ":max=12"],
+                Syntax::PercentOrAuto => &[":0", ":7", ":100", ":auto"],
+                Syntax::Inner => &[":lpt", ":contiguous-optimal:max=3"],
+            };
+            for example in examples {
+                let policy: Policy = format!("{}{example}", row.name).parse().unwrap();
+                assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
+                assert_eq!(policy.row().name, row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_answered_with_the_right_ones() {
+        let error = "ltp".parse::<Policy>().unwrap_err().to_string();
+        assert!(error.contains("\"ltp\"") && error.contains("lpt") && error.contains("contiguous"));
+        for wrong in [
+            "",
+            ":",
+            "LPT",
+            "lpt:",
+            "lpt:3",
+            "contiguous-optimal:4",
+            "contiguous-optimal:max=0",
+            "contiguous-optimal:max=+4",
+        ] {
+            assert!(wrong.parse::<Policy>().is_err(), "{wrong}");
+        }
+    }
+}
