@@ -22,7 +22,7 @@ help: ## this list
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup
 
-build: setup command $(MPIS:%=mpi-%) ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-mpibench}
+build: setup command $(MPIS:%=mpi-%) ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
 .PHONY: command
 command:
@@ -33,9 +33,10 @@ command:
 $(MPIS:%=mpi-%): mpi-%:
 	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,$*)
 	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path src/mpibench/Cargo.toml --target-dir $(call mpi_dir,$*)
+	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path examples/amr/mpi/Cargo.toml --target-dir $(call mpi_dir,$*)
 	@mkdir -p target/$*
 	@# Renamed into place, so that a running job keeps the file that it has mapped.
-	@for file in libcolltune.so colltune-mpibench; do \
+	@for file in libcolltune.so colltune-amr colltune-mpibench; do \
 	  install -m 755 $(call mpi_dir,$*)/release/$$file target/$*/.$$file && mv target/$*/.$$file target/$*/$$file || exit 1; \
 	done
 
@@ -52,6 +53,7 @@ bench: build ## measure; reports under target/bench/
 
 conformance: build ## the long suites
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test
+	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/conformance
 
 lint: ## formatting and clippy
 	$(CARGO) fmt --check
@@ -63,7 +65,7 @@ install: build ## below PREFIX (default /usr/local)
 	install -D -m 755 target/release/colltune $(DESTDIR)$(PREFIX)/bin/colltune
 	for mpi in $(MPIS); do \
 	  install -D -m 755 target/$$mpi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/libcolltune.so && \
-	  install -D -m 755 target/$$mpi/colltune-mpibench $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/colltune-mpibench || exit 1; \
+	  install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi target/$$mpi/colltune-amr target/$$mpi/colltune-mpibench || exit 1; \
 	done
 
 clean: ## remove target/

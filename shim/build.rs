@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-const HANDLES: [&str; 8] = [
+const HANDLES: [&str; 9] = [
     "MPI_COMM_WORLD",
     "MPI_COMM_SELF",
     "MPI_COMM_NULL",
@@ -18,6 +18,7 @@ const HANDLES: [&str; 8] = [
     "MPI_INFO_NULL",
     "MPI_ERRORS_RETURN",
     "MPI_MAX",
+    "MPI_REQUEST_NULL",
 ];
 const INTEGER_TYPES: [&str; 27] = [
     "MPI_CHAR",
@@ -59,6 +60,15 @@ const OTHER_TYPES: [&str; 8] = [
     "MPI_REAL",
     "MPI_DOUBLE_PRECISION",
 ];
+/// The pair types, which have holes; only MINLOC and MAXLOC take them.
+const PAIR_TYPES: [&str; 6] = [
+    "MPI_FLOAT_INT",
+    "MPI_DOUBLE_INT",
+    "MPI_LONG_INT",
+    "MPI_2INT",
+    "MPI_SHORT_INT",
+    "MPI_LONG_DOUBLE_INT",
+];
 const OPS: [&str; 12] = [
     "MPI_MAX",
     "MPI_MIN",
@@ -73,7 +83,7 @@ const OPS: [&str; 12] = [
     "MPI_MINLOC",
     "MPI_MAXLOC",
 ];
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 13] = [
     "MPI_IN_PLACE",
     "MPI_STATUS_IGNORE",
     "MPI_SUCCESS",
@@ -84,6 +94,10 @@ const NUMBERS: [&str; 10] = [
     "MPI_MAX_LIBRARY_VERSION_STRING",
     "MPI_MAX_PROCESSOR_NAME",
     "MPI_MAX_PORT_NAME",
+    "MPI_STATUSES_IGNORE",
+    "MPI_ERR_NO_MEM",
+    // In Open MPI the first of an enumeration, which no preprocessor sees: 0, as what is missing.
+    "MPI_TAG_UB",
 ];
 
 fn main() {
@@ -91,10 +105,11 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcolltune.so");
     let mpicc = env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
-    let lists: [(&str, &[&str]); 5] = [
+    let lists: [(&str, &[&str]); 6] = [
         ("HANDLES", &HANDLES),
         ("INTEGER_TYPES", &INTEGER_TYPES),
         ("OTHER_TYPES", &OTHER_TYPES),
+        ("PAIR_TYPES", &PAIR_TYPES),
         ("OPS", &OPS),
         ("NUMBERS", &NUMBERS),
     ];

@@ -9,6 +9,11 @@ use std::ffi::{CStr, c_int, c_void};
 mod handles {
     use std::ffi::c_void;
     pub type Handle = *mut c_void;
+    pub type Request = *mut c_void;
+
+    pub fn request(handle: Handle) -> Request {
+        handle
+    }
 
     pub fn from_number(number: i64) -> Handle {
         number as isize as Handle
@@ -29,6 +34,12 @@ mod handles {
     /// MPICH's handles are the low 32 bits. The wrappers pass whole registers on, so that a program
     /// on another library, whose handles are pointers, survives this build: it stands aside there.
     pub type Handle = u64;
+    /// Requests stand in arrays, so they have their true size.
+    pub type Request = std::ffi::c_int;
+
+    pub fn request(handle: Handle) -> Request {
+        handle as u32 as Request
+    }
 
     pub fn from_number(number: i64) -> Handle {
         u64::from(number as u32)
@@ -44,7 +55,7 @@ mod handles {
     }
 }
 
-pub use handles::{Handle, bits};
+pub use handles::{Handle, Request, bits, request};
 
 pub type Comm = Handle;
 pub type Datatype = Handle;
@@ -52,6 +63,8 @@ pub type Op = Handle;
 pub type Info = Handle;
 pub type Group = Handle;
 pub type Errhandler = Handle;
+/// An address, or a distance between two.
+pub type Aint = isize;
 /// `MPI_Count` is 64 bits wide in every library that has the large-count functions.
 #[cfg(mpi = "mpich")]
 pub type Count = i64;
@@ -92,6 +105,76 @@ impl Constant {
                 (!address.is_null()).then(|| handles::from_address(address))
             }
             Constant::Missing => None,
+        }
+    }
+}
+
+/// What a predefined datatype stands for; it decides which predefined operations take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// An integer of C.
+    Integer,
+    /// An integer of Fortran, or an address, offset or count.
+    Whole,
+    Floating,
+    Complex,
+    Logical,
+    Byte,
+    /// Characters and packed data: no predefined operation takes them.
+    Text,
+}
+
+/// What a predefined operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combines {
+    /// MAX, MIN.
+    Extreme,
+    /// SUM, PROD.
+    Arithmetic,
+    Logical,
+    Bitwise,
+    /// MINLOC, MAXLOC.
+    Located,
+}
+
+use Combines::{Arithmetic, Bitwise, Extreme, Located};
+use Sort::{Byte, Complex, Floating, Integer, Logical, Text, Whole};
+
+/// For each of [`INTEGER_TYPES`].
+pub const INTEGER_SORTS: [Sort; INTEGER_TYPES.len()] = [
+    Text, Integer, Integer, Byte, Integer, Integer, Integer, Integer, Integer, Integer, Integer,
+    Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Whole, Whole,
+    Whole, Logical, Text, Whole, Logical,
+];
+/// For each of [`OTHER_TYPES`].
+pub const OTHER_SORTS: [Sort; OTHER_TYPES.len()] = [
+    Floating, Floating, Floating, Complex, Complex, Text, Floating, Floating,
+];
+/// For each of [`OPS`].
+pub const COMBINES: [Combines; OPS.len()] = [
+    Extreme,
+    Extreme,
+    Arithmetic,
+    Arithmetic,
+    Combines::Logical,
+    Bitwise,
+    Combines::Logical,
+    Bitwise,
+    Combines::Logical,
+    Bitwise,
+    Located,
+    Located,
+];
+
+impl Combines {
+    /// Whether the standard defines the operation on such a datatype, the pair types excepted.
+    pub fn takes(self, sort: Sort) -> bool {
+        match self {
+            Extreme => matches!(sort, Integer | Whole | Floating),
+            Arithmetic => matches!(sort, Integer | Whole | Floating | Complex),
+            Combines::Logical => matches!(sort, Integer | Logical),
+            Bitwise => matches!(sort, Integer | Whole | Byte),
+            Located => false,
         }
     }
 }

@@ -14,8 +14,9 @@ use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::select::Chooser;
 
-use crate::abi::{self, Comm, Errhandler, bits};
+use crate::abi::{self, Comm, bits};
 use crate::library::{Handles, Pmpi};
+use crate::p2p;
 use crate::steer::Carriers;
 
 /// How far a communicator has come.
@@ -83,6 +84,7 @@ pub struct State {
     pub cells: [Vec<CellState>; Collective::ALL.len()],
     pub cells_in_use: u64,
     pub carriers: Carriers,
+    pub p2p: p2p::Beside,
 }
 
 impl State {
@@ -102,7 +104,16 @@ impl State {
             cells: Default::default(),
             cells_in_use: 0,
             carriers: Carriers::default(),
+            p2p: p2p::Beside::default(),
         }
+    }
+}
+
+impl State {
+    /// Frees the communicators of ours that hang on it; waits for nobody.
+    fn free(&mut self, pmpi: &Pmpi) {
+        self.carriers.free(pmpi);
+        self.p2p.free();
     }
 }
 
@@ -259,7 +270,7 @@ impl Registry {
         for SlotPtr(slot) in slots {
             // SAFETY: MPI_Finalize is called by one thread when no other call is under way.
             let state = unsafe { &mut *(*slot).state.get() };
-            state.carriers.free(self.pmpi);
+            state.free(self.pmpi);
         }
     }
 }
@@ -288,30 +299,8 @@ unsafe extern "C" fn forget(_: Comm, _: c_int, value: *mut c_void, _: *mut c_voi
     if let Some(registry) = REGISTRY.get() {
         let slot = value.cast::<Slot>();
         // SAFETY: the value is a slot of ours, and the communicator that used it is gone.
-        unsafe { (*(*slot).state.get()).carriers.free(registry.pmpi) };
+        unsafe { (*(*slot).state.get()).free(registry.pmpi) };
         registry.recycle(slot);
     }
     abi::SUCCESS
-}
-
-/// Makes a communicator return errors to us; the handler to give back, where that worked.
-pub fn silence(pmpi: &Pmpi, handles: &Handles, comm: Comm) -> Option<Errhandler> {
-    let mut handler = handles.errors_return;
-    // SAFETY: `comm` is valid; both calls are local.
-    unsafe {
-        ((pmpi.comm_get_errhandler)(comm, &mut handler) == abi::SUCCESS
-            && (pmpi.comm_set_errhandler)(comm, handles.errors_return) == abi::SUCCESS)
-            .then_some(handler)
-    }
-}
-
-/// Gives a communicator its error handler back.
-pub fn restore(pmpi: &Pmpi, comm: Comm, handler: Option<Errhandler>) {
-    if let Some(mut handler) = handler {
-        // SAFETY: the handler came from `silence`, which took a reference that is given up here.
-        unsafe {
-            (pmpi.comm_set_errhandler)(comm, handler);
-            (pmpi.errhandler_free)(&mut handler);
-        }
-    }
 }

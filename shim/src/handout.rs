@@ -10,6 +10,7 @@ use colltune_core::library::Library;
 use colltune_core::model::Model;
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
+use colltune_core::variant::{Family, VariantName};
 
 /// What every rank of the job works with.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -19,6 +20,8 @@ pub struct Handout {
     pub mode: Mode,
     pub forced: Vec<Forced>,
     pub model: Model,
+    /// The families whose variants are drawn.
+    pub families: Vec<Family>,
     pub log: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
@@ -29,6 +32,27 @@ pub struct Handout {
     pub explore_budget_ppm: u64,
     pub reproducible: Reproducible,
     pub setup_after: u32,
+}
+
+impl Handout {
+    /// Whether any call of the job can run an algorithm of our own.
+    pub fn may_run_own(&self) -> bool {
+        let own = |name: &str| {
+            let variant = name.parse::<VariantName>();
+            variant.is_ok_and(|variant| variant.family == Family::P2p)
+        };
+        let best = || self.model.cells.iter().any(|cell| own(&cell.best));
+        let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
+        self.forced.iter().any(|forced| own(&forced.variant))
+            || match self.mode {
+                Mode::Record | Mode::Off => false,
+                Mode::Exploit => best(),
+                Mode::Explore => {
+                    self.families.contains(&Family::P2p)
+                        && (shares.any(|share| own(&share.name)) || best())
+                }
+            }
+    }
 }
 
 /// What rank 0 found, with the messages that it has for the user.
@@ -146,7 +170,7 @@ fn read_database(
         }
     };
     let machine = settings.machine.clone().unwrap_or_else(machine_name);
-    let initial = || Model::initial(&settings, library, &machine);
+    let initial = || Model::initial_within(&settings, library, &machine, nodes, ppn);
     let model = match request.db.as_deref().map(|db| read_model(db, library)) {
         None | Some(Ok(None)) => initial(),
         Some(Ok(Some(model))) => model,
@@ -186,6 +210,7 @@ fn read_database(
         mode: request.mode,
         forced: request.forced,
         model: model.within(nodes, ppn),
+        families: settings.families,
         log: request.log,
         incoming,
         records_per_run: settings.records_per_run,

@@ -7,6 +7,7 @@ use colltune_core::collective::Collective;
 use crate::abi::{Comm, Datatype, Op, is_in_place};
 use crate::fence::fence;
 use crate::library::next;
+use crate::p2p::Arguments;
 
 /// `MPI_Init` as the application sees it.
 ///
@@ -48,6 +49,12 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     unsafe { (next().finalize)() }
 }
 
+/// Whether the library refuses these buffers of a reduction: it must report that itself, on the
+/// communicator and as often as ever. No right call is among them, so ranks need not agree here.
+pub fn is_refused(send: *const c_void, recv: *mut c_void, count: i64) -> bool {
+    is_in_place(recv) || (send == recv.cast_const() && count != 0)
+}
+
 /// `MPI_Allreduce` as the application sees it.
 ///
 /// # Safety
@@ -64,6 +71,9 @@ pub unsafe extern "C" fn MPI_Allreduce(
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     let default = move || unsafe { (next().allreduce)(send, recv, count, datatype, op, comm) };
     fence("MPI_Allreduce", default, |tuner| {
+        if is_refused(send, recv, count.into()) {
+            return None;
+        }
         let call = tuner.reduction(
             Collective::Allreduce,
             count.into(),
@@ -73,9 +83,19 @@ pub unsafe extern "C" fn MPI_Allreduce(
             is_in_place(send),
         )?;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe {
-            (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm)
-        }))
+        Some(tuner.run(
+            call,
+            Arguments::Reduction {
+                send,
+                recv,
+                count: count.into(),
+                datatype,
+                op,
+                root: 0,
+            },
+            default,
+            move |comm| unsafe { (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm) },
+        ))
     })
 }
 
@@ -96,9 +116,17 @@ pub unsafe extern "C" fn MPI_Bcast(
     fence("MPI_Bcast", default, |tuner| {
         let call = tuner.movement(Collective::Bcast, count.into(), datatype, comm, false)?;
         // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-        Some(tuner.run(call, default, move |comm| unsafe {
-            tuner.bcast_as_bytes(buffer, count, datatype, root, comm)
-        }))
+        Some(tuner.run(
+            call,
+            Arguments::Bcast {
+                buffer,
+                count: count.into(),
+                datatype,
+                root,
+            },
+            default,
+            move |comm| unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) },
+        ))
     })
 }
 
@@ -123,6 +151,9 @@ pub unsafe extern "C" fn MPI_Allgather(
         )
     };
     fence("MPI_Allgather", default, |tuner| {
+        if is_in_place(recv) {
+            return None;
+        }
         let call = tuner.movement(
             Collective::Allgather,
             recv_count.into(),
@@ -132,11 +163,23 @@ pub unsafe extern "C" fn MPI_Allgather(
         )?;
         let native = tuner.pmpi().allgather;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe {
-            native(
-                send, send_count, send_type, recv, recv_count, recv_type, comm,
-            )
-        }))
+        Some(tuner.run(
+            call,
+            Arguments::Blocks {
+                send,
+                send_count: send_count.into(),
+                send_type,
+                recv,
+                recv_count: recv_count.into(),
+                recv_type,
+            },
+            default,
+            move |comm| unsafe {
+                native(
+                    send, send_count, send_type, recv, recv_count, recv_type, comm,
+                )
+            },
+        ))
     })
 }
 
@@ -161,6 +204,9 @@ pub unsafe extern "C" fn MPI_Alltoall(
         )
     };
     fence("MPI_Alltoall", default, |tuner| {
+        if is_in_place(recv) {
+            return None;
+        }
         let call = tuner.movement(
             Collective::Alltoall,
             recv_count.into(),
@@ -170,11 +216,23 @@ pub unsafe extern "C" fn MPI_Alltoall(
         )?;
         let native = tuner.pmpi().alltoall;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe {
-            native(
-                send, send_count, send_type, recv, recv_count, recv_type, comm,
-            )
-        }))
+        Some(tuner.run(
+            call,
+            Arguments::Blocks {
+                send,
+                send_count: send_count.into(),
+                send_type,
+                recv,
+                recv_count: recv_count.into(),
+                recv_type,
+            },
+            default,
+            move |comm| unsafe {
+                native(
+                    send, send_count, send_type, recv, recv_count, recv_type, comm,
+                )
+            },
+        ))
     })
 }
 
@@ -199,9 +257,19 @@ pub unsafe extern "C" fn MPI_Reduce(
         let call = tuner.reduction(Collective::Reduce, count.into(), datatype, op, comm, false)?;
         let native = tuner.pmpi().reduce;
         // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, default, move |comm| unsafe {
-            native(send, recv, count, datatype, op, root, comm)
-        }))
+        Some(tuner.run(
+            call,
+            Arguments::Reduction {
+                send,
+                recv,
+                count: count.into(),
+                datatype,
+                op,
+                root: root,
+            },
+            default,
+            move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) },
+        ))
     })
 }
 
@@ -233,6 +301,9 @@ mod large_count {
         // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
         let default = move || unsafe { (next.allreduce)(send, recv, count, datatype, op, comm) };
         fence("MPI_Allreduce_c", default, |tuner| {
+            if is_refused(send, recv, count) {
+                return None;
+            }
             let native = pmpi()?.allreduce;
             let call = tuner.reduction(
                 Collective::Allreduce,
@@ -243,9 +314,19 @@ mod large_count {
                 is_in_place(send),
             )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe {
-                native(send, recv, count, datatype, op, comm)
-            }))
+            Some(tuner.run(
+                call,
+                Arguments::Reduction {
+                    send,
+                    recv,
+                    count,
+                    datatype,
+                    op,
+                    root: 0,
+                },
+                default,
+                move |comm| unsafe { native(send, recv, count, datatype, op, comm) },
+            ))
         })
     }
 
@@ -268,9 +349,17 @@ mod large_count {
             let native = pmpi()?.bcast;
             let call = tuner.movement(Collective::Bcast, count, datatype, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe {
-                native(buffer, count, datatype, root, comm)
-            }))
+            Some(tuner.run(
+                call,
+                Arguments::Bcast {
+                    buffer,
+                    count,
+                    datatype,
+                    root,
+                },
+                default,
+                move |comm| unsafe { native(buffer, count, datatype, root, comm) },
+            ))
         })
     }
 
@@ -296,6 +385,9 @@ mod large_count {
             )
         };
         fence("MPI_Allgather_c", default, |tuner| {
+            if is_in_place(recv) {
+                return None;
+            }
             let native = pmpi()?.allgather;
             let call = tuner.movement(
                 Collective::Allgather,
@@ -305,11 +397,23 @@ mod large_count {
                 is_in_place(send),
             )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe {
-                native(
-                    send, send_count, send_type, recv, recv_count, recv_type, comm,
-                )
-            }))
+            Some(tuner.run(
+                call,
+                Arguments::Blocks {
+                    send,
+                    send_count,
+                    send_type,
+                    recv,
+                    recv_count,
+                    recv_type,
+                },
+                default,
+                move |comm| unsafe {
+                    native(
+                        send, send_count, send_type, recv, recv_count, recv_type, comm,
+                    )
+                },
+            ))
         })
     }
 
@@ -335,6 +439,9 @@ mod large_count {
             )
         };
         fence("MPI_Alltoall_c", default, |tuner| {
+            if is_in_place(recv) {
+                return None;
+            }
             let native = pmpi()?.alltoall;
             let call = tuner.movement(
                 Collective::Alltoall,
@@ -344,11 +451,23 @@ mod large_count {
                 is_in_place(send),
             )?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe {
-                native(
-                    send, send_count, send_type, recv, recv_count, recv_type, comm,
-                )
-            }))
+            Some(tuner.run(
+                call,
+                Arguments::Blocks {
+                    send,
+                    send_count,
+                    send_type,
+                    recv,
+                    recv_count,
+                    recv_type,
+                },
+                default,
+                move |comm| unsafe {
+                    native(
+                        send, send_count, send_type, recv, recv_count, recv_type, comm,
+                    )
+                },
+            ))
         })
     }
 
@@ -373,9 +492,19 @@ mod large_count {
             let native = pmpi()?.reduce;
             let call = tuner.reduction(Collective::Reduce, count, datatype, op, comm, false)?;
             // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, default, move |comm| unsafe {
-                native(send, recv, count, datatype, op, root, comm)
-            }))
+            Some(tuner.run(
+                call,
+                Arguments::Reduction {
+                    send,
+                    recv,
+                    count,
+                    datatype,
+                    op,
+                    root: root,
+                },
+                default,
+                move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) },
+            ))
         })
     }
 }

@@ -7,7 +7,9 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::abi::{self, Comm, Datatype, Errhandler, Group, Handle, Info, Op};
+use crate::abi::{
+    self, Aint, Combines, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, Sort,
+};
 
 pub type DeleteFn = unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
 pub type CopyFn =
@@ -31,6 +33,21 @@ pub type Gathering = unsafe extern "C" fn(
 ) -> c_int;
 pub type Reduce =
     unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, c_int, Comm) -> c_int;
+pub type Sendrecv = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    Datatype,
+    c_int,
+    c_int,
+    *mut c_void,
+    c_int,
+    Datatype,
+    c_int,
+    c_int,
+    Comm,
+    *mut c_void,
+) -> c_int;
+pub type TypeGetExtent = unsafe extern "C" fn(Datatype, *mut Aint, *mut Aint) -> c_int;
 
 macro_rules! functions {
     ($(#[$doc:meta])* $vis:vis struct $name:ident, $prefix:literal {
@@ -73,7 +90,6 @@ functions! {
 
 functions! {
     /// The library's own functions.
-    #[cfg_attr(mpi = "mpich", expect(dead_code, reason = "only Open MPI's steering makes communicators"))]
     pub struct Pmpi, "PMPI_" {
         allreduce: Allreduce = "Allreduce";
         bcast: Bcast = "Bcast";
@@ -105,6 +121,17 @@ functions! {
             = "Pack";
         unpack: unsafe extern "C" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, Datatype, Comm) -> c_int
             = "Unpack";
+        isend: unsafe extern "C" fn(*const c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
+            = "Isend";
+        irecv: unsafe extern "C" fn(*mut c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
+            = "Irecv";
+        wait: unsafe extern "C" fn(*mut Request, *mut c_void) -> c_int = "Wait";
+        waitall: unsafe extern "C" fn(c_int, *mut Request, *mut c_void) -> c_int = "Waitall";
+        sendrecv: Sendrecv = "Sendrecv";
+        reduce_local: unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op) -> c_int
+            = "Reduce_local";
+        type_get_extent: TypeGetExtent = "Type_get_extent";
+        type_get_true_extent: TypeGetExtent = "Type_get_true_extent";
         publish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Publish_name";
         lookup_name: unsafe extern "C" fn(*const c_char, Info, *mut c_char) -> c_int = "Lookup_name";
         unpublish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Unpublish_name";
@@ -264,12 +291,25 @@ pub struct Handles {
     pub info_null: Info,
     pub errors_return: Errhandler,
     pub max: Op,
+    pub request_null: Request,
     pub byte: Datatype,
     pub uint64: Datatype,
-    /// Predefined datatypes with their sizes in bytes, and whether they are integers.
-    pub types: Vec<(Datatype, u32, bool)>,
-    /// Predefined operations, and whether the result on integers cannot depend on their order.
-    pub ops: Vec<Op>,
+    /// Predefined datatypes without holes.
+    pub types: Vec<(Datatype, TypeFacts)>,
+    /// The pair types.
+    pub pairs: Vec<Datatype>,
+    /// Predefined operations. On integers the result of each cannot depend on their order.
+    pub ops: Vec<(Op, Combines)>,
+}
+
+/// What is known of a predefined datatype without holes.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeFacts {
+    /// Bytes; also its extent.
+    pub size: u32,
+    /// Whether it is on the list of integers, characters and truth values.
+    pub integer: bool,
+    pub sort: Sort,
 }
 
 impl Handles {
@@ -284,18 +324,26 @@ impl Handles {
                 .ok()
                 .filter(|size| code == abi::SUCCESS && *size > 0)
         };
-        let list = |constants: &[abi::Constant], integer: bool| -> Vec<(Datatype, u32, bool)> {
-            constants
-                .iter()
-                .filter_map(handle)
-                .filter_map(|datatype| size_of(datatype).map(|size| (datatype, size, integer)))
-                .collect()
+        let list = |constants: &[abi::Constant], sorts: &[Sort], integer: bool| {
+            let known = |(constant, &sort): (&abi::Constant, &Sort)| {
+                let datatype = handle(constant)?;
+                let size = size_of(datatype)?;
+                let facts = TypeFacts {
+                    size,
+                    integer,
+                    sort,
+                };
+                Some((datatype, facts))
+            };
+            let rows = constants.iter().zip(sorts);
+            rows.filter_map(known).collect::<Vec<_>>()
         };
         let types = [
-            list(&abi::INTEGER_TYPES, true),
-            list(&abi::OTHER_TYPES, false),
+            list(&abi::INTEGER_TYPES, &abi::INTEGER_SORTS, true),
+            list(&abi::OTHER_TYPES, &abi::OTHER_SORTS, false),
         ]
         .concat();
+        let ops = abi::OPS.iter().zip(abi::COMBINES);
         Some(Handles {
             comm_world: handle(abi::MPI_COMM_WORLD)?,
             comm_self: handle(abi::MPI_COMM_SELF)?,
@@ -305,10 +353,14 @@ impl Handles {
             info_null: handle(abi::MPI_INFO_NULL)?,
             errors_return: handle(abi::MPI_ERRORS_RETURN)?,
             max: handle(abi::MPI_MAX)?,
+            request_null: abi::request(handle(abi::MPI_REQUEST_NULL)?),
             byte: handle(&abi::INTEGER_TYPES[3])?,
             uint64: handle(&abi::INTEGER_TYPES[19])?,
             types,
-            ops: abi::OPS.iter().filter_map(handle).collect(),
+            pairs: abi::PAIR_TYPES.iter().filter_map(handle).collect(),
+            ops: ops
+                .filter_map(|(op, combines)| Some((handle(op)?, combines)))
+                .collect(),
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::fence;
 use crate::handout::{self, Handout};
 use crate::handshake::{Handshake, Outcome};
 use crate::library::{self, Handles, Pmpi};
+use crate::p2p;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::tune::{HandleTable, Tuner};
@@ -105,7 +106,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         .iter()
         .position(|node| *node == node_of_rank[rank as usize])?;
     let clock = cards[first_on_node].clock;
-    build(
+    let mut tuner = build(
         pmpi,
         handles,
         rank,
@@ -114,7 +115,11 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         node_of_rank,
         clock,
         own_card.host,
-    )
+    )?;
+    if tuner.handout.may_run_own() {
+        tuner.p2p = p2p::World::open(&tuner);
+    }
+    Some(tuner)
 }
 
 fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
@@ -385,17 +390,15 @@ fn build(
         };
     }
     let registry = Registry::create(pmpi, &handles)?;
-    let types = HandleTable::new(
-        handles
-            .types
-            .iter()
-            .map(|&(datatype, size, integer)| (datatype, (size, integer))),
-    );
-    let ops = HandleTable::new(handles.ops.iter().map(|&op| (op, ())));
+    let types = HandleTable::new(handles.types.iter().copied());
+    let pairs = HandleTable::new(handles.pairs.iter().map(|&datatype| (datatype, ())));
+    let ops = HandleTable::new(handles.ops.iter().copied());
     Some(Tuner {
         pmpi,
         steer: Steer::new(&variants),
+        p2p: p2p::World::default(),
         types,
+        pairs,
         ops,
         handles,
         rank,

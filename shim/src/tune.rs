@@ -15,12 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use colltune_core::catalogue::Variant;
 use colltune_core::collective::Collective;
 
-use crate::abi::Op;
+use crate::abi::{Combines, Datatype, Op};
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
 use crate::handout::Handout;
-use crate::library::{Handles, Pmpi};
+use crate::library::{Handles, Pmpi, TypeFacts};
+use crate::p2p;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
 
@@ -44,8 +45,10 @@ pub struct Tuner {
     pub first_variant: [u16; Collective::ALL.len()],
     pub registry: &'static Registry,
     pub steer: Steer,
-    pub types: HandleTable<(u32, bool)>,
-    pub ops: HandleTable<()>,
+    pub p2p: p2p::World,
+    pub types: HandleTable<TypeFacts>,
+    pub pairs: HandleTable<()>,
+    pub ops: HandleTable<Combines>,
     pub clock: Conversion,
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
@@ -60,12 +63,19 @@ pub struct Call<'a> {
     state: &'a mut State,
     collective: Collective,
     bytes: u64,
-    /// Elements and operation of a reduction.
-    reduction: Option<(u64, Op)>,
+    reduction: Option<Reduction>,
     in_place: bool,
     /// The cell's place among the communicator's, and the call's number there; `None` while the
     /// communicator is young.
     cell: Option<(usize, u64)>,
+}
+
+/// What a reduction combines; the same on all ranks.
+#[derive(Clone, Copy)]
+struct Reduction {
+    count: u64,
+    datatype: Datatype,
+    op: Op,
 }
 
 impl Tuner {
@@ -103,6 +113,7 @@ impl Tuner {
     /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
     pub fn finish(&'static self) {
         self.registry.wind_down();
+        self.p2p.free(self.pmpi);
         if let Some(recorder) = &self.recorder {
             recorder.finish();
         }

@@ -51,6 +51,12 @@ on_each_library! {
         // Open MPI 4.1 has no large counts.
         if mpi == colltune_tests::Mpi::Mpich {
             documented.extend(TUNED.map(|name| format!("{name}_c")));
+        } else {
+            // Its Fortran goes past the C functions.
+            let fortran = [&["MPI_Init", "MPI_Init_thread", "MPI_Finalize"][..], &TUNED].concat();
+            for name in fortran.into_iter().map(str::to_lowercase) {
+                documented.extend([format!("{name}_"), format!("{name}_f08_")]);
+            }
         }
         documented.sort_unstable();
         assert_eq!(exported, documented);

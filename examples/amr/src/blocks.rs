@@ -1,10 +1,11 @@
 //! A rank's blocks through refinement and migration: only what changes rank travels.
 
+use std::collections::BTreeMap;
+
 use crate::field::{Field, Meaning, Slot};
 use crate::mesh::Mesh;
 use crate::ranks::{Ranks, Request};
 use crate::refine::Origin;
-use crate::shape::BlockShape;
 
 /// Marks a leaf that another rank owns.
 pub const ELSEWHERE: Slot = Slot::MAX;
@@ -27,12 +28,14 @@ pub struct Moved {
 
 const TAG_JOIN: i32 = 110;
 const TAG_MOVE: i32 = 111;
+/// Values in a message of several blocks: 4 MB.
+const MESSAGE_LEN: usize = 1 << 19;
 
 impl Blocks {
-    /// Zeroed blocks for the leaves of `rank`.
-    pub fn new(shape: BlockShape, meaning: Meaning, mesh: &Mesh, rank: usize) -> Blocks {
+    /// Zeroed blocks for the leaves of `rank`, in an empty field.
+    pub fn new(field: Field, meaning: Meaning, mesh: &Mesh, rank: usize) -> Blocks {
         let mut blocks = Blocks {
-            field: Field::new(shape),
+            field,
             slots: vec![ELSEWHERE; mesh.len()],
             meaning,
         };
@@ -160,28 +163,48 @@ impl Blocks {
             .filter(|(_, (from, to))| from != to)
             .map(|(i, (&from, &to))| (i, from, to))
             .collect();
+        // One message holds many small blocks: thousands of messages would cost more than they carry.
+        let per_message = (MESSAGE_LEN / len).max(1);
+        let with = |rank_of: fn(&(usize, u32, u32)) -> (u32, u32)| {
+            let mut by_rank: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+            for change in &changes {
+                let (mine, other) = rank_of(change);
+                if mine == rank {
+                    by_rank.entry(other).or_default().push(change.0);
+                }
+            }
+            by_rank
+        };
         let mut receives = Vec::new();
-        for &(i, from, _) in changes.iter().filter(|&&(_, _, to)| to == rank) {
-            receives.push((
-                i,
-                ranks.start_receive(from as usize, TAG_MOVE, vec![0.0; len]),
-            ));
+        for (from, leaves) in with(|&(_, from, to)| (to, from)) {
+            for part in leaves.chunks(per_message) {
+                let buffer = vec![0.0; len * part.len()];
+                let request = ranks.start_receive(from as usize, TAG_MOVE, buffer);
+                receives.push((part.to_vec(), request));
+            }
         }
         let mut sends = Vec::new();
-        for &(i, _, to) in changes.iter().filter(|&&(_, from, _)| from == rank) {
-            let mut cells = Vec::with_capacity(len);
-            self.field.read_interior(self.slots[i], &mut cells);
-            moved.n_blocks += 1;
-            moved.n_bytes += 8 * len as u64;
-            sends.push(ranks.start_send(to as usize, TAG_MOVE, cells));
-            self.field.give_back(self.slots[i]);
-            self.slots[i] = ELSEWHERE;
+        for (to, leaves) in with(|&(_, from, to)| (from, to)) {
+            for part in leaves.chunks(per_message) {
+                let mut cells = Vec::with_capacity(len * part.len());
+                for &i in part {
+                    self.field.read_interior(self.slots[i], &mut cells);
+                    self.field.give_back(self.slots[i]);
+                    self.slots[i] = ELSEWHERE;
+                }
+                moved.n_blocks += part.len() as u64;
+                moved.n_bytes += 8 * cells.len() as u64;
+                sends.push(ranks.start_send(to as usize, TAG_MOVE, cells));
+            }
         }
-        for (i, request) in receives {
+        for (leaves, request) in receives {
             let cells = ranks.finish(request);
-            let slot = self.field.take_slot();
-            self.field.write_interior(slot, &cells);
-            self.slots[i] = slot;
+            let mut rest = cells.as_slice();
+            for i in leaves {
+                let slot = self.field.take_slot();
+                rest = self.field.write_interior(slot, rest);
+                self.slots[i] = slot;
+            }
         }
         sends.into_iter().for_each(|send| drop(ranks.finish(send)));
         moved

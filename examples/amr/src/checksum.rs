@@ -37,6 +37,8 @@ pub enum Broken {
         n_blocks: i64,
         most: usize,
     },
+    #[error("failed to write a picture at step {step}: {what}")]
+    Picture { step: u64, what: String },
     #[error("invariant broken at step {step}: {what}")]
     Invalid { step: u64, what: String },
 }

@@ -176,7 +176,9 @@ impl<'a> Compat<'a> {
             part.allreduce_i32(&mut [0], Op::Sum);
             part.allreduce_i32(&mut vec![0; mesh.grid.n_roots()], Op::Sum);
             let share = (last - first).div_ceil(factor);
-            let ends: Vec<usize> = (1..=factor).map(|j| (first + j * share).min(last)).collect();
+            let ends: Vec<usize> = (1..=factor)
+                .map(|j| (first + j * share).min(last))
+                .collect();
             for &end in &ends[..factor - 1] {
                 for _ in 0..levels_to_part(mesh, end) {
                     part.allreduce_i32(&mut [0; 8], Op::Sum);

@@ -211,22 +211,18 @@ impl ExactSum {
 
     fn add_chunk(&mut self, values: &[f64]) {
         debug_assert!(values.len() <= CHUNK);
-        let Some(grids) = Grids::above(values) else {
-            values.iter().for_each(|&value| self.add(value));
-            return;
-        };
         let (whole, rest) = values.as_chunks::<LANES>();
         rest.iter().for_each(|&value| self.add(value));
-        let folded = grids.fold(whole);
-        if folded.unfolded {
-            whole
+        match Grids::above(whole).and_then(|grids| grids.fold(whole)) {
+            Some(folded) => {
+                self.add_scaled(folded.coarse, folded.shift);
+                self.add_scaled(folded.fine, folded.shift - FOLD_BITS as usize);
+            }
+            None => whole
                 .as_flattened()
                 .iter()
-                .for_each(|&value| self.add(value));
-            return;
+                .for_each(|&value| self.add(value)),
         }
-        self.add_scaled(folded.coarse, grids.coarse_shift());
-        self.add_scaled(folded.fine, grids.coarse_shift() - FOLD_BITS as usize);
     }
 }
 
@@ -276,34 +272,28 @@ struct Grids {
     fine: f64,
 }
 
+/// The two sums of a chunk, each in its grid's unit; the coarse unit is 2^(`shift` - 1074).
 struct Folded {
-    /// Sum on the coarse grid, in its unit.
     coarse: i64,
-    /// Sum on the fine grid, in its unit.
     fine: i64,
-    /// Something was finer than both grids, or not a number: the sums mean nothing.
-    unfolded: bool,
+    shift: usize,
 }
 
 impl Grids {
     /// `None` for infinities and where a grid would leave the range of `f64`. NaNs are not seen here.
-    fn above(values: &[f64]) -> Option<Grids> {
+    fn above(groups: &[[f64; LANES]]) -> Option<Grids> {
         let mut largest = [0.0f64; LANES];
-        let (whole, rest) = values.as_chunks::<LANES>();
-        for group in whole {
-            for lane in 0..LANES {
-                let magnitude = group[lane].abs();
-                largest[lane] = if magnitude > largest[lane] {
+        for group in groups {
+            for (largest, value) in largest.iter_mut().zip(group) {
+                let magnitude = value.abs();
+                *largest = if magnitude > *largest {
                     magnitude
                 } else {
-                    largest[lane]
+                    *largest
                 };
             }
         }
-        let largest = largest
-            .iter()
-            .chain(rest)
-            .fold(0.0f64, |a, b| a.max(b.abs()));
+        let largest = largest.into_iter().fold(0.0, f64::max);
         let exponent = (largest.to_bits() >> 52) as i32; // the chunk is below 2^(exponent - 1022)
         // Where all is tiny or zero the grids stay where their numbers are normal; zeros lie on any grid.
         let coarse = (exponent + 1 + SPARE_BITS).max(FOLD_BITS + 60);
@@ -315,7 +305,8 @@ impl Grids {
         })
     }
 
-    fn fold(self, groups: &[[f64; LANES]]) -> Folded {
+    /// `None` where something is finer than both grids, or not a number.
+    fn fold(self, groups: &[[f64; LANES]]) -> Option<Folded> {
         let (mut coarse, mut fine) = ([self.coarse; LANES], [self.fine; LANES]);
         let mut left = [0u64; LANES];
         for group in groups {
@@ -330,23 +321,22 @@ impl Grids {
                 left[lane] |= rest.to_bits();
             }
         }
-        // Grid number and sum are in one binade, so the difference of their bit patterns counts grid units. The shift
-        // drops the sign of a zero.
-        let units = |sums: [f64; LANES], grid: f64| {
-            sums.iter().fold(0i64, |total, sum| {
-                total.wrapping_add(sum.to_bits().wrapping_sub(grid.to_bits()) as i64)
-            })
+        // The shift drops the sign of a zero.
+        if left.iter().any(|bits| bits << 1 != 0) {
+            return None;
+        }
+        // Grid number and sum are in one binade, so the difference of their bit patterns counts grid units.
+        let units = |sums: [f64; LANES], grid: f64| -> i64 {
+            sums.iter()
+                .map(|sum| sum.to_bits() as i64 - grid.to_bits() as i64)
+                .sum()
         };
-        Folded {
+        let shift = (self.coarse.to_bits() >> 52) as usize - 1;
+        Some(Folded {
             coarse: units(coarse, self.coarse),
             fine: units(fine, self.fine),
-            unfolded: left.iter().any(|bits| bits << 1 != 0),
-        }
-    }
-
-    /// The coarse grid's unit is 2^(shift - 1074).
-    fn coarse_shift(self) -> usize {
-        (self.coarse.to_bits() >> 52) as usize - 1
+            shift,
+        })
     }
 }
 

@@ -1,4 +1,8 @@
-//! The cells of a rank's blocks: one allocation, slot after slot, and what splitting and joining do.
+//! The cells of a rank's blocks in contiguous slabs, and what splitting and joining do.
+//!
+//! A slab holds one variable of all blocks, block after block, where work goes variable by variable:
+//! memory is then read in order. Where a block's variables are needed together, one slab holds them
+//! all, block after block.
 
 use crate::shape::BlockShape;
 
@@ -9,7 +13,9 @@ pub type Slot = u32;
 #[derive(Clone, Debug)]
 pub struct Field {
     shape: BlockShape,
-    data: Vec<f64>,
+    /// By variable, the last one spare; or a single one.
+    slabs: Vec<Vec<f64>>,
+    vars_per_slab: usize,
     free: Vec<Slot>,
     n_slots: u32,
 }
@@ -40,22 +46,52 @@ impl Meaning {
 }
 
 impl Field {
+    /// One slab for all variables.
     pub fn new(shape: BlockShape) -> Field {
         Field {
             shape,
-            data: Vec::new(),
+            slabs: vec![Vec::new()],
+            vars_per_slab: shape.n_vars,
             free: Vec::new(),
             n_slots: 0,
         }
+    }
+
+    /// A slab for each variable, and a spare one for updates that are not in place.
+    pub fn by_variable(shape: BlockShape) -> Field {
+        Field {
+            slabs: vec![Vec::new(); shape.n_vars + 1],
+            vars_per_slab: 1,
+            ..Field::new(shape)
+        }
+    }
+
+    /// Slab and first place of one variable of one block.
+    fn start(&self, slot: Slot, var: usize) -> (usize, usize) {
+        let in_slab = slot as usize * self.vars_per_slab + var % self.vars_per_slab;
+        (
+            var / self.vars_per_slab,
+            in_slab * self.shape.cells_per_var(),
+        )
+    }
+
+    /// The spare variable of a block: see [`Field::by_variable`].
+    pub fn spare_mut(&mut self, slot: Slot) -> &mut [f64] {
+        self.var_mut(slot, self.shape.n_vars)
+    }
+
+    /// Makes what stands in the spare slab the values of `var`, and `var`'s slab the spare one.
+    pub fn take_spare(&mut self, var: usize) {
+        self.slabs.swap(var, self.shape.n_vars);
     }
 
     pub fn shape(&self) -> BlockShape {
         self.shape
     }
 
-    /// Bytes that the blocks' allocation takes.
+    /// Bytes that the slabs take.
     pub fn bytes(&self) -> usize {
-        self.data.capacity() * 8
+        self.slabs.iter().map(|slab| slab.capacity() * 8).sum()
     }
 
     /// Blocks in use.
@@ -67,13 +103,16 @@ impl Field {
     pub fn take_slot(&mut self) -> Slot {
         self.free.pop().unwrap_or_else(|| {
             self.n_slots += 1;
-            let len = self.n_slots as usize * self.shape.block_len();
-            if len > self.data.capacity() {
-                // A quarter more at a time: doubling would double the peak.
-                let more = len.max(self.data.capacity() * 5 / 4) - self.data.len();
-                self.data.reserve_exact(more);
+            let per_slot = self.vars_per_slab * self.shape.cells_per_var();
+            let len = self.n_slots as usize * per_slot;
+            for slab in &mut self.slabs {
+                if len > slab.capacity() {
+                    // A quarter more at a time: doubling would double the peak.
+                    let more = len.max(slab.capacity() * 5 / 4) - slab.len();
+                    slab.reserve_exact(more);
+                }
+                slab.resize(len, 0.0);
             }
-            self.data.resize(len, 0.0);
             self.n_slots - 1
         })
     }
@@ -83,36 +122,41 @@ impl Field {
         self.free.push(slot);
     }
 
-    /// Every variable of one block, ghosts included.
+    /// Every variable of one block, ghosts included, in order: for fields of one slab.
     pub fn block(&self, slot: Slot) -> &[f64] {
         let len = self.shape.block_len();
-        &self.data[slot as usize * len..][..len]
+        let [slab] = &self.slabs[..] else {
+            panic!("the variables lie in slabs of their own");
+        };
+        &slab[slot as usize * len..][..len]
     }
 
     pub fn block_mut(&mut self, slot: Slot) -> &mut [f64] {
         let len = self.shape.block_len();
-        &mut self.data[slot as usize * len..][..len]
+        let [slab] = &mut self.slabs[..] else {
+            panic!("the variables lie in slabs of their own");
+        };
+        &mut slab[slot as usize * len..][..len]
     }
 
     /// One variable of one block, ghosts included.
     pub fn var(&self, slot: Slot, var: usize) -> &[f64] {
-        let len = self.shape.cells_per_var();
-        &self.data[slot as usize * self.shape.block_len() + var * len..][..len]
+        let (slab, start) = self.start(slot, var);
+        &self.slabs[slab][start..][..self.shape.cells_per_var()]
     }
 
     pub fn var_mut(&mut self, slot: Slot, var: usize) -> &mut [f64] {
+        let (slab, start) = self.start(slot, var);
         let len = self.shape.cells_per_var();
-        &mut self.data[slot as usize * self.shape.block_len() + var * len..][..len]
+        &mut self.slabs[slab][start..][..len]
     }
 
     /// One variable of two different blocks, the first for writing.
     pub fn pair(&mut self, to: Slot, from: Slot, var: usize) -> (&mut [f64], &[f64]) {
-        let (len, block) = (self.shape.cells_per_var(), self.shape.block_len());
-        let at = |slot: Slot| slot as usize * block + var * len;
-        let ranges = [at(to)..at(to) + len, at(from)..at(from) + len];
-        let [to, from] = self
-            .data
-            .get_disjoint_mut(ranges)
+        let len = self.shape.cells_per_var();
+        let ((slab, to), (_, from)) = (self.start(to, var), self.start(from, var));
+        let [to, from] = self.slabs[slab]
+            .get_disjoint_mut([to..to + len, from..from + len])
             .expect("two different blocks of this rank");
         (to, from)
     }

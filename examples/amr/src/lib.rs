@@ -6,6 +6,7 @@
 
 pub mod ranks;
 
+pub mod deck;
 pub mod options;
 pub mod settings;
 
@@ -28,5 +29,8 @@ pub mod object;
 
 pub mod checksum;
 pub mod compat;
+pub mod output;
+pub mod physics;
 pub mod report;
 pub mod run;
+pub mod telemetry;

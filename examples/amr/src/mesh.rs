@@ -70,7 +70,12 @@ impl Mesh {
         assert_eq!(leaves.len(), owners.len());
         assert!(leaves.len() < 1 << 30, "too many leaves for 30 bits");
         let mut places = FxHashMap::with_capacity_and_hasher(leaves.len(), Default::default());
-        places.extend(leaves.iter().zip(0u32..).map(|(leaf, i)| (leaf.packed(), i)));
+        places.extend(
+            leaves
+                .iter()
+                .zip(0u32..)
+                .map(|(leaf, i)| (leaf.packed(), i)),
+        );
         let mut mesh = Mesh {
             grid,
             leaves,
@@ -210,12 +215,16 @@ impl Mesh {
         for &leaf in &self.leaves {
             let key = self.grid.key(leaf);
             if key != next {
-                return Err(format!("{leaf:?} starts at key {key}, not {next}: no tiling"));
+                return Err(format!(
+                    "{leaf:?} starts at key {key}, not {next}: no tiling"
+                ));
             }
             next += self.grid.span(leaf.level);
         }
         if next != self.grid.n_roots() as u64 * self.grid.span(0) {
-            return Err(format!("the leaves end at key {next}, not at the domain's end"));
+            return Err(format!(
+                "the leaves end at key {next}, not at the domain's end"
+            ));
         }
         if let Some(owner) = self.owners.iter().find(|&&o| o as usize >= n_ranks) {
             return Err(format!("a leaf belongs to rank {owner} of {n_ranks}"));

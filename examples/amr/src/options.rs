@@ -9,7 +9,12 @@ use clap::{Parser, ValueEnum};
 /// Options of miniAMR keep their names and defaults. The root grid has npx*init_x by npy*init_y by
 /// npz*init_z blocks; any number of ranks can run it.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "colltune-amr", version, args_override_self = true, rename_all = "snake_case")]
+#[command(
+    name = "colltune-amr",
+    version,
+    args_override_self = true,
+    rename_all = "snake_case"
+)]
 #[command(allow_negative_numbers = true)]
 pub struct Options {
     /// Cells of a block in x: even.
@@ -145,6 +150,12 @@ pub struct Options {
     #[arg(long, num_args = 14, action = clap::ArgAction::Append, allow_hyphen_values = true)]
     pub object: Vec<f64>,
 
+    /// Options from a deck, before those of the command line: a name or a TOML file.
+    #[arg(long, value_name = "NAME or FILE")]
+    pub deck: Option<String>,
+    /// Where --plot_freq puts its pictures.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub plot_folder: std::path::PathBuf,
     /// Make miniAMR's collective calls: the same kinds, sizes and counts.
     #[arg(long)]
     pub compat: bool,
@@ -205,6 +216,7 @@ impl Refusal {
 
 /// Reads a command line, the program's name first.
 pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Options, Refusal> {
+    let words = crate::deck::expand(words).map_err(Refusal::new)?;
     Options::try_parse_from(words).map_err(|error| Refusal {
         text: error.to_string().trim_end().to_owned(),
         status: if error.use_stderr() { 2 } else { 0 },

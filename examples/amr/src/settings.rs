@@ -79,7 +79,8 @@ impl Settings {
             init,
             shape: BlockShape {
                 cells: [options.nx, options.ny, options.nz],
-                ghosts: 1,
+                // Seven points need no stored ghosts: see `exchange::intake`.
+                ghosts: usize::from(work != Work::Seven),
                 n_vars: options.num_vars,
             },
             work,
@@ -104,6 +105,14 @@ impl Settings {
             PlacementName::Rcb => Box::new(self.rcb),
             PlacementName::Morton => Box::new(Curve::Morton),
             PlacementName::Hilbert => Box::new(Curve::Hilbert),
+        }
+    }
+
+    /// The shape of a block with its ghosts, stored or not.
+    pub fn ghosted(&self) -> BlockShape {
+        BlockShape {
+            ghosts: 1,
+            ..self.shape
         }
     }
 
@@ -157,7 +166,10 @@ fn check_ranges(options: &Options) -> Result<(), Refusal> {
     ];
     for (name, n) in positive {
         if n.is_some_and(|n| n == 0 || n >= 1 << 19) {
-            return Err(Refusal::new(format!("--{name}: 1 to {} are possible", (1 << 19) - 1)));
+            return Err(Refusal::new(format!(
+                "--{name}: 1 to {} are possible",
+                (1 << 19) - 1
+            )));
         }
     }
     let limited = [
@@ -170,28 +182,53 @@ fn check_ranges(options: &Options) -> Result<(), Refusal> {
     ];
     for (name, value, most) in limited {
         if value > most {
-            return Err(Refusal::new(format!("--{name} {value}: 0 to {most} are possible")));
+            return Err(Refusal::new(format!(
+                "--{name} {value}: 0 to {most} are possible"
+            )));
         }
     }
     if options.num_vars == 0 || options.stages_per_ts == 0 || options.num_tsteps == Some(0) {
-        return Err(Refusal::new("num_vars, stages_per_ts and num_tsteps are at least 1"));
+        return Err(Refusal::new(
+            "num_vars, stages_per_ts and num_tsteps are at least 1",
+        ));
     }
     if ![0, 7, 27].contains(&options.stencil) {
         let n = options.stencil;
-        return Err(Refusal::new(format!("--stencil {n}: 7, 27 or 0 are possible")));
+        return Err(Refusal::new(format!(
+            "--stencil {n}: 7, 27 or 0 are possible"
+        )));
     }
     if options.stencil == 0 && options.num_vars < 8 {
         let n = options.num_vars;
-        return Err(Refusal::new(format!("--stencil 0 needs at least 8 variables, not {n}")));
+        return Err(Refusal::new(format!(
+            "--stencil 0 needs at least 8 variables, not {n}"
+        )));
     }
-    if options.time.is_some_and(|time| !(time > 0.0 && time.is_finite())) {
+    if options
+        .time
+        .is_some_and(|time| !(time > 0.0 && time.is_finite()))
+    {
         return Err(Refusal::new("--time is positive"));
     }
     if options.code != 0 {
-        return Err(Refusal::new("--code 1 and 2 are not available: only needed values are sent"));
+        return Err(Refusal::new(
+            "--code 1 and 2 are not available: only needed values are sent",
+        ));
+    }
+    if options.stencil == 0 {
+        return Err(Refusal::new(
+            "--stencil 0 is not available yet: 7 and 27 are",
+        ));
+    }
+    if options.permute && options.stencil == 27 {
+        return Err(Refusal::new(
+            "--permute goes with 7 points: edges and corners need x, y, z in order",
+        ));
     }
     if options.group_blocks && options.break_ties {
-        return Err(Refusal::new("--group_blocks and --break_ties contradict each other"));
+        return Err(Refusal::new(
+            "--group_blocks and --break_ties contradict each other",
+        ));
     }
     Ok(())
 }
@@ -215,7 +252,10 @@ fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
     let flags = [
         (options.rcb, PlacementName::Rcb),
         (options.morton, PlacementName::Morton),
-        (options.hilbert || options.trunc_hilbert, PlacementName::Hilbert),
+        (
+            options.hilbert || options.trunc_hilbert,
+            PlacementName::Hilbert,
+        ),
     ];
     named.extend(flags.iter().filter(|(set, _)| *set).map(|&(_, name)| name));
     named.dedup();
@@ -236,7 +276,9 @@ fn objects(options: &Options) -> Result<Objects, Refusal> {
         && n != objects.len()
     {
         let given = objects.len();
-        return Err(Refusal::new(format!("--num_objects {n}, but {given} times --object")));
+        return Err(Refusal::new(format!(
+            "--num_objects {n}, but {given} times --object"
+        )));
     }
     let objects = Objects::new(objects);
     if options.compat {

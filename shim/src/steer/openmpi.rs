@@ -9,22 +9,17 @@
 //! component (measured with 4 ranks on 2 cores).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
 
-use crate::abi::{self, Comm};
-use crate::communicator::{self, State};
+use crate::abi::Comm;
+use crate::communicator::State;
 use crate::library::{self, Pmpi};
+use crate::private::{self, Private};
 use crate::tune::Tuner;
 
 const COLLECTIVES: usize = Collective::ALL.len();
-/// The most carriers that are alive at once in a process: ids are a resource of the program's too.
-const CARRIERS_MAX: u64 = 1024;
-/// The carriers that are alive in this process.
-static ALIVE: AtomicU64 = AtomicU64::new(0);
-
 /// What a carrier communicator forces for one collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Forced {
@@ -35,6 +30,9 @@ struct Forced {
 /// The storage of Open MPI's variables.
 struct Variables {
     use_dynamic_rules: *mut bool,
+    /// `coll/han` stands above `coll/tuned` from 5.0 on. It reads its priority when a communicator is
+    /// made, so that it can be kept off a carrier without changing what `default` runs.
+    han_priority: Option<*mut c_int>,
     algorithm: [*mut c_int; COLLECTIVES],
     segsize: [*mut c_int; COLLECTIVES],
 }
@@ -55,27 +53,14 @@ unsafe impl Sync for Steer {}
 /// The carriers of one communicator.
 #[derive(Default)]
 pub struct Carriers {
-    made: Vec<Carrier>,
-}
-
-#[derive(Clone, Copy, Default)]
-enum Carrier {
-    #[default]
-    Unmade,
-    /// Could not be made, on any rank.
-    Failed,
-    Made(Comm),
+    made: Vec<Private>,
 }
 
 impl Carriers {
-    /// Frees the carriers. Open MPI frees a communicator without waiting for other ranks.
+    /// Frees the carriers, without waiting for other ranks.
     pub fn free(&mut self, pmpi: &Pmpi) {
-        for carrier in self.made.drain(..) {
-            if let Carrier::Made(mut comm) = carrier {
-                // SAFETY: the carrier is ours and nothing is under way on it.
-                unsafe { (pmpi.comm_free)(&mut comm) };
-                ALIVE.fetch_sub(1, Ordering::Relaxed);
-            }
+        for mut carrier in self.made.drain(..) {
+            carrier.free(pmpi);
         }
     }
 }
@@ -142,8 +127,8 @@ impl Steer {
             return false;
         };
         match state.carriers.made.get(which) {
-            Some(Carrier::Made(_)) => true,
-            Some(Carrier::Failed) => false,
+            Some(Private::Made(_)) => true,
+            Some(Private::Failed) => false,
             _ => self.make(tuner, state, which),
         }
     }
@@ -158,77 +143,36 @@ impl Steer {
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
         let which = self.carrier_of[collective.index()][usize::from(variant)];
-        let Some(Carrier::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which))
+        let Some(Private::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which))
         else {
             unreachable!("a variant runs only after `ready` said so");
         };
-        let code = native(*carrier);
-        if code != abi::SUCCESS {
-            // The carrier returns errors; the program's handler is on its own communicator.
-            // SAFETY: the communicator is valid.
-            unsafe { (tuner.pmpi.comm_call_errhandler)(state.comm, code) };
-        }
-        code
+        // The carrier returns errors; the program's handler is on its own communicator.
+        private::report(tuner, state.comm, native(*carrier))
     }
 
     #[cold]
     fn make(&self, tuner: &Tuner, state: &mut State, which: usize) -> bool {
         if state.carriers.made.len() < self.carriers.len() {
-            state
-                .carriers
-                .made
-                .resize(self.carriers.len(), Carrier::Unmade);
+            let unmade = Private::Unmade;
+            state.carriers.made.resize(self.carriers.len(), unmade);
         }
-        let mut alive = [ALIVE.load(Ordering::Relaxed)];
-        let room = tuner.largest(state.comm, &mut alive) && alive[0] < CARRIERS_MAX;
-        let carrier = if room {
-            self.split(tuner, state.comm, which)
-        } else {
-            None
-        };
-        let mut failed = [u64::from(carrier.is_none())];
-        let agreed = room && tuner.largest(state.comm, &mut failed) && failed[0] == 0;
-        state.carriers.made[which] = match carrier {
-            Some(comm) if agreed => {
-                ALIVE.fetch_add(1, Ordering::Relaxed);
-                Carrier::Made(comm)
-            }
-            Some(mut comm) => {
-                // SAFETY: the communicator was just made and nothing runs on it.
-                unsafe { (tuner.pmpi.comm_free)(&mut comm) };
-                Carrier::Failed
-            }
-            None => Carrier::Failed,
-        };
-        agreed
-    }
-
-    fn split(&self, tuner: &Tuner, comm: Comm, which: usize) -> Option<Comm> {
-        let variables = self.variables.as_ref()?;
-        let pmpi = tuner.pmpi;
-        let handler = communicator::silence(pmpi, &tuner.handles, comm);
-        let mut rank = 0;
-        let mut carrier = tuner.handles.comm_null;
-        let old = variables.set(&self.carriers[which]);
-        // SAFETY: `comm` is valid, and all its members make this call here.
-        let code = unsafe {
-            (pmpi.comm_rank)(comm, &mut rank);
-            (pmpi.comm_split)(comm, 0, rank, &mut carrier)
-        };
-        variables.restore(old);
-        communicator::restore(pmpi, comm, handler);
-        if code != abi::SUCCESS {
-            return None;
-        }
-        // SAFETY: the carrier is valid and ours.
-        unsafe { (pmpi.comm_set_errhandler)(carrier, tuner.handles.errors_return) };
-        Some(carrier)
+        let carrier = Private::make(tuner, state.comm, || {
+            let variables = self.variables.as_ref()?;
+            let old = variables.set(&self.carriers[which]);
+            let carrier = private::split(tuner, state.comm);
+            variables.restore(old);
+            carrier
+        });
+        state.carriers.made[which] = carrier;
+        matches!(carrier, Private::Made(_))
     }
 }
 
 /// The values that a carrier's making replaced.
 struct Old {
     use_dynamic_rules: bool,
+    han_priority: c_int,
     forced: [Forced; COLLECTIVES],
 }
 
@@ -238,15 +182,7 @@ impl Variables {
     fn find() -> Option<Variables> {
         let lookup = Lookup::new()?;
         let priority = *lookup.int(c"tuned", c"priority")?;
-        let above = [
-            c"han",
-            c"adapt",
-            c"sm",
-            c"hcoll",
-            c"ucc",
-            c"fca",
-            c"portals4",
-        ];
+        let above = [c"adapt", c"sm", c"hcoll", c"ucc", c"fca", c"portals4"];
         let beaten = above
             .into_iter()
             .filter_map(|component| lookup.int(component, c"priority"))
@@ -264,6 +200,7 @@ impl Variables {
         }
         let mut found = Variables {
             use_dynamic_rules,
+            han_priority: lookup.int(c"han", c"priority").map(std::ptr::from_mut),
             algorithm: [std::ptr::null_mut(); COLLECTIVES],
             segsize: [std::ptr::null_mut(); COLLECTIVES],
         };
@@ -280,11 +217,15 @@ impl Variables {
     fn set(&self, forced: &[Forced; COLLECTIVES]) -> Old {
         let mut old = Old {
             use_dynamic_rules: false,
+            han_priority: 0,
             forced: Default::default(),
         };
         // SAFETY: the pointers are to the library's static storage, and one thread uses MPI.
         unsafe {
             old.use_dynamic_rules = self.use_dynamic_rules.replace(true);
+            if let Some(han) = self.han_priority {
+                old.han_priority = han.replace(0);
+            }
             for (place, forced) in forced.iter().enumerate() {
                 old.forced[place].algorithm = self.algorithm[place].replace(forced.algorithm);
                 old.forced[place].segsize = self.segsize[place].replace(forced.segsize);
@@ -297,6 +238,9 @@ impl Variables {
         // SAFETY: as in `set`.
         unsafe {
             *self.use_dynamic_rules = old.use_dynamic_rules;
+            if let Some(han) = self.han_priority {
+                *han = old.han_priority;
+            }
             for (place, forced) in old.forced.iter().enumerate() {
                 *self.algorithm[place] = forced.algorithm;
                 *self.segsize[place] = forced.segsize;

@@ -4,7 +4,7 @@ use colltune_core::classify::message_bytes;
 use colltune_core::collective::Collective;
 use colltune_core::settings::Reproducible;
 
-use super::{Call, DEFAULT, Tuner};
+use super::{Call, DEFAULT, Reduction, Tuner};
 use crate::abi::{self, Comm, Datatype, Op, bits};
 use crate::communicator::Phase;
 
@@ -34,7 +34,11 @@ impl Tuner {
         self.classify(
             collective,
             message_bytes(count, size.into()),
-            Some((count, op)),
+            Some(Reduction {
+                count,
+                datatype,
+                op,
+            }),
             comm,
             in_place,
         )
@@ -67,7 +71,7 @@ impl Tuner {
         &self,
         collective: Collective,
         bytes: u64,
-        reduction: Option<(u64, Op)>,
+        reduction: Option<Reduction>,
         comm: Comm,
         in_place: bool,
     ) -> Option<Call<'_>> {
@@ -103,7 +107,7 @@ impl Tuner {
     #[inline(always)]
     fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
         match self.types.get(datatype) {
-            Some(facts) => Some(*facts),
+            Some(facts) => Some((facts.size, facts.integer)),
             None => self.derived_type_facts(datatype),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::Facts;
+use colltune_core::catalogue::{Facts, Need};
 use colltune_core::collective::Collective;
 use colltune_core::record::Record;
 use colltune_core::request::Mode;
@@ -15,18 +15,33 @@ use crate::abi::{self, Comm, Op};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::{Phase, Sample, State};
+use crate::p2p::{self, Arguments};
+
+/// The ways to run one call.
+struct Ways<D, N> {
+    arguments: Arguments,
+    default: D,
+    native: N,
+}
 
 impl Tuner {
-    /// Runs a call: `default` is the next definition's, `native` the library's on a given communicator.
+    /// Runs a call: `default` is the next definition's, `native` the library's on a given
+    /// communicator; our own algorithms take the `arguments`.
     pub fn run(
         &self,
         call: Call,
+        arguments: Arguments,
         default: impl Fn() -> c_int,
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
+        let ways = Ways {
+            arguments,
+            default,
+            native,
+        };
         match call.cell {
-            Some((place, index)) => self.run_chosen(call, place, index, default, native),
-            None => self.run_young(call, default, native),
+            Some((place, index)) => self.run_chosen(call, place, index, ways),
+            None => self.run_young(call, ways),
         }
     }
 
@@ -36,8 +51,7 @@ impl Tuner {
     fn run_young(
         &self,
         call: Call,
-        default: impl Fn() -> c_int,
-        native: impl Fn(Comm) -> c_int,
+        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let number = call.state.calls + 1;
         let due = number >= u64::from(self.handout.setup_after);
@@ -51,12 +65,12 @@ impl Tuner {
                 let cell = &mut call.state.cells[call.collective.index()][place];
                 let index = cell.calls;
                 cell.calls += 1;
-                return self.run_chosen(call, place, index, default, native);
+                return self.run_chosen(call, place, index, ways);
             }
         }
         call.state.calls = number;
         self.log_call(&call, None, DEFAULT, false);
-        default()
+        (ways.default)()
     }
 
     /// A call whose variant is not simply `default`.
@@ -65,8 +79,7 @@ impl Tuner {
         call: Call,
         place: usize,
         index: u64,
-        default: impl Fn() -> c_int,
-        native: impl Fn(Comm) -> c_int,
+        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let collective = call.collective;
         let cell = &call.state.cells[collective.index()][place];
@@ -81,20 +94,25 @@ impl Tuner {
         } else {
             self.applicable(&call, wish)
         };
-        let variant =
-            if variant == DEFAULT || self.steer.ready(self, call.state, collective, variant) {
-                variant
-            } else {
-                DEFAULT
+        let own = self.own_call(&call, variant, ways.arguments);
+        let ready = variant == DEFAULT
+            || match &own {
+                Some(own) => p2p::ready(self, call.state, own),
+                None => self.steer.ready(self, call.state, collective, variant),
             };
+        let (variant, own) = if ready {
+            (variant, own)
+        } else {
+            (DEFAULT, None)
+        };
         if self.log.is_some() {
             self.log_call(&call, Some(cell_of(&call, place)), variant, sampled);
         }
         if !sampled {
-            return self.execute(call.state, collective, variant, default, native);
+            return self.execute(call.state, collective, variant, own, ways);
         }
         let before = clock::ticks();
-        let code = self.execute(call.state, collective, variant, default, native);
+        let code = self.execute(call.state, collective, variant, own, ways);
         let after = clock::ticks();
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.and_then(|recorder| {
@@ -116,45 +134,68 @@ impl Tuner {
         code
     }
 
+    /// The call as our own algorithms take it; `None` for the other families.
+    #[inline]
+    fn own_call(&self, call: &Call, variant: u16, arguments: Arguments) -> Option<p2p::Call> {
+        let which = call.collective.index();
+        Some(p2p::Call {
+            collective: call.collective,
+            variant: self.first_variant[which] + variant,
+            own: self.variants[which][usize::from(variant)].own?,
+            bytes: call.bytes,
+            arguments,
+        })
+    }
+
     fn execute(
         &self,
-        state: &State,
+        state: &mut State,
         collective: Collective,
         variant: u16,
-        default: impl Fn() -> c_int,
-        native: impl Fn(Comm) -> c_int,
+        own: Option<p2p::Call>,
+        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
-        if variant == DEFAULT {
-            return default();
+        match own {
+            _ if variant == DEFAULT => (ways.default)(),
+            Some(own) => p2p::run(self, state, &own, ways.default),
+            None => self
+                .steer
+                .run(self, state, collective, variant, ways.native),
         }
-        self.steer.run(self, state, collective, variant, native)
     }
 
     /// The variant if it applies to this call, else `default`. Only shared facts decide.
     fn applicable(&self, call: &Call, variant: u16) -> u16 {
-        let (count, op) = call
-            .reduction
-            .map_or((None, None), |(count, op)| (Some(count), Some(op)));
+        let variant_of = &self.variants[call.collective.index()][usize::from(variant)];
+        let op = call.reduction.map(|reduction| reduction.op);
         let builtin_op = op.is_none_or(|op| self.ops.get(op).is_some());
         let facts = Facts {
             n_ranks: call.state.layout.n_ranks,
             nodes: call.state.layout.nodes,
             message_bytes: call.bytes,
-            count,
+            count: call.reduction.map(|reduction| reduction.count),
             commutative: builtin_op || op.is_some_and(|op| self.is_commutative(op)),
             builtin_op,
             in_place: call.in_place,
         };
-        // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
-        let sendable = call.bytes <= i32::MAX as u64;
-        match self.variants[call.collective.index()][usize::from(variant)].unmet(&facts) {
-            None if sendable && call.state.native => variant,
-            None => DEFAULT,
-            Some(need) => {
+        if let Some(need) = variant_of.unmet(&facts) {
+            // That there is nothing to do is not worth a word.
+            if need != Need::SomeBytes {
                 self.warn_forced(call.collective, variant, need.describe());
-                DEFAULT
             }
+            return DEFAULT;
         }
+        let able = if variant_of.own.is_some() {
+            // Messages of several blocks have counts of ints, too.
+            p2p::total_bytes(call.collective, call.bytes, facts.n_ranks) <= i32::MAX as u64
+                && call
+                    .reduction
+                    .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
+        } else {
+            // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
+            call.state.native && call.bytes <= i32::MAX as u64
+        };
+        if able { variant } else { DEFAULT }
     }
 
     fn warn_forced(&self, collective: Collective, variant: u16, need: &str) {
@@ -174,7 +215,7 @@ impl Tuner {
         }
     }
 
-    fn is_commutative(&self, op: Op) -> bool {
+    pub fn is_commutative(&self, op: Op) -> bool {
         let mut flag = 0;
         // SAFETY: the application passed the handle as an operation.
         let code = unsafe { (self.pmpi.op_commutative)(op, &mut flag) };

@@ -58,6 +58,24 @@ impl Tuner {
             }
             (self.pmpi.comm_size)(comm, &mut n_ranks);
         }
+        let mut on_node = std::collections::HashMap::<u32, u32>::new();
+        for rank in self.ranks_in_world(comm) {
+            // A member of another world is undefined here, and we are undefined there.
+            let node = self.node_of_rank.get(usize::try_from(rank).ok()?)?;
+            *on_node.entry(*node).or_default() += 1;
+        }
+        Some(Layout {
+            n_ranks: n_ranks as u32,
+            nodes: on_node.len() as u32,
+            ppn: on_node.values().copied().max().unwrap_or(0),
+        })
+    }
+
+    /// For each rank of a communicator its rank in the world, undefined for members of another.
+    pub fn ranks_in_world(&self, comm: Comm) -> Vec<c_int> {
+        let mut n_ranks = 0;
+        // SAFETY: the communicator is valid; one number is written.
+        unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
         let ranks: Vec<c_int> = (0..n_ranks).collect();
         let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
         let mut group = self.handles.comm_null;
@@ -76,17 +94,7 @@ impl Tuner {
             (self.pmpi.group_free)(&mut group);
             (self.pmpi.group_free)(&mut world_group);
         }
-        let mut on_node = std::collections::HashMap::<u32, u32>::new();
-        for rank in in_world {
-            // A member of another world is undefined here, and we are undefined there.
-            let node = self.node_of_rank.get(usize::try_from(rank).ok()?)?;
-            *on_node.entry(*node).or_default() += 1;
-        }
-        Some(Layout {
-            n_ranks: n_ranks as u32,
-            nodes: on_node.len() as u32,
-            ppn: on_node.values().copied().max().unwrap_or(0),
-        })
+        in_world
     }
 
     fn cell_state(
@@ -105,13 +113,14 @@ impl Tuner {
         };
         let known = |name: &str| place_of(name).map(|place| place as u16);
         let possible = |variant: u16| {
+            let known = &self.variants[collective.index()][usize::from(variant)];
             variant == DEFAULT
-                || (native
-                    && self.variants[collective.index()][usize::from(variant)].possible(
-                        layout.n_ranks,
-                        layout.nodes,
-                        entry.cell.bytes.last(),
-                    ))
+                || ((native || known.own.is_some())
+                    && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
+        };
+        let allowed = |variant: &u16| {
+            let known = &self.variants[collective.index()][usize::from(*variant)];
+            *variant == DEFAULT || self.handout.families.contains(&known.name.family)
         };
         let forced = self
             .handout
@@ -124,13 +133,13 @@ impl Tuner {
                 .variants
                 .iter()
                 .filter_map(|share| known(&share.name).map(|variant| (variant, share.probability)))
-                .filter(|(variant, _)| possible(*variant))
+                .filter(|(variant, _)| allowed(variant) && possible(*variant))
                 .collect(),
         };
         let learned = if self.handout.mode == Mode::Record {
             DEFAULT
         } else {
-            known(&entry.best).unwrap_or(DEFAULT)
+            known(&entry.best).filter(allowed).unwrap_or(DEFAULT)
         };
         let mut best = forced
             .and_then(|forced| known(&forced.variant))

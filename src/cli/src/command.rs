@@ -10,6 +10,8 @@ pub mod export;
 
 pub mod bench;
 
+pub mod placement;
+
 pub mod variants;
 
 pub mod doctor;

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Bench(args) => command::bench::run(&args),
+        Command::Placement(args) => command::placement::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,4 +78,6 @@ enum Command {
     Doctor(command::doctor::Args),
     /// Measure colltune on this machine
     Bench(command::bench::Args),
+    /// Try out policies that place the blocks of an adaptive mesh on ranks
+    Placement(command::placement::Args),
 }

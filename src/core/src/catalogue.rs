@@ -1,10 +1,13 @@
 //! The catalogue: every variant of every collective, in one table per MPI library.
 //!
-//! A new algorithm is one row. Ids, names and restrictions are those of the libraries' sources:
+//! A new algorithm is one row; those of our own have theirs in [`registry`], for every library
+//! alike. Ids, names and restrictions are those of the libraries' sources:
 //! Open MPI `ompi/mca/coll/tuned` and `coll/base` (4.1.4), MPICH `src/mpi/coll/coll_algorithms.txt`
 //! (4.0.2). A restriction stands here wherever the library would silently run something else, so
 //! that a silent fallback never labels a sample.
 
+use crate::algorithm::pattern::Pattern;
+use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
 use crate::collective::Collective;
 use crate::library::{Abi, Library};
 use crate::variant::{DEFAULT, Family, VariantName};
@@ -28,6 +31,10 @@ pub enum Need {
     TwoSegments,
     /// At least one segment for each rank.
     SegmentPerRank,
+    /// More than one segment for each rank, else it would be the variant without segments.
+    ShareAboveSegment,
+    /// At least one byte: nothing of ours runs, and is timed, where there is nothing to do.
+    SomeBytes,
     PowerOfTwoRanks,
     EvenRanks,
     /// At least two ranks; every family but `default` needs them.
@@ -68,6 +75,8 @@ impl Need {
             Need::MessageAboveSegment => bytes > segsize,
             Need::TwoSegments => bytes >= segsize.saturating_mul(2).max(2),
             Need::SegmentPerRank => bytes >= segsize.saturating_mul(n),
+            Need::ShareAboveSegment => bytes > segsize.saturating_mul(n),
+            Need::SomeBytes => bytes > 0,
             Need::PowerOfTwoRanks => n.is_power_of_two(),
             Need::EvenRanks => n.is_multiple_of(2),
             Need::TwoRanks => n >= 2,
@@ -92,6 +101,8 @@ impl Need {
             Need::MessageAboveSegment => "a message larger than one segment",
             Need::TwoSegments => "a message of at least two segments",
             Need::SegmentPerRank => "a message of at least one segment per rank",
+            Need::ShareAboveSegment => "a message of more than one segment per rank",
+            Need::SomeBytes => "a message of at least one byte",
             Need::PowerOfTwoRanks => "a power-of-two number of ranks",
             Need::EvenRanks => "an even number of ranks",
             Need::TwoRanks => "at least two ranks",
@@ -120,13 +131,34 @@ pub enum Steering {
     Mpich { algorithm: &'static str },
 }
 
+/// An algorithm of our own with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Place in [`registry::ROWS`].
+    place: usize,
+    pub values: Values,
+}
+
+impl Own {
+    pub fn row(&self) -> &'static Row {
+        &registry::ROWS[self.place]
+    }
+
+    /// The place of its row in [`registry::ROWS`].
+    pub fn place(&self) -> usize {
+        self.place
+    }
+}
+
 /// One way to run one collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     pub collective: Collective,
     pub name: VariantName,
     pub steering: Steering,
-    pub needs: &'static [Need],
+    /// What runs it where the library has no part in it.
+    pub own: Option<Own>,
+    pub needs: Vec<Need>,
 }
 
 impl Variant {
@@ -220,7 +252,7 @@ use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 use Need::{
     AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
     CountAtLeastRanks, EvenRanks, ExactlyTwoRanks, Hierarchy, InPlace, MessageAboveSegment,
-    NotInPlace, PowerOfTwoRanks, SegmentPerRank, TwoSegments,
+    NotInPlace, PowerOfTwoRanks, SegmentPerRank, ShareAboveSegment, SomeBytes, TwoSegments,
 };
 
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
@@ -342,13 +374,17 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         collective,
         name: VariantName::default_choice(),
         steering: Steering::None,
-        needs: &[],
+        own: None,
+        needs: Vec::new(),
     };
     let native = match library.abi {
         Abi::OpenMpi => openmpi(collective),
         Abi::Mpich => mpich(collective),
     };
-    std::iter::once(default).chain(native).collect()
+    std::iter::once(default)
+        .chain(native)
+        .chain(p2p(collective))
+        .collect()
 }
 
 /// Every variant of every collective that `library` can run.
@@ -376,11 +412,13 @@ fn openmpi(collective: Collective) -> Vec<Variant> {
                 algorithm: row.algorithm,
                 alone: row.alone,
             },
+            own: None,
             needs: if segsize > 0 {
                 row.segmented_needs
             } else {
                 row.needs
-            },
+            }
+            .to_vec(),
         })
     })
     .collect()
@@ -392,9 +430,56 @@ fn mpich(collective: Collective) -> Vec<Variant> {
         collective,
         name: VariantName::native(algorithm, None),
         steering: Steering::Mpich { algorithm },
-        needs,
+        own: None,
+        needs: needs.to_vec(),
     })
     .collect()
+}
+
+/// Our own schedules, for every library alike.
+fn p2p(collective: Collective) -> Vec<Variant> {
+    let pattern = Pattern::of(collective);
+    let rows = registry::ROWS.iter().enumerate();
+    rows.filter(|(_, row)| row.pattern == pattern)
+        .flat_map(|(place, row)| {
+            row.values()
+                .into_iter()
+                .map(move |values| scheduled(collective, place, row, values))
+        })
+        .collect()
+}
+
+fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) -> Variant {
+    let mut name = VariantName {
+        family: Family::P2p,
+        algorithm: row.name.to_owned(),
+        segsize: None,
+        radix: None,
+        window: None,
+    };
+    let mut needs = vec![SomeBytes];
+    needs.extend_from_slice(row.needs);
+    for parameter in row.parameters {
+        match parameter {
+            Parameter::Segsize(..) if values.segsize == 0 => {}
+            Parameter::Segsize(cut, _) => {
+                name.segsize = Some(values.segsize);
+                needs.push(match cut {
+                    Cut::Message => MessageAboveSegment,
+                    Cut::Share => ShareAboveSegment,
+                });
+            }
+            Parameter::Radix(_) => name.radix = u32::try_from(values.radix).ok(),
+            Parameter::Window(_) => name.window = u32::try_from(values.window).ok(),
+        }
+    }
+    Variant {
+        collective,
+        name,
+        steering: Steering::None,
+        own: Some(Own { place, values }),
+        needs,
+    }
 }
 
 /// Whether `name` is the library's own choice.

@@ -2,18 +2,20 @@
 //!
 //! Modules stand in the order in which data flows through a job:
 //! what is called ([`collective`], [`library`]), how it can be run ([`variant`], [`catalogue`]),
-//! what a site decided ([`settings`], [`space`]), what a training published ([`model`]), what the
-//! user of one job asks for ([`request`]), then the stages of one call: [`classify`], whether it
+//! what a site decided ([`settings`], [`space`]), what is worth drawing before anything is known
+//! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`].
 #![forbid(unsafe_code)]
 
 pub mod collective;
 pub mod library;
 
+pub mod algorithm;
 pub mod catalogue;
 pub mod variant;
 
 pub mod model;
+pub mod prior;
 pub mod settings;
 pub mod space;
 

@@ -9,12 +9,13 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::catalogue;
+use crate::catalogue::{self, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
+use crate::prior::Prior;
 use crate::settings::Settings;
 use crate::space::{Cell, Range};
-use crate::variant::DEFAULT;
+use crate::variant::{DEFAULT, Family};
 
 /// The version of the layout of `probabilities.json`.
 pub const SCHEMA: u32 = 1;
@@ -131,41 +132,67 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// Generation 0: every variant that the site does not exclude is as likely as the others,
-    /// and calls that are not sampled run `default`.
+    /// Generation 0: every variant that the site does not exclude, of the families that it wants
+    /// and worth drawing, is as likely as the others, and calls that are not sampled run `default`.
     pub fn initial(settings: &Settings, library: Library, machine: &str) -> Model {
+        Model::initial_within(settings, library, machine, u64::MAX, u64::MAX)
+    }
+
+    /// [`Model::initial`] without the cells that no communicator of a job can reach.
+    ///
+    /// Units: `nodes` of the job and the most ranks that it has on one node.
+    pub fn initial_within(
+        settings: &Settings,
+        library: Library,
+        machine: &str,
+        nodes: u64,
+        ppn: u64,
+    ) -> Model {
         let known = Collective::ALL.map(|collective| catalogue::variants(library, collective));
-        let cells = settings.space.cells().map(|(cell, block)| {
-            let excluded = |name: &str| {
-                settings
-                    .exclude
-                    .iter()
-                    .chain(&block.exclude)
-                    .any(|other| other == name)
-            };
-            let drawn: Vec<String> = known[cell.collective.index()]
-                .iter()
-                .filter(|variant| {
-                    variant.possible(
-                        most_ranks(&cell),
-                        least_u32(cell.nodes.last()),
-                        cell.bytes.last(),
-                    )
-                })
-                .map(|variant| variant.name.to_string())
-                .filter(|name| !excluded(name))
-                .collect();
-            let probability = 1.0 / drawn.len() as f64;
-            CellModel {
-                cell,
-                source: Source::Prior,
-                best: DEFAULT.to_owned(),
-                variants: drawn
-                    .into_iter()
-                    .map(|name| Share { name, probability })
-                    .collect(),
-            }
+        let names = known.each_ref().map(|variants| {
+            let name = |variant: &Variant| variant.name.to_string();
+            variants.iter().map(name).collect::<Vec<_>>()
         });
+        let mut priors = known.each_ref().map(|variants| Prior::new(variants));
+        let reachable = |cell: &Cell| cell.nodes.lo <= nodes && cell.ppn.lo <= ppn;
+        let cells = settings.space.cells();
+        let cells = cells
+            .filter(|(cell, _)| reachable(cell))
+            .map(|(cell, block)| {
+                let which = cell.collective.index();
+                let excluded = |name: &String| {
+                    let mut all = settings.exclude.iter().chain(&block.exclude);
+                    all.any(|other| other == name)
+                };
+                let wanted = |variant: &Variant| {
+                    let family = variant.name.family;
+                    (family == Family::Default || settings.families.contains(&family))
+                        && variant.possible(
+                            most_ranks(&cell),
+                            least_u32(cell.nodes.last()),
+                            cell.bytes.last(),
+                        )
+                };
+                let worth = priors[which].worth_drawing(&cell);
+                let drawn: Vec<&String> = known[which]
+                    .iter()
+                    .zip(&names[which])
+                    .zip(worth)
+                    .filter(|((variant, name), worth)| *worth && wanted(variant) && !excluded(name))
+                    .map(|((_, name), _)| name)
+                    .collect();
+                let probability = 1.0 / drawn.len() as f64;
+                let share = |name: &&String| Share {
+                    name: (*name).clone(),
+                    probability,
+                };
+                CellModel {
+                    cell,
+                    source: Source::Prior,
+                    best: DEFAULT.to_owned(),
+                    variants: drawn.iter().map(share).collect(),
+                }
+            });
         Model {
             schema: SCHEMA,
             library: library.to_string(),

@@ -4,6 +4,7 @@
 //! machine = "hydra"
 //! explore_total = 0.15
 //! exclude = ["native:basic_linear"]
+//! families = ["native", "p2p"]
 //! [[space]]
 //! collective = "allreduce"
 //! bytes = [0, 8, 64, 512, "inf"]
@@ -21,7 +22,7 @@ use toml::Spanned;
 
 use crate::collective::Collective;
 use crate::space::{Block, Hole, Space};
-use crate::variant::VariantName;
+use crate::variant::{Family, VariantName};
 
 /// Whether tuning may change the rounding of floating-point reductions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Encode, Decode)]
@@ -44,6 +45,8 @@ pub struct Settings {
     pub space: Space,
     /// Variants that are never drawn in any cell.
     pub exclude: Vec<String>,
+    /// The families whose variants are drawn beside `default`, sorted.
+    pub families: Vec<Family>,
     /// The most calls that one rank records in one run.
     pub records_per_run: u64,
     pub recording_ranks_per_node: u32,
@@ -70,6 +73,7 @@ impl Default for Settings {
             machine: None,
             space: Space::default(),
             exclude: Vec::new(),
+            families: FAMILIES.to_vec(),
             records_per_run: 10_000,
             recording_ranks_per_node: 2,
             recording_ranks: 32,
@@ -83,6 +87,9 @@ impl Default for Settings {
         }
     }
 }
+
+/// The families that `families` can name, sorted; all of them are drawn by default.
+pub const FAMILIES: [Family; 2] = [Family::Native, Family::P2p];
 
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {
@@ -98,9 +105,10 @@ pub enum SettingsError {
 }
 
 /// The keys whose values are single, and so can be overridden by `COLLTUNE_<KEY>`.
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 13] = [
     "machine",
     "exclude",
+    "families",
     "records_per_run",
     "recording_ranks_per_node",
     "recording_ranks",
@@ -118,6 +126,7 @@ pub const KEYS: [&str; 12] = [
 struct File {
     machine: Option<Spanned<toml::Value>>,
     exclude: Option<Spanned<toml::Value>>,
+    families: Option<Spanned<toml::Value>>,
     records_per_run: Option<Spanned<toml::Value>>,
     recording_ranks_per_node: Option<Spanned<toml::Value>>,
     recording_ranks: Option<Spanned<toml::Value>>,
@@ -160,6 +169,7 @@ impl Settings {
         let values = [
             file.machine,
             file.exclude,
+            file.families,
             file.records_per_run,
             file.recording_ranks_per_node,
             file.recording_ranks,
@@ -195,7 +205,7 @@ impl Settings {
             return Ok(());
         }
         let parsed = match key.as_str() {
-            "exclude" => toml::Value::Array(
+            "exclude" | "families" => toml::Value::Array(
                 value
                     .split(',')
                     .filter(|name| !name.is_empty())
@@ -221,6 +231,7 @@ impl Settings {
         match key {
             "machine" => self.machine = Some(name(&value)?),
             "exclude" => self.exclude = variant_names(&value)?,
+            "families" => self.families = families(&value)?,
             "records_per_run" => self.records_per_run = whole(&value, 0, 1 << 32)?,
             "recording_ranks_per_node" => {
                 self.recording_ranks_per_node = whole(&value, 0, 1 << 20)? as u32
@@ -295,6 +306,29 @@ fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> {
         Ok(text.to_owned())
     };
     list.iter().map(read).collect()
+}
+
+/// Sorted, each once. An empty list is allowed: then nothing but `default` is drawn.
+fn families(value: &toml::Value) -> Result<Vec<Family>, String> {
+    let known = || {
+        FAMILIES
+            .map(|family| format!("{:?}", family.name()))
+            .join(", ")
+    };
+    let list = value
+        .as_array()
+        .ok_or_else(|| format!("{value} is not a list such as [\"native\", \"p2p\"]"))?;
+    let read = |item: &toml::Value| {
+        let named = |family: &Family| item.as_str() == Some(family.name());
+        FAMILIES
+            .into_iter()
+            .find(named)
+            .ok_or_else(|| format!("{item} is not one of {}", known()))
+    };
+    let mut families = list.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    families.sort_unstable();
+    families.dedup();
+    Ok(families)
 }
 
 fn whole(value: &toml::Value, least: u64, most: u64) -> Result<u64, String> {
@@ -488,7 +522,7 @@ mod tests {
 
     #[test]
     fn every_key_can_be_set_in_the_file_and_by_variable() {
-        let text = "machine = \"hydra\"\nexclude = [\"native:linear\"]\nrecords_per_run = 5\n\
+        let text = "machine = \"hydra\"\nexclude = [\"native:linear\"]\nfamilies = [\"p2p\"]\nrecords_per_run = 5\n\
             recording_ranks_per_node = 1\nrecording_ranks = 4\nsamples_per_cell = 9\nexplore_total = 0.1\n\
             explore_budget = 0.5\nreproducible = \"strict\"\nsetup_after = 1\nstale_after = \"2h\"\nseed = 7\n";
         let from_file = Settings::from_toml(text).unwrap();
@@ -496,6 +530,7 @@ mod tests {
         for (variable, value) in [
             ("MACHINE", "hydra"),
             ("EXCLUDE", "native:linear"),
+            ("FAMILIES", "p2p"),
             ("RECORDS_PER_RUN", "5"),
             ("RECORDING_RANKS_PER_NODE", "1"),
             ("RECORDING_RANKS", "4"),
@@ -551,6 +586,10 @@ mod tests {
         );
         assert!(problem("reproducible = \"yes\"").1.contains("strict"));
         assert!(problem("exclude = [\"default\"]").1.contains("default"));
+        let (line, text) = problem("\nfamilies = [\"native\", \"smoke\"]");
+        assert_eq!(line, 2);
+        assert!(text.contains("smoke") && text.contains("\"p2p\""), "{text}");
+        assert!(problem("families = \"p2p\"").1.contains("list"));
         assert!(problem("nonsense").0 == 1);
     }
 }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bincode::{Decode, Encode};
 use thiserror::Error;
 
 /// Where the code that runs a variant comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum Family {
     /// What the library would do without us.
     Default,
@@ -48,6 +49,10 @@ pub struct VariantName {
     pub algorithm: String,
     /// Segment size in bytes, where the variant has one.
     pub segsize: Option<u64>,
+    /// Radix or fan-out, where an algorithm of our own has one.
+    pub radix: Option<u32>,
+    /// Messages under way at a time, where an algorithm of our own has that as a parameter.
+    pub window: Option<u32>,
 }
 
 /// The name of the library's own choice.
@@ -61,7 +66,9 @@ pub enum VariantError {
         "read the variant {0:?}: it looks like family:algorithm[:key=value], as in native:ring:segsize=64KiB"
     )]
     Shape(String),
-    #[error("read the variant {0:?}: the only known key is segsize, as in segsize=64KiB")]
+    #[error(
+        "read the variant {0:?}: the known keys are segsize, as in segsize=64KiB, and in our own families radix and window, as in radix=4"
+    )]
     Key(String),
     #[error("read the size {0:?}: it is a number of bytes, KiB, MiB or GiB, as in 64KiB")]
     Size(String),
@@ -73,6 +80,8 @@ impl VariantName {
             family: Family::Default,
             algorithm: String::new(),
             segsize: None,
+            radix: None,
+            window: None,
         }
     }
 
@@ -81,6 +90,8 @@ impl VariantName {
             family: Family::Native,
             algorithm: algorithm.to_owned(),
             segsize,
+            radix: None,
+            window: None,
         }
     }
 }
@@ -93,6 +104,12 @@ impl fmt::Display for VariantName {
         }
         if let Some(bytes) = self.segsize {
             write!(f, ":segsize={}", Size(bytes))?;
+        }
+        if let Some(radix) = self.radix {
+            write!(f, ":radix={radix}")?;
+        }
+        if let Some(window) = self.window {
+            write!(f, ":window={window}")?;
         }
         Ok(())
     }
@@ -115,20 +132,45 @@ impl FromStr for VariantName {
         {
             return Err(VariantError::Shape(text.to_owned()));
         }
-        let mut segsize = None;
-        for part in parts {
-            match part.split_once('=') {
-                Some(("segsize", value)) if segsize.is_none() && family != Family::Default => {
-                    segsize = Some(value.parse::<Size>()?.0);
-                }
-                _ => return Err(VariantError::Key(text.to_owned())),
-            }
-        }
-        Ok(VariantName {
+        let mut name = VariantName {
             family,
             algorithm,
-            segsize,
-        })
+            segsize: None,
+            radix: None,
+            window: None,
+        };
+        for part in parts {
+            name.read_key(part)?
+                .ok_or_else(|| VariantError::Key(text.to_owned()))?;
+        }
+        Ok(name)
+    }
+}
+
+impl VariantName {
+    /// Takes up `key=value`; `None` for a key that is unknown here or stands twice, and for a
+    /// radix or window that is no positive number.
+    fn read_key(&mut self, part: &str) -> Result<Option<()>, VariantError> {
+        let own = !matches!(self.family, Family::Default | Family::Native);
+        let number = |value: &str| value.parse::<u32>().ok().filter(|&number| number > 0);
+        let taken = match part.split_once('=') {
+            Some(("segsize", value))
+                if self.segsize.is_none() && self.family != Family::Default =>
+            {
+                self.segsize = Some(value.parse::<Size>()?.0);
+                self.segsize.map(drop)
+            }
+            Some(("radix", value)) if own && self.radix.is_none() => {
+                self.radix = number(value);
+                self.radix.map(drop)
+            }
+            Some(("window", value)) if own && self.window.is_none() => {
+                self.window = number(value);
+                self.window.map(drop)
+            }
+            _ => None,
+        };
+        Ok(taken)
     }
 }
 
@@ -182,6 +224,9 @@ mod tests {
             "native:segmented_ring:segsize=64KiB",
             "node:shm+ring",
             "mockup:reduce+bcast",
+            "p2p:bruck:radix=4",
+            "p2p:scattered:window=16",
+            "p2p:chain:segsize=32KiB:radix=4:window=2",
         ] {
             assert_eq!(text.parse::<VariantName>().unwrap().to_string(), text);
         }
@@ -199,6 +244,11 @@ mod tests {
             "native:ring:segsize=",
             "native:ring:segsize=-1",
             "native:ring:radix=2",
+            "p2p:bruck:radix=0",
+            "p2p:bruck:radix=x",
+            "p2p:bruck:radix=2:radix=2",
+            "p2p:bruck:fanout=2",
+            "default:window=2",
             "native:Ring",
             "native:ring:segsize=1KiB:segsize=2KiB",
             "default:segsize=1KiB",

@@ -12,6 +12,7 @@ mod random;
 
 mod collectives;
 mod mix;
+mod neighbours;
 
 mod churn;
 mod overhead;
@@ -50,6 +51,8 @@ enum Mode {
     Overhead(overhead::Arguments),
     /// Split, call one allreduce, free, again and again.
     Churn(churn::Arguments),
+    /// Exchange the messages of a plan in rounds, and count and check what arrives.
+    Neighbours(neighbours::Arguments),
     /// Time MPI_Init.
     Startup,
     /// Compare what collectives return with what they must return; exit with 1 if anything differs.
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Mode::Mix(arguments) => mix::run(arguments, world),
         Mode::Overhead(arguments) => overhead::run(arguments),
         Mode::Churn(arguments) => churn::run(arguments, world),
+        Mode::Neighbours(arguments) => neighbours::run(arguments, world),
         Mode::Startup => json!({ "init_ns": world.maxima(&[init.as_nanos() as f64])[0] }),
         Mode::ReferenceCheck(arguments) => check::run(arguments, world),
     };

@@ -46,6 +46,10 @@ pub enum PlacementError {
     UnknownPolicy { name: String, allowed: String },
     #[error("find curve \"{0}\"; the curves are morton, hilbert")]
     UnknownCurve(String),
+    #[error(
+        "find trigger \"{0}\"; they are never, every:STEPS, mesh-change, imbalance:SHARE, break-even"
+    )]
+    UnknownTrigger(String),
     #[error("find distribution \"{0}\"; they are exponential, gaussian, power-law")]
     UnknownDistribution(String),
     #[error("read \"{argument}\" of policy {policy}: {allowed}")]

@@ -22,15 +22,23 @@ pub mod error;
 pub mod problem;
 pub mod sort;
 
+pub mod cost;
+pub mod trigger;
+
 pub mod policy;
 
 pub mod bound;
 pub mod certificate;
 
+pub mod migrate;
+
 pub mod generate;
 
 pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, loads, makespan};
+pub use cost::{Costs, Inheritance, Smoothing};
 pub use curve::{Curve, Octant};
 pub use error::PlacementError;
+pub use migrate::{MigrationLimit, limit_migration};
 pub use policy::{Placement, Policy, place};
 pub use problem::{Graph, Limits, Link, Machine, Mesh, Problem};
+pub use trigger::{MeshLife, Prospect, Situation, Trigger};

@@ -75,6 +75,7 @@ pub struct Limits {
 
 /// The time of a message of `b` bytes is `latency + b * per_byte`, in the unit of the costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
 pub struct Link {
     pub latency: f64,
     pub per_byte: f64,
@@ -82,6 +83,7 @@ pub struct Link {
 
 /// What messages cost on this machine; a message within one rank costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
 pub struct Machine {
     pub same_node: Link,
     pub remote: Link,
@@ -98,7 +100,10 @@ impl<'a> Problem<'a> {
         }
         let total: f64 = costs.iter().sum();
         // One comparison per block finds every kind of bad cost; which kind is asked only then.
-        if let Some(block) = costs.iter().position(|&c| !(c >= 0.0 && c < f64::INFINITY)) {
+        if let Some(block) = costs
+            .iter()
+            .position(|&c| !(0.0..f64::INFINITY).contains(&c))
+        {
             let cost = costs[block];
             return Err(match cost.is_finite() {
                 true => PlacementError::CostNegative { block, cost },

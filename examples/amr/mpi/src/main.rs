@@ -8,10 +8,12 @@
 
 mod mpi;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use colltune_amr::options::{self, Refusal};
+use colltune_amr::output::publish::publish;
 use colltune_amr::ranks::Ranks;
 use colltune_amr::run;
 use colltune_amr::settings::Settings;
@@ -50,10 +52,11 @@ fn work(world: &dyn Ranks, started: Instant) -> u8 {
                 return 0;
             };
             let text = serde_json::to_string_pretty(&summary).expect("plain data");
-            match std::fs::write(path, text + "\n") {
+            let written = publish(path, |file| writeln!(file, "{text}"));
+            match written {
                 Ok(()) => 0,
                 Err(error) => {
-                    eprintln!("error: failed to write {}: {error}", path.display());
+                    eprintln!("error: {error}");
                     1
                 }
             }

@@ -39,7 +39,11 @@ struct View {
 /// How ghost values are found on one shape of blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Faces {
-    pub shape: BlockShape,
+    /// How blocks are stored, that ghost values are taken from.
+    pub stored: BlockShape,
+    /// The block whose ghosts are filled: the same, or a scratch block with ghosts where stored blocks
+    /// have none.
+    pub ghosted: BlockShape,
     pub meaning: Meaning,
     pub reach: Reach,
 }
@@ -48,29 +52,33 @@ impl Faces {
     /// Values that a message carries for this face and one variable.
     pub fn packed_len(&self, face: usize, source: Source) -> usize {
         let cells: usize = match source {
-            Source::Same => self.tangent_span(face).map(|(_, n)| n).iter().product(),
-            Source::Coarser(_) | Source::Finer(_) => self.shape.face_cells(axis(face)) / 4,
+            Source::Same => {
+                let span = self.tangent_span(self.stored, face);
+                span.map(|(_, n)| n).iter().product()
+            }
+            Source::Coarser(_) | Source::Finer(_) => self.stored.face_cells(axis(face)) / 4,
         };
         match source {
             // Ghost layers of a finer block repeat those of the coarser one.
-            Source::Coarser(_) => cells * self.shape.ghosts.div_ceil(2),
-            _ => cells * self.shape.ghosts,
+            Source::Coarser(_) => cells * self.ghosted.ghosts.div_ceil(2),
+            _ => cells * self.ghosted.ghosts,
         }
     }
 
     /// First place and number of the cells of a whole face along its two tangents.
-    fn tangent_span(&self, face: usize) -> [(usize, usize); 2] {
-        let (shape, d) = (self.shape, axis(face));
+    fn tangent_span(&self, shape: BlockShape, face: usize) -> [(usize, usize); 2] {
+        let d = axis(face);
         tangents(d).map(|t| match self.reach {
             Reach::Corners if t < d => (0, shape.padded()[t]),
             _ => (shape.ghosts, shape.cells[t]),
         })
     }
 
-    fn plane(&self, face: usize, normal: usize, span: [(usize, usize); 2]) -> View {
-        let strides = self.shape.strides();
+    fn plane(shape: BlockShape, face: usize, normal: usize, span: [(usize, usize); 2]) -> View {
+        let strides = shape.strides();
         let [t0, t1] = tangents(axis(face));
-        let first = normal * strides[axis(face)] + span[0].0 * strides[t0] + span[1].0 * strides[t1];
+        let first =
+            normal * strides[axis(face)] + span[0].0 * strides[t0] + span[1].0 * strides[t1];
         View {
             first,
             strides: [strides[t0], strides[t1]],
@@ -78,30 +86,38 @@ impl Faces {
         }
     }
 
-    fn quadrant_span(&self, face: usize, quadrant: u8) -> [(usize, usize); 2] {
+    fn quadrant_span(shape: BlockShape, face: usize, quadrant: u8) -> [(usize, usize); 2] {
         let [t0, t1] = tangents(axis(face));
         let half = |t: usize, bit: u8| {
-            let n = self.shape.cells[t] / 2;
-            (self.shape.ghosts + usize::from(bit) * n, n)
+            let n = shape.cells[t] / 2;
+            (shape.ghosts + usize::from(bit) * n, n)
         };
         [half(t0, quadrant & 1), half(t1, quadrant >> 1)]
     }
 
     /// The `layer`-th ghost plane from the face outwards.
     fn ghost(&self, face: usize, layer: usize) -> usize {
-        let (g, n) = (self.shape.ghosts, self.shape.cells[axis(face)]);
-        if face % 2 == 0 { g - 1 - layer } else { g + n + layer }
+        let (g, n) = (self.ghosted.ghosts, self.ghosted.cells[axis(face)]);
+        if face % 2 == 0 {
+            g - 1 - layer
+        } else {
+            g + n + layer
+        }
     }
 
     /// The `layer`-th plane of the block beyond `face`, from the face outwards.
-    fn beyond(&self, face: usize, layer: usize) -> usize {
-        let (g, n) = (self.shape.ghosts, self.shape.cells[axis(face)]);
-        if face % 2 == 0 { g + n - 1 - layer } else { g + layer }
+    fn beyond(shape: BlockShape, face: usize, layer: usize) -> usize {
+        let (g, n) = (shape.ghosts, shape.cells[axis(face)]);
+        if face % 2 == 0 {
+            g + n - 1 - layer
+        } else {
+            g + layer
+        }
     }
 
     /// The `layer`-th interior plane of the block itself, from the face inwards.
     fn inside(&self, face: usize, layer: usize) -> usize {
-        self.beyond(face ^ 1, layer)
+        Faces::beyond(self.ghosted, face ^ 1, layer)
     }
 
     fn coarse_factor(&self) -> f64 {
@@ -114,45 +130,63 @@ impl Faces {
 
     /// Fills the ghosts of `to` from a block of this rank.
     pub fn copy(&self, face: usize, source: Source, to: &mut [f64], from: &[f64]) {
-        let whole = self.tangent_span(face);
-        for layer in 0..self.shape.ghosts {
+        let (stored, ghosted) = (self.stored, self.ghosted);
+        for layer in 0..ghosted.ghosts {
             let ghost = self.ghost(face, layer);
             match source {
                 Source::Same => {
-                    let from_view = self.plane(face, self.beyond(face, layer), whole);
-                    copy(to, self.plane(face, ghost, whole), from, from_view);
+                    let span = self.tangent_span(ghosted, face);
+                    let to_view = Faces::plane(ghosted, face, ghost, span);
+                    copy(to, to_view, from, self.given(face, layer));
                 }
                 Source::Coarser(q) => {
-                    let span = self.quadrant_span(face, q);
-                    let from_view = self.plane(face, self.beyond(face, layer / 2), span);
-                    let fine = self.plane(face, ghost, self.fine_span(face));
-                    spread(to, fine, from, from_view, self.coarse_factor());
+                    let fine = Faces::plane(ghosted, face, ghost, fine_span(ghosted, face));
+                    let view = self.given_quadrant(face, layer / 2, q);
+                    spread(to, fine, from, view, self.coarse_factor());
                 }
                 Source::Finer(q) => {
-                    let span = self.quadrant_span(face, q);
-                    self.coarsen(face, layer, to, self.plane(face, ghost, span), from);
+                    let span = Faces::quadrant_span(ghosted, face, q);
+                    let view = Faces::plane(ghosted, face, ghost, span);
+                    self.coarsen(face, layer, to, view, from);
                 }
             }
         }
+        debug_assert_eq!(from.len(), stored.cells_per_var());
         if source != Source::Same {
             self.fill_rim(face, to);
         }
     }
 
-    fn fine_span(&self, face: usize) -> [(usize, usize); 2] {
-        tangents(axis(face)).map(|t| (self.shape.ghosts, self.shape.cells[t]))
+    /// What a block of the same level gives from `layer` planes beyond `face`.
+    fn given(&self, face: usize, layer: usize) -> View {
+        let span = self.tangent_span(self.stored, face);
+        Faces::plane(
+            self.stored,
+            face,
+            Faces::beyond(self.stored, face, layer),
+            span,
+        )
+    }
+
+    /// What a coarser block gives: one quadrant of its plane.
+    fn given_quadrant(&self, face: usize, layer: usize, quadrant: u8) -> View {
+        let span = Faces::quadrant_span(self.stored, face, quadrant);
+        Faces::plane(
+            self.stored,
+            face,
+            Faces::beyond(self.stored, face, layer),
+            span,
+        )
     }
 
     fn coarsen(&self, face: usize, layer: usize, to: &mut [f64], to_view: View, from: &[f64]) {
-        let fine = |plane| self.plane(face, self.beyond(face, plane), self.fine_span(face));
+        let fine = |plane| {
+            let normal = Faces::beyond(self.stored, face, plane);
+            Faces::plane(self.stored, face, normal, fine_span(self.stored, face))
+        };
         match self.meaning {
             Meaning::Total => gather(to, to_view, from, fine(layer)),
-            Meaning::Mean => mean(
-                to,
-                to_view,
-                from,
-                [fine(2 * layer), fine(2 * layer + 1)],
-            ),
+            Meaning::Mean => mean(to, to_view, from, [fine(2 * layer), fine(2 * layer + 1)]),
         }
     }
 
@@ -162,8 +196,8 @@ impl Faces {
         out.resize(start + self.packed_len(face, source), 0.0);
         let mut rest = &mut out[start..];
         let n_layers = match source {
-            Source::Coarser(_) => self.shape.ghosts.div_ceil(2),
-            _ => self.shape.ghosts,
+            Source::Coarser(_) => self.ghosted.ghosts.div_ceil(2),
+            _ => self.ghosted.ghosts,
         };
         let per_layer = rest.len() / n_layers;
         for layer in 0..n_layers {
@@ -171,17 +205,15 @@ impl Faces {
             rest = later;
             match source {
                 Source::Same => {
-                    let span = self.tangent_span(face);
-                    let view = self.plane(face, self.beyond(face, layer), span);
+                    let view = self.given(face, layer);
                     copy(now, dense(view.counts), from, view);
                 }
                 Source::Coarser(q) => {
-                    let span = self.quadrant_span(face, q);
-                    let view = self.plane(face, self.beyond(face, layer), span);
+                    let view = self.given_quadrant(face, layer, q);
                     copy(now, dense(view.counts), from, view);
                 }
                 Source::Finer(_) => {
-                    let counts = self.fine_span(face).map(|(_, n)| n / 2);
+                    let counts = fine_span(self.stored, face).map(|(_, n)| n / 2);
                     self.coarsen(face, layer, now, dense(counts), from);
                 }
             }
@@ -191,25 +223,34 @@ impl Faces {
     /// Fills the ghosts of `to` from what `pack` made.
     pub fn unpack(&self, face: usize, source: Source, to: &mut [f64], packed: &[f64]) {
         let n_packed = match source {
-            Source::Coarser(_) => self.shape.ghosts.div_ceil(2),
-            _ => self.shape.ghosts,
+            Source::Coarser(_) => self.ghosted.ghosts.div_ceil(2),
+            _ => self.ghosted.ghosts,
         };
         let per_layer = packed.len() / n_packed;
-        for layer in 0..self.shape.ghosts {
+        for layer in 0..self.ghosted.ghosts {
             let ghost = self.ghost(face, layer);
             let now = |layer: usize| &packed[layer * per_layer..][..per_layer];
             match source {
                 Source::Same => {
-                    let view = self.plane(face, ghost, self.tangent_span(face));
+                    let span = self.tangent_span(self.ghosted, face);
+                    let view = Faces::plane(self.ghosted, face, ghost, span);
                     copy(to, view, now(layer), dense(view.counts));
                 }
                 Source::Coarser(_) => {
-                    let view = self.plane(face, ghost, self.fine_span(face));
+                    let span = fine_span(self.ghosted, face);
+                    let view = Faces::plane(self.ghosted, face, ghost, span);
                     let counts = view.counts.map(|n| n / 2);
-                    spread(to, view, now(layer / 2), dense(counts), self.coarse_factor());
+                    spread(
+                        to,
+                        view,
+                        now(layer / 2),
+                        dense(counts),
+                        self.coarse_factor(),
+                    );
                 }
                 Source::Finer(q) => {
-                    let view = self.plane(face, ghost, self.quadrant_span(face, q));
+                    let span = Faces::quadrant_span(self.ghosted, face, q);
+                    let view = Faces::plane(self.ghosted, face, ghost, span);
                     copy(to, view, now(layer), dense(view.counts));
                 }
             }
@@ -221,16 +262,16 @@ impl Faces {
 
     /// Ghosts beyond the domain mirror the cells inside.
     pub fn reflect(&self, face: usize, cells: &mut [f64]) {
-        let span = self.tangent_span(face);
-        for layer in 0..self.shape.ghosts {
-            let to = self.plane(face, self.ghost(face, layer), span);
-            let from = self.plane(face, self.inside(face, layer), span);
+        let span = self.tangent_span(self.ghosted, face);
+        for layer in 0..self.ghosted.ghosts {
+            let to = Faces::plane(self.ghosted, face, self.ghost(face, layer), span);
+            let from = Faces::plane(self.ghosted, face, self.inside(face, layer), span);
             for row in 0..to.counts[1] {
                 let (to, from) = (
                     to.first + row * to.strides[1],
                     from.first + row * from.strides[1],
                 );
-                let stride = self.shape.strides()[tangents(axis(face))[0]];
+                let stride = self.ghosted.strides()[tangents(axis(face))[0]];
                 if stride == 1 {
                     cells.copy_within(from..from + span[0].1, to);
                 } else {
@@ -248,7 +289,7 @@ impl Faces {
         if self.reach == Reach::Faces {
             return;
         }
-        let (shape, d) = (self.shape, axis(face));
+        let (shape, d) = (self.ghosted, axis(face));
         let (g, strides) = (shape.ghosts, shape.strides());
         let [t0, t1] = tangents(d);
         let nearest = |t: usize, i: usize| i.clamp(g, g + shape.cells[t] - 1);
@@ -263,6 +304,10 @@ impl Faces {
             }
         }
     }
+}
+
+fn fine_span(shape: BlockShape, face: usize) -> [(usize, usize); 2] {
+    tangents(axis(face)).map(|t| (shape.ghosts, shape.cells[t]))
 }
 
 fn dense(counts: [usize; 2]) -> View {
@@ -286,14 +331,11 @@ fn copy(to: &mut [f64], to_view: View, from: &[f64], from_view: View) {
         let (to, from) = (&mut to[to_view.row(j)..], &from[from_view.row(j)..]);
         let [ts, fs] = [to_view.strides[0], from_view.strides[0]];
         if ts == 1 && fs == 1 {
-            // A loop: rows are short, and a call to copy them would cost more than they do.
-            for (to, from) in to[..n].iter_mut().zip(&from[..n]) {
-                *to = *from;
-            }
+            copy_row(&mut to[..n], &from[..n]);
         } else {
-            let to = to.iter_mut().step_by(ts);
-            for (to, from) in to.zip(from.iter().step_by(fs)).take(n) {
-                *to = *from;
+            let (to, from) = (&mut to[..(n - 1) * ts + 1], &from[..(n - 1) * fs + 1]);
+            for i in 0..n {
+                to[i * ts] = from[i * fs];
             }
         }
     }
@@ -342,5 +384,26 @@ fn mean(to: &mut [f64], coarse: View, from: &[f64], fine: [View; 2]) {
             });
             to[coarse.row(j) + i * coarse.strides[0]] = (sums[0] + sums[1]) * 0.125;
         }
+    }
+}
+
+/// Copies a row. Rows are short, and the usual lengths need no call when they are known here.
+#[inline(always)]
+pub fn copy_row(to: &mut [f64], from: &[f64]) {
+    #[inline(always)]
+    fn fixed<const N: usize>(to: &mut [f64], from: &[f64]) {
+        let to: &mut [f64; N] = to.try_into().expect("the caller matched the length");
+        *to = *from.first_chunk().expect("the caller matched the length");
+    }
+    match to.len() {
+        2 => fixed::<2>(to, from),
+        4 => fixed::<4>(to, from),
+        5 => fixed::<5>(to, from),
+        6 => fixed::<6>(to, from),
+        8 => fixed::<8>(to, from),
+        10 => fixed::<10>(to, from),
+        12 => fixed::<12>(to, from),
+        16 => fixed::<16>(to, from),
+        _ => to.copy_from_slice(from),
     }
 }

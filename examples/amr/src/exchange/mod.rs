@@ -3,6 +3,8 @@
 pub mod face;
 pub mod plan;
 
+pub mod intake;
+
 use std::ops::Range;
 use std::time::Instant;
 
@@ -120,7 +122,9 @@ impl Exchange {
                 self.spent.n_bytes += 8 * buffer.len() as u64;
                 match manner.sending {
                     Sending::Nonblocking => {
-                        posted.sends.push(ranks.start_send(partner.rank, tag, buffer));
+                        posted
+                            .sends
+                            .push(ranks.start_send(partner.rank, tag, buffer));
                     }
                     Sending::Blocking => {
                         ranks.send(partner.rank, tag, &buffer);
@@ -149,7 +153,8 @@ impl Exchange {
     /// Waits for everything that was posted.
     pub fn wait(&mut self, ranks: &dyn Ranks, mut posted: Posted) -> Arrived {
         let start = Instant::now();
-        let mut messages = vec![Vec::new(); posted.receives.len()];
+        let mut messages = Vec::new();
+        messages.resize_with(posted.receives.len(), Vec::new);
         while let Some((place, message)) = ranks.finish_any(&mut posted.receives) {
             messages[place] = message;
         }
@@ -189,6 +194,34 @@ impl Exchange {
         self.spent.unpack += start.elapsed().as_secs_f64();
     }
 
+    /// Posts and waits for the messages of all sweeps, without filling any ghosts.
+    pub fn gather(
+        &mut self,
+        ranks: &dyn Ranks,
+        faces: &Faces,
+        field: &Field,
+        plan: &Plan,
+        vars: Range<usize>,
+        manner: Manner,
+        order: &[usize],
+    ) -> Arrived {
+        let mut by_sweep: Vec<Vec<Vec<f64>>> = vec![Vec::new(); plan.sweeps.len()];
+        for &sweep in order {
+            let posted = self.post(
+                ranks,
+                faces,
+                field,
+                &plan.sweeps[sweep],
+                vars.clone(),
+                manner,
+            );
+            by_sweep[sweep] = self.wait(ranks, posted).messages;
+        }
+        Arrived {
+            messages: by_sweep.into_iter().flatten().collect(),
+        }
+    }
+
     /// Keeps the buffers for the next exchange.
     pub fn recycle(&mut self, arrived: Arrived) {
         self.spare.extend(arrived.messages);
@@ -208,11 +241,13 @@ impl Exchange {
         for &sweep in order {
             let sweep = &plan.sweeps[sweep];
             if manner.order == Order::CopiesFirst {
-                vars.clone().for_each(|var| self.copy(faces, field, sweep, var));
+                vars.clone()
+                    .for_each(|var| self.copy(faces, field, sweep, var));
             }
             let posted = self.post(ranks, faces, field, sweep, vars.clone(), manner);
             if manner.order == Order::SendsFirst {
-                vars.clone().for_each(|var| self.copy(faces, field, sweep, var));
+                vars.clone()
+                    .for_each(|var| self.copy(faces, field, sweep, var));
             }
             let arrived = self.wait(ranks, posted);
             for var in vars.clone() {

@@ -89,7 +89,10 @@ impl Plan {
 
     /// Ranks that this one exchanges ghosts with, per axis where the sweeps are by axis.
     pub fn n_partners(&self) -> Vec<usize> {
-        self.sweeps.iter().map(|sweep| sweep.partners.len()).collect()
+        self.sweeps
+            .iter()
+            .map(|sweep| sweep.partners.len())
+            .collect()
     }
 }
 

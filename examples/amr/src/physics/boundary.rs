@@ -19,11 +19,22 @@ pub fn fill(shape: BlockShape, face: usize, boundary: Boundary, block: &mut [f64
     let (axis, g) = (face / 2, shape.ghosts);
     let (n, [t1, t2]) = (shape.cells[axis], tangents(axis));
     for var in 0..shape.n_vars {
-        let sign = if boundary == Boundary::Reflecting && var == 1 + axis { -1.0 } else { 1.0 };
+        let sign = if boundary == Boundary::Reflecting && var == 1 + axis {
+            -1.0
+        } else {
+            1.0
+        };
         for layer in 0..g {
-            let depth = if boundary == Boundary::Outflow { 0 } else { layer };
-            let (ghost, source) =
-                if face.is_multiple_of(2) { (g - 1 - layer, g + depth) } else { (g + n + layer, g + n - 1 - depth) };
+            let depth = if boundary == Boundary::Outflow {
+                0
+            } else {
+                layer
+            };
+            let (ghost, source) = if face.is_multiple_of(2) {
+                (g - 1 - layer, g + depth)
+            } else {
+                (g + n + layer, g + n - 1 - depth)
+            };
             for b in g..g + shape.cells[t2] {
                 for a in g..g + shape.cells[t1] {
                     let place = |along: usize| {
@@ -44,7 +55,11 @@ mod tests {
 
     #[test]
     fn walls_mirror_cells_and_open_faces_repeat_the_last_one() {
-        let shape = BlockShape { cells: [4, 6, 4], ghosts: 2, n_vars: 5 };
+        let shape = BlockShape {
+            cells: [4, 6, 4],
+            ghosts: 2,
+            n_vars: 5,
+        };
         for face in 0..6 {
             let axis = face / 2;
             let mut block: Vec<f64> = (0..shape.block_len()).map(|place| place as f64).collect();
@@ -55,13 +70,19 @@ mod tests {
                 block[shape.index(var, at[0], at[1], at[2])]
             };
             let n = shape.cells[axis];
-            let (first, second, in_first, in_second) =
-                if face.is_multiple_of(2) { (1, 0, 2, 3) } else { (n + 2, n + 3, n + 1, n) };
+            let (first, second, in_first, in_second) = if face.is_multiple_of(2) {
+                (1, 0, 2, 3)
+            } else {
+                (n + 2, n + 3, n + 1, n)
+            };
             fill(shape, face, Boundary::Reflecting, &mut block);
             for var in 0..5 {
                 let sign = if var == 1 + axis { -1.0 } else { 1.0 };
                 assert_eq!(read(&block, var, first), sign * read(&cells, var, in_first));
-                assert_eq!(read(&block, var, second), sign * read(&cells, var, in_second));
+                assert_eq!(
+                    read(&block, var, second),
+                    sign * read(&cells, var, in_second)
+                );
             }
             fill(shape, face, Boundary::Outflow, &mut block);
             for var in 0..5 {

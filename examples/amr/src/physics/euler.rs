@@ -57,14 +57,23 @@ pub struct FaceFluxes {
 impl FaceFluxes {
     /// Room for a block's fluxes, all zero.
     pub fn new(shape: BlockShape) -> Self {
-        FaceFluxes { faces: std::array::from_fn(|face| vec![0.0; N_VARS * shape.face_cells(face / 2)]) }
+        FaceFluxes {
+            faces: std::array::from_fn(|face| vec![0.0; N_VARS * shape.face_cells(face / 2)]),
+        }
     }
 
     pub fn face(&self, face: usize) -> &[f64] {
         &self.faces[face]
     }
 
-    pub(super) fn store(&mut self, face: usize, first: usize, row: &[Vec<f64>; N_VARS], from: usize, n: usize) {
+    pub(super) fn store(
+        &mut self,
+        face: usize,
+        first: usize,
+        row: &[Vec<f64>; N_VARS],
+        from: usize,
+        n: usize,
+    ) {
         let cells = self.faces[face].len() / N_VARS;
         for (var, values) in row.iter().enumerate() {
             self.faces[face][var * cells + first..][..n].copy_from_slice(&values[from..from + n]);
@@ -108,7 +117,10 @@ impl Scheme {
         fluxes: &mut FaceFluxes,
         scratch: &mut Scratch,
     ) -> Result<(), NotPhysical> {
-        debug_assert_eq!((self.shape.n_vars, self.shape.ghosts), (N_VARS, super::GHOSTS));
+        debug_assert_eq!(
+            (self.shape.n_vars, self.shape.ghosts),
+            (N_VARS, super::GHOSTS)
+        );
         to_primitive(self.shape, self.gamma, state, &mut scratch.primitive)?;
         scratch.change.fill(0.0);
         sweep::all_axes(self, dt_over_dx, fluxes, scratch);
@@ -119,7 +131,10 @@ impl Scheme {
                 let change = &scratch.change[first..first + nx];
                 let (state, start) = (&mut state[first..first + nx], &start[first..first + nx]);
                 match stage {
-                    Stage::First => state.iter_mut().zip(change).for_each(|(value, change)| *value += change),
+                    Stage::First => state
+                        .iter_mut()
+                        .zip(change)
+                        .for_each(|(value, change)| *value += change),
                     Stage::Second => {
                         for ((value, change), start) in state.iter_mut().zip(change).zip(start) {
                             *value = 0.5 * (start + (*value + change));
@@ -131,7 +146,7 @@ impl Scheme {
         Ok(())
     }
 
-    /// The largest rate at which signals cross cells of a block: a time step is a Courant number by it (0.4 is safe).
+    /// The largest rate at which signals cross cells of a block: a time step is a Courant number by it (0.8 at most).
     ///
     /// Units:  1/time; `inverse_dx` is cells per length, per axis. Sum over the axes of (speed + sound) / cell edge.
     /// Errors: `NotPhysical` for the first interior cell whose density or pressure is not positive and finite.
@@ -144,7 +159,8 @@ impl Scheme {
                 let cell: [f64; N_VARS] = std::array::from_fn(|var| state[var * vars + place]);
                 let p = pressure(cell, self.gamma);
                 let speed = (self.gamma * p / cell[0]).sqrt();
-                let rate = |axis: usize| ((cell[1 + axis] / cell[0]).abs() + speed) * inverse_dx[axis];
+                let rate =
+                    |axis: usize| ((cell[1 + axis] / cell[0]).abs() + speed) * inverse_dx[axis];
                 fastest = fastest.max(rate(0) + rate(1) + rate(2));
                 sound &= is_physical(cell[0], p);
             }
@@ -160,11 +176,19 @@ fn is_physical(density: f64, pressure: f64) -> bool {
     density > 0.0 && pressure > 0.0 && density < f64::INFINITY && pressure < f64::INFINITY
 }
 
-fn first_not_physical(shape: BlockShape, gamma: f64, state: &[f64], row: usize, n: usize) -> NotPhysical {
+fn first_not_physical(
+    shape: BlockShape,
+    gamma: f64,
+    state: &[f64],
+    row: usize,
+    n: usize,
+) -> NotPhysical {
     let vars = shape.cells_per_var();
     let cell = |place: usize| std::array::from_fn(|var| state[var * vars + place]);
     let is_bad = |&place: &usize| !is_physical(state[place], pressure(cell(place), gamma));
-    let place = (row..row + n).find(is_bad).expect("the row was found to hold one");
+    let place = (row..row + n)
+        .find(is_bad)
+        .expect("the row was found to hold one");
     let [px, py, _] = shape.padded();
     let at = [place % px, place / px % py, place / (px * py)];
     NotPhysical {
@@ -187,10 +211,16 @@ fn cross_rows(shape: BlockShape) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-fn to_primitive(shape: BlockShape, gamma: f64, state: &[f64], primitive: &mut [f64]) -> Result<(), NotPhysical> {
+fn to_primitive(
+    shape: BlockShape,
+    gamma: f64,
+    state: &[f64],
+    primitive: &mut [f64],
+) -> Result<(), NotPhysical> {
     let vars = shape.cells_per_var();
     let mut outputs = primitive.chunks_exact_mut(vars);
-    let outputs: [&mut [f64]; N_VARS] = std::array::from_fn(|_| outputs.next().expect("five variables"));
+    let outputs: [&mut [f64]; N_VARS] =
+        std::array::from_fn(|_| outputs.next().expect("five variables"));
     let [density, u, v, w, p] = outputs;
     for (row, n) in cross_rows(shape) {
         let cells: [&[f64]; N_VARS] = std::array::from_fn(|var| &state[var * vars + row..][..n]);
@@ -219,8 +249,16 @@ mod tests {
     use crate::physics::state::Primitive;
 
     fn scheme(cells: [usize; 3]) -> Scheme {
-        let shape = BlockShape { cells, ghosts: 2, n_vars: N_VARS };
-        Scheme { shape, gamma: 1.4, limiter: Limiter::default() }
+        let shape = BlockShape {
+            cells,
+            ghosts: 2,
+            n_vars: N_VARS,
+        };
+        Scheme {
+            shape,
+            gamma: 1.4,
+            limiter: Limiter::default(),
+        }
     }
 
     /// A block alone, its ghosts filled by `ghosts` before each stage.
@@ -240,26 +278,42 @@ mod tests {
             for z in 0..shape.cells[2] {
                 for y in 0..shape.cells[1] {
                     for x in 0..shape.cells[0] {
-                        for (var, value) in gas([x, y, z]).conserved(scheme.gamma).into_iter().enumerate() {
+                        for (var, value) in gas([x, y, z])
+                            .conserved(scheme.gamma)
+                            .into_iter()
+                            .enumerate()
+                        {
                             state[shape.index(var, x + g, y + g, z + g)] = value;
                         }
                     }
                 }
             }
             let (fluxes, scratch) = (FaceFluxes::new(shape), Scratch::new(shape));
-            Alone { scheme, dx, start: state.clone(), state, fluxes, scratch }
+            Alone {
+                scheme,
+                dx,
+                start: state.clone(),
+                state,
+                fluxes,
+                scratch,
+            }
         }
 
         fn step(&mut self, dt_max: f64, ghosts: impl Fn(BlockShape, &mut [f64])) -> f64 {
             let inverse_dx = [1.0 / self.dx; 3];
-            let rate = self.scheme.signal_rate_max(inverse_dx, &self.state).expect("a gas");
-            let dt = (0.4 / rate).min(dt_max);
+            let rate = self
+                .scheme
+                .signal_rate_max(inverse_dx, &self.state)
+                .expect("a gas");
+            let dt = (0.8 / rate).min(dt_max);
             self.start.copy_from_slice(&self.state);
             for stage in [Stage::First, Stage::Second] {
                 ghosts(self.scheme.shape, &mut self.state);
                 let (fluxes, scratch) = (&mut self.fluxes, &mut self.scratch);
                 let step = [dt / self.dx; 3];
-                self.scheme.advance(stage, step, &self.start, &mut self.state, fluxes, scratch).expect("a gas");
+                self.scheme
+                    .advance(stage, step, &self.start, &mut self.state, fluxes, scratch)
+                    .expect("a gas");
             }
             dt
         }
@@ -283,7 +337,11 @@ mod tests {
                     for y in region.first[1]..region.end[1] {
                         for x in region.first[0]..region.end[0] {
                             let mut from = [x, y, z];
-                            from[axis] = if from[axis] < g { from[axis] + n } else { from[axis] - n };
+                            from[axis] = if from[axis] < g {
+                                from[axis] + n
+                            } else {
+                                from[axis] - n
+                            };
                             let [a, b, c] = from;
                             block[shape.index(var, x, y, z)] = block[shape.index(var, a, b, c)];
                         }
@@ -308,14 +366,24 @@ mod tests {
             }
         };
         for limiter in [Limiter::Minmod, Limiter::MonotonizedCentral] {
-            let mut block = Alone::new(Scheme { limiter, ..scheme([12, 6, 8]) }, 0.1, wave);
+            let mut block = Alone::new(
+                Scheme {
+                    limiter,
+                    ..scheme([12, 6, 8])
+                },
+                0.1,
+                wave,
+            );
             let before: Vec<f64> = (0..N_VARS).map(|var| block.total(var)).collect();
             for _ in 0..40 {
                 block.step(f64::INFINITY, periodic);
             }
             for (var, before) in before.into_iter().enumerate() {
                 let drift = (block.total(var) - before).abs();
-                assert!(drift <= 1e-12 * block.total(4), "variable {var} drifts by {drift:e}");
+                assert!(
+                    drift <= 1e-12 * block.total(4),
+                    "variable {var} drifts by {drift:e}"
+                );
             }
         }
     }
@@ -330,7 +398,14 @@ mod tests {
         let mut block = Alone::new(scheme([10, 6, 4]), 0.1, wave);
         block.step(f64::INFINITY, periodic);
         for axis in 0..3 {
-            let bits = |face: usize| block.fluxes.face(face).iter().map(|flux| flux.to_bits()).collect::<Vec<u64>>();
+            let bits = |face: usize| {
+                block
+                    .fluxes
+                    .face(face)
+                    .iter()
+                    .map(|flux| flux.to_bits())
+                    .collect::<Vec<u64>>()
+            };
             assert_eq!(bits(2 * axis), bits(2 * axis + 1), "axis {axis}");
         }
     }
@@ -340,19 +415,28 @@ mod tests {
         const G: f64 = 1.4;
         let ((rho_l, p_l), (rho_r, p_r)) = (left, right);
         let (c_l, c_r) = ((G * p_l / rho_l).sqrt(), (G * p_r / rho_r).sqrt());
-        let behind_rarefaction = |p: f64| 2.0 * c_l / (G - 1.0) * (1.0 - (p / p_l).powf((G - 1.0) / (2.0 * G)));
-        let behind_shock = |p: f64| (p - p_r) * (2.0 / ((G + 1.0) * rho_r) / (p + (G - 1.0) / (G + 1.0) * p_r)).sqrt();
+        let behind_rarefaction =
+            |p: f64| 2.0 * c_l / (G - 1.0) * (1.0 - (p / p_l).powf((G - 1.0) / (2.0 * G)));
+        let behind_shock = |p: f64| {
+            (p - p_r) * (2.0 / ((G + 1.0) * rho_r) / (p + (G - 1.0) / (G + 1.0) * p_r)).sqrt()
+        };
         let (mut low, mut high) = (p_r, p_l);
         for _ in 0..200 {
             let p = 0.5 * (low + high);
-            if behind_rarefaction(p) > behind_shock(p) { low = p } else { high = p }
+            if behind_rarefaction(p) > behind_shock(p) {
+                low = p
+            } else {
+                high = p
+            }
         }
         let (p, u) = (low, behind_shock(low));
         let c_star = c_l * (p / p_l).powf((G - 1.0) / (2.0 * G));
         let shock = c_r * ((G + 1.0) / (2.0 * G) * p / p_r + (G - 1.0) / (2.0 * G)).sqrt();
         match speed {
             s if s < -c_l => rho_l,
-            s if s < u - c_star => rho_l * ((2.0 - (G - 1.0) * s / c_l) / (G + 1.0)).powf(2.0 / (G - 1.0)),
+            s if s < u - c_star => {
+                rho_l * ((2.0 - (G - 1.0) * s / c_l) / (G + 1.0)).powf(2.0 / (G - 1.0))
+            }
             s if s < u => rho_l * (p / p_l).powf(1.0 / G),
             s if s < shock => {
                 let ratio = (G - 1.0) / (G + 1.0);
@@ -369,7 +453,11 @@ mod tests {
         let tube = |at: [usize; 3]| {
             let left = at[axis] < n / 2;
             let (density, pressure) = if left { (1.0, 1.0) } else { (0.125, 0.1) };
-            Primitive { density, velocity: [0.0; 3], pressure }
+            Primitive {
+                density,
+                velocity: [0.0; 3],
+                pressure,
+            }
         };
         let mut block = Alone::new(scheme(cells), 1.0 / n as f64, tube);
         let mut time = 0.0;
@@ -410,14 +498,21 @@ mod tests {
         let error = |n: usize| {
             let density = |x: f64| 1.0 + 0.2 * (2.0 * std::f64::consts::PI * x).sin();
             let mean = |cell: usize| density((cell as f64 + 0.5) / n as f64);
-            let wave = |at: [usize; 3]| Primitive { density: mean(at[0]), velocity: [1.0, 0.0, 0.0], pressure: 1.0 };
+            let wave = |at: [usize; 3]| Primitive {
+                density: mean(at[0]),
+                velocity: [1.0, 0.0, 0.0],
+                pressure: 1.0,
+            };
             let mut block = Alone::new(scheme([n, 4, 4]), 1.0 / n as f64, wave);
             let mut time = 0.0;
             while time < 1.0 {
                 time += block.step(1.0 - time, periodic);
             }
             let shape = block.scheme.shape;
-            (0..n).map(|cell| (block.state[shape.index(0, cell + 2, 2, 2)] - mean(cell)).abs()).sum::<f64>() / n as f64
+            (0..n)
+                .map(|cell| (block.state[shape.index(0, cell + 2, 2, 2)] - mean(cell)).abs())
+                .sum::<f64>()
+                / n as f64
         };
         let (coarse, fine) = (error(32), error(64));
         assert!(fine < coarse / 3.0, "{coarse:e} and {fine:e}");
@@ -425,17 +520,36 @@ mod tests {
 
     #[test]
     fn a_state_that_no_gas_can_be_in_is_named_with_its_cell() {
-        let rest = Primitive { density: 1.0, velocity: [0.0; 3], pressure: 1.0 };
-        for (var, value) in [(0, -1.0), (0, f64::NAN), (4, -3.0), (2, f64::INFINITY), (3, 100.0)] {
+        let rest = Primitive {
+            density: 1.0,
+            velocity: [0.0; 3],
+            pressure: 1.0,
+        };
+        for (var, value) in [
+            (0, -1.0),
+            (0, f64::NAN),
+            (4, -3.0),
+            (2, f64::INFINITY),
+            (3, 100.0),
+        ] {
             let mut block = Alone::new(scheme([8, 4, 6]), 0.1, |_| rest);
             periodic(block.scheme.shape, &mut block.state);
             let place = block.scheme.shape.index(var, 5 + 2, 1 + 2, 4 + 2);
             block.state[place] = value;
-            let found = block.scheme.signal_rate_max([10.0; 3], &block.state).expect_err("not physical");
+            let found = block
+                .scheme
+                .signal_rate_max([10.0; 3], &block.state)
+                .expect_err("not physical");
             assert_eq!(found.cell, [5, 1, 4], "variable {var} is {value}");
             let (fluxes, scratch) = (&mut block.fluxes, &mut block.scratch);
-            let advanced =
-                block.scheme.advance(Stage::First, [0.1; 3], &block.start, &mut block.state, fluxes, scratch);
+            let advanced = block.scheme.advance(
+                Stage::First,
+                [0.1; 3],
+                &block.start,
+                &mut block.state,
+                fluxes,
+                scratch,
+            );
             assert_eq!(advanced.expect_err("not physical").cell, [5, 1, 4]);
         }
     }

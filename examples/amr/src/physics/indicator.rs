@@ -11,7 +11,12 @@ use super::state::pressure;
 /// Units:  |p1 - p0| / (p1 + p0) for the two neighbours of a cell along an axis.
 pub fn pressure_jump_max(shape: BlockShape, gamma: f64, block: &[f64]) -> f64 {
     let vars = shape.cells_per_var();
-    let at = |place: usize| pressure(std::array::from_fn(|var: usize| block[var * vars + place]), gamma);
+    let at = |place: usize| {
+        pressure(
+            std::array::from_fn(|var: usize| block[var * vars + place]),
+            gamma,
+        )
+    };
     debug_assert_eq!(shape.n_vars, N_VARS);
     jump_max(shape, at)
 }
@@ -45,15 +50,25 @@ mod tests {
     use super::*;
     use crate::physics::state::Primitive;
 
-    const SHAPE: BlockShape = BlockShape { cells: [8, 4, 4], ghosts: 2, n_vars: N_VARS };
+    const SHAPE: BlockShape = BlockShape {
+        cells: [8, 4, 4],
+        ghosts: 2,
+        n_vars: N_VARS,
+    };
 
     #[test]
     fn jumps_are_relative_and_see_neighbours_through_the_ghosts() {
         let mut block = vec![0.0; SHAPE.block_len()];
         let [px, py, pz] = SHAPE.padded();
         let mut fill = |pressure: f64, from: usize| {
-            for (z, y, x) in (0..pz).flat_map(|z| (0..py).flat_map(move |y| (from..px).map(move |x| (z, y, x)))) {
-                let gas = Primitive { density: 1.0, velocity: [0.0; 3], pressure };
+            for (z, y, x) in
+                (0..pz).flat_map(|z| (0..py).flat_map(move |y| (from..px).map(move |x| (z, y, x))))
+            {
+                let gas = Primitive {
+                    density: 1.0,
+                    velocity: [0.0; 3],
+                    pressure,
+                };
                 for (var, value) in gas.conserved(1.4).into_iter().enumerate() {
                     block[SHAPE.index(var, x, y, z)] = value;
                 }
@@ -63,6 +78,9 @@ mod tests {
         assert_eq!(fill(1e-3, 0), 0.0);
         let at_ghosts = fill(3e-3, SHAPE.cells[0] + 2);
         assert!((at_ghosts - 0.5).abs() < 1e-12, "{at_ghosts}");
-        assert_eq!(jump_of_variable_max(SHAPE, &vec![0.0; SHAPE.cells_per_var()]), 0.0);
+        assert_eq!(
+            jump_of_variable_max(SHAPE, &vec![0.0; SHAPE.cells_per_var()]),
+            0.0
+        );
     }
 }

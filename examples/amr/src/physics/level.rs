@@ -21,7 +21,9 @@ pub struct Region {
 impl Region {
     /// Cells of the region.
     pub fn cells(&self) -> usize {
-        (0..3).map(|axis| self.end[axis] - self.first[axis]).product()
+        (0..3)
+            .map(|axis| self.end[axis] - self.first[axis])
+            .product()
     }
 
     fn each(self) -> impl Iterator<Item = [usize; 3]> {
@@ -36,8 +38,11 @@ impl Region {
 pub fn ghosts(shape: BlockShape, face: usize) -> Region {
     let (axis, g) = (face / 2, shape.ghosts);
     let (mut first, mut end) = ([g; 3], shape.cells.map(|n| n + g));
-    (first[axis], end[axis]) =
-        if face.is_multiple_of(2) { (0, g) } else { (g + shape.cells[axis], 2 * g + shape.cells[axis]) };
+    (first[axis], end[axis]) = if face.is_multiple_of(2) {
+        (0, g)
+    } else {
+        (g + shape.cells[axis], 2 * g + shape.cells[axis])
+    };
     Region { first, end }
 }
 
@@ -58,14 +63,19 @@ pub fn ghosts_of_quadrant(shape: BlockShape, face: usize, quadrant: usize) -> Re
 ///
 /// Shape:  `values` has a value per variable and cell of `region`.
 pub fn write(shape: BlockShape, region: Region, values: &[f64], block: &mut [f64]) {
-    assert_eq!(values.len(), shape.n_vars * region.cells(), "values of a region");
+    assert_eq!(
+        values.len(),
+        shape.n_vars * region.cells(),
+        "values of a region"
+    );
     let width = region.end[0] - region.first[0];
     let mut rows = values.chunks_exact(width);
     for var in 0..shape.n_vars {
         for z in region.first[2]..region.end[2] {
             for y in region.first[1]..region.end[1] {
                 let first = shape.index(var, region.first[0], y, z);
-                block[first..first + width].copy_from_slice(rows.next().expect("as many rows as the region has"));
+                block[first..first + width]
+                    .copy_from_slice(rows.next().expect("as many rows as the region has"));
             }
         }
     }
@@ -86,7 +96,12 @@ pub fn restrict_face(shape: BlockShape, face: usize, block: &[f64], out: &mut Ve
     }
     for var in 0..shape.n_vars {
         for [x, y, z] in (Region { first, end }).each() {
-            out.push(mean_of_eight(shape, var, [x, y, z].map(|at| 2 * at + g), block));
+            out.push(mean_of_eight(
+                shape,
+                var,
+                [x, y, z].map(|at| 2 * at + g),
+                block,
+            ));
         }
     }
 }
@@ -103,10 +118,20 @@ fn mean_of_eight(shape: BlockShape, var: usize, [x, y, z]: [usize; 3], block: &[
 /// Appends what a coarser block gives to the finer one beyond a quarter of `face`: for [`ghosts`] of its opposite face.
 ///
 /// Shape:  `quadrant` as in [`ghosts_of_quadrant`].
-pub fn prolong_face(shape: BlockShape, gamma: f64, face: usize, quadrant: usize, block: &[f64], out: &mut Vec<f64>) {
+pub fn prolong_face(
+    shape: BlockShape,
+    gamma: f64,
+    face: usize,
+    quadrant: usize,
+    block: &[f64],
+    out: &mut Vec<f64>,
+) {
     let (axis, g) = (face / 2, shape.ghosts);
     let layers = g.div_ceil(2);
-    let mut source = Region { first: [g; 3], end: shape.cells.map(|n| n + g) };
+    let mut source = Region {
+        first: [g; 3],
+        end: shape.cells.map(|n| n + g),
+    };
     if face.is_multiple_of(2) {
         source.end[axis] = g + layers;
     } else {
@@ -124,11 +149,23 @@ pub fn prolong_face(shape: BlockShape, gamma: f64, face: usize, quadrant: usize,
 /// in y, bit 2 in z.
 pub fn split(shape: BlockShape, gamma: f64, parent: &[f64], octant: usize, child: &mut [f64]) {
     let g = shape.ghosts;
-    let first: [usize; 3] = std::array::from_fn(|axis| g + (octant >> axis & 1) * shape.cells[axis] / 2);
-    let source = Region { first, end: std::array::from_fn(|axis| first[axis] + shape.cells[axis] / 2) };
+    let first: [usize; 3] =
+        std::array::from_fn(|axis| g + (octant >> axis & 1) * shape.cells[axis] / 2);
+    let source = Region {
+        first,
+        end: std::array::from_fn(|axis| first[axis] + shape.cells[axis] / 2),
+    };
     let mut values = Vec::with_capacity(shape.n_vars * shape.interior_cells());
     prolong(shape, gamma, source, parent, &mut values);
-    write(shape, Region { first: [g; 3], end: shape.cells.map(|n| n + g) }, &values, child);
+    write(
+        shape,
+        Region {
+            first: [g; 3],
+            end: shape.cells.map(|n| n + g),
+        },
+        &values,
+        child,
+    );
 }
 
 /// Appends eight values for each cell of `source`: variable after variable, in memory order of the finer cells.
@@ -140,7 +177,9 @@ fn prolong(shape: BlockShape, gamma: f64, source: Region, block: &[f64], out: &m
     for at in source.each() {
         let (mean, slopes) = linear(shape, gamma, at, block);
         for child in 0..8usize {
-            let fine: [usize; 3] = std::array::from_fn(|axis| 2 * (at[axis] - source.first[axis]) + (child >> axis & 1));
+            let fine: [usize; 3] = std::array::from_fn(|axis| {
+                2 * (at[axis] - source.first[axis]) + (child >> axis & 1)
+            });
             let place = (fine[2] * size[1] + fine[1]) * size[0] + fine[0];
             for var in 0..N_VARS {
                 out[start + var * fine_cells + place] = child_value(mean[var], slopes[var], child);
@@ -150,12 +189,23 @@ fn prolong(shape: BlockShape, gamma: f64, source: Region, block: &[f64], out: &m
 }
 
 fn child_value(mean: f64, slopes: [f64; 3], child: usize) -> f64 {
-    let side = |axis: usize| if child >> axis & 1 == 1 { 0.25 * slopes[axis] } else { -0.25 * slopes[axis] };
+    let side = |axis: usize| {
+        if child >> axis & 1 == 1 {
+            0.25 * slopes[axis]
+        } else {
+            -0.25 * slopes[axis]
+        }
+    };
     mean + (side(0) + side(1) + side(2))
 }
 
 /// Mean and slopes per cell edge of one cell; no slopes where a child's pressure would not be positive.
-fn linear(shape: BlockShape, gamma: f64, at: [usize; 3], block: &[f64]) -> ([f64; N_VARS], [[f64; 3]; N_VARS]) {
+fn linear(
+    shape: BlockShape,
+    gamma: f64,
+    at: [usize; 3],
+    block: &[f64],
+) -> ([f64; N_VARS], [[f64; 3]; N_VARS]) {
     let (g, strides) = (shape.ghosts, shape.strides());
     let place = shape.index(0, at[0], at[1], at[2]);
     let mean: [f64; N_VARS] = std::array::from_fn(|var| block[var * shape.cells_per_var() + place]);
@@ -165,16 +215,31 @@ fn linear(shape: BlockShape, gamma: f64, at: [usize; 3], block: &[f64]) -> ([f64
             if at[axis] == g || at[axis] + 1 == g + shape.cells[axis] {
                 return 0.0;
             }
-            let (below, above) = (block[here] - block[here - strides[axis]], block[here + strides[axis]] - block[here]);
+            let (below, above) = (
+                block[here] - block[here - strides[axis]],
+                block[here + strides[axis]] - block[here],
+            );
             let smaller = below.abs().min(above.abs());
-            if below * above > 0.0 { smaller.copysign(below) } else { 0.0 }
+            if below * above > 0.0 {
+                smaller.copysign(below)
+            } else {
+                0.0
+            }
         })
     });
     let stays_physical = (0..8).all(|child| {
-        let state: [f64; N_VARS] = std::array::from_fn(|var| child_value(mean[var], slopes[var], child));
+        let state: [f64; N_VARS] =
+            std::array::from_fn(|var| child_value(mean[var], slopes[var], child));
         state[0] > 0.0 && pressure(state, gamma) > 0.0
     });
-    (mean, if stays_physical { slopes } else { [[0.0; 3]; N_VARS] })
+    (
+        mean,
+        if stays_physical {
+            slopes
+        } else {
+            [[0.0; 3]; N_VARS]
+        },
+    )
 }
 
 #[cfg(test)]
@@ -182,7 +247,11 @@ mod tests {
     use super::*;
     use crate::physics::state::Primitive;
 
-    const SHAPE: BlockShape = BlockShape { cells: [8, 6, 4], ghosts: 2, n_vars: N_VARS };
+    const SHAPE: BlockShape = BlockShape {
+        cells: [8, 6, 4],
+        ghosts: 2,
+        n_vars: N_VARS,
+    };
 
     /// Uneven gas; with `jump`, one cell's pressure is far below its neighbours'.
     fn gas(jump: f64) -> Vec<f64> {
@@ -192,9 +261,21 @@ mod tests {
                 for x in 2..SHAPE.cells[0] + 2 {
                     let (a, b, c) = (x as f64, y as f64, z as f64);
                     let density = 1.0 + 0.3 * (a * 0.7).sin() + 0.01 * b * b + 0.02 * c;
-                    let pressure = if (x, y, z) == (5, 4, 3) { jump } else { 1.0 + 0.1 * a };
+                    let pressure = if (x, y, z) == (5, 4, 3) {
+                        jump
+                    } else {
+                        1.0 + 0.1 * a
+                    };
                     let velocity = [0.1 * b, 0.05 * a * a, -0.1 * c];
-                    for (var, value) in (Primitive { density, velocity, pressure }).conserved(1.4).iter().enumerate() {
+                    for (var, value) in (Primitive {
+                        density,
+                        velocity,
+                        pressure,
+                    })
+                    .conserved(1.4)
+                    .iter()
+                    .enumerate()
+                    {
                         block[SHAPE.index(var, x, y, z)] = *value;
                     }
                 }
@@ -210,12 +291,25 @@ mod tests {
             for octant in 0..8usize {
                 let mut child = vec![f64::NAN; SHAPE.block_len()];
                 split(SHAPE, 1.4, &parent, octant, &mut child);
-                let half: [usize; 3] = std::array::from_fn(|axis| (octant >> axis & 1) * SHAPE.cells[axis] / 2);
-                let sources = Region { first: [0; 3], end: SHAPE.cells.map(|n| n / 2) };
-                for (var, at) in (0..N_VARS).flat_map(|var| sources.each().map(move |at| (var, at))) {
+                let half: [usize; 3] =
+                    std::array::from_fn(|axis| (octant >> axis & 1) * SHAPE.cells[axis] / 2);
+                let sources = Region {
+                    first: [0; 3],
+                    end: SHAPE.cells.map(|n| n / 2),
+                };
+                for (var, at) in (0..N_VARS).flat_map(|var| sources.each().map(move |at| (var, at)))
+                {
                     let mean = mean_of_eight(SHAPE, var, at.map(|at| 2 * at + 2), &child);
-                    let from = parent[SHAPE.index(var, at[0] + half[0] + 2, at[1] + half[1] + 2, at[2] + half[2] + 2)];
-                    assert!((mean - from).abs() <= 4.0 * f64::EPSILON * from.abs().max(1.0), "{mean} is not {from}");
+                    let from = parent[SHAPE.index(
+                        var,
+                        at[0] + half[0] + 2,
+                        at[1] + half[1] + 2,
+                        at[2] + half[2] + 2,
+                    )];
+                    assert!(
+                        (mean - from).abs() <= 4.0 * f64::EPSILON * from.abs().max(1.0),
+                        "{mean} is not {from}"
+                    );
                 }
             }
         }
@@ -232,17 +326,30 @@ mod tests {
                 assert_eq!(values.len(), N_VARS * region.cells(), "face {face}");
                 let cells = region.cells();
                 for cell in 0..cells {
-                    let state: [f64; N_VARS] = std::array::from_fn(|var| values[var * cells + cell]);
-                    assert!(state[0] > 0.0 && pressure(state, 1.4) > 0.0, "face {face}: {state:?}");
+                    let state: [f64; N_VARS] =
+                        std::array::from_fn(|var| values[var * cells + cell]);
+                    assert!(
+                        state[0] > 0.0 && pressure(state, 1.4) > 0.0,
+                        "face {face}: {state:?}"
+                    );
                 }
                 let given: f64 = values[..cells].iter().sum::<f64>() / cells as f64;
                 let quarter = ghosts_of_quadrant(SHAPE, face, quadrant);
                 let (axis, mut source) = (face / 2, quarter);
                 // The coarse cells that were given: the one layer inside the face.
-                (source.first[axis], source.end[axis]) =
-                    if face % 2 == 0 { (2, 3) } else { (SHAPE.cells[axis] + 1, SHAPE.cells[axis] + 2) };
-                let from: f64 = source.each().map(|[x, y, z]| block[SHAPE.index(0, x, y, z)]).sum();
-                assert!((given - from / source.cells() as f64).abs() < 1e-14, "face {face} quadrant {quadrant}");
+                (source.first[axis], source.end[axis]) = if face % 2 == 0 {
+                    (2, 3)
+                } else {
+                    (SHAPE.cells[axis] + 1, SHAPE.cells[axis] + 2)
+                };
+                let from: f64 = source
+                    .each()
+                    .map(|[x, y, z]| block[SHAPE.index(0, x, y, z)])
+                    .sum();
+                assert!(
+                    (given - from / source.cells() as f64).abs() < 1e-14,
+                    "face {face} quadrant {quadrant}"
+                );
             }
         }
     }
@@ -251,13 +358,23 @@ mod tests {
     fn values_for_coarser_ghosts_are_means_of_the_layers_next_to_the_face() {
         // A field that is linear along x and constant across: the means are known.
         let mut block = vec![f64::NAN; SHAPE.block_len()];
-        for [x, y, z] in (Region { first: [2; 3], end: SHAPE.cells.map(|n| n + 2) }).each() {
-            (0..N_VARS).for_each(|var| block[SHAPE.index(var, x, y, z)] = (x - 2) as f64 + 100.0 * var as f64);
+        for [x, y, z] in (Region {
+            first: [2; 3],
+            end: SHAPE.cells.map(|n| n + 2),
+        })
+        .each()
+        {
+            (0..N_VARS).for_each(|var| {
+                block[SHAPE.index(var, x, y, z)] = (x - 2) as f64 + 100.0 * var as f64
+            });
         }
         for (face, expected) in [(0, [0.5, 2.5]), (1, [4.5, 6.5])] {
             let mut values = Vec::new();
             restrict_face(SHAPE, face, &block, &mut values);
-            assert_eq!(values.len(), N_VARS * ghosts_of_quadrant(SHAPE, face ^ 1, 0).cells());
+            assert_eq!(
+                values.len(),
+                N_VARS * ghosts_of_quadrant(SHAPE, face ^ 1, 0).cells()
+            );
             let mut coarse = vec![0.0; SHAPE.block_len()];
             let region = ghosts_of_quadrant(SHAPE, face ^ 1, 3);
             write(SHAPE, region, &values, &mut coarse);
@@ -271,14 +388,29 @@ mod tests {
     #[test]
     fn a_linear_field_is_prolonged_exactly_inside_a_block() {
         let mut block = vec![0.0; SHAPE.block_len()];
-        for [x, y, z] in (Region { first: [2; 3], end: SHAPE.cells.map(|n| n + 2) }).each() {
+        for [x, y, z] in (Region {
+            first: [2; 3],
+            end: SHAPE.cells.map(|n| n + 2),
+        })
+        .each()
+        {
             let density = 10.0 + x as f64 + 0.5 * y as f64 - 0.25 * z as f64;
             block[SHAPE.index(0, x, y, z)] = density;
             block[SHAPE.index(4, x, y, z)] = 1000.0;
         }
         let mut values = Vec::new();
-        prolong(SHAPE, 1.4, Region { first: [4, 4, 3], end: [5, 5, 4] }, &block, &mut values);
-        let expected = |x: f64, y: f64, z: f64| 10.0 + (4.0 + x) + 0.5 * (4.0 + y) - 0.25 * (3.0 + z);
+        prolong(
+            SHAPE,
+            1.4,
+            Region {
+                first: [4, 4, 3],
+                end: [5, 5, 4],
+            },
+            &block,
+            &mut values,
+        );
+        let expected =
+            |x: f64, y: f64, z: f64| 10.0 + (4.0 + x) + 0.5 * (4.0 + y) - 0.25 * (3.0 + z);
         assert_eq!(values[0], expected(-0.25, -0.25, -0.25));
         assert_eq!(values[7], expected(0.25, 0.25, 0.25));
     }

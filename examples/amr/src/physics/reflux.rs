@@ -74,7 +74,11 @@ mod tests {
     use crate::physics::state::Primitive;
     use crate::physics::{Limiter, Scheme, Scratch, Stage, level};
 
-    const SHAPE: BlockShape = BlockShape { cells: [8, 8, 8], ghosts: 2, n_vars: N_VARS };
+    const SHAPE: BlockShape = BlockShape {
+        cells: [8, 8, 8],
+        ghosts: 2,
+        n_vars: N_VARS,
+    };
 
     /// A coarse block and beyond its `face` four finer ones, between walls.
     struct TwoLevels {
@@ -93,7 +97,11 @@ mod tests {
 
     impl TwoLevels {
         fn new(face: usize, corrected: Corrected) -> Self {
-            let scheme = Scheme { shape: SHAPE, gamma: 1.4, limiter: Limiter::default() };
+            let scheme = Scheme {
+                shape: SHAPE,
+                gamma: 1.4,
+                limiter: Limiter::default(),
+            };
             let blocks = (0..5).map(|block| {
                 let mut state = vec![0.0; SHAPE.block_len()];
                 for place in 0..SHAPE.cells_per_var() {
@@ -109,12 +117,19 @@ mod tests {
                 }
                 state
             });
-            TwoLevels { face, scheme, blocks: blocks.collect(), corrected }
+            TwoLevels {
+                face,
+                scheme,
+                blocks: blocks.collect(),
+                corrected,
+            }
         }
 
         /// Whether the finer block in `quadrant` has a domain face at `face`, or a finer sibling there.
         fn sibling(&self, quadrant: usize, face: usize) -> Option<usize> {
-            let bit = tangents(self.face / 2).iter().position(|&axis| axis == face / 2)?;
+            let bit = tangents(self.face / 2)
+                .iter()
+                .position(|&axis| axis == face / 2)?;
             (quadrant >> bit & 1 != face & 1).then_some(quadrant ^ (1 << bit))
         }
 
@@ -122,18 +137,40 @@ mod tests {
             let opposite = self.face ^ 1;
             for (quadrant, block) in (1..5).enumerate() {
                 let mut values = Vec::new();
-                level::prolong_face(SHAPE, 1.4, self.face, quadrant, &self.blocks[0], &mut values);
-                level::write(SHAPE, level::ghosts(SHAPE, opposite), &values, &mut self.blocks[block]);
+                level::prolong_face(
+                    SHAPE,
+                    1.4,
+                    self.face,
+                    quadrant,
+                    &self.blocks[0],
+                    &mut values,
+                );
+                level::write(
+                    SHAPE,
+                    level::ghosts(SHAPE, opposite),
+                    &values,
+                    &mut self.blocks[block],
+                );
                 values.clear();
                 level::restrict_face(SHAPE, opposite, &self.blocks[block], &mut values);
                 let region = level::ghosts_of_quadrant(SHAPE, self.face, quadrant);
                 level::write(SHAPE, region, &values, &mut self.blocks[0]);
                 for face in (0..6).filter(|&face| face != opposite) {
                     match self.sibling(quadrant, face) {
-                        None => boundary::fill(SHAPE, face, Boundary::Reflecting, &mut self.blocks[block]),
+                        None => boundary::fill(
+                            SHAPE,
+                            face,
+                            Boundary::Reflecting,
+                            &mut self.blocks[block],
+                        ),
                         Some(other) => {
                             let values = inner_layers(&self.blocks[1 + other], face ^ 1);
-                            level::write(SHAPE, level::ghosts(SHAPE, face), &values, &mut self.blocks[block]);
+                            level::write(
+                                SHAPE,
+                                level::ghosts(SHAPE, face),
+                                &values,
+                                &mut self.blocks[block],
+                            );
                         }
                     }
                 }
@@ -150,9 +187,20 @@ mod tests {
                 self.fill_ghosts();
                 let mut fluxes: Vec<FaceFluxes> = (0..5).map(|_| FaceFluxes::new(SHAPE)).collect();
                 for block in 0..5 {
-                    let step = if block == 0 { dt_over_coarse_dx } else { 2.0 * dt_over_coarse_dx };
+                    let step = if block == 0 {
+                        dt_over_coarse_dx
+                    } else {
+                        2.0 * dt_over_coarse_dx
+                    };
                     let (state, fluxes) = (&mut self.blocks[block], &mut fluxes[block]);
-                    let advanced = self.scheme.advance(stage, [step; 3], &start[block], state, fluxes, &mut scratch);
+                    let advanced = self.scheme.advance(
+                        stage,
+                        [step; 3],
+                        &start[block],
+                        state,
+                        fluxes,
+                        &mut scratch,
+                    );
                     advanced.expect("a gas");
                 }
                 if self.corrected == Corrected::No {
@@ -162,7 +210,15 @@ mod tests {
                     let mut fine = Vec::new();
                     restrict(SHAPE, &fluxes[1 + quadrant], self.face ^ 1, &mut fine);
                     let step = stage.weight() * dt_over_coarse_dx;
-                    correct(SHAPE, &fluxes[0], &fine, self.face, quadrant, step, &mut self.blocks[0]);
+                    correct(
+                        SHAPE,
+                        &fluxes[0],
+                        &fine,
+                        self.face,
+                        quadrant,
+                        step,
+                        &mut self.blocks[0],
+                    );
                 }
             }
         }
@@ -183,13 +239,19 @@ mod tests {
 
     fn inner_layers(block: &[f64], face: usize) -> Vec<f64> {
         let (axis, mut region) = (face / 2, level::ghosts(SHAPE, face));
-        let inside = if face.is_multiple_of(2) { 2 } else { SHAPE.cells[axis] };
+        let inside = if face.is_multiple_of(2) {
+            2
+        } else {
+            SHAPE.cells[axis]
+        };
         (region.first[axis], region.end[axis]) = (inside, inside + 2);
         let mut values = Vec::new();
         for var in 0..N_VARS {
             for z in region.first[2]..region.end[2] {
                 for y in region.first[1]..region.end[1] {
-                    values.extend((region.first[0]..region.end[0]).map(|x| block[SHAPE.index(var, x, y, z)]));
+                    values.extend(
+                        (region.first[0]..region.end[0]).map(|x| block[SHAPE.index(var, x, y, z)]),
+                    );
                 }
             }
         }
@@ -201,7 +263,11 @@ mod tests {
         let before = [mesh.total(0), mesh.total(4)];
         (0..10).for_each(|_| mesh.step(0.02));
         let after = [mesh.total(0), mesh.total(4)];
-        before.into_iter().zip(after).map(|(before, after)| (after / before - 1.0).abs()).fold(0.0, f64::max)
+        before
+            .into_iter()
+            .zip(after)
+            .map(|(before, after)| (after / before - 1.0).abs())
+            .fold(0.0, f64::max)
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub fn hllc(left: Side, right: Side, gamma: f64) -> [f64; N_VARS] {
     let (slowest, fastest) = wave_speeds(left, right, gamma);
     let mass_left = left[0] * (slowest - left[1]);
     let mass_right = right[0] * (fastest - right[1]);
-    let contact = (right[4] - left[4] + left[1] * mass_left - right[1] * mass_right) / (mass_left - mass_right);
+    let contact = (right[4] - left[4] + left[1] * mass_left - right[1] * mass_right)
+        / (mass_left - mass_right);
     // The upwind side of the contact wave decides; no branch, so that rows of faces vectorise.
     let from_left = contact >= 0.0;
     let pick = |a: f64, b: f64| if from_left { a } else { b };
@@ -29,7 +30,8 @@ pub fn hllc(left: Side, right: Side, gamma: f64) -> [f64; N_VARS] {
     let energy = pressure / (gamma - 1.0) + 0.5 * density * (normal * normal + t1 * t1 + t2 * t2);
     let star_density = density * (outer - normal) / (outer - contact);
     let star_energy = star_density
-        * (energy / density + (contact - normal) * (contact + pressure / (density * (outer - normal))));
+        * (energy / density
+            + (contact - normal) * (contact + pressure / (density * (outer - normal))));
     let mass = density * normal;
     [
         mass + reach * (star_density - density),
@@ -76,9 +78,16 @@ mod tests {
 
     fn flux_of(side: Side, gamma: f64) -> [f64; N_VARS] {
         let [density, normal, t1, t2, pressure] = side;
-        let energy = pressure / (gamma - 1.0) + 0.5 * density * (normal * normal + t1 * t1 + t2 * t2);
+        let energy =
+            pressure / (gamma - 1.0) + 0.5 * density * (normal * normal + t1 * t1 + t2 * t2);
         let mass = density * normal;
-        [mass, mass * normal + pressure, mass * t1, mass * t2, (energy + pressure) * normal]
+        [
+            mass,
+            mass * normal + pressure,
+            mass * t1,
+            mass * t2,
+            (energy + pressure) * normal,
+        ]
     }
 
     fn sides() -> impl Iterator<Item = Side> {
@@ -97,7 +106,10 @@ mod tests {
             let (numeric, exact) = (hllc(side, side, 1.4), flux_of(side, 1.4));
             for var in 0..N_VARS {
                 let scale = exact.iter().fold(side[4], |a, b| a.max(b.abs()));
-                assert!((numeric[var] - exact[var]).abs() <= 1e-12 * scale, "{side:?}: {numeric:?} for {exact:?}");
+                assert!(
+                    (numeric[var] - exact[var]).abs() <= 1e-12 * scale,
+                    "{side:?}: {numeric:?} for {exact:?}"
+                );
             }
         }
     }
@@ -110,7 +122,10 @@ mod tests {
                 let [mass, normal, t1, t2, energy] = hllc(left, right, 1.4);
                 let other = hllc(mirrored(right), mirrored(left), 1.4);
                 for (a, b) in [-mass, normal, -t1, -t2, -energy].into_iter().zip(other) {
-                    assert!((a - b).abs() <= 1e-9 * (1.0 + a.abs()), "{left:?} {right:?}: {a} and {b}");
+                    assert!(
+                        (a - b).abs() <= 1e-9 * (1.0 + a.abs()),
+                        "{left:?} {right:?}: {a} and {b}"
+                    );
                 }
             }
         }
@@ -120,6 +135,21 @@ mod tests {
     fn supersonic_flow_takes_the_upwind_flux() {
         let (left, right) = ([1.0, 10.0, 0.0, 1.0, 1.0], [2.0, 12.0, 1.0, 0.0, 3.0]);
         assert_eq!(hllc(left, right, 1.4), flux_of(left, 1.4));
+    }
+
+    #[test]
+    fn tangential_momentum_flows_with_the_mass_from_upwind() {
+        for left in sides() {
+            for right in sides() {
+                let flux = hllc(left, right, 1.4);
+                let upwind = if flux[0] > 0.0 { left } else { right };
+                for t in [2, 3] {
+                    let scale = 1.0 + flux[0].abs() * (left[t].abs() + right[t].abs());
+                    let error = (flux[t] - flux[0] * upwind[t]).abs();
+                    assert!(error <= 1e-9 * scale, "{left:?} {right:?}: {flux:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -16,14 +16,24 @@ impl Primitive {
         let [u, v, w] = self.velocity;
         let kinetic = 0.5 * self.density * (u * u + v * v + w * w);
         let momentum = self.velocity.map(|velocity| self.density * velocity);
-        [self.density, momentum[0], momentum[1], momentum[2], self.pressure / (gamma - 1.0) + kinetic]
+        [
+            self.density,
+            momentum[0],
+            momentum[1],
+            momentum[2],
+            self.pressure / (gamma - 1.0) + kinetic,
+        ]
     }
 
     /// Inverse of [`Primitive::conserved`].
     pub fn of(conserved: [f64; N_VARS], gamma: f64) -> Self {
         let [density, mx, my, mz, _] = conserved;
         let velocity = [mx, my, mz].map(|momentum| momentum / density);
-        Primitive { density, velocity, pressure: pressure(conserved, gamma) }
+        Primitive {
+            density,
+            velocity,
+            pressure: pressure(conserved, gamma),
+        }
     }
 }
 
@@ -40,7 +50,11 @@ mod tests {
 
     #[test]
     fn primitive_and_conserved_are_inverse() {
-        let gas = Primitive { density: 0.5, velocity: [2.0, -1.0, 0.5], pressure: 3.0 };
+        let gas = Primitive {
+            density: 0.5,
+            velocity: [2.0, -1.0, 0.5],
+            pressure: 3.0,
+        };
         let back = Primitive::of(gas.conserved(1.4), 1.4);
         assert_eq!((back.density, back.velocity), (gas.density, gas.velocity));
         assert!((back.pressure - gas.pressure).abs() < 1e-14);

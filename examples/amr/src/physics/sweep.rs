@@ -8,10 +8,17 @@ use super::riemann::{hllc, lesser};
 const LANES: usize = 8;
 
 /// Adds to `scratch.change` what flows into every interior cell, and keeps the fluxes through the block's faces.
-pub(super) fn all_axes(scheme: &Scheme, dt_over_dx: [f64; 3], fluxes: &mut FaceFluxes, scratch: &mut Scratch) {
+pub(super) fn all_axes(
+    scheme: &Scheme,
+    dt_over_dx: [f64; 3],
+    fluxes: &mut FaceFluxes,
+    scratch: &mut Scratch,
+) {
     match scheme.limiter {
         Limiter::Minmod => each_axis(scheme, minmod, dt_over_dx, fluxes, scratch),
-        Limiter::MonotonizedCentral => each_axis(scheme, monotonized_central, dt_over_dx, fluxes, scratch),
+        Limiter::MonotonizedCentral => {
+            each_axis(scheme, monotonized_central, dt_over_dx, fluxes, scratch)
+        }
     }
 }
 
@@ -37,13 +44,21 @@ fn each_axis<F: Fn(f64, f64) -> f64 + Copy>(
 #[inline(always)]
 fn minmod(a: f64, b: f64) -> f64 {
     let smaller = lesser(a.abs(), b.abs());
-    if a * b > 0.0 { smaller.copysign(a) } else { 0.0 }
+    if a * b > 0.0 {
+        smaller.copysign(a)
+    } else {
+        0.0
+    }
 }
 
 #[inline(always)]
 fn monotonized_central(a: f64, b: f64) -> f64 {
     let steepest = 2.0 * lesser(a.abs(), b.abs());
-    if a * b > 0.0 { lesser(steepest, 0.5 * (a + b).abs()).copysign(a) } else { 0.0 }
+    if a * b > 0.0 {
+        lesser(steepest, 0.5 * (a + b).abs()).copysign(a)
+    } else {
+        0.0
+    }
 }
 
 /// One axis of a block.
@@ -98,10 +113,16 @@ impl<F: Fn(f64, f64) -> f64 + Copy> Sweep<F> {
 
     /// Adds the row of fluxes to the row of cells that begins at `first`.
     fn add(&self, first: usize, factor: f64, scratch: &mut Scratch) {
-        let (nx, vars) = (self.scheme.shape.cells[0], self.scheme.shape.cells_per_var());
+        let (nx, vars) = (
+            self.scheme.shape.cells[0],
+            self.scheme.shape.cells_per_var(),
+        );
         for (var, row) in scratch.row.iter().enumerate() {
             let change = &mut scratch.change[var * vars + first..][..nx];
-            change.iter_mut().zip(row).for_each(|(change, flux)| *change += factor * flux);
+            change
+                .iter_mut()
+                .zip(row)
+                .for_each(|(change, flux)| *change += factor * flux);
         }
     }
 
@@ -121,14 +142,27 @@ impl<F: Fn(f64, f64) -> f64 + Copy> Sweep<F> {
     }
 
     #[inline(always)]
-    fn lanes<const L: usize>(&self, primitive: &[f64], first: usize, at: usize, out: &mut [Vec<f64>; N_VARS]) {
+    fn lanes<const L: usize>(
+        &self,
+        primitive: &[f64],
+        first: usize,
+        at: usize,
+        out: &mut [Vec<f64>; N_VARS],
+    ) {
         // Normal velocity first, then the tangential ones, as the flux wants them.
-        let order = [0, 1 + self.axis, 1 + (self.axis + 1) % 3, 1 + (self.axis + 2) % 3, 4];
+        let order = [
+            0,
+            1 + self.axis,
+            1 + (self.axis + 1) % 3,
+            1 + (self.axis + 2) % 3,
+            4,
+        ];
         let (vars, cell) = (self.scheme.shape.cells_per_var(), first + at);
         let (mut left, mut right) = ([[0.0; L]; N_VARS], [[0.0; L]; N_VARS]);
         for (place, var) in order.into_iter().enumerate() {
             let cells = &primitive[var * vars..][..vars];
-            let load = |cell: usize| <&[f64; L]>::try_from(&cells[cell..cell + L]).expect("L cells");
+            let load =
+                |cell: usize| <&[f64; L]>::try_from(&cells[cell..cell + L]).expect("L cells");
             let (far_below, below) = (load(cell - 2 * self.stride), load(cell - self.stride));
             let (above, far_above) = (load(cell), load(cell + self.stride));
             for l in 0..L {

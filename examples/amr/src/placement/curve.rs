@@ -56,7 +56,14 @@ fn assign(
     let mut start = 0;
     for (part, end) in cut(costs, factor).into_iter().enumerate() {
         let (order, costs) = (&order[start..end], &costs[start..end]);
-        assign(order, costs, factors, first + part * n_ranks, n_ranks, owners);
+        assign(
+            order,
+            costs,
+            factors,
+            first + part * n_ranks,
+            n_ranks,
+            owners,
+        );
         start = end;
     }
 }

@@ -139,7 +139,11 @@ impl Cutter<'_> {
         let order = [self.axis, (self.axis + 1) % 3, (self.axis + 2) % 3];
         let key = |i: u32| order.map(|d| self.centres[i as usize][d]);
         group.leaves.sort_unstable_by_key(|&i| key(i));
-        let costs: Vec<f64> = group.leaves.iter().map(|&i| self.costs[i as usize]).collect();
+        let costs: Vec<f64> = group
+            .leaves
+            .iter()
+            .map(|&i| self.costs[i as usize])
+            .collect();
         let mut ends = cut(&costs, factor);
         for end in &mut ends[..factor - 1] {
             if self.ties == Ties::Together {
@@ -204,7 +208,11 @@ fn busiest_axis(processes: [usize; 3], factor: usize) -> usize {
     let divides = |d: &usize| factor == 2 || processes[*d].is_multiple_of(factor);
     let fits: Vec<usize> = (0..3).filter(divides).collect();
     let candidates = if fits.is_empty() { vec![2] } else { fits };
-    let best = candidates.iter().copied().rev().max_by_key(|&d| processes[d]);
+    let best = candidates
+        .iter()
+        .copied()
+        .rev()
+        .max_by_key(|&d| processes[d]);
     best.expect("there is a candidate")
 }
 
@@ -267,7 +275,10 @@ mod tests {
             }
             assert_eq!(counts.iter().sum::<usize>(), 120);
             // Each step rounds up once, and there are at most three for up to 13 ranks.
-            assert!(counts.iter().all(|&n| n <= 120usize.div_ceil(n_ranks) + 2), "{counts:?}");
+            assert!(
+                counts.iter().all(|&n| n <= 120usize.div_ceil(n_ranks) + 2),
+                "{counts:?}"
+            );
         }
     }
 

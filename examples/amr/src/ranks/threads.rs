@@ -257,7 +257,10 @@ impl Ranks for Threads {
 
     fn alltoall_i32(&self, values: &mut [i32]) {
         assert_eq!(values.len(), self.n_ranks);
-        let own: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let own: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_ne_bytes())
+            .collect();
         let at = 4 * self.rank;
         for (value, bytes) in values.iter_mut().zip(self.meet(&own)) {
             *value = i32::read(&bytes[at..at + 4]);
@@ -269,14 +272,20 @@ impl Ranks for Threads {
     }
 
     fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        let own: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let own: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_ne_bytes())
+            .collect();
         let all = self.meet(&own);
         let words = all[root].chunks_exact(4).map(i32::read);
         values.iter_mut().zip(words).for_each(|(v, w)| *v = w);
     }
 
     fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        let own: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let own: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_ne_bytes())
+            .collect();
         let all = self.meet(&own);
         let words = all[root].chunks_exact(8).map(f64::read);
         values.iter_mut().zip(words).for_each(|(v, w)| *v = w);

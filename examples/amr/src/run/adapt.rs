@@ -53,7 +53,9 @@ impl Run<'_> {
         self.times.refine += start.elapsed().as_secs_f64();
         if options.report_perf & 8 != 0 && self.ranks.rank() == 0 {
             for (level, n) in self.mesh.per_level().into_iter().enumerate() {
-                tell(&format!("Number of blocks at level {level} at timestep {step} is {n}"));
+                tell(&format!(
+                    "Number of blocks at level {level} at timestep {step} is {n}"
+                ));
             }
             let n = self.mesh.len();
             tell(&format!("Total number of blocks at timestep {step} is {n}"));

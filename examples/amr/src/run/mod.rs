@@ -1,6 +1,7 @@
 //! The run: steps of stages, checks, refinement and balance, and the summary.
 
 mod adapt;
+mod picture;
 mod stage;
 mod start;
 
@@ -12,6 +13,7 @@ use crate::compat::Compat;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
+use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
 use crate::field::Slot;
 use crate::mesh::Mesh;
@@ -30,6 +32,7 @@ pub struct Run<'a> {
     own: Vec<Slot>,
     faces: Faces,
     plan: Plan,
+    intake: Intake,
     exchange: Exchange,
     objects: Objects,
     machine: Machine,
@@ -70,6 +73,7 @@ pub fn run(
 ) -> Result<(Summary, i64), Broken> {
     let mut run = Run::start(ranks, settings);
     run.refine_at_start(tell)?;
+    run.picture(0)?;
     run.times.startup = started.elapsed().as_secs_f64();
     let start = Instant::now();
     let steps = run.steps(tell)?;
@@ -99,6 +103,7 @@ impl Run<'_> {
             }
             let took = start.elapsed().as_secs_f64();
             self.add_step_time(3, took);
+            self.picture(step)?;
             time += delta;
             let out_of_steps = self.settings.n_steps.is_some_and(|n| step >= n);
             let out_of_time = options.time.is_some_and(|end| time >= end);

@@ -6,9 +6,10 @@ use std::time::Instant;
 use super::Run;
 use crate::checksum::{self, Broken};
 use crate::exact_sum::ExactSum;
-use crate::exchange::Order;
+use crate::exchange::Arrived;
+use crate::exchange::face::copy_row;
 use crate::settings::Work;
-use crate::stencil::{Points, average, reciprocal};
+use crate::stencil::{Points, average, average_into, reciprocal};
 
 /// The orders of the axes that `--permute` goes through.
 const PERMUTATIONS: [[usize; 3]; 6] = [
@@ -30,29 +31,34 @@ impl Run<'_> {
         self.count.block_stages += self.mesh.len() as u64;
         let freq = self.settings.options.checksum_freq;
         let checks = freq > 0 && stage % freq == 0;
+        let n = self.n_stages % 6;
+        let order = match (self.plan.sweeps.len(), self.settings.options.permute) {
+            (1, _) => &[0][..],
+            (_, permuted) => &PERMUTATIONS[if permuted { n as usize } else { 0 }],
+        };
         for vars in self.settings.groups() {
-            if self.plan.sweeps.len() == 1 {
-                self.exchange_and_update(&vars, checks);
-                self.check_each(step, stage, vars, checks, tell)?;
-            } else {
-                let permuted = self.settings.options.permute;
-                let order = PERMUTATIONS[if permuted { (self.n_stages % 6) as usize } else { 0 }];
-                let start = Instant::now();
-                self.exchange.run(
-                    self.ranks,
-                    &self.faces,
-                    &mut self.blocks.field,
-                    &self.plan,
-                    vars.clone(),
-                    self.settings.manner,
-                    &order,
-                );
+            let start = Instant::now();
+            let (field, faces) = (&mut self.blocks.field, &self.faces);
+            let (ranks, manner) = (self.ranks, self.settings.manner);
+            let exchange = &mut self.exchange;
+            if self.settings.work == Work::Seven {
+                let arrived =
+                    exchange.gather(ranks, faces, field, &self.plan, vars.clone(), manner, order);
                 self.spend_comm(start);
-                for var in vars {
-                    self.update(var);
+                for var in vars.clone() {
+                    self.average_seven(&arrived, &vars, var);
                     self.sum_up(var, checks);
-                    self.check_each(step, stage, var..var + 1, checks, tell)?;
+                    self.check_each(step, stage, var, checks, tell)?;
                 }
+                self.exchange.recycle(arrived);
+                continue;
+            }
+            exchange.run(ranks, faces, field, &self.plan, vars.clone(), manner, order);
+            self.spend_comm(start);
+            for var in vars {
+                self.update(var);
+                self.sum_up(var, checks);
+                self.check_each(step, stage, var, checks, tell)?;
             }
         }
         self.n_stages += 1;
@@ -67,56 +73,44 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Exchange in one sweep; each variable's ghosts are filled just before its stencil needs them, so
-    /// that its blocks are read from memory once.
-    fn exchange_and_update(&mut self, vars: &Range<usize>, checks: bool) {
+    /// Seven points: each block is put together with its ghosts in a scratch block and averaged from
+    /// there into the spare variable, so that memory is read and written once.
+    fn average_seven(&mut self, arrived: &Arrived, vars: &Range<usize>, var: usize) {
         let start = Instant::now();
-        let sweep = &self.plan.sweeps[0];
-        let (field, faces) = (&mut self.blocks.field, &self.faces);
-        let manner = self.settings.manner;
-        let first = vars.start;
-        if manner.order == Order::CopiesFirst {
-            self.exchange.copy(faces, field, sweep, first);
-        }
-        let posted = self
-            .exchange
-            .post(self.ranks, faces, field, sweep, vars.clone(), manner);
-        if manner.order == Order::SendsFirst {
-            self.exchange.copy(faces, field, sweep, first);
-        }
-        let arrived = self.exchange.wait(self.ranks, posted);
-        self.spend_comm(start);
-        for var in vars.clone() {
-            let start = Instant::now();
-            let (sweep, field) = (&self.plan.sweeps[0], &mut self.blocks.field);
-            if var != first {
-                self.exchange.copy(&self.faces, field, sweep, var);
+        let (machine, faces) = (self.machine, &self.faces);
+        let factor = reciprocal(7, self.n_stages);
+        let nth = (var - vars.start, vars.len());
+        let field = &mut self.blocks.field;
+        for (i, &slot) in self.own.iter().enumerate() {
+            let scratch = &mut self.scratch;
+            let rows = faces.ghosted.rows();
+            let nx = faces.ghosted.cells[0];
+            for (row, own) in rows.zip(field.var(slot, var).chunks_exact(nx)) {
+                copy_row(&mut scratch[row..row + nx], own);
             }
-            self.exchange
-                .unpack(&self.faces, field, sweep, &arrived, vars, var);
-            self.spend_comm(start);
-            self.update(var);
-            self.sum_up(var, checks);
+            self.intake
+                .fill(i, nth, var, faces, field, arrived, scratch);
+            average_into(
+                machine,
+                faces.ghosted,
+                factor,
+                scratch,
+                field.spare_mut(slot),
+            );
         }
-        self.exchange.recycle(arrived);
+        field.take_spare(var);
+        let took = start.elapsed().as_secs_f64();
+        self.times.calc += took;
+        self.add_step_time(1, took);
     }
 
     fn update(&mut self, var: usize) {
         let start = Instant::now();
         let (shape, machine) = (self.settings.shape, self.machine);
-        let points = match self.settings.work {
-            Work::Seven => Some(Points::Seven),
-            Work::TwentySeven => Some(Points::TwentySeven),
-            Work::Mixed => None,
-        };
-        let points = points.unwrap_or(Points::Seven);
-        let n = match points {
-            Points::Seven => 7,
-            Points::TwentySeven => 27,
-        };
-        let factor = reciprocal(n, self.n_stages);
+        let factor = reciprocal(27, self.n_stages);
         for &slot in &self.own {
             let cells = self.blocks.field.var_mut(slot, var);
+            let points = Points::TwentySeven;
             average(machine, points, shape, factor, cells, &mut self.scratch);
         }
         let took = start.elapsed().as_secs_f64();
@@ -135,26 +129,22 @@ impl Run<'_> {
         self.spend_reduce(start);
     }
 
-    /// Under `--compat`, the sums of `vars`, one call each.
+    /// Under `--compat`, the sum of one variable by a call of its own.
     fn check_each(
         &mut self,
         step: u64,
         stage: u64,
-        vars: Range<usize>,
+        var: usize,
         checks: bool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), Broken> {
-        for var in vars.filter(|_| checks) {
-            let start = Instant::now();
-            let Some(compat) = &self.compat else {
-                return Ok(());
-            };
-            let own = checksum::quick(&self.blocks.field, &self.own, var);
-            let sum = compat.sum(own);
-            self.spend_reduce(start);
-            self.accept(step, stage, var, &[sum], tell)?;
-        }
-        Ok(())
+        let start = Instant::now();
+        let Some(compat) = self.compat.as_ref().filter(|_| checks) else {
+            return Ok(());
+        };
+        let sum = compat.sum(checksum::quick(&self.blocks.field, &self.own, var));
+        self.spend_reduce(start);
+        self.accept(step, stage, var, &[sum], tell)
     }
 
     fn accept(

@@ -7,8 +7,9 @@ use crate::compat::Compat;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::{Faces, Reach};
+use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
-use crate::field::Meaning;
+use crate::field::{Field, Meaning};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::PlacementName;
@@ -29,7 +30,8 @@ impl<'a> Run<'a> {
         let mesh = Mesh::roots(settings.grid, first_owners(settings, ranks.n_ranks()));
         let blocks = first_blocks(settings, &mesh, ranks.rank());
         let faces = Faces {
-            shape: settings.shape,
+            stored: settings.shape,
+            ghosted: settings.ghosted(),
             meaning: Meaning::Total,
             reach: match settings.work {
                 Work::Seven => Reach::Faces,
@@ -43,10 +45,11 @@ impl<'a> Run<'a> {
             own: Vec::new(),
             faces,
             plan: Plan::default(),
+            intake: Intake::default(),
             exchange: Exchange::default(),
             objects: settings.objects.clone(),
             machine: Machine::default(),
-            scratch: vec![0.0; settings.shape.cells_per_var()],
+            scratch: vec![0.0; settings.ghosted().cells_per_var()],
             sums: Checksums::default(),
             first_sums: Vec::new(),
             own_sums: vec![ExactSum::default(); settings.shape.n_vars],
@@ -71,8 +74,14 @@ impl<'a> Run<'a> {
     pub(super) fn connect(&mut self) {
         let rank = self.ranks.rank();
         self.own = self.mesh.own(rank).map(|i| self.blocks.slots[i]).collect();
+        // In the order of memory.
+        self.own.sort_unstable();
         let slots = &self.blocks.slots;
         self.plan = Plan::new(&self.mesh, rank, slots, &self.faces, self.settings.sweeps);
+        if self.settings.work == Work::Seven {
+            let bundling = self.settings.manner.bundling;
+            self.intake = Intake::new(&self.plan, &self.own, &self.faces, bundling);
+        }
         let counts = self.mesh.per_rank(self.ranks.n_ranks());
         let most = counts.into_iter().max().unwrap_or(0);
         self.count.of_a_rank_max = self.count.of_a_rank_max.max(most);
@@ -108,12 +117,17 @@ fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     };
     let [px, py, _] = processes;
     let mut owner = vec![0; n_ranks];
-    for (rank, [x, y, z]) in positions(settings.box_axes(processes), n_ranks).into_iter().enumerate() {
+    for (rank, [x, y, z]) in positions(settings.box_axes(processes), n_ranks)
+        .into_iter()
+        .enumerate()
+    {
         owner[(z * py + y) * px + x] = rank as u32;
     }
     let [rx, ry, rz] = grid.roots;
     let mut owners = Vec::with_capacity(grid.n_roots());
-    for (z, y, x) in (0..rz).flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| (z, y, x)))) {
+    for (z, y, x) in
+        (0..rz).flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| (z, y, x))))
+    {
         let at = [x, y, z];
         let [bx, by, bz]: [usize; 3] = std::array::from_fn(|d| (at[d] / settings.init[d]) as usize);
         owners.push(owner[(bz * py + by) * px + bx]);
@@ -123,7 +137,11 @@ fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
 
 fn first_blocks(settings: &Settings, mesh: &Mesh, rank: usize) -> Blocks {
     let shape = settings.shape;
-    let mut blocks = Blocks::new(shape, Meaning::Total, mesh, rank);
+    let field = match settings.work {
+        Work::Seven => Field::by_variable(shape),
+        _ => Field::new(shape),
+    };
+    let mut blocks = Blocks::new(field, Meaning::Total, mesh, rank);
     for i in mesh.own(rank) {
         let leaf = mesh.leaves()[i];
         for var in 0..shape.n_vars {

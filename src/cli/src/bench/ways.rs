@@ -54,7 +54,7 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
         |variant: &Variant| matches!(variant.steering, Steering::OpenMpi { alone: true, .. });
     let (single, joint): (Vec<_>, Vec<_>) = catalogue::all(place.library)
         .into_iter()
-        .filter(|variant| !catalogue::is_default(&variant.name.to_string()))
+        .filter(|variant| variant.steering != Steering::None)
         .partition(alone);
     let mut groups: Vec<Vec<Variant>> = single.into_iter().map(|variant| vec![variant]).collect();
     for collective in Collective::ALL {

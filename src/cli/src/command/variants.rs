@@ -45,8 +45,9 @@ Examples:
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       A name from the list, on every call that has what the variant needs.
 
-`default` is the library's own choice and always applies. A call that lacks what a drawn or forced
-variant needs runs `default`.")]
+`default` is the library's own choice and always applies; `native` variants are the library's own
+algorithms, `p2p` are colltune's. A call that lacks what a drawn or forced variant needs runs
+`default`.")]
 pub struct Args {
     /// Only this MPI library: openmpi, mpich
     #[arg(long, value_parser = parse::abi, value_name = "LIBRARY")]
@@ -70,7 +71,7 @@ struct Row {
     mpi: &'static str,
     collective: Collective,
     name: String,
-    /// How the library itself calls it; `null` for the default.
+    /// How the library itself calls it; `null` for the default and for our own algorithms.
     library_name: Option<String>,
     needs: Vec<String>,
 }
@@ -122,6 +123,9 @@ fn in_words(variant: &Variant, need: Need) -> String {
     match (need, variant.name.segsize) {
         (Need::MessageAboveSegment, Some(size)) => format!("a message above {}", Size(size)),
         (Need::TwoSegments, Some(size)) => format!("a message of at least {}", Size(2 * size)),
+        (Need::ShareAboveSegment, Some(size)) => {
+            format!("a message above {} per rank", Size(size))
+        }
         (Need::SegmentPerRank, Some(size)) => {
             format!("a message of at least {} per rank", Size(size))
         }

@@ -4,10 +4,11 @@
 //! collective, a number of ranks and a column of cells, which variant stands where, and leaves
 //! spelling to the formats. A variant stands only where its needs are sure to be met.
 
-use colltune_core::catalogue::{self, Need, Variant};
+use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::space::Range;
+use colltune_core::variant::DEFAULT;
 use colltune_models::statistics::CellStatistics;
 
 use super::notes::{OtherShape, ReplacedNote};
@@ -149,8 +150,8 @@ pub fn rules(
             })
         };
         let winner = catalogue::find(library, cell.collective, &status.best);
-        let mut tell = |reason: String| {
-            let instead = "default".to_owned();
+        let mut tell = |instead: &str, reason: String| {
+            let instead = instead.to_owned();
             replaced(ReplacedNote {
                 cell: cell.to_string(),
                 winner: status.best.clone(),
@@ -159,13 +160,20 @@ pub fn rules(
             });
         };
         let native = match winner {
-            Some(variant) if variant.steering != catalogue::Steering::None => variant,
-            _ => {
-                if !catalogue::is_default(&status.best) {
-                    tell("it is not one of the library's own algorithms".to_owned());
-                }
+            Some(variant) if variant.steering != Steering::None => variant,
+            _ if catalogue::is_default(&status.best) => {
                 add(cell.bytes.lo, None);
                 continue;
+            }
+            _ => {
+                let reason = "it is not one of the library's own algorithms".to_owned();
+                let Some(native) = best_native(status, library) else {
+                    tell(DEFAULT, reason);
+                    add(cell.bytes.lo, None);
+                    continue;
+                };
+                tell(&native.name.to_string(), reason);
+                native
             }
         };
         match least_bytes(&native, ranks, testable) {
@@ -182,10 +190,12 @@ pub fn rules(
                 } else {
                     "these ranks".to_owned()
                 };
-                tell(format!(
-                    "it needs {}, which {whom} do not give",
-                    need.describe()
-                ));
+                let name = &native.name;
+                let need = need.describe();
+                tell(
+                    DEFAULT,
+                    format!("{name} needs {need}, which {whom} do not give"),
+                );
                 add(cell.bytes.lo, None);
             }
         }
@@ -201,6 +211,27 @@ pub fn rules(
     }
     rules.dedup_by(|next, previous| next.variant == previous.variant);
     rules
+}
+
+/// The fastest of the library's own algorithms in a cell, if it beats the default beyond doubt:
+/// the 95 % intervals of their times lie apart.
+fn best_native(status: &CellStatistics, library: Library) -> Option<Variant> {
+    let default = status
+        .variants
+        .iter()
+        .find(|other| catalogue::is_default(&other.name))?;
+    let to_beat = default.time_ns.lo?;
+    let proven = status
+        .variants
+        .iter()
+        .filter(|other| other.time_ns.hi.is_some_and(|hi| hi < to_beat));
+    let native = proven.filter_map(|other| {
+        let known = catalogue::find(library, status.cell.collective, &other.name)?;
+        (known.steering != Steering::None).then_some((other.time_ns.median?, known))
+    });
+    native
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
 }
 
 /// From how many bytes on the needs of a variant are sure to be met; the need that never is.
@@ -230,7 +261,12 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             ),
             Need::BytesAtLeastRanks => (ranks.last < u64::MAX, ranks.last),
             Need::SegmentPerRank => (ranks.last < u64::MAX, ranks.last.saturating_mul(segsize)),
+            Need::ShareAboveSegment => (
+                ranks.last < u64::MAX,
+                ranks.last.saturating_mul(segsize).saturating_add(1),
+            ),
             Need::MessageAboveSegment => (true, segsize.saturating_add(1)),
+            Need::SomeBytes => (true, 1),
             Need::TwoSegments => (true, segsize.saturating_mul(2).max(2)),
             // No format without such a test can keep these calls apart; the notes warn.
             Need::Commutative | Need::BuiltinOp | Need::NotInPlace => (true, 0),
@@ -299,6 +335,7 @@ pub mod tests {
     use super::*;
     use colltune_core::model::Source;
     use colltune_core::space::Cell;
+    use colltune_models::statistics::{Interval, VariantStatistics};
 
     /// A published state: cells as (collective, bytes, nodes, ppn, best).
     pub type Row = (
@@ -352,7 +389,6 @@ pub mod tests {
 
     /// The variants of Open MPI that the catalogue says run other collectives inside.
     pub fn alone() -> Vec<Variant> {
-        use colltune_core::catalogue::Steering;
         let all = catalogue::all("openmpi-4.1.4".parse().unwrap());
         all.into_iter()
             .filter(|v| matches!(v.steering, Steering::OpenMpi { alone: true, .. }))
@@ -471,5 +507,48 @@ pub mod tests {
             ]
         );
         assert_eq!(at(2, 2), [(0, None)]);
+    }
+
+    #[test]
+    fn where_an_algorithm_of_our_own_wins_the_best_native_one_stands_if_it_is_proven() {
+        let library: Library = "openmpi-4.1.4".parse().unwrap();
+        let any = (1, None);
+        let own = "p2p:chain:segsize=16KiB";
+        let mut state = published(
+            "openmpi-4.1.4",
+            &[(Collective::Bcast, (4096, None), any, any, own)],
+        );
+        let timed = |name: &str, lo: f64, hi: f64| VariantStatistics {
+            name: name.to_owned(),
+            samples: 50,
+            probability: 0.1,
+            time_ns: Interval {
+                median: Some((lo + hi) / 2.0),
+                lo: Some(lo),
+                hi: Some(hi),
+            },
+        };
+        let mut stands = |variants: Vec<VariantStatistics>| {
+            state.cells[0].variants = variants;
+            let column = &columns(&state, Collective::Bcast)[0];
+            let mut notes = Vec::new();
+            let eight = Ranks { first: 8, last: 8 };
+            let rules = rules(column, library, eight, &[], &mut |note| notes.push(note));
+            assert_eq!(notes.len(), 1);
+            assert_eq!(notes[0].winner, own);
+            let last = rules.last().and_then(|rule| rule.variant.as_ref());
+            let name = last.map_or(DEFAULT.to_owned(), |variant| variant.name.to_string());
+            assert_eq!(notes[0].instead, name);
+            name
+        };
+        let default = timed("default", 100.0, 110.0);
+        let (own, slow) = (timed(own, 10.0, 12.0), timed("native:binomial", 80.0, 99.0));
+        let (fast, doubtful) = (
+            timed("native:pipeline", 50.0, 60.0),
+            timed("native:chain", 20.0, 101.0),
+        );
+        let all = vec![default.clone(), own.clone(), slow, fast, doubtful.clone()];
+        assert_eq!(stands(all), "native:pipeline");
+        assert_eq!(stands(vec![default, own, doubtful]), DEFAULT);
     }
 }

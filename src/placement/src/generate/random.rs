@@ -34,7 +34,7 @@ impl Random {
     /// Uniform in `0..n`, which is not empty.
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0);
-        (u128::from(self.bits()) * n as u128 >> 64) as usize
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 }
 

@@ -131,9 +131,13 @@ impl Starts {
             Some(*sum)
         }));
         let (floor, even) = (n / ranks, n.is_multiple_of(ranks));
-        // Drifting further than 2,048 blocks from equal shares is not considered, nor, with very
-        // many ranks, what would take more than 32 MiB.
-        let words = ((4 << 20) / ranks).clamp(4, 64);
+        // With more than some 4,000 ranks a drift of over 256 to 1,024 blocks from equal shares is
+        // not considered, so that the time grows with the ranks alone; nor is more than can occur.
+        let drift = match even {
+            true => n,
+            false => n % ranks,
+        };
+        let words = ((1 << 17) / ranks).clamp(8, 64).min(2 * (drift / 64 + 2));
         Starts {
             before,
             ranks,
@@ -173,13 +177,13 @@ impl Starts {
             let row = &done[rank * self.words..];
             let (base, next_base) = (self.base(rank), self.base(rank + 1));
             let mut any = 0;
-            for word in 0..self.words {
+            for (word, reached) in next[..self.words].iter_mut().enumerate() {
                 let mut bits = 0;
                 for (fits, size) in fits.iter().zip(self.smallest..) {
                     let from = (next_base + 64 * word) as isize - size as isize;
                     bits |= window(row, from - base as isize) & window(fits, from);
                 }
-                next[word] = bits;
+                *reached = bits;
                 any |= bits;
             }
             if any == 0 {

@@ -6,6 +6,7 @@
 //! refined from it are one vertex, as in the code that the scheme comes from. Weights are costs and
 //! bytes, scaled to the whole numbers that METIS takes.
 //!
+//! A vertex heavier than a rank's share of what is left gets a rank to itself before METIS is asked.
 //! METIS minimises the cut and lets loads exceed the mean, the more the fewer vertices a rank has;
 //! ranks above 5 % are relieved afterwards, vertex by vertex, at the least loss of locality.
 //! Source: Wu et al., CLUSTER 2011, section IV-B; Karypis & Kumar, SIAM J. Sci. Comput. 20(1), 1998.
@@ -13,8 +14,9 @@
 use std::sync::Mutex;
 
 use metis::Idx;
-use metis::option::{Seed, UFactor};
+use metis::option::Seed;
 
+use super::least_loaded::Tournament;
 use super::name::Argument;
 use super::units::{Units, units};
 use crate::error::PlacementError;
@@ -39,7 +41,10 @@ pub(super) fn place(problem: &Problem, argument: &Argument) -> Result<Vec<u32>, 
         ranks if ranks >= n => (0..n as u32).collect(),
         _ => graph.partition(problem.ranks())?,
     };
-    Ok(vertices.iter().map(|&vertex| owners[vertex as usize]).collect())
+    Ok(vertices
+        .iter()
+        .map(|&vertex| owners[vertex as usize])
+        .collect())
 }
 
 /// The vertex of each block.
@@ -105,7 +110,9 @@ impl Weighted {
         for same in edges.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             weighted.offsets[same[0].0 as usize + 1] += 1;
             weighted.neighbours.push(same[0].1);
-            weighted.bytes.push(same.iter().map(|edge| edge.2 as f64).sum());
+            weighted
+                .bytes
+                .push(same.iter().map(|edge| edge.2 as f64).sum());
         }
         (0..n).for_each(|v| weighted.offsets[v + 1] += weighted.offsets[v]);
         weighted
@@ -119,48 +126,261 @@ impl Weighted {
             .zip(self.bytes[row].iter().copied())
     }
 
+    /// The rank of each vertex. A vertex with more than the mean work of the ranks that are left has a
+    /// rank to itself; METIS sees the rest.
     fn partition(&self, ranks: u32) -> Result<Vec<u32>, PlacementError> {
-        let index = |n: usize| Idx::try_from(n).map_err(|_| failed("the graph is too large for METIS"));
-        let offsets: Vec<Idx> = self.offsets.iter().map(|&o| index(o)).collect::<Result<_, _>>()?;
-        let neighbours: Vec<Idx> = self.neighbours.iter().map(|&v| v as Idx).collect();
-        let work = whole_numbers(&self.work, 0);
-        let bytes = whole_numbers(&self.bytes, 1);
-        let n_parts = index(ranks as usize)?;
-        let mut parts = vec![0; self.work.len()];
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let graph = metis::Graph::new(1, n_parts, &offsets, &neighbours).map_err(failed)?;
-        let graph = graph.set_vwgt(&work).set_adjwgt(&bytes).set_option(Seed(1));
-        // Few parts are better cut one by one.
-        match ranks <= 8 {
-            true => graph.part_recursive(&mut parts),
-            false => graph.set_option(UFactor(30)).part_kway(&mut parts),
+        let mut owners = vec![u32::MAX; self.work.len()];
+        let alone = self.heavy(ranks);
+        let rest = ranks - alone.len() as u32;
+        for (&vertex, rank) in alone.iter().zip(rest..) {
+            owners[vertex as usize] = rank;
         }
-        .map_err(failed)?;
-        let mut owners: Vec<u32> = parts.into_iter().map(|part| part as u32).collect();
+        let vertices: Vec<u32> = (0..owners.len() as u32)
+            .filter(|&v| owners[v as usize] == u32::MAX)
+            .collect();
+        let parts = match rest {
+            1 => vec![0; vertices.len()],
+            rest if rest as usize >= vertices.len() => (0..vertices.len() as Idx).collect(),
+            rest => self.ask_metis(&vertices, rest)?,
+        };
+        for (&vertex, part) in vertices.iter().zip(parts) {
+            owners[vertex as usize] = part as u32;
+        }
         self.relieve(&mut owners, ranks);
         Ok(owners)
     }
 
-    /// Moves vertices away from ranks that have too much.
+    /// The vertices that get a rank to themselves, the heaviest first; one rank at least is left.
+    fn heavy(&self, ranks: u32) -> Vec<u32> {
+        let order = crate::sort::descending_order(&self.work);
+        let mut left: f64 = self.work.iter().sum();
+        let is_heavy = |&(taken, vertex): &(usize, u32)| {
+            let work = self.work[vertex as usize];
+            let heavy =
+                taken + 1 < ranks as usize && work * (f64::from(ranks) - taken as f64) >= left;
+            left -= work;
+            heavy
+        };
+        let counted = order.into_iter().enumerate();
+        counted
+            .take_while(is_heavy)
+            .map(|(_, vertex)| vertex)
+            .collect()
+    }
+
+    fn ask_metis(&self, vertices: &[u32], ranks: u32) -> Result<Vec<Idx>, PlacementError> {
+        let mut number = vec![Idx::MAX; self.work.len()];
+        for (&vertex, i) in vertices.iter().zip(0..) {
+            number[vertex as usize] = i;
+        }
+        let (mut offsets, mut neighbours, mut bytes) = (vec![0], Vec::new(), Vec::new());
+        for &vertex in vertices {
+            for (other, weight) in self
+                .row(vertex as usize)
+                .filter(|&(v, _)| number[v as usize] != Idx::MAX)
+            {
+                neighbours.push(number[other as usize]);
+                bytes.push(weight);
+            }
+            let entries = Idx::try_from(neighbours.len());
+            offsets.push(entries.map_err(|_| failed("the graph is too large for METIS"))?);
+        }
+        // Vertices without work count as a hundredth of the mean: no part may consist of them alone.
+        let work: Vec<f64> = vertices.iter().map(|&v| self.work[v as usize]).collect();
+        let least = work.iter().sum::<f64>() / work.len() as f64 / 100.0;
+        let work = whole_numbers(&work.iter().map(|w| w.max(least)).collect::<Vec<_>>());
+        let bytes = whole_numbers(&bytes);
+        let mut parts = vec![0; vertices.len()];
+        let _alone = ONE_AT_A_TIME
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let graph = metis::Graph::new(1, ranks as Idx, &offsets, &neighbours).map_err(failed)?;
+        let graph = graph.set_vwgt(&work).set_adjwgt(&bytes).set_option(Seed(1));
+        // Few parts are better cut one by one.
+        match ranks <= 8 {
+            true => graph.part_recursive(&mut parts),
+            false => graph.part_kway(&mut parts),
+        }
+        .map_err(failed)?;
+        Ok(parts)
+    }
+
+    /// Moves vertices away from ranks that have too much, the most loaded rank first.
     fn relieve(&self, owners: &mut [u32], ranks: u32) {
-        let _ = (owners, ranks);
+        let mut loads = vec![0.0; ranks as usize];
+        let mut vertices = vec![Vec::new(); ranks as usize];
+        for (vertex, &owner) in owners.iter().enumerate() {
+            loads[owner as usize] += self.work[vertex];
+            vertices[owner as usize].push(vertex as u32);
+        }
+        let ceiling = EXCESS * self.work.iter().sum::<f64>() / f64::from(ranks);
+        let mut tournament = Tournament::new(&loads);
+        for rank in crate::sort::descending_order(&loads) {
+            while loads[rank as usize] > ceiling && vertices[rank as usize].len() > 1 {
+                let least = tournament.least();
+                let Some((place, to)) = self.best_move(
+                    &vertices[rank as usize],
+                    rank,
+                    owners,
+                    &loads,
+                    ceiling,
+                    least,
+                ) else {
+                    break;
+                };
+                let vertex = vertices[rank as usize].swap_remove(place);
+                owners[vertex as usize] = to;
+                vertices[to as usize].push(vertex);
+                for (at, change) in [
+                    (rank, -self.work[vertex as usize]),
+                    (to, self.work[vertex as usize]),
+                ] {
+                    loads[at as usize] += change;
+                    tournament.set(at, loads[at as usize]);
+                }
+            }
+        }
+    }
+
+    /// Which vertex of `rank` goes where: to a rank with neighbours of it and room, at the least loss of
+    /// bytes that stay at home; otherwise to the least loaded rank, if that ends below this one.
+    fn best_move(
+        &self,
+        vertices: &[u32],
+        rank: u32,
+        owners: &[u32],
+        loads: &[f64],
+        ceiling: f64,
+        least: u32,
+    ) -> Option<(usize, u32)> {
+        let mut best: Option<(bool, f64, usize, u32)> = None;
+        let mut near: Vec<(u32, f64)> = Vec::new();
+        for (place, &vertex) in vertices.iter().enumerate() {
+            near.clear();
+            near.push((least, 0.0));
+            let mut lost = 0.0;
+            for (other, bytes) in self.row(vertex as usize) {
+                let owner = owners[other as usize];
+                match near.iter_mut().find(|(r, _)| *r == owner) {
+                    _ if owner == rank => lost += bytes,
+                    Some((_, sum)) => *sum += bytes,
+                    None => near.push((owner, bytes)),
+                }
+            }
+            for &(to, won) in &near {
+                let load = loads[to as usize] + self.work[vertex as usize];
+                let (fits, gain) = (load <= ceiling, won - lost);
+                let better = best.is_none_or(|(f, g, ..)| (fits, gain) > (f, g));
+                if to != rank
+                    && (fits || load < loads[rank as usize])
+                    && self.work[vertex as usize] > 0.0
+                    && better
+                {
+                    best = Some((fits, gain, place, to));
+                }
+            }
+        }
+        best.map(|(_, _, place, to)| (place, to))
     }
 }
 
-/// Weights as whole numbers whose sum METIS can hold, each at least `least`.
-fn whole_numbers(weights: &[f64], least: Idx) -> Vec<Idx> {
+/// Weights as whole numbers from 1 whose sum METIS can hold.
+fn whole_numbers(weights: &[f64]) -> Vec<Idx> {
     let total: f64 = weights.iter().sum();
-    let scale = if total > 0.0 { f64::from(1 << 29) / total } else { 0.0 };
-    let floor = if total > 0.0 { least } else { 1 };
-    weights
-        .iter()
-        .map(|&weight| ((weight * scale).round() as Idx).max(floor))
-        .collect()
+    let scale = if total > 0.0 {
+        f64::from(1 << 29) / total
+    } else {
+        0.0
+    };
+    let whole = |&weight: &f64| ((weight * scale).round() as Idx).max(1);
+    weights.iter().map(whole).collect()
 }
 
 fn failed(reason: impl std::fmt::Display) -> PlacementError {
     PlacementError::Policy {
         policy: "graphlb",
         reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificate::certify;
+    use crate::curve::{ContactBytes, neighbours};
+    use crate::generate::{Distribution, costs, octree};
+    use crate::policy::sfclb;
+
+    const BYTES: ContactBytes = ContactBytes {
+        face: 4096,
+        edge: 256,
+        corner: 16,
+    };
+
+    #[test]
+    fn fewer_bytes_are_cut_than_along_the_curve_and_loads_stay_near_the_mean() {
+        for (seed, ranks) in [(1, 16), (2, 64), (3, 200)] {
+            let mesh = octree(seed, 3, 2, 6, 1600);
+            let graph = neighbours(mesh.as_mesh(), BYTES);
+            let costs = costs(Distribution::Gaussian, seed, mesh.octants.len());
+            let problem = Problem::new(&costs, ranks)
+                .and_then(|p| p.with_mesh(mesh.as_mesh()))
+                .and_then(|p| p.with_graph(graph.as_graph()))
+                .unwrap();
+            let cut = |owners: &[u32]| certify(&problem, owners).unwrap().locality.remote.bytes;
+            let owners = place(&problem, &Argument::None).unwrap();
+            assert!(
+                cut(&owners) <= cut(&sfclb::place(&problem, &Argument::None)),
+                "{ranks} ranks"
+            );
+            let certificate = certify(&problem, &owners).unwrap();
+            assert!(
+                certificate.makespan <= 1.1 * certificate.mean,
+                "{certificate:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn unrefined_blocks_are_joined_along_the_curve_and_refined_ones_are_not() {
+        let mesh = octree(4, 3, 4, 6, 4200);
+        let graph = neighbours(mesh.as_mesh(), BYTES);
+        let ones = vec![1.0; mesh.octants.len()];
+        let problem = Problem::new(&ones, 8)
+            .and_then(|p| p.with_mesh(mesh.as_mesh()))
+            .and_then(|p| p.with_graph(graph.as_graph()))
+            .unwrap();
+        let vertices = vertices(&problem, &Argument::None);
+        let n = *vertices.last().unwrap() as usize + 1;
+        assert!(
+            n < mesh.octants.len() / 2,
+            "{n} vertices of {} blocks",
+            mesh.octants.len()
+        );
+        for (pair, octants) in vertices.windows(2).zip(mesh.octants.windows(2)) {
+            assert!(pair[0] <= pair[1], "blocks stand along the curve");
+            assert!(pair[0] != pair[1] || octants.iter().all(|octant| octant.level == 4));
+        }
+        let owners = place(&problem, &Argument::None).unwrap();
+        for (blocks, owners) in vertices.windows(2).zip(owners.windows(2)) {
+            assert!(blocks[0] != blocks[1] || owners[0] == owners[1]);
+        }
+    }
+
+    #[test]
+    fn two_threads_at_once_get_what_one_gets() {
+        let mesh = octree(5, 3, 2, 6, 1000);
+        let graph = neighbours(mesh.as_mesh(), BYTES);
+        let costs = costs(Distribution::PowerLaw, 5, mesh.octants.len());
+        let problem = Problem::new(&costs, 40)
+            .and_then(|p| p.with_mesh(mesh.as_mesh()))
+            .and_then(|p| p.with_graph(graph.as_graph()))
+            .unwrap();
+        let alone = place(&problem, &Argument::None).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(place(&problem, &Argument::None).unwrap(), alone));
+            }
+        });
     }
 }

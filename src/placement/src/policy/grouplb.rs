@@ -3,11 +3,10 @@
 //! 1. Friends of friends: blocks that share a face are linked, the deepest refined faces first, while
 //!    the group's work stays within a quarter of a rank's share. Where groups meet, refinement is
 //!    therefore as low as it can be.
-//! 2. Bin packing: a group belongs to its finest level. Levels are packed from the finest to the
-//!    coarsest, in each the groups with most work first. A group goes to the rank that holds most of
-//!    its Voronoi neighbours, if neither that rank's work on the level nor its whole work would end
-//!    farther above the mean than it now is below; otherwise to the least loaded rank that has not
-//!    yet its share of the level.
+//! 2. Bin packing, the groups with most work first: a group goes to the rank that holds most of its
+//!    Voronoi neighbours and has room, both in all and on each level; otherwise to the least loaded
+//!    rank of that one's node, if that has room; otherwise to the least loaded of all ranks, or to
+//!    one hardly more loaded that has not yet its share of the group's levels.
 //!
 //! The Voronoi cells are those that the mesh itself gives: every point belongs to the group of the
 //! block around it, and two groups are neighbours if blocks of theirs share a face; the nearer
@@ -16,15 +15,24 @@
 //! is no work to group: the blocks are placed as by SFCLB.
 //! Source: Wu et al., CLUSTER 2011, section IV-C.
 
+use std::cmp::Reverse;
+
 use super::least_loaded::Tournament;
 use super::name::Argument;
 use super::sfclb;
 use super::units::roots;
+use crate::curve::Octant;
 use crate::problem::Problem;
 use crate::sort::descending_order;
 
 /// A group holds at most this share of a rank's mean work, if it has more than one unit.
 const GRANULARITY: f64 = 0.25;
+
+/// Near its neighbours a group may bring a rank this far above the mean.
+const EXCESS: f64 = 0.02;
+
+/// A rank that has its share of a level counts as that much fuller, in shares of the whole work.
+const RESERVE: f64 = 0.05;
 
 /// The owners of the blocks of `problem`, which has a mesh and a graph.
 pub(super) fn place(problem: &Problem, argument: &Argument) -> Vec<u32> {
@@ -35,10 +43,15 @@ pub(super) fn place(problem: &Problem, argument: &Argument) -> Vec<u32> {
     let groups = groups(problem, argument, &faces);
     let neighbours = neighbours(&groups, &faces);
     let owners = pack(problem, &groups, &neighbours);
-    groups.of_block.iter().map(|&g| owners[g as usize]).collect()
+    groups
+        .of_block
+        .iter()
+        .map(|&g| owners[g as usize])
+        .collect()
 }
 
 /// Two blocks that share a face, the lower one first, and the finer of their levels.
+#[derive(Clone, Copy, Default)]
 struct Face {
     blocks: [u32; 2],
     level: u8,
@@ -47,28 +60,49 @@ struct Face {
 fn faces(problem: &Problem) -> Vec<Face> {
     let mesh = problem.mesh().expect("a need in the table");
     let graph = problem.graph().expect("a need in the table");
+    // Every second contact is a face or not, unpredictably: each is written, and stays if it is one.
     let mut faces = Vec::new();
+    let mut n = 0;
     for (a, octant) in (0u32..).zip(mesh.octants) {
-        for (b, _) in graph.row(a as usize).filter(|&(b, _)| b > a) {
+        faces.truncate(n);
+        faces.resize(n + graph.row(a as usize).count() + 1, Face::default());
+        for (b, _) in graph.row(a as usize) {
             let other = &mesh.octants[b as usize];
-            if octant.touching_axes(other, mesh.dimensions) == Some(1) {
-                faces.push(Face {
-                    blocks: [a, b],
-                    level: octant.level.max(other.level),
-                });
-            }
+            faces[n] = Face {
+                blocks: [a, b],
+                level: octant.level.max(other.level),
+            };
+            n += usize::from(b > a && share_a_face(octant, other, mesh.dimensions));
         }
     }
+    faces.truncate(n);
     faces
+}
+
+/// True if two octants touch along one axis and overlap along the others.
+fn share_a_face(a: &Octant, b: &Octant, dimensions: u8) -> bool {
+    let (side_a, side_b) = (a.side(), b.side());
+    let axis = |a: u32, b: u32| {
+        let touch = a + side_a == b || b + side_b == a;
+        let overlap = a + side_a > b && b + side_b > a;
+        (u8::from(touch), u8::from(overlap))
+    };
+    let (x, y) = (axis(a.x, b.x), axis(a.y, b.y));
+    let z = if dimensions == 3 {
+        axis(a.z, b.z)
+    } else {
+        (0, 1)
+    };
+    x.0 + y.0 + z.0 == 1 && x.1 + y.1 + z.1 == 2
 }
 
 /// Groups of blocks, numbered by their first block.
 struct Groups {
     of_block: Vec<u32>,
     work: Vec<f64>,
-    /// The finest level of each, and the part of its work that is on that level.
-    finest: Vec<u8>,
-    work_on_finest: Vec<f64>,
+    /// The work of each group on each level that it has, in compressed rows.
+    offsets: Vec<u32>,
+    on_levels: Vec<(u8, f64)>,
 }
 
 fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
@@ -86,7 +120,6 @@ fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
     }
     let most = problem.total() / f64::from(problem.ranks()) * GRANULARITY;
     let deepest = mesh.octants.iter().map(|octant| octant.level).max();
-    // One block above half of the limit links with nothing: no need to look at its faces.
     for level in (mesh.root_level..=deepest.unwrap_or(0)).rev() {
         for face in faces.iter().filter(|face| face.level == level) {
             sets.join(face.blocks[0], face.blocks[1], most);
@@ -95,35 +128,67 @@ fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
     let mut groups = Groups {
         of_block: vec![0; problem.n_blocks()],
         work: Vec::new(),
-        finest: Vec::new(),
-        work_on_finest: Vec::new(),
+        offsets: Vec::new(),
+        on_levels: Vec::new(),
     };
     for block in 0..problem.n_blocks() as u32 {
         let first = sets.find(block);
         if first == block {
             groups.of_block[block as usize] = groups.work.len() as u32;
-            groups.work.push(0.0);
-            groups.finest.push(0);
-            groups.work_on_finest.push(0.0);
+            groups.work.push(sets.work[block as usize]);
         }
-        let group = groups.of_block[first as usize];
-        groups.of_block[block as usize] = group;
-        groups.add(group as usize, problem.costs()[block as usize], mesh.octants[block as usize].level);
+        groups.of_block[block as usize] = groups.of_block[first as usize];
     }
+    groups.split_by_level(problem);
     groups
 }
 
 impl Groups {
-    fn add(&mut self, group: usize, cost: f64, level: u8) {
-        self.work[group] += cost;
-        if level > self.finest[group] {
-            self.finest[group] = level;
-            self.work_on_finest[group] = 0.0;
+    fn split_by_level(&mut self, problem: &Problem) {
+        let mesh = problem.mesh().expect("a need in the table");
+        let (offsets, blocks) = rows(
+            self.work.len(),
+            (0u32..).zip(&self.of_block).map(|(b, &g)| (g, b)),
+        );
+        for row in offsets.windows(2) {
+            self.offsets.push(self.on_levels.len() as u32);
+            let first = self.on_levels.len();
+            for &block in &blocks[row[0] as usize..row[1] as usize] {
+                let (level, cost) = (
+                    mesh.octants[block as usize].level,
+                    problem.costs()[block as usize],
+                );
+                match self.on_levels[first..]
+                    .iter_mut()
+                    .find(|(l, _)| *l == level)
+                {
+                    Some((_, work)) => *work += cost,
+                    None => self.on_levels.push((level, cost)),
+                }
+            }
         }
-        if level == self.finest[group] {
-            self.work_on_finest[group] += cost;
-        }
+        self.offsets.push(self.on_levels.len() as u32);
     }
+
+    fn on_levels(&self, group: usize) -> &[(u8, f64)] {
+        &self.on_levels[self.offsets[group] as usize..self.offsets[group + 1] as usize]
+    }
+}
+
+/// Compressed rows of `n` rows from (row, entry), the entries of a row in their order.
+fn rows(n: usize, entries: impl Iterator<Item = (u32, u32)> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut offsets = vec![0u32; n + 1];
+    entries
+        .clone()
+        .for_each(|(row, _)| offsets[row as usize + 1] += 1);
+    (1..=n).for_each(|row| offsets[row] += offsets[row - 1]);
+    let mut next = offsets.clone();
+    let mut sorted = vec![0; offsets[n] as usize];
+    for (row, entry) in entries {
+        sorted[next[row as usize] as usize] = entry;
+        next[row as usize] += 1;
+    }
+    (offsets, sorted)
 }
 
 /// Disjoint sets of blocks with the work of each; a set is named by its first block.
@@ -167,141 +232,142 @@ struct Neighbours {
 }
 
 fn neighbours(groups: &Groups, faces: &[Face]) -> Neighbours {
-    let between = || {
-        faces.iter().filter_map(|face| {
-            let [a, b] = face.blocks.map(|block| groups.of_block[block as usize]);
-            (a != b).then_some([a, b])
-        })
+    let between = |face: &Face| {
+        let [a, b] = face.blocks.map(|block| groups.of_block[block as usize]);
+        (a != b).then_some([(a, b), (b, a)])
     };
-    let mut offsets = vec![0u32; groups.work.len() + 1];
-    between().flatten().for_each(|group| offsets[group as usize + 1] += 1);
-    (1..offsets.len()).for_each(|g| offsets[g] += offsets[g - 1]);
-    let mut next = offsets.clone();
-    let mut entries = vec![0; offsets[groups.work.len()] as usize];
-    for [a, b] in between() {
-        for (from, to) in [(a, b), (b, a)] {
-            entries[next[from as usize] as usize] = to;
-            next[from as usize] += 1;
-        }
-    }
-    Neighbours {
-        offsets,
-        groups: entries,
-    }
+    let pairs: Vec<[(u32, u32); 2]> = faces.iter().filter_map(between).collect();
+    let (offsets, groups) = rows(groups.work.len(), pairs.into_iter().flatten());
+    Neighbours { offsets, groups }
 }
 
 const UNPLACED: u32 = u32::MAX;
 
 /// The rank of each group.
 fn pack(problem: &Problem, groups: &Groups, neighbours: &Neighbours) -> Vec<u32> {
-    let mesh = problem.mesh().expect("a need in the table");
-    let ranks = problem.ranks() as usize;
-    let mut owners = vec![UNPLACED; groups.work.len()];
-    let mut loads = vec![0.0; ranks];
-    let mean = problem.total() / ranks as f64;
     let order = descending_order(&groups.work);
-    let levels = mesh.octants.iter().map(|octant| octant.level);
-    for level in (0..=levels.max().unwrap_or(0)).rev() {
-        let here: Vec<u32> = order.iter().copied().filter(|&g| groups.finest[g as usize] == level).collect();
-        if here.is_empty() {
-            continue;
-        }
-        let mut packing = Level::new(problem, groups, level, &owners, &loads);
-        for group in here {
-            let rank = packing.near(groups, group as usize, neighbours, &owners, mean);
-            let rank = rank.unwrap_or_else(|| packing.eligible.least());
-            packing.give(rank, groups.work[group as usize], groups.work_on_finest[group as usize]);
-            owners[group as usize] = rank;
-        }
-        loads = packing.loads;
+    let mut packing = Packing::new(problem, groups, &order);
+    for &group in &order {
+        let group = group as usize;
+        let rank = packing.near(neighbours, group);
+        let rank = rank.unwrap_or_else(|| packing.least_loaded(group));
+        packing.give(rank, group);
     }
-    owners
+    packing.owners
 }
 
-/// One level's packing.
-struct Level {
-    /// Each rank's work on this level.
+struct Packing<'a> {
+    problem: &'a Problem<'a>,
+    groups: &'a Groups,
+    owners: Vec<u32>,
+    ranks: Tournament,
+    /// The work of each rank on each level, level after level for one rank.
     on_level: Vec<f64>,
-    mean_on_level: f64,
-    /// Each rank's work on all levels.
-    loads: Vec<f64>,
-    /// Ranks by their whole work; those that have their share of the level are out.
-    eligible: Tournament,
+    mean_on_level: Vec<f64>,
+    /// What a rank may have with neighbours.
+    ceiling: f64,
+    reserve: f64,
     /// Ranks that hold neighbours of the group at hand, with the number of shared faces.
-    near: Vec<(u32, u32)>,
+    nearby: Vec<(u32, u32)>,
 }
 
-impl Level {
-    fn new(problem: &Problem, groups: &Groups, level: u8, owners: &[u32], loads: &[f64]) -> Self {
+impl<'a> Packing<'a> {
+    fn new(problem: &'a Problem<'a>, groups: &'a Groups, order: &[u32]) -> Self {
         let mesh = problem.mesh().expect("a need in the table");
-        let mut on_level = vec![0.0; loads.len()];
-        let mut total = 0.0;
-        for (block, octant) in mesh.octants.iter().enumerate() {
-            if octant.level == level {
-                let cost = problem.costs()[block];
-                total += cost;
-                let owner = owners[groups.of_block[block] as usize];
-                if owner != UNPLACED {
-                    on_level[owner as usize] += cost;
-                }
-            }
+        let ranks = problem.ranks() as usize;
+        let mean = problem.total() / ranks as f64;
+        let work = |place: usize| order.get(place).map_or(0.0, |&g| groups.work[g as usize]);
+        // Some rank has two of the ranks + 1 largest groups.
+        let pair = work(ranks - 1) + work(ranks);
+        let levels = mesh
+            .octants
+            .iter()
+            .map(|octant| usize::from(octant.level) + 1)
+            .max();
+        let mut mean_on_level = vec![0.0; levels.unwrap_or(1)];
+        for (octant, cost) in mesh.octants.iter().zip(problem.costs()) {
+            mean_on_level[usize::from(octant.level)] += cost / ranks as f64;
         }
-        let mean_on_level = total / loads.len() as f64;
-        let key = |(&on_level, &load): (&f64, &f64)| key(on_level, mean_on_level, load);
-        let eligible = on_level.iter().zip(loads).map(key).collect();
-        Level {
-            on_level,
+        Packing {
+            problem,
+            groups,
+            owners: vec![UNPLACED; groups.work.len()],
+            ranks: Tournament::new(&vec![0.0; ranks]),
+            on_level: vec![0.0; ranks * mean_on_level.len()],
             mean_on_level,
-            loads: loads.to_vec(),
-            eligible: Tournament::new(eligible),
-            near: Vec::new(),
+            ceiling: pair.max((1.0 + EXCESS) * mean),
+            reserve: RESERVE * mean,
+            nearby: Vec::new(),
         }
     }
 
-    fn give(&mut self, rank: u32, work: f64, work_on_level: f64) {
-        let at = rank as usize;
-        self.loads[at] += work;
-        self.on_level[at] += work_on_level;
-        let key = key(self.on_level[at], self.mean_on_level, self.loads[at]);
-        self.eligible.set(rank, key);
+    fn give(&mut self, rank: u32, group: usize) {
+        self.owners[group] = rank;
+        self.ranks
+            .set(rank, self.ranks.load(rank) + self.groups.work[group]);
+        let first = rank as usize * self.mean_on_level.len();
+        for &(level, work) in self.groups.on_levels(group) {
+            self.on_level[first + usize::from(level)] += work;
+        }
     }
 
-    /// The rank with most neighbours of `group` among those on which it fits.
-    fn near(
-        &mut self,
-        groups: &Groups,
-        group: usize,
-        neighbours: &Neighbours,
-        owners: &[u32],
-        mean: f64,
-    ) -> Option<u32> {
-        self.near.clear();
+    /// True if no level of the group would end farther above its mean than it is below.
+    fn has_levels_free(&self, rank: u32, group: usize) -> bool {
+        let first = rank as usize * self.mean_on_level.len();
+        self.groups.on_levels(group).iter().all(|&(level, work)| {
+            let level = usize::from(level);
+            self.on_level[first + level] + work / 2.0 <= self.mean_on_level[level].max(work / 2.0)
+        })
+    }
+
+    fn has_room(&self, rank: u32, group: usize) -> bool {
+        self.ranks.load(rank) + self.groups.work[group] <= self.ceiling
+            && self.has_levels_free(rank, group)
+    }
+
+    /// The rank with most neighbours of `group` among those with room; if none has, the least loaded
+    /// rank on the node of the nearest, if it has room.
+    fn near(&mut self, neighbours: &Neighbours, group: usize) -> Option<u32> {
+        self.nearby.clear();
         let row = neighbours.offsets[group] as usize..neighbours.offsets[group + 1] as usize;
         for &other in &neighbours.groups[row] {
-            let rank = owners[other as usize];
-            match self.near.iter_mut().find(|(r, _)| *r == rank) {
-                _ if rank == UNPLACED => {}
+            let rank = self.owners[other as usize];
+            if rank == UNPLACED {
+                continue;
+            }
+            match self.nearby.iter_mut().find(|(r, _)| *r == rank) {
                 Some((_, faces)) => *faces += 1,
-                None => self.near.push((rank, 1)),
+                None => self.nearby.push((rank, 1)),
             }
         }
-        let (work, on_level) = (groups.work[group], groups.work_on_finest[group]);
-        let fits = |&&(rank, _): &&(u32, u32)| {
-            self.loads[rank as usize] + work / 2.0 <= mean
-                && self.on_level[rank as usize] + on_level / 2.0 <= self.mean_on_level
-        };
-        let fitting = self.near.iter().filter(fits);
-        let best = fitting.max_by_key(|&&(rank, faces)| (faces, std::cmp::Reverse(rank)));
-        best.map(|&(rank, _)| rank)
+        let nearer = |&&(rank, faces): &&(u32, u32)| (faces, Reverse(rank));
+        let with_room = self
+            .nearby
+            .iter()
+            .filter(|&&(rank, _)| self.has_room(rank, group));
+        with_room
+            .max_by_key(nearer)
+            .map(|&(rank, _)| rank)
+            .or_else(|| {
+                let &(nearest, _) = self.nearby.iter().max_by_key(nearer)?;
+                let per_node = self.problem.ranks_per_node();
+                let first = self.problem.node(nearest) * per_node;
+                let end = first.saturating_add(per_node).min(self.problem.ranks());
+                let least = self.ranks.least_of(first..end);
+                least.filter(|&rank| self.has_room(rank, group))
+            })
     }
-}
 
-/// A rank's place in the tournament. Ranks that have their share of the level come after all others;
-/// rounding may leave only such.
-fn key(on_level: f64, mean_on_level: f64, load: f64) -> f64 {
-    match on_level < mean_on_level {
-        true => load,
-        false => f64::MAX / 4.0 + load,
+    /// The least loaded of some ranks that are the least loaded of many, the overall one among them.
+    fn least_loaded(&self, group: usize) -> u32 {
+        let key = |rank: u32| match self.has_levels_free(rank, group) {
+            true => self.ranks.load(rank),
+            false => self.ranks.load(rank) + self.reserve,
+        };
+        let candidates = self.ranks.least_of_parts();
+        candidates
+            .min_by(|&a, &b| key(a).total_cmp(&key(b)))
+            .expect("there is at least one rank")
     }
 }
 
@@ -341,7 +407,12 @@ mod tests {
         let groups = groups(&problem, &Argument::None, &faces);
         let mean = problem.total() / 64.0;
         let several = groups.work.len() < case.2.len() / 3;
-        assert!(several, "{} groups of {} blocks", groups.work.len(), case.2.len());
+        assert!(
+            several,
+            "{} groups of {} blocks",
+            groups.work.len(),
+            case.2.len()
+        );
         let mut linked = Sets::new(&case.2);
         for face in &faces {
             let [a, b] = face.blocks;
@@ -353,11 +424,22 @@ mod tests {
         let mut first = vec![None; groups.work.len()];
         for (block, &group) in (0u32..).zip(&groups.of_block) {
             let first = *first[group as usize].get_or_insert(block);
-            assert_eq!(linked.find(block), linked.find(first), "a group hangs together");
-            assert_eq!(owners[block as usize], owners[first as usize], "a group stays together");
+            assert_eq!(
+                linked.find(block),
+                linked.find(first),
+                "a group hangs together"
+            );
+            assert_eq!(
+                owners[block as usize], owners[first as usize],
+                "a group stays together"
+            );
         }
         for (group, &work) in groups.work.iter().enumerate() {
-            let blocks = groups.of_block.iter().filter(|&&g| g as usize == group).count();
+            let blocks = groups
+                .of_block
+                .iter()
+                .filter(|&&g| g as usize == group)
+                .count();
             assert!(blocks == 1 || work <= mean * GRANULARITY);
         }
     }
@@ -378,7 +460,12 @@ mod tests {
             };
             kind.iter().filter(cut).count() as f64 / kind.len() as f64
         };
-        assert!(cut_share(true) < cut_share(false), "{} {}", cut_share(true), cut_share(false));
+        assert!(
+            cut_share(true) < cut_share(false),
+            "{} {}",
+            cut_share(true),
+            cut_share(false)
+        );
     }
 
     #[test]
@@ -397,10 +484,15 @@ mod tests {
                     .map(|(&cost, &of)| if of == level { cost } else { 0.0 })
                     .collect();
                 let level_problem = Problem::new(&on_level, 40).unwrap();
-                let highest = loads(&level_problem, &owners).into_iter().fold(0.0, f64::max);
+                let highest = loads(&level_problem, &owners)
+                    .into_iter()
+                    .fold(0.0, f64::max);
                 let mean = level_problem.total() / 40.0;
                 // A group more than the share, and what other levels' groups bring along.
-                assert!(highest <= mean + 2.0 * GRANULARITY * whole, "level {level}: {highest}, mean {mean}");
+                assert!(
+                    highest <= mean + 2.0 * GRANULARITY * whole,
+                    "level {level}: {highest}, mean {mean}"
+                );
             }
             let grouped = certify(&problem, &owners).unwrap();
             let dealt = certify(&problem, &shamrock::round_robin(&problem)).unwrap();

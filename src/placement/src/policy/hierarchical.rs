@@ -6,9 +6,10 @@
 //!
 //! Nodes of unequal size: the first step places on equal parts of nodes, as large as divides both the
 //! ranks of a full node and those of the last one.
-//! The present owners are known to the first step only.
+//! The present owners are known to the first step only, and the second step cuts out of the mesh and
+//! the graph only what the policy looks at.
 
-use super::{Placement, Policy, place};
+use super::{Argument, Need, Placement, Policy, place};
 use crate::curve::Octant;
 use crate::error::PlacementError;
 use crate::problem::{Graph, Limits, Mesh, Problem};
@@ -21,14 +22,23 @@ pub(super) fn run(problem: &Problem, policy: &Policy) -> Result<Placement, Place
     for (node, blocks) in (0u32..).zip(by_node(problem, &node_of_block)) {
         let first = node * problem.ranks_per_node();
         let ranks = problem.ranks_per_node().min(problem.ranks() - first);
-        let part = Part::new(problem, &blocks, &mut local);
+        let part = Part::new(problem, policy, &blocks, &mut local);
         let placed = place(policy, &part.problem(problem, ranks)?)?;
         for (&block, rank) in blocks.iter().zip(placed.owners) {
             owners[block as usize] = first + rank;
         }
-        blocks.iter().for_each(|&block| local[block as usize] = u32::MAX);
     }
     Ok(owners.into())
+}
+
+/// Whether a policy looks at a part of the problem: message times are weighed over the graph.
+fn looks_at(policy: &Policy, part: Need) -> bool {
+    if let Argument::Inner(inner) = policy.argument() {
+        return looks_at(inner, part);
+    }
+    let needs = policy.row().needs;
+    let weighs_messages = needs.contains(&Need::Machine) || *policy.argument() == Argument::Auto;
+    needs.contains(&part) || (part == Need::Graph && weighs_messages)
 }
 
 /// The node of each block.
@@ -38,11 +48,12 @@ fn nodes(problem: &Problem, policy: &Policy) -> Result<Vec<u32>, PlacementError>
         return Ok(vec![0; problem.n_blocks()]);
     }
     let together = greatest_common_divisor(per_node, ranks % per_node);
-    let mut coarse = Problem::new(problem.costs(), ranks / together)?.with_threads(problem.threads());
-    if let Some(mesh) = problem.mesh() {
+    let mut coarse =
+        Problem::new(problem.costs(), ranks / together)?.with_threads(problem.threads());
+    if let Some(mesh) = problem.mesh().filter(|_| looks_at(policy, Need::Mesh)) {
         coarse = coarse.with_mesh(mesh)?;
     }
-    if let Some(graph) = problem.graph() {
+    if let Some(graph) = problem.graph().filter(|_| looks_at(policy, Need::Graph)) {
         coarse = coarse.with_graph(graph)?;
     }
     if let Some(machine) = problem.machine() {
@@ -63,7 +74,11 @@ fn nodes(problem: &Problem, policy: &Policy) -> Result<Vec<u32>, PlacementError>
     })?;
     let parts_per_node = per_node / together;
     let placed = place(policy, &coarse)?;
-    Ok(placed.owners.iter().map(|part| part / parts_per_node).collect())
+    Ok(placed
+        .owners
+        .iter()
+        .map(|part| part / parts_per_node)
+        .collect())
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
@@ -83,57 +98,72 @@ fn by_node(problem: &Problem, node_of_block: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// Some blocks of a problem with what is known about them.
-struct Part {
+struct Part<'a> {
     costs: Vec<f64>,
+    mesh: Option<Mesh<'a>>,
     octants: Vec<Octant>,
+    graph: Option<Graph<'a>>,
     offsets: Vec<u64>,
     neighbours: Vec<u32>,
     bytes: Vec<u64>,
 }
 
-impl Part {
+impl<'a> Part<'a> {
     /// `local` is the number of each block in this part; it comes and goes filled with `u32::MAX`.
-    fn new(problem: &Problem, blocks: &[u32], local: &mut [u32]) -> Self {
+    fn new(problem: &Problem<'a>, policy: &Policy, blocks: &[u32], local: &mut [u32]) -> Self {
         let mut part = Part {
-            costs: blocks.iter().map(|&b| problem.costs()[b as usize]).collect(),
+            costs: blocks
+                .iter()
+                .map(|&b| problem.costs()[b as usize])
+                .collect(),
+            mesh: problem.mesh().filter(|_| looks_at(policy, Need::Mesh)),
             octants: Vec::new(),
+            graph: problem.graph().filter(|_| looks_at(policy, Need::Graph)),
             offsets: vec![0],
             neighbours: Vec::new(),
             bytes: Vec::new(),
         };
-        if let Some(mesh) = problem.mesh() {
-            part.octants.extend(blocks.iter().map(|&b| mesh.octants[b as usize]));
+        if let Some(mesh) = part.mesh {
+            part.octants
+                .extend(blocks.iter().map(|&b| mesh.octants[b as usize]));
         }
-        if let Some(graph) = problem.graph() {
-            for (&block, number) in blocks.iter().zip(0..) {
-                local[block as usize] = number;
-            }
-            for &block in blocks {
-                for (neighbour, bytes) in graph.row(block as usize) {
-                    if local[neighbour as usize] != u32::MAX {
-                        part.neighbours.push(local[neighbour as usize]);
-                        part.bytes.push(bytes);
-                    }
-                }
-                part.offsets.push(part.neighbours.len() as u64);
-            }
+        if let Some(graph) = part.graph {
+            part.cut_out(graph, blocks, local);
         }
         part
     }
 
+    fn cut_out(&mut self, graph: Graph, blocks: &[u32], local: &mut [u32]) {
+        for (&block, number) in blocks.iter().zip(0..) {
+            local[block as usize] = number;
+        }
+        for &block in blocks {
+            for (neighbour, bytes) in graph.row(block as usize) {
+                if local[neighbour as usize] != u32::MAX {
+                    self.neighbours.push(local[neighbour as usize]);
+                    self.bytes.push(bytes);
+                }
+            }
+            self.offsets.push(self.neighbours.len() as u64);
+        }
+        blocks
+            .iter()
+            .for_each(|&block| local[block as usize] = u32::MAX);
+    }
+
     /// The part as a problem of its own on the ranks of one node.
-    fn problem<'a>(&'a self, whole: &Problem, ranks: u32) -> Result<Problem<'a>, PlacementError> {
+    fn problem(&self, whole: &Problem, ranks: u32) -> Result<Problem<'_>, PlacementError> {
         let mut problem = Problem::new(&self.costs, ranks)?
             .with_ranks_per_node(ranks)?
             .with_limits(whole.limits())?
             .with_threads(whole.threads());
-        if let Some(mesh) = whole.mesh() {
+        if let Some(mesh) = self.mesh {
             problem = problem.with_mesh(Mesh {
                 octants: &self.octants,
                 ..mesh
             })?;
         }
-        if whole.graph().is_some() {
+        if self.graph.is_some() {
             problem = problem.with_graph(Graph {
                 offsets: &self.offsets,
                 neighbours: &self.neighbours,
@@ -175,9 +205,13 @@ mod tests {
                     let size = per_node.min(ranks - node * per_node);
                     let share = problem.total() / f64::from(ranks) * f64::from(size);
                     // The first step is off by a block at most for each part that it places on.
-                    let parts = f64::from(size / greatest_common_divisor(per_node, ranks % per_node));
+                    let parts =
+                        f64::from(size / greatest_common_divisor(per_node, ranks % per_node));
                     let off = (load - share).abs();
-                    assert!(off <= 100.0 * parts, "{policy}, {ranks}/{per_node}, node {node}: {load} for {share}");
+                    assert!(
+                        off <= 100.0 * parts,
+                        "{policy}, {ranks}/{per_node}, node {node}: {load} for {share}"
+                    );
                 }
             }
         }
@@ -186,7 +220,11 @@ mod tests {
     #[test]
     fn fewer_messages_leave_the_node_than_without_the_first_step() {
         let mesh = octree(2, 3, 2, 6, 2000);
-        let contact = ContactBytes { face: 100, edge: 10, corner: 1 };
+        let contact = ContactBytes {
+            face: 100,
+            edge: 10,
+            corner: 1,
+        };
         let graph = neighbours(mesh.as_mesh(), contact);
         let costs = costs(Distribution::Gaussian, 2, mesh.octants.len());
         let problem = Problem::new(&costs, 128)
@@ -200,22 +238,33 @@ mod tests {
             let plain = place(&policy, &problem).unwrap();
             let two_steps = run(&problem, &policy).unwrap();
             let remote = |owners: &[u32]| certify(&problem, owners).unwrap().locality.remote.bytes;
-            assert!(remote(&two_steps.owners) <= remote(&plain.owners) * 11 / 10, "{policy}");
+            assert!(
+                remote(&two_steps.owners) <= remote(&plain.owners) * 11 / 10,
+                "{policy}"
+            );
         }
     }
 
     #[test]
     fn one_node_is_the_policy_itself() {
         let costs = costs(Distribution::PowerLaw, 3, 100);
-        let problem = Problem::new(&costs, 16).and_then(|p| p.with_ranks_per_node(16)).unwrap();
+        let problem = Problem::new(&costs, 16)
+            .and_then(|p| p.with_ranks_per_node(16))
+            .unwrap();
         let lpt: Policy = "lpt".parse().unwrap();
-        assert_eq!(run(&problem, &lpt).unwrap().owners, place(&lpt, &problem).unwrap().owners);
+        assert_eq!(
+            run(&problem, &lpt).unwrap().owners,
+            place(&lpt, &problem).unwrap().owners
+        );
     }
 
     #[test]
     fn what_the_inner_policy_needs_is_asked_for() {
         let problem = Problem::new(&[1.0, 2.0], 2).unwrap();
         let error = run(&problem, &"rcb".parse().unwrap()).unwrap_err();
-        assert!(matches!(error, PlacementError::Needs { policy: "rcb", .. }), "{error}");
+        assert!(
+            matches!(error, PlacementError::Needs { policy: "rcb", .. }),
+            "{error}"
+        );
     }
 }

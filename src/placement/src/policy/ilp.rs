@@ -61,8 +61,16 @@ fn solve(
     let mut columns = Vec::new();
     for (k, &block) in order.iter().enumerate() {
         let ranks = (k + 1).min(problem.ranks() as usize);
-        let of_block: Vec<highs::Col> = (0..ranks).map(|_| program.add_integer_column(0.0, 0..=1)).collect();
-        program.add_row(1..=1, of_block.iter().map(|&column| (column, 1.0)).collect::<Vec<_>>());
+        let of_block: Vec<highs::Col> = (0..ranks)
+            .map(|_| program.add_integer_column(0.0, 0..=1))
+            .collect();
+        program.add_row(
+            1..=1,
+            of_block
+                .iter()
+                .map(|&column| (column, 1.0))
+                .collect::<Vec<_>>(),
+        );
         for (rank, &column) in of_block.iter().enumerate() {
             rank_rows[rank].push((column, problem.costs()[block as usize] / unit));
             count_rows[rank].push((column, 1.0));
@@ -73,7 +81,9 @@ fn solve(
         program.add_row(..=0, row);
     }
     if let Some(most) = limit {
-        count_rows.into_iter().for_each(|row| drop(program.add_row(..=most, row)));
+        for row in count_rows {
+            program.add_row(..=most, row);
+        }
     }
     let mut model = program.try_optimise(Sense::Minimise).map_err(status)?;
     model.make_quiet();
@@ -84,21 +94,37 @@ fn solve(
     model.set_option("mip_rel_gap", 0.0);
     model.set_option("mip_abs_gap", TOLERANCE / 10.0);
     if let Some(start) = start(problem, &first.owners, &order, limit, unit) {
-        model.try_set_solution(Some(&start), None, None, None).map_err(status)?;
+        model
+            .try_set_solution(Some(&start), None, None, None)
+            .map_err(status)?;
     }
     let solved = model.try_solve().map_err(status)?;
     let found = match solved.primal_solution_status() {
-        HighsSolutionStatus::Feasible => Some(owners(problem, &order, &columns, solved.get_solution().columns())),
+        HighsSolutionStatus::Feasible => Some(owners(
+            problem,
+            &order,
+            &columns,
+            solved.get_solution().columns(),
+        )),
         _ => None,
     };
     let is_exact = solved.status() == HighsModelStatus::Optimal;
-    let dual = solved.double_info_value(c"mip_dual_bound").map_err(status)? * unit;
+    let dual = solved
+        .double_info_value(c"mip_dual_bound")
+        .map_err(status)?
+        * unit;
     Ok(judge(problem, first, found, dual, is_exact))
 }
 
 /// The first solution as columns, with the ranks in the order in which the program names them: by
 /// their largest block. `None` if it breaks the limit.
-fn start(problem: &Problem, owners: &[u32], order: &[u32], limit: Option<u32>, unit: f64) -> Option<Vec<f64>> {
+fn start(
+    problem: &Problem,
+    owners: &[u32],
+    order: &[u32],
+    limit: Option<u32>,
+    unit: f64,
+) -> Option<Vec<f64>> {
     let mut counts = vec![0; problem.ranks() as usize];
     owners.iter().for_each(|&owner| counts[owner as usize] += 1);
     if limit.is_some_and(|most| counts.iter().any(|&count| count > most)) {
@@ -132,10 +158,18 @@ fn owners(problem: &Problem, order: &[u32], columns: &[usize], values: &[f64]) -
 }
 
 /// The better of two placements, with what is proved about it.
-fn judge(problem: &Problem, first: Placement, found: Option<Vec<u32>>, dual: f64, is_exact: bool) -> Placement {
+fn judge(
+    problem: &Problem,
+    first: Placement,
+    found: Option<Vec<u32>>,
+    dual: f64,
+    is_exact: bool,
+) -> Placement {
     let limited = problem.limits().blocks_per_rank.is_some();
     let owners = match found {
-        Some(found) if limited || makespan(problem, &found) < makespan(problem, &first.owners) => found,
+        Some(found) if limited || makespan(problem, &found) < makespan(problem, &first.owners) => {
+            found
+        }
         _ => first.owners,
     };
     let span = makespan(problem, &owners);
@@ -157,7 +191,10 @@ fn status(status: highs::HighsStatus) -> PlacementError {
 }
 
 fn failed(reason: String) -> PlacementError {
-    PlacementError::Policy { policy: "ilp", reason }
+    PlacementError::Policy {
+        policy: "ilp",
+        reason,
+    }
 }
 
 #[cfg(test)]
@@ -168,7 +205,13 @@ mod tests {
     use crate::problem::Limits;
 
     /// The best makespan by trying every placement, ranks interchangeable.
-    fn optimum(costs: &[f64], loads: &mut Vec<f64>, ranks: usize, most: u32, counts: &mut Vec<u32>) -> f64 {
+    fn optimum(
+        costs: &[f64],
+        loads: &mut Vec<f64>,
+        ranks: usize,
+        most: u32,
+        counts: &mut Vec<u32>,
+    ) -> f64 {
         let Some((&first, rest)) = costs.split_first() else {
             return loads.iter().copied().fold(0.0, f64::max);
         };
@@ -207,9 +250,16 @@ mod tests {
             let placement = place(&problem, 20).unwrap();
             let best = optimum(&draw, &mut Vec::new(), ranks, u32::MAX, &mut Vec::new());
             let span = makespan(&problem, &placement.owners);
-            assert!((span - best).abs() <= 1e-6 * best, "case {case}: {span}, not {best}: {draw:?}");
-            let certificate = certify_with_bound(&problem, &placement.owners, placement.proved_bound);
-            assert!(certificate.unwrap().optimal.is_some(), "case {case}: {draw:?} on {ranks}");
+            assert!(
+                (span - best).abs() <= 1e-6 * best,
+                "case {case}: {span}, not {best}: {draw:?}"
+            );
+            let certificate =
+                certify_with_bound(&problem, &placement.owners, placement.proved_bound);
+            assert!(
+                certificate.unwrap().optimal.is_some(),
+                "case {case}: {draw:?} on {ranks}"
+            );
         }
     }
 
@@ -220,11 +270,20 @@ mod tests {
             let (n, ranks) = (2 + random.below(8), 2 + random.below(3));
             let draw: Vec<f64> = (0..n).map(|_| random.below(30) as f64).collect();
             let most = n.div_ceil(ranks) as u32;
-            let limits = Limits { blocks_per_rank: Some(most), bytes_per_block: 0 };
-            let problem = Problem::new(&draw, ranks as u32).and_then(|p| p.with_limits(limits)).unwrap();
+            let limits = Limits {
+                blocks_per_rank: Some(most),
+                bytes_per_block: 0,
+            };
+            let problem = Problem::new(&draw, ranks as u32)
+                .and_then(|p| p.with_limits(limits))
+                .unwrap();
             let placement = place(&problem, 20).unwrap();
             let best = optimum(&draw, &mut Vec::new(), ranks, most, &mut Vec::new());
-            assert_eq!(makespan(&problem, &placement.owners), best, "case {case}: {draw:?} on {ranks}");
+            assert_eq!(
+                makespan(&problem, &placement.owners),
+                best,
+                "case {case}: {draw:?} on {ranks}"
+            );
             let certificate = certify_with_bound(&problem, &placement.owners, None).unwrap();
             assert!(certificate.blocks_per_rank_max <= most);
         }
@@ -248,7 +307,12 @@ mod tests {
     #[test]
     fn degenerate_costs_are_placed_or_refused_with_the_reason() {
         for ranks in [1, 3, 64] {
-            for draw in [vec![], vec![0.0; 9], vec![3.25; 200], vec![1e9, 1e-9, 1e-9, 1e-9]] {
+            for draw in [
+                vec![],
+                vec![0.0; 9],
+                vec![3.25; 200],
+                vec![1e9, 1e-9, 1e-9, 1e-9],
+            ] {
                 let problem = Problem::new(&draw, ranks).unwrap();
                 let placement = place(&problem, 2).unwrap();
                 assert_eq!(problem.check_owners(&placement.owners), Ok(()));
@@ -256,7 +320,12 @@ mod tests {
         }
         let mut random = Random::new(5);
         let wide: Vec<f64> = (0..500).map(|_| 1.0 + random.unit()).collect();
-        let error = place(&Problem::new(&wide, 97).unwrap(), 1).unwrap_err().to_string();
-        assert!(error.contains("48500 variables") && error.contains("lpt-swap"), "{error}");
+        let error = place(&Problem::new(&wide, 97).unwrap(), 1)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("48500 variables") && error.contains("lpt-swap"),
+            "{error}"
+        );
     }
 }

@@ -7,12 +7,23 @@ pub mod cdp;
 pub mod contiguous;
 pub mod contiguous_optimal;
 pub mod cplx;
+#[cfg(feature = "metis")]
+mod graphlb;
+mod grouplb;
+mod hierarchical;
+#[cfg(feature = "ilp")]
+mod ilp;
+mod least_loaded;
 mod limit;
 pub mod lpt;
 pub mod lpt_swap;
 mod name;
+mod rcb;
 mod repack;
+mod sfclb;
+mod shamrock;
 mod table;
+mod units;
 
 pub use name::{Argument, Policy, Syntax};
 pub use table::{Need, Row, TABLE};

@@ -26,6 +26,10 @@ pub enum Syntax {
     PercentOrAuto,
     /// `:POLICY`, the whole name of another one.
     Inner,
+    /// Nothing, or `:roots`.
+    OptionalRoots,
+    /// `:N`, a number of at least 0; without it the default.
+    Level { default: u32 },
 }
 
 /// What followed a policy's name.
@@ -37,6 +41,25 @@ pub enum Argument {
     Percent(u8),
     Auto,
     Inner(Box<Policy>),
+    Roots,
+}
+
+impl Argument {
+    /// The number of a policy that takes one.
+    pub(super) fn count(&self) -> u32 {
+        match self {
+            Argument::Count(n) => *n,
+            other => unreachable!("{other:?} is no number"),
+        }
+    }
+
+    /// The policy of a policy that takes one.
+    pub(super) fn inner(&self) -> &Policy {
+        match self {
+            Argument::Inner(inner) => inner,
+            other => unreachable!("{other:?} is no policy"),
+        }
+    }
 }
 
 impl Policy {
@@ -66,6 +89,8 @@ impl Syntax {
             Syntax::OptionalMax => "[:max=N]",
             Syntax::PercentOrAuto => ":0..100|auto",
             Syntax::Inner => ":POLICY",
+            Syntax::OptionalRoots => "[:roots]",
+            Syntax::Level { .. } => "[:N]",
         }
     }
 
@@ -77,6 +102,8 @@ impl Syntax {
             Syntax::OptionalMax => "it takes nothing or max=N with N from 1",
             Syntax::PercentOrAuto => "it takes a number from 0 to 100, or auto",
             Syntax::Inner => "it takes the name of another policy",
+            Syntax::OptionalRoots => "it takes nothing or roots",
+            Syntax::Level { .. } => "it takes a number from 0",
         }
     }
 
@@ -92,15 +119,32 @@ impl Syntax {
             (Syntax::PercentOrAuto, Some(x)) => {
                 Argument::Percent(digits(x).filter(|&x| x <= 100)? as u8)
             }
+            (Syntax::OptionalRoots, None) => Argument::None,
+            (Syntax::OptionalRoots, Some("roots")) => Argument::Roots,
+            (Syntax::Level { default }, None) => Argument::Count(*default),
+            (Syntax::Level { .. }, Some(n)) => Argument::Count(digits(n)?),
             (Syntax::Inner, Some(name)) => {
                 return Some(name.parse().map(|inner| Argument::Inner(Box::new(inner))));
             }
+            (Syntax::OptionalRoots, Some(_)) => return None,
             (Syntax::Plain, Some(_)) | (Syntax::PercentOrAuto | Syntax::Inner, None) => {
                 return None;
             }
         };
         Some(Ok(argument))
     }
+}
+
+/// The policies that this build was made without, for the message of an error.
+fn left_out() -> String {
+    let optional = [
+        ("graphlb", "metis", cfg!(feature = "metis")),
+        ("ilp", "ilp", cfg!(feature = "ilp")),
+    ];
+    let absent = optional.iter().filter(|(_, _, is_built)| !is_built);
+    absent
+        .map(|(policy, feature, _)| format!("; {policy} in builds with the feature {feature}"))
+        .collect()
 }
 
 /// A number in plain digits: no sign, no space, no leading zero.
@@ -120,7 +164,7 @@ impl FromStr for Policy {
         let row = TABLE.iter().find(|row| row.name == head);
         let row = row.ok_or_else(|| PlacementError::UnknownPolicy {
             name: name.to_owned(),
-            allowed: Policy::names().join(", "),
+            allowed: Policy::names().join(", ") + &left_out(),
         })?;
         let argument = row.syntax.read(tail);
         let argument = argument.ok_or_else(|| PlacementError::PolicyArgument {
@@ -142,6 +186,7 @@ impl fmt::Display for Policy {
             Argument::Percent(x) => write!(f, ":{x}"),
             Argument::Auto => f.write_str(":auto"),
             Argument::Inner(inner) => write!(f, ":{inner}"),
+            Argument::Roots => f.write_str(":roots"),
         }
     }
 }
@@ -171,6 +216,8 @@ mod tests {
                 Syntax::OptionalMax => &["", ":max=1", ":max=12"],
                 Syntax::PercentOrAuto => &[":0", ":7", ":100", ":auto"],
                 Syntax::Inner => &[":lpt", ":contiguous-optimal:max=3"],
+                Syntax::OptionalRoots => &["", ":roots"],
+                Syntax::Level { .. } => &["", ":0", ":21"],
             };
             for example in examples {
                 let policy: Policy = format!("{}{example}", row.name).parse().unwrap();

@@ -175,7 +175,8 @@ mod tests {
                 .and_then(|p| p.with_graph(graph.as_graph()))
                 .unwrap();
             let dealt: Vec<u32> = (0..costs.len() as u32).map(|b| b % ranks).collect();
-            let local = |owners: &[u32]| certify(&problem, owners).unwrap().locality.same_rank.bytes;
+            let local =
+                |owners: &[u32]| certify(&problem, owners).unwrap().locality.same_rank.bytes;
             assert!(local(&place(&problem)) > 2 * local(&dealt), "{ranks} ranks");
         }
     }
@@ -189,7 +190,10 @@ mod tests {
             let problem = problem.unwrap();
             let certificate = certify(&problem, &place(&problem)).unwrap();
             let cuts = f64::from(ranks).log2().ceil();
-            assert!(certificate.makespan <= certificate.mean + 100.0 * cuts, "{certificate:?}");
+            assert!(
+                certificate.makespan <= certificate.mean + 100.0 * cuts,
+                "{certificate:?}"
+            );
         }
     }
 

@@ -57,19 +57,23 @@ pub(super) fn by_model(problem: &Problem) -> Vec<u32> {
         }
     }
     patches.sort_unstable();
-    let mut ranks = Tournament::new(work);
+    let mut ranks = Tournament::new(&work);
     for (_, block) in patches {
-        let rank = first_to_finish(problem, &ranks, home[block as usize], bytes(problem, block));
+        let (home, bytes) = (home[block as usize], bytes(problem, block));
+        let rank = first_to_finish(problem, &ranks, home, bytes);
         owners[block as usize] = rank;
-        let cost = problem.costs()[block as usize] + sending(problem, home[block as usize], rank, bytes(problem, block));
-        ranks.set(rank, ranks.load(rank) + cost);
+        let time = problem.costs()[block as usize] + sending(problem, home, rank, bytes);
+        ranks.set(rank, ranks.load(rank) + time);
     }
     owners
 }
 
 fn bytes(problem: &Problem, block: u32) -> u64 {
     match problem.graph() {
-        Some(graph) => graph.row(block as usize).map(|(_, bytes)| bytes).fold(0, u64::saturating_add),
+        Some(graph) => graph
+            .row(block as usize)
+            .map(|(_, bytes)| bytes)
+            .fold(0, u64::saturating_add),
         None => problem.limits().bytes_per_block,
     }
 }
@@ -91,14 +95,16 @@ fn sending(problem: &Problem, from: u32, to: u32, bytes: u64) -> f64 {
 fn first_to_finish(problem: &Problem, ranks: &Tournament, home: u32, bytes: u64) -> u32 {
     let node = problem.node(home);
     let from = node * problem.ranks_per_node();
-    let to = from.saturating_add(problem.ranks_per_node()).min(problem.ranks());
-    // Within each of these ranges sending takes equally long, home itself aside.
-    let candidates = [
-        Some(home),
-        ranks.least_of(from..to),
-        ranks.least_of(0..from),
-        ranks.least_of(to..problem.ranks()),
-    ];
+    let to = from
+        .saturating_add(problem.ranks_per_node())
+        .min(problem.ranks());
+    let least = ranks.least();
+    let elsewhere = match problem.node(least) == node {
+        false => [Some(least), None],
+        true => [ranks.least_of(0..from), ranks.least_of(to..problem.ranks())],
+    };
+    // Sending takes equally long to all ranks of the node but home, and to all ranks elsewhere.
+    let candidates = [ranks.least_of(from..to), elsewhere[0], elsewhere[1]];
     let finish = |rank: u32| ranks.load(rank) + sending(problem, home, rank, bytes);
     candidates
         .into_iter()
@@ -135,7 +141,12 @@ mod tests {
             .and_then(|p| p.with_ranks_per_node(7))
             .and_then(|p| p.with_mesh(mesh.as_mesh()))
             .and_then(|p| p.with_machine(machine))
-            .and_then(|p| p.with_limits(Limits { blocks_per_rank: None, bytes_per_block: 8 }))
+            .and_then(|p| {
+                p.with_limits(Limits {
+                    blocks_per_rank: None,
+                    bytes_per_block: 8,
+                })
+            })
             .unwrap()
     }
 
@@ -194,7 +205,10 @@ mod tests {
                 let finish = |rank: u32| work[rank as usize] + time(rank);
                 let least = (0..24).map(finish).fold(f64::INFINITY, f64::min);
                 let is_patch = mesh.octants[block].level > 2;
-                assert!(!is_patch || finish(owners[block]) <= least + 1e-9, "block {block}");
+                assert!(
+                    !is_patch || finish(owners[block]) <= least + 1e-9,
+                    "block {block}"
+                );
                 work[owners[block] as usize] += time(owners[block]);
             }
         }

@@ -102,7 +102,10 @@ mod tests {
                 assert_eq!(key(&blocks), Curve::Hilbert.key(3, *octant));
                 assert_eq!(key(&roots), Curve::Hilbert.key(3, octant.ancestor(2)));
             }
-            assert_eq!(roots.sums(&vec![1.0; octants.len()]).iter().sum::<f64>(), octants.len() as f64);
+            assert_eq!(
+                roots.sums(&vec![1.0; octants.len()]).iter().sum::<f64>(),
+                octants.len() as f64
+            );
         }
     }
 }

@@ -42,9 +42,20 @@ impl Exact {
     /// Errors: panics unless 1 < gamma < 2 (at 2 the closed form is singular) and energy and density are positive.
     /// Source: checked by `alpha_has_its_published_values`.
     pub fn new(gamma: f64, energy: f64, density: f64) -> Self {
-        assert!(gamma > 1.0 && gamma < 2.0, "the closed form needs 1 < gamma < 2, not {gamma}");
-        assert!(energy > 0.0 && density > 0.0, "a blast needs energy {energy} and density {density} above 0");
-        Exact { gamma, energy, density, alpha: alpha(gamma) }
+        assert!(
+            gamma > 1.0 && gamma < 2.0,
+            "the closed form needs 1 < gamma < 2, not {gamma}"
+        );
+        assert!(
+            energy > 0.0 && density > 0.0,
+            "a blast needs energy {energy} and density {density} above 0"
+        );
+        Exact {
+            gamma,
+            energy,
+            density,
+            alpha: alpha(gamma),
+        }
     }
 
     /// energy x time^2 / (density x radius^5) of the shock.
@@ -68,7 +79,11 @@ impl Exact {
     pub fn gas(&self, distance: f64, time: f64) -> Primitive {
         let shock = self.radius(time);
         if distance > shock {
-            return Primitive { density: self.density, velocity: [0.0; 3], pressure: 0.0 };
+            return Primitive {
+                density: self.density,
+                velocity: [0.0; 3],
+                pressure: 0.0,
+            };
         }
         let point = point_at_radius(self.gamma, distance / shock);
         let speed = 2.0 / XG * shock / time;
@@ -93,7 +108,8 @@ fn point(gamma: f64, above: f64) -> Point {
     let denominator = 2.0 * (gamma - 1.0) + J;
     let a0 = 2.0 / XG;
     let a2 = -(gamma - 1.0) / denominator;
-    let a1 = XG * gamma / (2.0 + J * (gamma - 1.0)) * (2.0 * J * (2.0 - gamma) / (gamma * XG * XG) - a2);
+    let a1 =
+        XG * gamma / (2.0 + J * (gamma - 1.0)) * (2.0 * J * (2.0 - gamma) / (gamma * XG * XG) - a2);
     let a3 = J / denominator;
     let a4 = XG * a1 / (2.0 - gamma);
     let a5 = -2.0 / (2.0 - gamma);
@@ -121,14 +137,20 @@ fn point_at_radius(gamma: f64, radius: f64) -> Point {
     let (mut low, mut high) = (-700.0f64, (shock - centre).ln());
     for _ in 0..100 {
         let middle = 0.5 * (low + high);
-        if point(gamma, middle.exp()).radius < radius { low = middle } else { high = middle }
+        if point(gamma, middle.exp()).radius < radius {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     point(gamma, high.exp())
 }
 
 fn alpha(gamma: f64) -> f64 {
     let strong = (gamma + 1.0) / (gamma - 1.0);
-    let kinetic = integral(gamma, |p| strong * p.radius.powi(4) * p.density * p.v * p.v * p.slope);
+    let kinetic = integral(gamma, |p| {
+        strong * p.radius.powi(4) * p.density * p.v * p.v * p.slope
+    });
     let thermal = 8.0 / ((gamma + 1.0) * XG * XG)
         * integral(gamma, |p| p.radius * p.radius * p.pressure * p.slope);
     2.0 * PI * (kinetic + 2.0 * thermal / (gamma - 1.0))
@@ -189,8 +211,14 @@ mod tests {
                 total += volume * gas.conserved(gamma)[4];
             }
             let swept = density * 4.0 / 3.0 * PI * shock.powi(3);
-            assert!((mass / swept - 1.0).abs() < 1e-3, "gamma {gamma}: {mass} of {swept}");
-            assert!((total / energy - 1.0).abs() < 1e-3, "gamma {gamma}: {total} of {energy}");
+            assert!(
+                (mass / swept - 1.0).abs() < 1e-3,
+                "gamma {gamma}: {mass} of {swept}"
+            );
+            assert!(
+                (total / energy - 1.0).abs() < 1e-3,
+                "gamma {gamma}: {total} of {energy}"
+            );
         }
     }
 }

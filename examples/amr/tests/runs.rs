@@ -1,0 +1,141 @@
+//! Whole runs on ranks in threads: the same bits whatever the number of ranks and the placement.
+
+use std::time::Instant;
+
+use colltune_amr::checksum::Broken;
+use colltune_amr::options;
+use colltune_amr::ranks::threads;
+use colltune_amr::report::Summary;
+use colltune_amr::run;
+use colltune_amr::settings::Settings;
+
+fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
+    let words = format!("colltune-amr {line}");
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let results = threads::run(n_ranks, |ranks| {
+        let options = options::parse(words.clone()).expect("a good line");
+        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
+        run::run(ranks, &settings, Instant::now(), &mut |_| {})
+    });
+    results
+        .into_iter()
+        .next()
+        .expect("at least one rank")
+        .map(|(summary, _)| summary)
+}
+
+fn bits(summary: &Summary) -> (Vec<u64>, u64, String, u64, u64) {
+    (
+        summary.checksums.iter().map(|sum| sum.to_bits()).collect(),
+        summary.checksum_drift_max.to_bits(),
+        summary.mesh_hash.clone(),
+        summary.splits,
+        summary.joins,
+    )
+}
+
+const MOVING: &str = "--nx 4 --ny 4 --nz 4 --num_vars 3 --comm_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 3 \
+    --num_tsteps 12 --stages_per_ts 3 --refine_freq 2 --validate \
+    --object 2 0 .2 .3 .4 .05 .04 .02 .15 .15 .15 0 0 0";
+
+#[test]
+fn checksums_and_leaves_are_the_same_bits_for_any_ranks_and_placement() {
+    let one = try_run(1, MOVING).expect("a run");
+    assert!(one.splits > 20 && one.joins > 20, "the mesh moves: {one:?}");
+    assert!(one.checksum_drift_max < 1e-12);
+    for n_ranks in [2, 3, 4, 5, 7, 8] {
+        for placement in [
+            "--rcb",
+            "--morton",
+            "--hilbert",
+            "--rcb --lb_opt 2",
+            "--hilbert --limit_move 20",
+            "--lb_opt 0",
+        ] {
+            let other = try_run(n_ranks, &format!("{MOVING} {placement}")).expect("a run");
+            assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks, {placement}");
+        }
+    }
+}
+
+#[test]
+fn how_messages_travel_changes_no_bit() {
+    let one = try_run(3, MOVING).expect("a run");
+    for manner in [
+        "--send_faces",
+        "--exchange by_axis",
+        "--permute",
+        "--blocking_send",
+        "--comm_vars 1",
+    ] {
+        let other = try_run(3, &format!("{MOVING} {manner}")).expect("a run");
+        assert_eq!(bits(&one), bits(&other), "{manner}");
+    }
+}
+
+#[test]
+fn twenty_seven_points_conserve_on_a_uniform_mesh_on_any_ranks() {
+    let line = "--nx 4 --ny 6 --nz 4 --num_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 1 --uniform_refine 1 \
+        --stencil 27 --num_tsteps 4 --stages_per_ts 3 --checksum_freq 1";
+    let one = try_run(1, line).expect("a run");
+    assert!(one.checksum_drift_max < 1e-12, "{one:?}");
+    for n_ranks in [2, 5, 8] {
+        let other = try_run(n_ranks, line).expect("a run");
+        assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks");
+    }
+}
+
+#[test]
+fn compatible_runs_end_with_the_same_sums() {
+    let line = "--nx 4 --ny 4 --nz 4 --num_vars 3 --num_refine 3 --num_tsteps 10 --stages_per_ts 2 \
+        --object 2 0 -.01 -.01 -.01 0 0 0 0 0 0 .05 .05 .05 --num_objects 1";
+    let eight = try_run(8, &format!("{line} --npx 2 --npy 2 --npz 2 --compat")).expect("a run");
+    let own = try_run(3, &format!("{line} --npx 2 --npy 2 --npz 2")).expect("a run");
+    assert_eq!(eight.checksums, own.checksums);
+    assert_eq!(eight.mesh_hash, own.mesh_hash);
+}
+
+#[test]
+fn too_many_blocks_for_a_rank_end_the_run() {
+    let line = format!("{MOVING} --max_blocks 3");
+    assert!(matches!(
+        try_run(2, &line),
+        Err(Broken::TooManyBlocks { .. })
+    ));
+}
+
+#[test]
+fn lines_that_make_no_sense_are_refused_with_a_reason() {
+    let refused = |line: &str, n_ranks: usize, part: &str| {
+        let words = format!("colltune-amr {line}");
+        let words = words.split_whitespace().map(str::to_owned);
+        let text = match options::parse(words).and_then(|o| Settings::new(o, n_ranks)) {
+            Ok(_) => panic!("{line} was accepted"),
+            Err(refusal) => {
+                assert_eq!(refusal.status, 2, "{line}");
+                refusal.text
+            }
+        };
+        assert!(text.contains(part), "{line}: {text}");
+    };
+    refused("--nx 3", 1, "even number of cells");
+    refused("--nx 10 --what 3", 1, "--what");
+    refused("--npx 2", 3, "3 ranks for 2 root blocks");
+    refused("--npx 3 --compat", 2, "npx*npy*npz = 2");
+    refused("--num_refine 16", 1, "refinement levels");
+    refused("--npx 500000 --num_refine 3", 1, "finest level");
+    refused("--stencil 9", 1, "--stencil 9");
+    refused("--stencil 0 --num_vars 4", 1, "8 variables");
+    refused("--stencil 0 --num_vars 8", 1, "not available");
+    refused("--stencil 27 --permute", 1, "--permute");
+    refused("--rcb --hilbert", 1, "several placements");
+    refused("--exchange at_once --stencil 27", 1, "at_once");
+    refused(
+        "--num_objects 2 --object 2 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0",
+        1,
+        "--num_objects 2",
+    );
+    refused("--object 99 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
+    refused("--object 2 0 9 9 9 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
+    refused("--time -1", 1, "--time");
+}

@@ -1,0 +1,353 @@
+//! Where everything of one call lies: the user's buffers, or copies of them, and temporaries.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::algorithm::registry::InPlace;
+use colltune_core::algorithm::schedule::Buffer;
+
+use super::arguments::{Before, Input, Members, Memory, Output, Unit, View};
+use super::lengths::Lengths;
+use super::program::{Program, Span};
+use super::scratch::{ALIGN, Scratch};
+use crate::abi::{self, Aint, Comm, Datatype};
+use crate::tune::Tuner;
+
+/// A region of the scratch memory.
+#[derive(Clone, Copy)]
+enum Region {
+    InputCopy,
+    OutputCopy,
+    Temporary(usize),
+    Staging(usize),
+}
+
+/// One call: what is run, on what, in which units.
+pub struct Job<'a> {
+    pub tuner: &'a Tuner,
+    /// The communicator of ours that carries the messages.
+    pub comm: Comm,
+    pub tag: c_int,
+    /// For each rank its rank there.
+    pub world_ranks: &'a [c_int],
+    pub members: Members,
+    pub program: &'a Program,
+    pub view: View,
+    pub lengths: Lengths,
+    pub in_place: InPlace,
+}
+
+/// Where the logical buffers of a job begin.
+pub struct Places {
+    pub input: *mut u8,
+    pub output: *mut u8,
+}
+
+impl Unit {
+    /// The bytes that so many units take in memory; saturates.
+    fn bytes(&self, units: u64) -> usize {
+        let Some(before_last) = units.checked_sub(1) else {
+            return 0;
+        };
+        let stride = self.stride.unsigned_abs() as u64;
+        let last = u64::try_from(self.true_extent).unwrap_or(0);
+        let bytes = before_last.saturating_mul(stride).saturating_add(last);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// The address of unit 0 of `units` units that fill the memory from `start` on.
+    fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
+        let below = (self.stride < 0)
+            .then(|| units.saturating_sub(1) as Aint * -self.stride)
+            .unwrap_or(0);
+        start.wrapping_offset(below - self.true_lower)
+    }
+}
+
+impl Job<'_> {
+    /// Bytes of scratch memory that the call uses; saturates.
+    pub fn demand(&self) -> usize {
+        let mut bytes = 0usize;
+        self.regions(|_, units| bytes = bytes.saturating_add(self.room(units)));
+        bytes
+    }
+
+    fn room(&self, units: u64) -> usize {
+        let bytes = self.view.unit.bytes(units);
+        bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX)
+    }
+
+    /// Every region with its units, in a fixed order.
+    fn regions(&self, mut region: impl FnMut(Region, u64)) {
+        if self.copies_input() {
+            region(Region::InputCopy, self.view.input_units);
+        }
+        if self.copies_output() {
+            region(Region::OutputCopy, self.lengths.total());
+        }
+        for (place, &temporary) in self.program.temporaries.iter().enumerate() {
+            region(Region::Temporary(place), self.lengths.temporary(temporary));
+        }
+        for (request, &chunks) in self.program.staged_chunks.iter().enumerate() {
+            if chunks > 0 {
+                let units = u64::from(chunks) * self.lengths.longest();
+                region(Region::Staging(request), units);
+            }
+        }
+    }
+
+    /// Data is moved as bytes, reductions work on elements where they lie.
+    fn moves_bytes(&self) -> bool {
+        self.view.unit.combine.is_none()
+    }
+
+    fn copies_input(&self) -> bool {
+        match self.view.input {
+            Input::Nothing => false,
+            Input::User(memory) => self.moves_bytes() && !memory.plain,
+            Input::InOutput { .. } => self.in_place == InPlace::Copied,
+        }
+    }
+
+    fn copies_output(&self) -> bool {
+        match self.view.output {
+            Output::Nothing => false,
+            Output::User { memory, .. } => self.moves_bytes() && !memory.plain,
+        }
+    }
+
+    /// Binds the logical buffers and fills what the caller filled.
+    ///
+    /// # Safety
+    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
+    pub unsafe fn bind(&self, scratch: &mut Scratch) -> Result<Places, c_int> {
+        let null = std::ptr::null_mut();
+        let (mut input, mut output) = (null, null);
+        let mut next = scratch.block.start();
+        let (temporaries, staging) = (&mut scratch.temporaries, &mut scratch.staging);
+        temporaries.clear();
+        temporaries.resize(self.program.temporaries.len(), null);
+        staging.clear();
+        staging.resize(self.program.staged_chunks.len(), null);
+        self.regions(|region, units| {
+            let first = self.view.unit.first(next, units);
+            match region {
+                Region::InputCopy => input = first,
+                Region::OutputCopy => output = first,
+                Region::Temporary(place) => temporaries[place] = first,
+                Region::Staging(request) => staging[request] = first,
+            }
+            next = next.wrapping_add(self.room(units));
+        });
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            if let Output::User { memory, before, .. } = self.view.output {
+                if output.is_null() {
+                    output = memory.start;
+                } else {
+                    self.fill_output(memory, before, output)?;
+                }
+            }
+            match self.view.input {
+                Input::Nothing => {}
+                Input::User(memory) if input.is_null() => input = memory.start,
+                Input::User(memory) => self.pack(memory.start, memory.count, memory, input)?,
+                Input::InOutput { from } => {
+                    let source = self.at(output, from);
+                    if input.is_null() {
+                        input = source;
+                    } else {
+                        self.copy(source, input, self.view.input_units)?;
+                    }
+                }
+            }
+        }
+        Ok(Places { input, output })
+    }
+
+    /// Packs what the caller put into an output that the schedule works on as packed bytes.
+    unsafe fn fill_output(
+        &self,
+        memory: Memory,
+        before: Before,
+        output: *mut u8,
+    ) -> Result<(), c_int> {
+        match before {
+            Before::Nothing => Ok(()),
+            // SAFETY: the caller's promise is passed on.
+            Before::All => unsafe { self.pack(memory.start, memory.count, memory, output) },
+            Before::OwnBlock => {
+                let rank = self.members.rank as u64;
+                let count = memory.count / self.members.n_ranks as u64;
+                let (mut lower, mut stride) = (0, 0);
+                // SAFETY: the application passed the handle as a datatype. Its own block lies
+                // behind those of the ranks below.
+                unsafe {
+                    let get = self.tuner.pmpi.type_get_extent;
+                    check(get(memory.datatype, &mut lower, &mut stride))?;
+                    let from = memory
+                        .start
+                        .wrapping_offset((rank * count) as Aint * stride);
+                    let to = self.at(output, rank * self.view.block);
+                    self.pack(from, count, memory, to)
+                }
+            }
+        }
+    }
+
+    unsafe fn pack(
+        &self,
+        from: *mut u8,
+        count: u64,
+        memory: Memory,
+        to: *mut u8,
+    ) -> Result<(), c_int> {
+        if from.is_null() {
+            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
+            let bytes = Memory { count, ..memory };
+            let bytes = self.tuner.packed_bytes(&bytes).unwrap_or(0);
+            let typed = (from, count, memory.datatype);
+            // SAFETY: `to` has room for what the elements pack into.
+            return unsafe { self.message_to_self(typed, (to, bytes, self.view.unit.datatype)) };
+        }
+        let (mut position, room) = (0, self.lengths.total().min(c_int::MAX as u64));
+        // SAFETY: `to` has room for what the elements pack into, which is at most the message.
+        check(unsafe {
+            (self.tuner.pmpi.pack)(
+                from.cast(),
+                count as c_int,
+                memory.datatype,
+                to.cast(),
+                room as c_int,
+                &mut position,
+                self.comm,
+            )
+        })
+    }
+
+    /// Hands the output over where the schedule worked on packed bytes.
+    ///
+    /// # Safety
+    /// The places are those of [`Job::bind`], and the schedule has ended.
+    pub unsafe fn hand_over(&self, places: &Places) -> Result<(), c_int> {
+        let Output::User {
+            memory,
+            written: true,
+            ..
+        } = self.view.output
+        else {
+            return Ok(());
+        };
+        if !self.copies_output() {
+            return Ok(());
+        }
+        let (mut position, bytes) = (0, self.lengths.total());
+        if memory.start.is_null() {
+            let packed = (places.output, bytes, self.view.unit.datatype);
+            let typed = (memory.start, memory.count, memory.datatype);
+            // SAFETY: as below.
+            return unsafe { self.message_to_self(packed, typed) };
+        }
+        // SAFETY: the packed message has as many bytes as the elements of the caller's buffer.
+        check(unsafe {
+            (self.tuner.pmpi.unpack)(
+                places.output.cast(),
+                bytes as c_int,
+                &mut position,
+                memory.start.cast(),
+                memory.count as c_int,
+                memory.datatype,
+                self.comm,
+            )
+        })
+    }
+
+    /// The address of a unit.
+    #[inline]
+    pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
+        base.wrapping_offset(unit as Aint * self.view.unit.stride)
+    }
+
+    /// Where a span begins, and how many units it has.
+    #[inline]
+    pub fn span(&self, places: &Places, temporaries: &[*mut u8], span: Span) -> (*mut u8, u64) {
+        let base = match span.buffer {
+            Buffer::Input => places.input,
+            Buffer::Output => places.output,
+            Buffer::Temporary(which) => {
+                let which = usize::from(which);
+                let temporary = self.program.temporaries[which];
+                let from = self.lengths.in_temporary(temporary, span.first);
+                let units = self.lengths.of_temporary(temporary, span.first, span.len);
+                return (self.at(temporaries[which], from), units);
+            }
+        };
+        let from = self.lengths.start(span.first.into());
+        let end = self
+            .lengths
+            .start(u64::from(span.first) + u64::from(span.len));
+        (self.at(base, from), end - from)
+    }
+
+    /// Copies units. What lies between their bytes stays untouched at the target.
+    ///
+    /// # Safety
+    /// Both places hold so many units.
+    #[inline]
+    pub unsafe fn copy(&self, from: *mut u8, to: *mut u8, units: u64) -> Result<(), c_int> {
+        if from == to || units == 0 {
+            return Ok(());
+        }
+        if self.view.unit.plain {
+            let bytes = units as usize * self.view.unit.stride as usize;
+            // SAFETY: units without holes are their bytes.
+            unsafe { std::ptr::copy(from, to, bytes) };
+            return Ok(());
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.copy_typed(from, to, units) }
+    }
+
+    #[cold]
+    unsafe fn copy_typed(&self, from: *mut u8, to: *mut u8, units: u64) -> Result<(), c_int> {
+        let datatype = self.view.unit.datatype;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.message_to_self((from, units, datatype), (to, units, datatype)) }
+    }
+
+    /// Copies between buffers of two types with one signature, each with its count: MPI does that
+    /// only by a message.
+    unsafe fn message_to_self(
+        &self,
+        from: (*mut u8, u64, Datatype),
+        to: (*mut u8, u64, Datatype),
+    ) -> Result<(), c_int> {
+        let own = self.world_ranks[self.members.rank];
+        // SAFETY: no schedule sends to its own rank, so nothing else matches these messages.
+        check(unsafe {
+            (self.tuner.pmpi.sendrecv)(
+                from.0.cast(),
+                from.1 as c_int,
+                from.2,
+                own,
+                self.tag,
+                to.0.cast(),
+                to.1 as c_int,
+                to.2,
+                own,
+                self.tag,
+                self.comm,
+                abi::MPI_STATUS_IGNORE as *mut c_void,
+            )
+        })
+    }
+}
+
+/// An error code as an error.
+#[inline]
+pub fn check(code: c_int) -> Result<(), c_int> {
+    if code == abi::SUCCESS {
+        Ok(())
+    } else {
+        Err(code)
+    }
+}

@@ -1,0 +1,248 @@
+//! Runs a program: posts, waits, reductions and copies, in order.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::algorithm::schedule::Order;
+
+use super::places::{Job, Places, check};
+use super::program::{Message, Operation};
+use super::scratch::Scratch;
+use crate::abi;
+
+impl Job<'_> {
+    /// Runs the call to its end. All waiting is the library's own, so it makes progress.
+    ///
+    /// # Safety
+    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
+    pub unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
+        let null = self.tuner.handles.request_null;
+        let n_requests = self.program.staged_chunks.len();
+        scratch.requests.clear();
+        scratch.requests.resize(n_requests, null);
+        scratch.staged.clear();
+        scratch.staged.resize(n_requests, None);
+        // SAFETY: the caller's promise is passed on.
+        let result = unsafe {
+            self.bind(scratch).and_then(|places| {
+                self.operate(&places, scratch)?;
+                self.hand_over(&places)
+            })
+        };
+        if result.is_err() && scratch.requests.iter().any(|request| *request != null) {
+            // Messages are still under way into it.
+            scratch.block.abandon();
+        }
+        result
+    }
+
+    unsafe fn operate(&self, places: &Places, scratch: &mut Scratch) -> Result<(), c_int> {
+        for (index, operation) in self.program.operations.iter().enumerate() {
+            // SAFETY: by the proof of the schedule each operation names chunks that it may touch
+            // now, and the places hold all chunks.
+            unsafe {
+                match *operation {
+                    Operation::Receive {
+                        request,
+                        from,
+                        into,
+                    } => self.receive(places, scratch, index, request, from, into)?,
+                    Operation::Send { request, to, what } => {
+                        self.send(places, scratch, request, to, what)?;
+                    }
+                    Operation::Wait { request } => {
+                        let request = request as usize;
+                        if scratch.requests[request] != self.tuner.handles.request_null {
+                            let status = abi::MPI_STATUS_IGNORE as *mut c_void;
+                            let place = &raw mut scratch.requests[request];
+                            check((self.tuner.pmpi.wait)(place, status))?;
+                            self.unstage(places, scratch, request)?;
+                        }
+                    }
+                    Operation::WaitAll => {
+                        let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
+                        let n_requests = scratch.requests.len();
+                        let first = scratch.requests.as_mut_ptr();
+                        check((self.tuner.pmpi.waitall)(
+                            n_requests as c_int,
+                            first,
+                            statuses,
+                        ))?;
+                        for request in 0..n_requests {
+                            self.unstage(places, scratch, request)?;
+                        }
+                    }
+                    Operation::Reduce {
+                        source,
+                        target,
+                        order,
+                    } => {
+                        let (source, units) = self.span(places, &scratch.temporaries, source);
+                        let (target, _) = self.span(places, &scratch.temporaries, target);
+                        self.reduce(source, target, units, order)?;
+                    }
+                    Operation::Copy { source, target } => {
+                        let (source, units) = self.span(places, &scratch.temporaries, source);
+                        let (target, _) = self.span(places, &scratch.temporaries, target);
+                        self.copy(source, target, units)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn receive(
+        &self,
+        places: &Places,
+        scratch: &mut Scratch,
+        index: usize,
+        request: u32,
+        from: u32,
+        into: Message,
+    ) -> Result<(), c_int> {
+        let request = request as usize;
+        let (start, units) = match into {
+            Message::Token => (std::ptr::null_mut(), 0),
+            Message::Whole(span) => {
+                match self.span(places, &scratch.temporaries, span) {
+                    // Both sides know that there is nothing to send.
+                    (_, 0) => return Ok(()),
+                    known => known,
+                }
+            }
+            Message::Pieces { start, len } => {
+                let units = self.units_of(places, scratch, start, len);
+                if units == 0 {
+                    return Ok(());
+                }
+                scratch.staged[request] = u32::try_from(index).ok();
+                (scratch.staging[request], units)
+            }
+        };
+        // SAFETY: the units lie at `start`, and nothing touches them before the wait.
+        check(unsafe {
+            (self.tuner.pmpi.irecv)(
+                start.cast(),
+                units as c_int,
+                self.view.unit.datatype,
+                self.world_ranks[from as usize],
+                self.tag,
+                self.comm,
+                &mut scratch.requests[request],
+            )
+        })
+    }
+
+    #[inline]
+    unsafe fn send(
+        &self,
+        places: &Places,
+        scratch: &mut Scratch,
+        request: u32,
+        to: u32,
+        what: Message,
+    ) -> Result<(), c_int> {
+        let request = request as usize;
+        let (start, units) = match what {
+            Message::Token => (std::ptr::null_mut(), 0),
+            Message::Whole(span) => match self.span(places, &scratch.temporaries, span) {
+                (_, 0) => return Ok(()),
+                known => known,
+            },
+            Message::Pieces { start, len } => {
+                let staging = scratch.staging[request];
+                let mut staged = 0;
+                for span in &self.program.spans[start as usize..][..len as usize] {
+                    let (from, units) = self.span(places, &scratch.temporaries, *span);
+                    // SAFETY: the staging buffer has room for as many of the longest chunks.
+                    unsafe { self.copy(from, self.at(staging, staged), units)? };
+                    staged += units;
+                }
+                if staged == 0 {
+                    return Ok(());
+                }
+                (staging, staged)
+            }
+        };
+        // SAFETY: the units lie at `start`, and nothing writes them before the wait.
+        check(unsafe {
+            (self.tuner.pmpi.isend)(
+                start.cast(),
+                units as c_int,
+                self.view.unit.datatype,
+                self.world_ranks[to as usize],
+                self.tag,
+                self.comm,
+                &mut scratch.requests[request],
+            )
+        })
+    }
+
+    fn units_of(&self, places: &Places, scratch: &Scratch, start: u32, len: u32) -> u64 {
+        let spans = &self.program.spans[start as usize..][..len as usize];
+        spans
+            .iter()
+            .map(|span| self.span(places, &scratch.temporaries, *span).1)
+            .sum()
+    }
+
+    /// Deals out the pieces of a message that has come.
+    #[inline]
+    unsafe fn unstage(
+        &self,
+        places: &Places,
+        scratch: &mut Scratch,
+        request: usize,
+    ) -> Result<(), c_int> {
+        let Some(index) = scratch.staged[request].take() else {
+            return Ok(());
+        };
+        let Operation::Receive {
+            into: Message::Pieces { start, len },
+            ..
+        } = self.program.operations[index as usize]
+        else {
+            return Ok(());
+        };
+        let mut taken = 0;
+        for span in &self.program.spans[start as usize..][..len as usize] {
+            let (to, units) = self.span(places, &scratch.temporaries, *span);
+            // SAFETY: the message brought these units.
+            unsafe { self.copy(self.at(scratch.staging[request], taken), to, units)? };
+            taken += units;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn reduce(
+        &self,
+        source: *mut u8,
+        target: *mut u8,
+        units: u64,
+        order: Order,
+    ) -> Result<(), c_int> {
+        let Some(combine) = self.view.unit.combine.filter(|_| units > 0) else {
+            return Ok(());
+        };
+        let local = |from: *mut u8, into: *mut u8| {
+            // SAFETY: both places hold so many elements, and they do not overlap.
+            check(unsafe {
+                (self.tuner.pmpi.reduce_local)(
+                    from.cast(),
+                    into.cast(),
+                    units as c_int,
+                    self.view.unit.datatype,
+                    combine.op,
+                )
+            })
+        };
+        if order == Order::SourceFirst || combine.commutative {
+            return local(source, target);
+        }
+        local(target, source)?;
+        // SAFETY: as above.
+        unsafe { self.copy(source, target, units) }
+    }
+}

@@ -1,0 +1,94 @@
+//! Memory that calls use and give back: one block of bytes and a few lists for each thread.
+//!
+//! Nothing in it outlives a call, so all communicators and algorithms of a thread share it.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
+use std::ptr::null_mut;
+
+use crate::abi::Request;
+
+/// Every region of a block begins on a cache line.
+pub const ALIGN: usize = 64;
+
+/// A block of bytes of no particular content.
+pub struct Block {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Block {
+    /// Sees to it that the block has at least `bytes` bytes; what it held is lost. False where
+    /// there is no such memory, and then the block is as it was.
+    pub fn reserve(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            return true;
+        }
+        let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else {
+            return false;
+        };
+        // SAFETY: the layout's size is above that of the present block, so it is not zero.
+        let start = unsafe { alloc(layout) };
+        if start.is_null() {
+            return false;
+        }
+        // What was there before is given back by this.
+        *self = Block { start, bytes };
+        true
+    }
+
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Leaves the memory to messages that are still under way, for ever.
+    pub fn abandon(&mut self) {
+        std::mem::forget(std::mem::take(self));
+    }
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block {
+            start: null_mut(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Ok(layout) = Layout::from_size_align(self.bytes, ALIGN)
+            && self.bytes > 0
+        {
+            // SAFETY: a block of more than 0 bytes came from `alloc` with this layout.
+            unsafe { dealloc(self.start, layout) };
+        }
+    }
+}
+
+/// What a thread's calls use.
+#[derive(Default)]
+pub struct Scratch {
+    pub block: Block,
+    pub requests: Vec<Request>,
+    /// For each request the operation whose received pieces lie in its staging buffer.
+    pub staged: Vec<Option<u32>>,
+    /// Where each temporary, and each request's staging buffer, begins.
+    pub temporaries: Vec<*mut u8>,
+    pub staging: Vec<*mut u8>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Lends the thread's memory out. A call inside another, should there ever be one, gets its own.
+pub fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+    // A program may call MPI from what runs after its main thread's own memory is gone.
+    let kept = SCRATCH.try_with(Cell::take).ok().flatten();
+    let mut scratch = kept.unwrap_or_default();
+    let result = work(&mut scratch);
+    let _ = SCRATCH.try_with(|place| place.set(Some(scratch)));
+    result
+}

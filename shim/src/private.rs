@@ -1,0 +1,112 @@
+//! Communicators of our own beside a program's: made collectively, counted, freed with it.
+//!
+//! They have the program's members in its order. They are made with MPI_Comm_split, because
+//! MPI_Comm_dup would call the user's attribute callbacks, and only while a quota lasts: ids are a
+//! resource of the program's too, and the error of running out of them would reach its handler.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::abi::{self, Comm, Errhandler};
+use crate::library::{Handles, Pmpi};
+use crate::tune::Tuner;
+
+/// The most that are alive at once in a process.
+const ALIVE_MAX: u64 = 1024;
+static ALIVE: AtomicU64 = AtomicU64::new(0);
+
+/// A communicator of ours, made when it is first needed.
+#[derive(Clone, Copy, Default)]
+pub enum Private {
+    #[default]
+    Unmade,
+    /// Could not be made, on any rank.
+    Failed,
+    Made(Comm),
+}
+
+impl Private {
+    /// Makes one beside `comm`, by `split`. Collective; `Made` on all ranks or `Failed` on all.
+    #[cold]
+    pub fn make(tuner: &Tuner, comm: Comm, split: impl FnOnce() -> Option<Comm>) -> Private {
+        let mut alive = [ALIVE.load(Ordering::Relaxed)];
+        if !tuner.largest(comm, &mut alive) || alive[0] >= ALIVE_MAX {
+            return Private::Failed;
+        }
+        let made = split();
+        let mut failed = [u64::from(made.is_none())];
+        let agreed = tuner.largest(comm, &mut failed) && failed[0] == 0;
+        match made {
+            Some(comm) if agreed => {
+                ALIVE.fetch_add(1, Ordering::Relaxed);
+                Private::Made(comm)
+            }
+            Some(mut comm) => {
+                // SAFETY: the communicator was just made and nothing runs on it.
+                unsafe { (tuner.pmpi.comm_free)(&mut comm) };
+                Private::Failed
+            }
+            None => Private::Failed,
+        }
+    }
+
+    /// Frees it. Neither Open MPI nor MPICH waits for other ranks in that.
+    pub fn free(&mut self, pmpi: &Pmpi) {
+        if let Private::Made(mut comm) = std::mem::take(self) {
+            // SAFETY: the communicator is ours and nothing is under way on it.
+            unsafe { (pmpi.comm_free)(&mut comm) };
+            ALIVE.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A communicator with the members of `comm`, which returns errors. Collective.
+pub fn split(tuner: &Tuner, comm: Comm) -> Option<Comm> {
+    let pmpi = tuner.pmpi;
+    let handler = silence(pmpi, &tuner.handles, comm);
+    let mut rank = 0;
+    let mut made = tuner.handles.comm_null;
+    // SAFETY: `comm` is valid, and all its members make this call here.
+    let code = unsafe {
+        (pmpi.comm_rank)(comm, &mut rank);
+        (pmpi.comm_split)(comm, 0, rank, &mut made)
+    };
+    restore(pmpi, comm, handler);
+    if code != abi::SUCCESS {
+        return None;
+    }
+    // SAFETY: the communicator is valid and ours.
+    unsafe { (pmpi.comm_set_errhandler)(made, tuner.handles.errors_return) };
+    Some(made)
+}
+
+/// Makes a communicator return errors to us; the handler to give back, where that worked.
+pub fn silence(pmpi: &Pmpi, handles: &Handles, comm: Comm) -> Option<Errhandler> {
+    let mut handler = handles.errors_return;
+    // SAFETY: `comm` is valid; both calls are local.
+    unsafe {
+        ((pmpi.comm_get_errhandler)(comm, &mut handler) == abi::SUCCESS
+            && (pmpi.comm_set_errhandler)(comm, handles.errors_return) == abi::SUCCESS)
+            .then_some(handler)
+    }
+}
+
+/// Gives a communicator its error handler back.
+pub fn restore(pmpi: &Pmpi, comm: Comm, handler: Option<Errhandler>) {
+    if let Some(mut handler) = handler {
+        // SAFETY: the handler came from `silence`, which took a reference that is given up here.
+        unsafe {
+            (pmpi.comm_set_errhandler)(comm, handler);
+            (pmpi.errhandler_free)(&mut handler);
+        }
+    }
+}
+
+/// Hands an error of a communicator of ours to the program's own handler, and returns it.
+pub fn report(tuner: &Tuner, comm: Comm, code: c_int) -> c_int {
+    if code != abi::SUCCESS {
+        // SAFETY: the communicator is the program's, and valid.
+        unsafe { (tuner.pmpi.comm_call_errhandler)(comm, code) };
+    }
+    code
+}

@@ -1,0 +1,501 @@
+//! `colltune placement bench`: quality and time of policies on seeded random costs.
+//!
+//! ```text
+//! $ colltune placement bench --ranks 512,4096 --policies contiguous,lpt,cplx:50 --out target/bench
+//! ```
+//! A case is a distribution, a number of ranks, of blocks per rank, and a seed; each policy places
+//! every case several times in this process, and only that is timed.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use colltune_placement::generate::{Distribution, costs};
+use colltune_placement::{Certificate, Locality, PlacementError, Policy, Problem, Proof, place};
+use serde::Serialize;
+
+use super::plot::{Line, Panel, Scale, svg};
+use super::publish::{csv, print, progress, table, write};
+use super::scene::{Scene, SceneArgs, needs_mesh};
+
+/// Measures, writes the files, and prints the table.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let (rows, skipped) = measure(args);
+    progress("");
+    let report = Report {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        threads: args.threads,
+        repetitions: args.repetitions,
+        rows: &rows,
+        skipped: &skipped,
+    };
+    let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
+    let flat: Vec<Flat> = rows.iter().map(Flat::from).collect();
+    write(&args.out, "placement-bench.json", &json)?;
+    write(&args.out, "placement-bench.csv", &csv(&flat)?)?;
+    write(&args.out, "placement-bench.svg", &svg(&panels(&rows))?)?;
+    print(&if args.json { json } else { in_columns(&rows) })?;
+    for skip in &skipped {
+        eprintln!(
+            "colltune: failed to {} ({} on {} ranks)",
+            skip.reason, skip.policy, skip.ranks
+        );
+    }
+    if !skipped.is_empty() {
+        bail!(
+            "measure {} of {} cases",
+            skipped.len(),
+            skipped.len() + rows.len()
+        );
+    }
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune placement bench
+      The default policies on all distributions, 512 to 131,072 ranks with 1.5 blocks each.
+  colltune placement bench --ranks 4096 --blocks-per-rank 1.5,3,8.3 --policies lpt,lpt-swap --seeds 1,2,3
+  colltune placement bench --ranks 16384 --policies rcb,grouplb,hierarchical:rcb
+
+Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
+needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
+between its neighbours; otherwise it counts one message for each two consecutive blocks.
+`gap` is makespan / bound - 1; the bound is proved, so the best possible makespan lies between.
+`hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
+Files: placement-bench.json, .csv and .svg in the folder of --out.")]
+pub struct Args {
+    /// Policies, as in `colltune placement policies`
+    #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
+          default_value = "contiguous,contiguous-optimal,cdpc,lpt,lpt-swap,cplx:25,cplx:50,cplx:75")]
+    policies: Vec<Policy>,
+    /// Numbers of ranks
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "512,4096,16384,131072",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Vec<u32>,
+    /// Blocks per rank; the number of blocks is rounded
+    #[arg(long, value_delimiter = ',', value_name = "X", default_value = "1.5", value_parser = blocks_per_rank)]
+    blocks_per_rank: Vec<f64>,
+    /// Distributions of costs: exponential, gaussian, power-law
+    #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "exponential,gaussian,power-law",
+          value_parser = distribution)]
+    distributions: Vec<Distribution>,
+    /// Seeds; each is a case of its own
+    #[arg(long, value_delimiter = ',', value_name = "SEED", default_value = "1")]
+    seeds: Vec<u64>,
+    /// How often each case is placed
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    /// Threads that a policy may use; the result does not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    #[command(flatten)]
+    scene: SceneArgs,
+    /// Where the files go
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    out: PathBuf,
+    /// Print the JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+fn distribution(name: &str) -> Result<Distribution, String> {
+    name.parse().map_err(|error| format!("failed to {error}"))
+}
+
+fn blocks_per_rank(text: &str) -> Result<f64, String> {
+    let read = text
+        .parse()
+        .ok()
+        .filter(|&x: &f64| x.is_finite() && x > 0.0 && x <= 1e6);
+    read.ok_or_else(|| "a number above 0 and up to 1000000".to_owned())
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    version: &'static str,
+    threads: usize,
+    repetitions: u32,
+    rows: &'a [Row],
+    skipped: &'a [Skipped],
+}
+
+#[derive(Serialize)]
+struct Row {
+    policy: String,
+    ranks: u32,
+    blocks_per_rank: f64,
+    blocks: usize,
+    distribution: String,
+    seed: u64,
+    time_ms: Time,
+    makespan: f64,
+    mean: f64,
+    bound: f64,
+    gap: f64,
+    /// What proves that no placement is better, or `null`.
+    optimal: Option<&'static str>,
+    locality: Messages,
+    hash: String,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct Time {
+    min: f64,
+    median: f64,
+}
+
+/// Messages of one exchange, and the score of the CPLX study over the curve.
+#[derive(Serialize)]
+struct Messages {
+    of: &'static str,
+    same_rank: u64,
+    same_node: u64,
+    remote: u64,
+    remote_bytes: u64,
+    curve_score: f64,
+}
+
+#[derive(Serialize)]
+struct Skipped {
+    policy: String,
+    ranks: u32,
+    reason: String,
+}
+
+/// A row without nesting, for CSV.
+#[derive(Serialize)]
+struct Flat<'a> {
+    policy: &'a str,
+    ranks: u32,
+    blocks_per_rank: f64,
+    blocks: usize,
+    distribution: &'a str,
+    seed: u64,
+    time_ms_min: f64,
+    time_ms_median: f64,
+    makespan: f64,
+    mean: f64,
+    bound: f64,
+    gap: f64,
+    optimal: Option<&'static str>,
+    locality_of: &'static str,
+    same_rank: u64,
+    same_node: u64,
+    remote: u64,
+    remote_bytes: u64,
+    curve_score: f64,
+    hash: &'a str,
+}
+
+impl<'a> From<&'a Row> for Flat<'a> {
+    fn from(row: &'a Row) -> Self {
+        Flat {
+            policy: &row.policy,
+            ranks: row.ranks,
+            blocks_per_rank: row.blocks_per_rank,
+            blocks: row.blocks,
+            distribution: &row.distribution,
+            seed: row.seed,
+            time_ms_min: row.time_ms.min,
+            time_ms_median: row.time_ms.median,
+            makespan: row.makespan,
+            mean: row.mean,
+            bound: row.bound,
+            gap: row.gap,
+            optimal: row.optimal,
+            locality_of: row.locality.of,
+            same_rank: row.locality.same_rank,
+            same_node: row.locality.same_node,
+            remote: row.locality.remote,
+            remote_bytes: row.locality.remote_bytes,
+            curve_score: row.locality.curve_score,
+            hash: &row.hash,
+        }
+    }
+}
+
+/// A distribution with everything that a case's costs follow from.
+struct Case {
+    ranks: u32,
+    blocks_per_rank: f64,
+    distribution: Distribution,
+    seed: u64,
+}
+
+fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
+    let on_mesh = args.policies.iter().any(needs_mesh);
+    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+    for &ranks in &args.ranks {
+        for &blocks_per_rank in &args.blocks_per_rank {
+            for &seed in &args.seeds {
+                let blocks = (f64::from(ranks) * blocks_per_rank).round().max(1.0) as usize;
+                let scene = on_mesh.then(|| Scene::new(seed, blocks, &args.scene));
+                for &distribution in &args.distributions {
+                    let case = Case {
+                        ranks,
+                        blocks_per_rank,
+                        distribution,
+                        seed,
+                    };
+                    let costs = costs(distribution, seed, blocks);
+                    for policy in &args.policies {
+                        progress(&format!(
+                            "{ranks} ranks, {distribution}, seed {seed}: {policy}"
+                        ));
+                        match row(args, &case, &costs, scene.as_ref(), policy) {
+                            Ok(row) => rows.push(row),
+                            Err(error) => skipped.push(Skipped {
+                                policy: policy.to_string(),
+                                ranks,
+                                reason: error.to_string(),
+                            }),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    (rows, skipped)
+}
+
+fn row(
+    args: &Args,
+    case: &Case,
+    costs: &[f64],
+    scene: Option<&Scene>,
+    policy: &Policy,
+) -> Result<Row, PlacementError> {
+    let mut problem = Problem::new(costs, case.ranks)?
+        .with_ranks_per_node(args.scene.ranks_per_node)?
+        .with_machine(args.scene.message_time)?
+        .with_threads(args.threads);
+    if let Some(scene) = scene {
+        problem = scene.add_to(problem)?;
+    }
+    let mut times_ms = Vec::new();
+    let mut placement = None;
+    for _ in 0..args.repetitions {
+        let start = Instant::now();
+        placement = Some(place(policy, &problem)?);
+        times_ms.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    let placement = placement.expect("at least one repetition");
+    let certificate = placement.certify(&problem)?;
+    times_ms.sort_by(f64::total_cmp);
+    let time_ms = Time {
+        min: times_ms[0],
+        median: crate::bench::statistics::median(&times_ms),
+    };
+    Ok(Row {
+        policy: policy.to_string(),
+        ranks: case.ranks,
+        blocks_per_rank: case.blocks_per_rank,
+        blocks: costs.len(),
+        distribution: case.distribution.to_string(),
+        seed: case.seed,
+        time_ms,
+        makespan: certificate.makespan,
+        mean: certificate.mean,
+        bound: certificate.bound,
+        gap: certificate.gap,
+        optimal: proof(&certificate),
+        locality: messages(&certificate.locality, scene.is_some()),
+        hash: format!("{:016x}", placement.hash()),
+    })
+}
+
+fn proof(certificate: &Certificate) -> Option<&'static str> {
+    certificate.optimal.map(|proof| match proof {
+        Proof::LowerBound => "lower bound",
+        Proof::Policy => "policy",
+    })
+}
+
+fn messages(locality: &Locality, on_mesh: bool) -> Messages {
+    Messages {
+        of: if on_mesh { "graph" } else { "curve" },
+        same_rank: locality.same_rank.messages,
+        same_node: locality.same_node.messages,
+        remote: locality.remote.messages,
+        remote_bytes: locality.remote.bytes,
+        curve_score: locality.curve_score,
+    }
+}
+
+fn in_columns(rows: &[Row]) -> String {
+    let header = [
+        "policy",
+        "ranks",
+        "blocks/rank",
+        "costs",
+        "seed",
+        "min ms",
+        "median ms",
+        "makespan",
+        "bound",
+        "gap %",
+        "remote %",
+        "curve score",
+    ];
+    let cells = |row: &Row| {
+        let all = row.locality.same_rank + row.locality.same_node + row.locality.remote;
+        vec![
+            row.policy.clone(),
+            row.ranks.to_string(),
+            row.blocks_per_rank.to_string(),
+            row.distribution.clone(),
+            row.seed.to_string(),
+            format!("{:.3}", row.time_ms.min),
+            format!("{:.3}", row.time_ms.median),
+            format!("{:.1}", row.makespan),
+            format!("{:.1}", row.bound),
+            format!("{:.2}", 100.0 * row.gap),
+            format!(
+                "{:.1}",
+                100.0 * row.locality.remote as f64 / all.max(1) as f64
+            ),
+            format!("{:.2}", row.locality.curve_score),
+        ]
+    };
+    table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+/// Time and gap over the ranks: for each policy the mean over everything else.
+fn panels(rows: &[Row]) -> Vec<Panel> {
+    let panel = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
+        let mut lines: Vec<Line> = Vec::new();
+        for row in rows {
+            if lines.iter().all(|line| line.name != row.policy) {
+                let same = || rows.iter().filter(|other| other.policy == row.policy);
+                let mut ranks: Vec<u32> = same().map(|row| row.ranks).collect();
+                ranks.sort_unstable();
+                ranks.dedup();
+                let mean = |&ranks: &u32| {
+                    let values: Vec<f64> =
+                        same().filter(|row| row.ranks == ranks).map(value).collect();
+                    (
+                        f64::from(ranks),
+                        values.iter().sum::<f64>() / values.len() as f64,
+                    )
+                };
+                let points = ranks.iter().map(mean).collect();
+                lines.push(Line {
+                    name: row.policy.clone(),
+                    points,
+                });
+            }
+        }
+        Panel {
+            title: title.to_owned(),
+            x: "ranks",
+            y,
+            scale,
+            lines,
+        }
+    };
+    vec![
+        panel("Time to place", "ms", Scale::LogBoth, &|row| {
+            row.time_ms.min.max(1e-4)
+        }),
+        panel(
+            "Makespan above the proved bound",
+            "%",
+            Scale::LogX,
+            &|row| 100.0 * row.gap,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(words: &[&str]) -> Args {
+        Line::parse_from([&["bench"], words].concat()).args
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_rows_and_files_have_them_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().to_str().unwrap();
+        let words = [
+            "--policies",
+            "contiguous,lpt,rcb,hierarchical:rcb",
+            "--ranks",
+            "7,64",
+            "--blocks-per-rank",
+            "1.5,8",
+            "--seeds",
+            "1,2",
+            "--repetitions",
+            "2",
+            "--out",
+            out,
+        ];
+        let args = parsed(&words);
+        let (first, skipped) = measure(&args);
+        assert!(skipped.is_empty());
+        assert_eq!(first.len(), 4 * 2 * 2 * 2 * 3);
+        let (second, _) = measure(&args);
+        for (a, b) in first.iter().zip(&second) {
+            assert_eq!(
+                (&a.hash, a.makespan, a.bound),
+                (&b.hash, b.makespan, b.bound)
+            );
+            assert!(a.makespan >= a.bound * (1.0 - 1e-12) && a.time_ms.min <= a.time_ms.median);
+            assert_eq!(a.locality.of, "graph");
+        }
+        run(&args).unwrap();
+        let json = std::fs::read_to_string(folder.path().join("placement-bench.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let rows = json["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), first.len());
+        for key in [
+            "policy",
+            "ranks",
+            "blocks_per_rank",
+            "distribution",
+            "seed",
+            "makespan",
+            "bound",
+            "gap",
+            "hash",
+        ] {
+            assert!(!rows[0][key].is_null(), "{key}");
+        }
+        assert!(rows[0]["time_ms"]["min"].is_number() && rows[0]["locality"]["remote"].is_number());
+        let csv = std::fs::read_to_string(folder.path().join("placement-bench.csv")).unwrap();
+        assert_eq!(csv.lines().count(), first.len() + 1);
+        assert!(folder.path().join("placement-bench.svg").is_file());
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_library() {
+        let args = parsed(&[
+            "--policies",
+            "lpt",
+            "--ranks",
+            "512",
+            "--distributions",
+            "gaussian",
+            "--repetitions",
+            "1",
+        ]);
+        let (rows, _) = measure(&args);
+        let costs = costs(Distribution::Gaussian, 1, 768);
+        let problem = Problem::new(&costs, 512).unwrap();
+        let placement = place(&"lpt".parse().unwrap(), &problem).unwrap();
+        assert_eq!(rows[0].hash, format!("{:016x}", placement.hash()));
+    }
+}

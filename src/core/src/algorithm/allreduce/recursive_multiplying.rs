@@ -1,0 +1,80 @@
+//! Recursive multiplying allreduce: recursive doubling with groups of `radix` ranks, which in
+//! each round exchange all they have with every other of the group at once.
+//!
+//! Cost, n = radix^i: i rounds of radix - 1 messages each way; (radix - 1) i times the message
+//! sent and combined per rank. Otherwise the other ranks fold onto the largest power of the radix
+//! first (see [`Fold`]). Keeps the operand order.
+//! Source: Ruefenacht, Bull & Booth, Parallel Computing 69, 2017.
+
+use crate::algorithm::fold::Fold;
+use crate::algorithm::schedule::{Buffer, Case, Order, Part, Schedule, Step, Temporary};
+
+/// The message is one chunk.
+pub fn schedule(case: Case) -> Schedule {
+    let (rank, radix) = (case.rank, case.radix);
+    let fold = Fold::new(case.n_ranks, radix);
+    let core = fold.core(rank);
+    let whole = |buffer| Part::range(buffer, 0, 1);
+    let (input, held) = (whole(Buffer::Input), whole(Buffer::Output));
+    let received = move |index: usize| whole(Buffer::Temporary(index as u8));
+    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
+    let exchange = (0..rounds).flat_map(move |round| {
+        let unit = radix.pow(round);
+        let digit = core / unit % radix;
+        let peer = move |d: usize| fold.leader(core - digit * unit + d * unit);
+        // The nearest operands combine first: below the own digit downwards, then above upwards.
+        let others = move || (0..digit).rev().chain(digit + 1..radix).enumerate();
+        let posts = others().flat_map(move |(index, d)| {
+            let receive = Step::receive(peer(d), received(index));
+            [receive, Step::send(peer(d), held)]
+        });
+        let combine = others()
+            .map(move |(index, d)| Step::reduce(received(index), held, Order::of_peer(d, digit)));
+        posts.chain(combine)
+    });
+    let start = fold.leads(rank).then(|| Step::copy(input, held));
+    let steps = start
+        .into_iter()
+        .chain(fold.combine(rank, input, held, received(0)))
+        .chain(exchange)
+        .chain(fold.hand_back(rank, held));
+    let schedule = Schedule::new(1, steps).window(2 * radix);
+    (0..radix - 1).fold(schedule, |schedule, _| {
+        schedule.temporary(Temporary::whole(1))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern;
+    use crate::algorithm::registry;
+    use crate::algorithm::symbolic::claims::{cost, prove};
+
+    #[test]
+    fn every_rank_ends_with_every_contribution_in_order() {
+        let row = registry::find(Pattern::Allreduce, "recursive_multiplying").unwrap();
+        prove(row);
+        for (n, radix, i) in [
+            (3, 3, 1),
+            (9, 3, 2),
+            (27, 3, 3),
+            (4, 4, 1),
+            (64, 4, 3),
+            (64, 8, 2),
+        ] {
+            let case = Case {
+                radix,
+                ..Case::new(0, n)
+            };
+            let cost = cost(row, case, 100);
+            assert_eq!(cost.messages, (radix - 1) * i, "n = {n}");
+            assert_eq!(cost.elements, 100 * ((radix - 1) * i) as u64, "n = {n}");
+            assert_eq!(cost.reduced, 100 * ((radix - 1) * i) as u64, "n = {n}");
+            assert!(
+                cost.rounds >= (radix - 1) * i,
+                "n = {n}: one message each way at a time"
+            );
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Barrier: no rank ends before every rank has begun.
+
+pub mod dissemination;
+pub mod tree;

@@ -1,0 +1,43 @@
+//! Pipelined chain bcast: each rank hands every segment on to the next.
+//!
+//! Cost: n - 2 + segments rounds of one segment each; the whole message sent once per rank.
+//! Source: Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007.
+
+use super::down;
+use crate::algorithm::schedule::{Case, Schedule};
+use crate::algorithm::tree;
+
+/// The message is `segments` chunks.
+pub fn schedule(case: Case) -> Schedule {
+    let node = tree::chain(case.relative(), case.n_ranks);
+    let steps = down(case.segments, node, move |relative| case.absolute(relative));
+    Schedule::new(case.segments, steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern;
+    use crate::algorithm::registry;
+    use crate::algorithm::symbolic::claims::{cost, prove};
+
+    #[test]
+    fn every_rank_ends_with_the_message() {
+        let row = registry::find(Pattern::Bcast, "chain").unwrap();
+        prove(row);
+        for n in 2..=33 {
+            for segments in [1, 2, 7, 20] {
+                let cost = cost(
+                    row,
+                    Case {
+                        segments,
+                        ..Case::new(0, n)
+                    },
+                    100,
+                );
+                assert_eq!(cost.rounds, n - 2 + segments, "n = {n}");
+                assert_eq!(cost.elements, 100);
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Our own algorithms, as schedules with proofs.
+//!
+//! What a schedule is ([`part`], [`pattern`], [`schedule`]), how it becomes what a rank executes ([`plan`]),
+//! the one table of all algorithms ([`registry`], [`row`]), one file per algorithm with the shapes that
+//! several share ([`tree`], [`fold`], [`circulant`], [`bine`]), the proof ([`symbolic`]) and the cost
+//! ([`simulate`]).
+
+pub mod part;
+pub mod pattern;
+pub mod schedule;
+
+pub mod plan;
+
+pub mod registry;
+pub mod row;
+
+pub mod allgather;
+pub mod allreduce;
+pub mod alltoall;
+pub mod barrier;
+pub mod bcast;
+pub mod gather;
+pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
+pub mod scatter;
+
+pub mod bine;
+pub mod circulant;
+pub mod fold;
+pub mod tree;
+
+pub mod symbolic;
+
+pub mod simulate;

@@ -1,0 +1,53 @@
+//! K-nomial tree reduce; with radix 2 the binomial tree.
+//!
+//! Cost, n = radix^i: i (radix - 1) rounds (any n, radix 2: ceil(log2 n)), or i where the messages
+//! of one rank overlap; n - 1 messages in all, each of them the whole message. Needs: a
+//! commutative op, since the tree begins at the root.
+//! Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Wilkins et al., CLUSTER 2023.
+
+use super::{Sides, along};
+use crate::algorithm::schedule::{Case, Schedule};
+use crate::algorithm::tree;
+
+/// The message is `segments` chunks.
+pub fn schedule(case: Case) -> Schedule {
+    let node = tree::knomial(case.relative(), case.n_ranks, case.radix);
+    along(case, Sides::from(node).absolute(case))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern;
+    use crate::algorithm::registry;
+    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+
+    #[test]
+    fn the_root_ends_with_every_contribution_exactly_once() {
+        for name in ["binomial", "knomial"] {
+            prove(registry::find(Pattern::Reduce, name).unwrap());
+        }
+    }
+
+    #[test]
+    fn rounds_are_those_promised() {
+        let row = registry::find(Pattern::Reduce, "knomial").unwrap();
+        for n in 1..=64 {
+            let cost = cost(row, Case::new(0, n), 100);
+            assert_eq!(cost.rounds, log_ceil(n, 2));
+            assert_eq!(cost.all_messages, n - 1);
+            assert_eq!(cost.all_elements, 100 * (n as u64 - 1));
+        }
+        for (n, radix, i) in [(9, 3, 2), (27, 3, 3), (64, 4, 3), (64, 8, 2)] {
+            let cost = cost(
+                row,
+                Case {
+                    radix,
+                    ..Case::new(0, n)
+                },
+                100,
+            );
+            assert_eq!(cost.rounds, (radix - 1) * i, "n = {n}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Every algorithm of our own, in one table. A new algorithm is one file and one row.
+
+pub use super::row::{Cut, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values};
+
+use super::pattern::Pattern;
+use super::row::row;
+use super::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter};
+use super::{scan, scatter};
+use crate::catalogue::Need;
+
+/// The row of that name.
+pub fn find(pattern: Pattern, name: &str) -> Option<&'static Row> {
+    ROWS.iter()
+        .find(|row| row.pattern == pattern && row.name == name)
+}
+
+/// The rows of one pattern.
+pub fn rows(pattern: Pattern) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.pattern == pattern)
+}
+
+use Need::{Commutative, EvenRanks, PowerOfTwoRanks};
+use Parameter::{Radix, Segsize, Window};
+use Pattern::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan,
+    Scatter,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const SEGMENTED_SHARE: &[Parameter] = &[Segsize(Cut::Share, &[16 * KIB, 64 * KIB, 256 * KIB, MIB])];
+const SEGMENTED: &[Parameter] = &[Segsize(
+    Cut::Message,
+    &[4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB],
+)];
+const RADIX: &[Parameter] = &[Radix(&[2, 4, 8])];
+const HIGH_RADIX: &[Parameter] = &[Radix(&[4, 8])];
+const WINDOWS: &[Parameter] = &[Window(&[4, 16, 64])];
+
+const THAKUR: &str = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005";
+const WILKINS: &str = "Wilkins et al., Generalized collective algorithms, CLUSTER 2023";
+const TRAEFF: &str = "Traeff, arXiv 2410.14234";
+const PJESIVAC: &str = "Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007";
+const HILLIS: &str = "Hillis & Steele, CACM 29(12), 1986";
+const RING: &str = "Patarasuk & Yuan, JPDC 69(2), 2009";
+const BINE: &str = "De Sensi et al., Bine trees, SC 2025";
+const BRUCK: &str = "Bruck et al., IEEE TPDS 8(11), 1997";
+
+/// Every algorithm, in the order of collectives and of value.
+pub const ROWS: &[Row] = &[
+    row(
+        Allreduce,
+        "recursive_doubling",
+        allreduce::recursive_doubling::schedule,
+        THAKUR,
+    ),
+    row(Allreduce, "ring", allreduce::ring::schedule, RING)
+        .needs(&[Commutative])
+        .copied_in_place(),
+    row(Allreduce, "segmented_ring", allreduce::ring::schedule, RING)
+        .parameters(SEGMENTED_SHARE)
+        .needs(&[Commutative])
+        .copied_in_place(),
+    row(
+        Allreduce,
+        "rabenseifner",
+        allreduce::rabenseifner::schedule,
+        THAKUR,
+    ),
+    row(
+        Allreduce,
+        "circulant",
+        allreduce::circulant::schedule,
+        TRAEFF,
+    )
+    .needs(&[Commutative])
+    .copied_in_place(),
+    row(
+        Allreduce,
+        "recursive_multiplying",
+        allreduce::recursive_multiplying::schedule,
+        "Ruefenacht, Bull & Booth, Parallel Computing 69, 2017",
+    )
+    .parameters(HIGH_RADIX),
+    row(
+        Allreduce,
+        "reduce_bcast",
+        allreduce::reduce_bcast::schedule,
+        WILKINS,
+    )
+    .parameters(RADIX)
+    .copied_in_place(),
+    row(
+        Allreduce,
+        "dual_root",
+        allreduce::dual_root::schedule,
+        "Traeff, arXiv 2109.12626",
+    )
+    .parameters(SEGMENTED)
+    .copied_in_place(),
+    row(
+        Allreduce,
+        "swing",
+        allreduce::swing::schedule,
+        "De Sensi et al., Swing, NSDI 2024",
+    )
+    .needs(&[Commutative, PowerOfTwoRanks]),
+    row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
+    row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
+    row(Bcast, "chain", bcast::chain::schedule, PJESIVAC).parameters(SEGMENTED),
+    row(Bcast, "binary_tree", bcast::binary_tree::schedule, PJESIVAC).parameters(SEGMENTED),
+    row(
+        Bcast,
+        "scatter_allgather",
+        bcast::scatter_allgather::recursive_doubling,
+        THAKUR,
+    )
+    .needs(&[PowerOfTwoRanks]),
+    row(
+        Bcast,
+        "scatter_allgather_ring",
+        bcast::scatter_allgather::ring,
+        THAKUR,
+    ),
+    row(
+        Bcast,
+        "circulant",
+        bcast::circulant::schedule,
+        "Traeff, arXiv 2407.18004",
+    )
+    .parameters(SEGMENTED),
+    row(Bcast, "bine", bcast::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
+    row(Reduce, "binomial", reduce::knomial::schedule, THAKUR)
+        .needs(&[Commutative])
+        .copied_in_place(),
+    row(Reduce, "knomial", reduce::knomial::schedule, WILKINS)
+        .parameters(HIGH_RADIX)
+        .needs(&[Commutative])
+        .copied_in_place(),
+    row(Reduce, "chain", reduce::chain::schedule, PJESIVAC)
+        .parameters(SEGMENTED)
+        .needs(&[Commutative])
+        .copied_in_place(),
+    row(
+        Reduce,
+        "rabenseifner",
+        reduce::rabenseifner::schedule,
+        THAKUR,
+    )
+    .needs(&[Commutative]),
+    row(Reduce, "in_order", reduce::in_order::schedule, PJESIVAC)
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB, 64 * KIB])])
+        .copied_in_place(),
+    row(
+        Reduce,
+        "circulant",
+        reduce::circulant::schedule,
+        "Traeff, arXiv 2407.18004",
+    )
+    .parameters(SEGMENTED)
+    .needs(&[Commutative])
+    .copied_in_place(),
+    row(Reduce, "bine", reduce::bine::schedule, BINE)
+        .needs(&[Commutative, PowerOfTwoRanks])
+        .copied_in_place(),
+    row(Allgather, "ring", allgather::ring::schedule, THAKUR).any_lengths(),
+    row(
+        Allgather,
+        "recursive_doubling",
+        allgather::recursive_doubling::schedule,
+        THAKUR,
+    )
+    .needs(&[PowerOfTwoRanks])
+    .any_lengths(),
+    row(Allgather, "bruck", allgather::bruck::schedule, BRUCK)
+        .parameters(RADIX)
+        .any_lengths(),
+    row(
+        Allgather,
+        "neighbour_exchange",
+        allgather::neighbour_exchange::schedule,
+        "Chen, Zhang & Wang, HPC Asia 2005",
+    )
+    .needs(&[EvenRanks])
+    .any_lengths(),
+    row(
+        Allgather,
+        "sparbit",
+        allgather::sparbit::schedule,
+        "Loch & Koslovski, arXiv 2109.08751",
+    )
+    .any_lengths(),
+    row(
+        Allgather,
+        "circulant",
+        allgather::circulant::schedule,
+        TRAEFF,
+    )
+    .any_lengths(),
+    row(Allgather, "bine", allgather::bine::schedule, BINE)
+        .needs(&[PowerOfTwoRanks])
+        .any_lengths(),
+    row(Alltoall, "pairwise", alltoall::scattered::pairwise, THAKUR)
+        .any_lengths()
+        .copied_in_place(),
+    row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK).parameters(RADIX),
+    row(Alltoall, "scattered", alltoall::scattered::schedule, THAKUR)
+        .parameters(WINDOWS)
+        .any_lengths()
+        .copied_in_place(),
+    row(
+        ReduceScatter,
+        "recursive_halving",
+        reduce_scatter::recursive_halving::schedule,
+        THAKUR,
+    )
+    .needs(&[Commutative])
+    .any_lengths()
+    .copied_in_place(),
+    row(
+        ReduceScatter,
+        "pairwise",
+        reduce_scatter::pairwise::schedule,
+        THAKUR,
+    )
+    .needs(&[Commutative])
+    .any_lengths()
+    .copied_in_place(),
+    row(
+        ReduceScatter,
+        "circulant",
+        reduce_scatter::circulant::schedule,
+        TRAEFF,
+    )
+    .needs(&[Commutative])
+    .any_lengths()
+    .copied_in_place(),
+    row(ReduceScatter, "bine", reduce_scatter::bine::schedule, BINE)
+        .needs(&[Commutative, PowerOfTwoRanks])
+        .any_lengths()
+        .copied_in_place(),
+    row(
+        Gather,
+        "linear",
+        gather::linear::schedule,
+        "MPI standard, section on gather",
+    )
+    .parameters(WINDOWS)
+    .any_lengths(),
+    row(Gather, "binomial", gather::binomial::schedule, THAKUR),
+    row(Gather, "bine", gather::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
+    row(
+        Scatter,
+        "linear",
+        scatter::linear::schedule,
+        "MPI standard, section on scatter",
+    )
+    .parameters(WINDOWS)
+    .any_lengths(),
+    row(Scatter, "binomial", scatter::binomial::schedule, THAKUR),
+    row(Scatter, "bine", scatter::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
+    row(
+        Scan,
+        "recursive_doubling",
+        scan::recursive_doubling::inclusive,
+        HILLIS,
+    ),
+    row(
+        Scan,
+        "linear",
+        scan::linear::inclusive,
+        "MPI standard, section on scan",
+    )
+    .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+    row(
+        Exscan,
+        "recursive_doubling",
+        scan::recursive_doubling::exclusive,
+        HILLIS,
+    ),
+    row(
+        Exscan,
+        "linear",
+        scan::linear::exclusive,
+        "MPI standard, section on scan",
+    )
+    .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+    row(
+        Barrier,
+        "dissemination",
+        barrier::dissemination::schedule,
+        "Hensgen, Finkel & Manber, IJPP 17(1), 1988",
+    )
+    .parameters(RADIX),
+    row(
+        Barrier,
+        "tree",
+        barrier::tree::schedule,
+        "Mellor-Crummey & Scott, ACM TOCS 9(1), 1991",
+    )
+    .parameters(HIGH_RADIX),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::Family;
+
+    #[test]
+    fn names_are_unique_and_of_the_form_that_is_stored() {
+        let mut seen = std::collections::HashSet::new();
+        for row in ROWS {
+            assert!(
+                seen.insert((row.pattern, row.name)),
+                "{} stands twice",
+                row.name
+            );
+            let well_named = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(row.name.chars().all(well_named), "{}", row.name);
+            let variants: Vec<_> = row.values().into_iter().map(|v| row.variant(v)).collect();
+            let distinct: std::collections::HashSet<_> = variants.iter().collect();
+            assert_eq!(distinct.len(), variants.len(), "{variants:?}");
+            assert!(variants[0].starts_with(Family::P2p.name()));
+            assert_eq!(
+                find(row.pattern, row.name).map(|found| found.name),
+                Some(row.name)
+            );
+        }
+        assert_eq!(
+            find(Pattern::Allreduce, "neighbour_exchange").map(|row| row.name),
+            None
+        );
+    }
+
+    #[test]
+    fn every_pattern_has_an_algorithm_that_every_call_may_use() {
+        for pattern in Pattern::ALL {
+            assert!(rows(pattern).any(|row| row.needs.is_empty() || pattern == ReduceScatter));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What the registry knows of an algorithm, and how a call becomes its case.
+
+use super::pattern::Pattern;
+use super::schedule::{Case, Schedule};
+use crate::catalogue::Need;
+use crate::variant::Size;
+
+/// One algorithm of one collective.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub pattern: Pattern,
+    pub name: &'static str,
+    pub schedule: fn(Case) -> Schedule,
+    pub parameters: &'static [Parameter],
+    /// What it needs beside two ranks, whatever its parameters.
+    pub needs: &'static [Need],
+    pub lengths: Lengths,
+    pub in_place: InPlace,
+    /// Where the algorithm is described.
+    pub source: &'static str,
+}
+
+/// Whether the blocks of the message may differ in length, as in the irregular collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    Equal,
+    Any,
+}
+
+/// What a call in place needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// Nothing: input and output may share their memory.
+    Shared,
+    /// The user's buffer is copied first, and the copy is the input.
+    Copied,
+}
+
+/// A parameter of an algorithm, with the values that make variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// Segment size in bytes; 0 stands for "in one piece".
+    Segsize(Cut, &'static [u64]),
+    Radix(&'static [usize]),
+    Window(&'static [usize]),
+}
+
+/// What the algorithm cuts into segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The whole message.
+    Message,
+    /// What falls to one rank when the message is dealt out to all.
+    Share,
+}
+
+/// Parameters as one variant sets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Bytes; 0 stands for "in one piece".
+    pub segsize: u64,
+    pub radix: usize,
+    pub window: usize,
+}
+
+/// At most so many segments: longer messages get longer segments, so that a plan stays small.
+pub const SEGMENTS_MAX: u64 = 1024;
+
+impl Row {
+    /// The case of one call.
+    ///
+    /// Units: `message_bytes` as the collective defines it; a fact that all ranks share.
+    pub fn case(
+        &self,
+        rank: usize,
+        n_ranks: usize,
+        root: usize,
+        values: Values,
+        message_bytes: u64,
+    ) -> Case {
+        Case {
+            rank,
+            n_ranks,
+            root,
+            segments: self.segments(message_bytes, n_ranks, values.segsize),
+            radix: values.radix,
+            window: values.window,
+        }
+    }
+
+    /// How many segments a message is cut into: enough that none is longer than `segsize`, up to
+    /// [`SEGMENTS_MAX`], rounded up to a number of three leading bits (so that a communicator
+    /// keeps few plans).
+    pub fn segments(&self, message_bytes: u64, n_ranks: usize, segsize: u64) -> usize {
+        let cut = self
+            .parameters
+            .iter()
+            .find_map(|parameter| match parameter {
+                Parameter::Segsize(cut, _) => Some(*cut),
+                _ => None,
+            });
+        let bytes = match cut {
+            None => return 1,
+            Some(Cut::Message) => message_bytes,
+            Some(Cut::Share) => message_bytes.div_ceil(n_ranks.max(1) as u64),
+        };
+        if segsize == 0 {
+            return 1;
+        }
+        let least = bytes.div_ceil(segsize).clamp(1, SEGMENTS_MAX);
+        let unit = 1u64 << least.ilog2().saturating_sub(2);
+        (least.div_ceil(unit) * unit) as usize
+    }
+
+    /// Every combination of the parameters' values.
+    pub fn values(&self) -> Vec<Values> {
+        let mut all = vec![Values {
+            segsize: 0,
+            radix: 2,
+            window: 1,
+        }];
+        for parameter in self.parameters {
+            all = match parameter {
+                Parameter::Segsize(_, sizes) => {
+                    each(&all, sizes, |values, segsize| Values { segsize, ..values })
+                }
+                Parameter::Radix(radixes) => {
+                    each(&all, radixes, |values, radix| Values { radix, ..values })
+                }
+                Parameter::Window(windows) => {
+                    each(&all, windows, |values, window| Values { window, ..values })
+                }
+            };
+        }
+        all
+    }
+
+    /// The name of the variant with these values: `p2p:bruck:radix=4`.
+    pub fn variant(&self, values: Values) -> String {
+        let mut name = format!("p2p:{}", self.name);
+        for parameter in self.parameters {
+            match parameter {
+                Parameter::Segsize(..) if values.segsize == 0 => {}
+                Parameter::Segsize(..) => name += &format!(":segsize={}", Size(values.segsize)),
+                Parameter::Radix(_) => name += &format!(":radix={}", values.radix),
+                Parameter::Window(_) => name += &format!(":window={}", values.window),
+            }
+        }
+        name
+    }
+}
+
+fn each<T: Copy>(all: &[Values], choices: &[T], with: impl Fn(Values, T) -> Values) -> Vec<Values> {
+    let one = |values: &Values| {
+        let values = *values;
+        choices
+            .iter()
+            .map(move |choice| (values, *choice))
+            .collect::<Vec<_>>()
+    };
+    all.iter()
+        .flat_map(one)
+        .map(|(values, choice)| with(values, choice))
+        .collect()
+}
+
+/// A row without parameters, needs or irregular form, which works in place.
+pub(super) const fn row(
+    pattern: Pattern,
+    name: &'static str,
+    schedule: fn(Case) -> Schedule,
+    source: &'static str,
+) -> Row {
+    Row {
+        pattern,
+        name,
+        schedule,
+        parameters: &[],
+        needs: &[],
+        lengths: Lengths::Equal,
+        in_place: InPlace::Shared,
+        source,
+    }
+}
+
+impl Row {
+    pub(super) const fn parameters(self, parameters: &'static [Parameter]) -> Row {
+        Row { parameters, ..self }
+    }
+
+    pub(super) const fn needs(self, needs: &'static [Need]) -> Row {
+        Row { needs, ..self }
+    }
+
+    pub(super) const fn any_lengths(self) -> Row {
+        Row {
+            lengths: Lengths::Any,
+            ..self
+        }
+    }
+
+    pub(super) const fn copied_in_place(self) -> Row {
+        Row {
+            in_place: InPlace::Copied,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern::{Allreduce, Bcast};
+    use crate::algorithm::registry::find;
+
+    #[test]
+    fn segments_follow_the_bytes_and_are_few() {
+        let chain = find(Bcast, "chain").unwrap();
+        assert_eq!(chain.segments(0, 8, 4096), 1);
+        assert_eq!(chain.segments(4096, 8, 4096), 1);
+        assert_eq!(chain.segments(4097, 8, 4096), 2);
+        assert_eq!(chain.segments(9 * 4096, 8, 4096), 10);
+        assert_eq!(chain.segments(u64::MAX, 8, 1), SEGMENTS_MAX as usize);
+        assert_eq!(chain.segments(1 << 20, 8, 0), 1);
+        let ring = find(Allreduce, "segmented_ring").unwrap();
+        assert_eq!(ring.segments(8 << 16, 8, 1 << 14), 4);
+        assert_eq!(find(Allreduce, "ring").unwrap().segments(1 << 30, 8, 1), 1);
+        let counts: std::collections::HashSet<_> = (0..10_000_u64)
+            .map(|bytes| chain.segments(bytes, 8, 4))
+            .collect();
+        assert!(counts.len() <= 4 * 10, "{} plans", counts.len());
+    }
+}

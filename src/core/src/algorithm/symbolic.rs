@@ -1,0 +1,21 @@
+//! The checker: runs the plans of all ranks with symbolic contents and proves what they do.
+//!
+//! A chunk's content is the ordered list of the ranks whose contributions are combined in it,
+//! with the chunk of the message that it belongs to. Ranks run their plans under rendezvous
+//! semantics (a send completes only when its receive has been posted) in an order of the
+//! adversary's choosing, or with sends that complete at once. Rejected are: a message without
+//! partner, a deadlock, two ends of a message that differ in length, content that arrives where
+//! another message was meant, a chunk read before it is written, a chunk touched while a message
+//! under way uses it, combining chunks of different places, writing the caller's input, and a
+//! request used twice. Postconditions, with the operand order, are [`postcondition`]'s.
+
+#[cfg(test)]
+mod broken;
+#[cfg(test)]
+pub mod claims;
+pub mod geometry;
+pub mod postcondition;
+mod world;
+
+pub use geometry::{Content, Delivery, Fault, Geometry, Memory, Wrong};
+pub use world::{World, run};

@@ -1,0 +1,165 @@
+//! Places, reading them, and local steps.
+
+use super::{Place, Runner};
+use crate::algorithm::pattern::Holds;
+use crate::algorithm::plan::PartsRange;
+use crate::algorithm::schedule::{self, Buffer, Order, Part, Temporary};
+use crate::algorithm::symbolic::geometry::{Content, Fault, Wrong, base};
+
+impl Runner<'_> {
+    /// The places of a part.
+    pub(super) fn cells(&self, rank: usize, part: &Part) -> Result<Vec<Place>, Fault> {
+        let (plan, geometry) = (&self.plans[rank], &self.geometry);
+        let (base, len) = base(plan, geometry, rank, part.buffer);
+        let total = geometry.total_chunks();
+        let own = |holds| match holds {
+            Holds::OwnBlock => rank * geometry.parts_per_block,
+            _ => 0,
+        };
+        let first = match part.buffer {
+            Buffer::Input => own(geometry.pattern.input(rank, geometry.root)),
+            Buffer::Output => own(geometry.pattern.output(rank, geometry.root)),
+            Buffer::Temporary(index) => match plan.temporaries.get(usize::from(index)) {
+                Some(&Temporary::Like { first, .. }) => first as usize,
+                Some(Temporary::Ring { .. }) if part.count() != 1 => {
+                    return self.fault(rank, Wrong::Chunk);
+                }
+                _ => 0,
+            },
+        };
+        let placed = schedule::place(part, &plan.temporaries);
+        if placed.chunks().any(|chunk| chunk >= len) {
+            return self.fault(rank, Wrong::Chunk);
+        }
+        let places = part.chunks().zip(placed.chunks());
+        let place = |(chunk, placed)| Place {
+            cell: base + placed,
+            len: geometry.place_len(rank, part.buffer, (first + chunk) % total),
+        };
+        Ok(places.map(place).collect())
+    }
+
+    pub(super) fn places(&self, rank: usize, range: PartsRange) -> Result<Vec<Place>, Fault> {
+        let mut places = Vec::new();
+        for part in self.plans[rank].message(range) {
+            places.extend(self.cells(rank, part)?);
+        }
+        Ok(places)
+    }
+
+    /// Whether a rank may write the part: not the caller's input, unless it is the output too.
+    pub(super) fn check_writable(&self, rank: usize, part: &Part) -> Result<(), Fault> {
+        match part.buffer {
+            Buffer::Input => self.fault(rank, Wrong::InputWritten),
+            _ => Ok(()),
+        }
+    }
+
+    /// The contents that are read, none of them empty.
+    pub(super) fn read(&self, rank: usize, places: &[Place]) -> Result<Vec<Content>, Fault> {
+        let mut contents = Vec::new();
+        for place in places {
+            if place.len == 0 {
+                continue;
+            }
+            let cell = &self.ranks[rank].cells[place.cell];
+            if cell.written_by > 0 {
+                return self.fault(rank, Wrong::InUse);
+            }
+            match &cell.content {
+                None => return self.fault(rank, Wrong::Undefined),
+                Some(content) => contents.push(content.clone()),
+            }
+        }
+        Ok(contents)
+    }
+
+    pub(super) fn elements(&self, contents: &[Content]) -> u64 {
+        contents.iter().map(|c| self.geometry.content_len(c)).sum()
+    }
+
+    pub(super) fn local(
+        &mut self,
+        rank: usize,
+        source: Part,
+        target: Part,
+        order: Option<Order>,
+    ) -> Result<(), Fault> {
+        self.check_writable(rank, &target)?;
+        if order == Some(Order::SourceLast) {
+            self.check_writable(rank, &source)?;
+        }
+        let (from, to) = (self.cells(rank, &source)?, self.cells(rank, &target)?);
+        if from.len() != to.len() {
+            return self.fault(rank, Wrong::Length);
+        }
+        for (&from, &to) in from.iter().zip(&to) {
+            let Some(source) = self.read_one(rank, from)? else {
+                continue;
+            };
+            if self.misfit(from, &source) || self.misfit(to, &source) {
+                return self.fault(rank, Wrong::Misplaced);
+            }
+            let state = &self.ranks[rank].cells[to.cell];
+            // In place, a copy of a chunk onto itself is no step at all.
+            if order.is_none() && from.cell == to.cell {
+                continue;
+            }
+            if state.read_by + state.written_by > 0 {
+                return self.fault(rank, Wrong::InUse);
+            }
+            let combined = match (order, self.read_one_of_reduction(rank, to, order)?) {
+                (Some(_), None) | (None, _) => source.clone(),
+                (Some(order), Some(target)) => {
+                    if target.chunk != source.chunk {
+                        return self.fault(rank, Wrong::Misplaced);
+                    }
+                    self.world.reduced[rank] += self.geometry.len(source.chunk);
+                    combine(&source, &target, order)
+                }
+            };
+            self.ranks[rank].cells[to.cell].content = Some(combined);
+            if order == Some(Order::SourceLast) {
+                let consumed = &mut self.ranks[rank].cells[from.cell];
+                if consumed.read_by > 0 {
+                    return self.fault(rank, Wrong::InUse);
+                }
+                consumed.content = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_one(&self, rank: usize, place: Place) -> Result<Option<Content>, Fault> {
+        Ok(self.read(rank, &[place])?.pop())
+    }
+
+    /// The target of a reduction is read as well; that of a copy is not.
+    fn read_one_of_reduction(
+        &self,
+        rank: usize,
+        place: Place,
+        order: Option<Order>,
+    ) -> Result<Option<Content>, Fault> {
+        match order {
+            Some(_) => self.read_one(rank, place),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a chunk of the message does not fit where it would lie.
+    pub(super) fn misfit(&self, place: Place, content: &Content) -> bool {
+        place.len != self.geometry.content_len(content)
+    }
+}
+
+fn combine(source: &Content, target: &Content, order: Order) -> Content {
+    let (first, last) = match order {
+        Order::SourceFirst => (source, target),
+        Order::SourceLast => (target, source),
+    };
+    Content {
+        chunk: source.chunk,
+        from: first.from.iter().chain(last.from.iter()).copied().collect(),
+    }
+}

@@ -1,0 +1,248 @@
+//! What is drawn before anything is known: not what another variant does as well, nor what is
+//! hopeless by its shape alone.
+//!
+//! A cell has few samples before its first training, and each variant more takes some from the
+//! others. The rules look at the cell's bounds only, so that all its calls share the answer; what
+//! they leave out can still be forced.
+
+use std::collections::HashMap;
+
+use crate::algorithm::registry::{Cut, Parameter};
+use crate::algorithm::schedule::Step;
+use crate::catalogue::{Need, Own, Variant};
+use crate::space::Cell;
+
+/// Messages that are cut into more segments than this gain nothing from the shorter ones.
+const SEGMENTS_DRAWN: u64 = 256;
+/// What costs so many times as much as another variant, on every machine between the two of
+/// [`MACHINES`] and at every size of the cell, is hopeless.
+const HOPELESS: f64 = 10.0;
+/// Costs of one message and of one byte in nanoseconds: a fast node's memory and a slow network.
+const MACHINES: [(f64, f64); 2] = [(1e3, 0.05), (20e3, 8.0)];
+/// Shapes are looked at with at most so many ranks; what is hopeless there is so with more.
+const RANKS_LOOKED_AT: u64 = 128;
+
+/// The prior over one collective's variants.
+pub struct Prior<'a> {
+    variants: &'a [Variant],
+    works: HashMap<(usize, usize, usize, usize), Work>,
+    hopeless: HashMap<(usize, u64, u64), Vec<bool>>,
+}
+
+/// What a variant costs its busiest rank.
+#[derive(Clone, Copy)]
+struct Work {
+    messages: f64,
+    /// Bytes sent or received, in blocks of the message.
+    blocks: f64,
+}
+
+impl<'a> Prior<'a> {
+    pub fn new(variants: &'a [Variant]) -> Prior<'a> {
+        Prior {
+            variants,
+            works: HashMap::new(),
+            hopeless: HashMap::new(),
+        }
+    }
+
+    /// The places of the variants that are worth drawing in a cell where they are possible. Of
+    /// the library's own ones all are.
+    pub fn worth_drawing(&mut self, cell: &Cell) -> Vec<bool> {
+        let hopeless = self.hopeless(cell).to_vec();
+        let both = self.variants.iter().zip(hopeless);
+        both.map(|(variant, hopeless)| {
+            !hopeless && variant.own.is_none_or(|own| differs(&own, cell))
+        })
+        .collect()
+    }
+
+    fn hopeless(&mut self, cell: &Cell) -> &[bool] {
+        let n_ranks = least_ranks(cell).clamp(1, RANKS_LOOKED_AT) as usize;
+        let key = (n_ranks, cell.bytes.lo, cell.bytes.last());
+        if !self.hopeless.contains_key(&key) {
+            let works: Vec<Option<Work>> = (0..self.variants.len())
+                .map(|place| self.work(place, n_ranks))
+                .collect();
+            let least = cell.bytes.lo.max(1);
+            let sizes = [least, cell.bytes.last().min(least.saturating_mul(16))];
+            let found = (0..works.len())
+                .map(|place| {
+                    (0..works.len()).any(|rival| {
+                        self.replaces(rival, place)
+                            && works[place]
+                                .zip(works[rival])
+                                .is_some_and(|(own, rival)| own.is_hopeless_beside(rival, sizes))
+                    })
+                })
+                .collect();
+            self.hopeless.insert(key, found);
+        }
+        &self.hopeless[&key]
+    }
+
+    /// Whether `rival` can run wherever `place` can.
+    fn replaces(&self, rival: usize, place: usize) -> bool {
+        let needs = |place: usize| self.variants[place].needs.iter();
+        needs(rival).all(|need| *need == Need::SomeBytes || needs(place).any(|own| own == need))
+    }
+
+    /// `None` where the busiest rank says little about the whole (in trees with a root it is the
+    /// depth that costs), and where the variant does not run on so many ranks.
+    fn work(&mut self, place: usize, n_ranks: usize) -> Option<Work> {
+        let variant = &self.variants[place];
+        let (own, ranks) = (variant.own?, n_ranks as u32);
+        let values = own.values;
+        if own.row().pattern.has_root() || !variant.possible(ranks, ranks, u64::MAX) {
+            return None;
+        }
+        let key = (own.place(), values.radix, values.window, n_ranks);
+        let count = || {
+            let ranks = [0, n_ranks - 1].map(|rank| work_of(&own, rank, n_ranks));
+            Work {
+                messages: ranks[0].messages.max(ranks[1].messages),
+                blocks: ranks[0].blocks.max(ranks[1].blocks),
+            }
+        };
+        Some(*self.works.entry(key).or_insert_with(count))
+    }
+}
+
+impl Work {
+    fn is_hopeless_beside(self, rival: Work, sizes: [u64; 2]) -> bool {
+        let cost = |work: Work, (message, byte): (f64, f64), size: u64| {
+            work.messages * message + work.blocks * size as f64 * byte
+        };
+        // Costs are linear in the size, so what holds at both ends holds between them.
+        MACHINES.into_iter().all(|machine| {
+            let worse = |size| cost(self, machine, size) > HOPELESS * cost(rival, machine, size);
+            sizes.into_iter().all(worse)
+        })
+    }
+}
+
+/// What one rank sends or receives, whichever is more, of a message in one piece.
+fn work_of(own: &Own, rank: usize, n_ranks: usize) -> Work {
+    let row = own.row();
+    let schedule = (row.schedule)(row.case(rank, n_ranks, 0, own.values, 0));
+    let parts = schedule.parts_per_block as f64;
+    let (mut sent, mut received) = ((0u64, 0u64), (0u64, 0u64));
+    for step in schedule.steps {
+        match step {
+            Step::Send { what, .. } => {
+                sent.0 += 1;
+                sent.1 += what.count() as u64;
+            }
+            Step::Receive { into, .. } => {
+                received.0 += 1;
+                received.1 += into.count() as u64;
+            }
+            Step::Reduce { .. } | Step::Copy { .. } => {}
+        }
+    }
+    Work {
+        messages: sent.0.max(received.0) as f64,
+        blocks: sent.1.max(received.1) as f64 / parts,
+    }
+}
+
+/// Whether the parameters of a variant make it another one than the next smaller ones do.
+fn differs(own: &Own, cell: &Cell) -> bool {
+    let ranks_most = cell.nodes.last().saturating_mul(cell.ppn.last());
+    own.row()
+        .parameters
+        .iter()
+        .all(|parameter| match *parameter {
+            Parameter::Segsize(cut, _) => {
+                let unit = match cut {
+                    Cut::Message => own.values.segsize,
+                    Cut::Share => own.values.segsize.saturating_mul(least_ranks(cell)),
+                };
+                unit == 0 || cell.bytes.lo / unit <= SEGMENTS_DRAWN
+            }
+            // A tree, or an exchange, whose radix is not below the ranks is flat, whatever the radix.
+            Parameter::Radix(all) => smaller(all, own.values.radix).is_none_or(|r| r < ranks_most),
+            // A window that takes every other rank is as good as none.
+            Parameter::Window(all) => {
+                smaller(all, own.values.window).is_none_or(|w| w < ranks_most.saturating_sub(1))
+            }
+        })
+}
+
+/// The largest of the listed values below `value`.
+fn smaller(all: &[usize], value: usize) -> Option<u64> {
+    let below = all.iter().filter(|&&other| other < value);
+    below.max().map(|&other| other as u64)
+}
+
+/// The fewest ranks of a communicator that has the cell's nodes all filled.
+fn least_ranks(cell: &Cell) -> u64 {
+    cell.nodes
+        .lo
+        .saturating_add(cell.ppn.lo.saturating_sub(1))
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::collective::Collective;
+    use crate::space::Range;
+
+    fn drawn(collective: Collective, bytes: (u64, u64), nodes: (u64, u64)) -> Vec<String> {
+        let variants = catalogue::variants("openmpi-4.1.4".parse().unwrap(), collective);
+        let range = |(lo, hi)| Range { lo, hi: Some(hi) };
+        let cell = Cell {
+            collective,
+            bytes: range(bytes),
+            nodes: range(nodes),
+            ppn: range((1, 2)),
+        };
+        let worth = Prior::new(&variants).worth_drawing(&cell);
+        let named = variants.iter().zip(worth).filter(|(_, worth)| *worth);
+        named.map(|(variant, _)| variant.name.to_string()).collect()
+    }
+
+    fn has(drawn: &[String], name: &str) -> bool {
+        drawn.iter().any(|other| other == name)
+    }
+
+    #[test]
+    fn a_ring_of_many_ranks_is_hopeless_for_a_short_message_alone() {
+        let short = drawn(Collective::Allreduce, (64, 256), (513, 1025));
+        assert!(!has(&short, "p2p:ring") && has(&short, "p2p:recursive_doubling"));
+        let long = drawn(Collective::Allreduce, (1 << 22, 1 << 24), (513, 1025));
+        assert!(has(&long, "p2p:ring"));
+        let few = drawn(Collective::Allreduce, (64, 256), (5, 9));
+        assert!(has(&few, "p2p:ring"));
+        assert!(has(&short, "default") && has(&short, "native:ring"));
+    }
+
+    #[test]
+    fn parameters_that_change_nothing_are_not_drawn() {
+        let few = drawn(Collective::Bcast, (1 << 16, 1 << 18), (2, 4));
+        assert!(has(&few, "p2p:knomial:radix=4") && !has(&few, "p2p:knomial:radix=8"));
+        let more = drawn(Collective::Bcast, (1 << 16, 1 << 18), (5, 9));
+        assert!(has(&more, "p2p:knomial:radix=8") && has(&more, "p2p:chain:segsize=4KiB"));
+        let long = drawn(Collective::Bcast, (1 << 22, 1 << 24), (5, 9));
+        assert!(!has(&long, "p2p:chain:segsize=4KiB") && has(&long, "p2p:chain:segsize=64KiB"));
+    }
+
+    #[test]
+    fn something_of_our_own_is_drawn_in_every_cell_of_several_ranks() {
+        for (cell, _) in crate::space::Space::default().cells() {
+            let library = "mpich-4.0.2".parse().unwrap();
+            let variants = catalogue::variants(library, cell.collective);
+            if cell.nodes.lo * cell.ppn.lo < 2 || cell.nodes.lo > 33 || cell.ppn.lo > 33 {
+                continue;
+            }
+            let worth = Prior::new(&variants).worth_drawing(&cell);
+            let own = variants
+                .iter()
+                .zip(worth)
+                .filter(|(variant, worth)| variant.own.is_some() && *worth);
+            assert!(own.count() > 1, "{cell}");
+        }
+    }
+}

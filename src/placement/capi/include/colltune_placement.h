@@ -1,0 +1,137 @@
+/* Places the blocks of an adaptive mesh on ranks, and certifies how good a placement is.
+ *
+ * Link with -lcolltune_placement. No function uses MPI, keeps a pointer that it was given, or lets
+ * an error of the library end the program: each returns a code, and a message tells the rest.
+ * All functions may be called from several threads at once.
+ *
+ *   double costs[6] = {3, 1, 1, 1, 2, 2};
+ *   uint32_t owners[6];
+ *   colltune_placement_problem problem = COLLTUNE_PLACEMENT_PROBLEM;
+ *   problem.blocks = 6; problem.costs = costs; problem.ranks = 2;
+ *   if (colltune_placement_place("lpt-swap", &problem, owners, 6, NULL) != COLLTUNE_PLACEMENT_OK)
+ *       fprintf(stderr, "failed to %s\n", colltune_placement_message());
+ */
+#ifndef COLLTUNE_PLACEMENT_H
+#define COLLTUNE_PLACEMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a function returns. */
+enum {
+    COLLTUNE_PLACEMENT_OK = 0,
+    COLLTUNE_PLACEMENT_NULL = 1,    /* a pointer that is needed is NULL */
+    COLLTUNE_PLACEMENT_VALUE = 2,   /* a number, a length or an array is not valid */
+    COLLTUNE_PLACEMENT_NAME = 3,    /* there is no policy or curve of that name */
+    COLLTUNE_PLACEMENT_NEEDS = 4,   /* the policy needs a part of the problem that is missing */
+    COLLTUNE_PLACEMENT_FAILED = 5,  /* the policy gave up */
+    COLLTUNE_PLACEMENT_INTERNAL = 6 /* a bug of the library */
+};
+
+/* A square or cube of side 2^(21 - level), named by its lower corner in units of the finest level:
+ * each coordinate is below 2^21 and a multiple of the side; z is 0 in two dimensions. */
+typedef struct colltune_octant {
+    uint32_t x, y, z;
+    uint8_t level; /* at most 21 */
+} colltune_octant;
+
+/* A message of b bytes takes latency + b * per_byte, in the unit of the costs. */
+typedef struct colltune_link {
+    double latency, per_byte;
+} colltune_link;
+
+typedef struct colltune_machine {
+    colltune_link same_node, remote;
+} colltune_machine;
+
+/* What is to be placed. Everything per block is in curve order and `blocks` long. Start from
+ * COLLTUNE_PLACEMENT_PROBLEM, set blocks, costs and ranks, and whatever else is known. */
+typedef struct colltune_placement_problem {
+    size_t struct_size;         /* sizeof(colltune_placement_problem) */
+    size_t blocks;
+    const double *costs;        /* finite, at least 0 */
+    uint32_t ranks;             /* at least 1 */
+    uint32_t ranks_per_node;    /* 0 is taken as 1 */
+    const colltune_octant *octants; /* or NULL */
+    uint8_t dimensions;         /* 2 or 3, if there are octants */
+    uint8_t root_level;         /* the level of a block that is not refined */
+    const uint64_t *graph_offsets; /* blocks + 1 of them, or NULL: row b is offsets[b] .. offsets[b + 1] */
+    const uint32_t *graph_neighbours; /* the blocks that block b sends to */
+    const uint64_t *graph_bytes;      /* the size of each message */
+    size_t graph_edges;         /* the length of the two arrays above */
+    const uint32_t *owners;     /* the present owners, or NULL */
+    uint32_t blocks_per_rank_max; /* 0: no limit */
+    uint64_t bytes_per_block;   /* for the bytes of a migration */
+    const colltune_machine *machine; /* or NULL */
+    uint32_t threads;           /* 0 is taken as 1; the placement does not depend on it */
+} colltune_placement_problem;
+
+#define COLLTUNE_PLACEMENT_PROBLEM { sizeof(colltune_placement_problem) }
+
+typedef struct colltune_traffic {
+    uint64_t messages, bytes;
+} colltune_traffic;
+
+/* What a placement is worth. Start from COLLTUNE_PLACEMENT_CERTIFICATE. */
+typedef struct colltune_placement_certificate {
+    size_t struct_size;  /* sizeof(colltune_placement_certificate) */
+    double makespan;     /* the load of the most loaded rank */
+    double mean;         /* of all ranks */
+    double bound;        /* no placement has a smaller makespan */
+    double gap;          /* makespan / bound - 1 */
+    int32_t optimal;     /* 0 not proved, 1 it meets the bound, 2 proved by the policy */
+    int32_t contiguity;  /* 0 scattered, 1 contiguous, 2 no contiguous placement is better */
+    uint32_t blocks_per_rank_max;
+    /* Messages of one exchange, over the graph or else between neighbours on the curve. */
+    colltune_traffic same_rank, same_node, remote;
+    double curve_score;  /* per block: 0 same rank, 1 adjacent rank, 2 same node, 3 elsewhere */
+    uint64_t migrated_blocks, migrated_bytes; /* 0 without present owners */
+    uint64_t hash;       /* xxh3-64 of the owners as little-endian 32-bit numbers */
+} colltune_placement_certificate;
+
+#define COLLTUNE_PLACEMENT_CERTIFICATE { sizeof(colltune_placement_certificate) }
+
+/* Chooses the owners by a policy, such as "contiguous", "lpt-swap" or "cplx:50". `n_owners` is the
+ * length of `owners` and has to equal the number of blocks. `certificate` may be NULL. Nothing is
+ * written unless the result is COLLTUNE_PLACEMENT_OK. */
+int colltune_placement_place(const char *policy, const colltune_placement_problem *problem,
+                             uint32_t *owners, size_t n_owners,
+                             colltune_placement_certificate *certificate);
+
+/* Judges owners, whoever chose them. */
+int colltune_placement_certify(const colltune_placement_problem *problem, const uint32_t *owners,
+                               size_t n_owners, colltune_placement_certificate *certificate);
+
+/* Goes from the present owners (problem->owners) towards `proposed` as far as is allowed:
+ * `keep_fraction` of the blocks stay, and at most `blocks_max` blocks and `bytes_max` bytes move
+ * (UINT64_MAX: no limit). `owners` may be `proposed`. */
+int colltune_placement_limit_migration(const colltune_placement_problem *problem,
+                                       const uint32_t *proposed, size_t n_owners,
+                                       double keep_fraction, uint64_t blocks_max,
+                                       uint64_t bytes_max, uint32_t *owners);
+
+/* The positions of octants on the curve "morton" or "hilbert": sorting by key, then level, gives the
+ * curve order. */
+int colltune_placement_keys(const char *curve, uint8_t dimensions, const colltune_octant *octants,
+                            size_t n, uint64_t *keys);
+
+/* The hash of an assignment; 0 if `owners` is NULL and n is not 0. */
+uint64_t colltune_placement_hash(const uint32_t *owners, size_t n);
+
+/* The name of policy `index` with what may follow it, such as "cplx:0..100|auto"; NULL behind the
+ * last one. Valid for ever. */
+const char *colltune_placement_policy(size_t index);
+
+/* What went wrong in this thread's last call; reads after "failed to". Empty after a success; valid
+ * until this thread's next call. */
+const char *colltune_placement_message(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+//! The structures of the header, field by field.
+
+use placement::{Machine, Octant};
+
+/// `colltune_placement_problem`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Problem {
+    pub struct_size: usize,
+    pub blocks: usize,
+    pub costs: *const f64,
+    pub ranks: u32,
+    pub ranks_per_node: u32,
+    pub octants: *const Octant,
+    pub dimensions: u8,
+    pub root_level: u8,
+    pub graph_offsets: *const u64,
+    pub graph_neighbours: *const u32,
+    pub graph_bytes: *const u64,
+    pub graph_edges: usize,
+    pub owners: *const u32,
+    pub blocks_per_rank_max: u32,
+    pub bytes_per_block: u64,
+    pub machine: *const Machine,
+    pub threads: u32,
+}
+
+/// `colltune_traffic`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Traffic {
+    pub messages: u64,
+    pub bytes: u64,
+}
+
+/// `colltune_placement_certificate`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C)]
+pub struct Certificate {
+    pub struct_size: usize,
+    pub makespan: f64,
+    pub mean: f64,
+    pub bound: f64,
+    pub gap: f64,
+    pub optimal: i32,
+    pub contiguity: i32,
+    pub blocks_per_rank_max: u32,
+    pub same_rank: Traffic,
+    pub same_node: Traffic,
+    pub remote: Traffic,
+    pub curve_score: f64,
+    pub migrated_blocks: u64,
+    pub migrated_bytes: u64,
+    pub hash: u64,
+}
+
+const _: () = assert!(size_of::<Octant>() == 16);
+const _: () = assert!(size_of::<Machine>() == 32);
+const _: () = assert!(size_of::<Certificate>() == 136);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Problem>() == 120);

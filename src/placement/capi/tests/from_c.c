@@ -1,0 +1,88 @@
+/* Uses every function of the header as a C program would; prints what it finds. */
+#include "colltune_placement.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPECT(condition)                                                            \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "line %d: %s; failed to %s\n", __LINE__, #condition,     \
+                    colltune_placement_message());                                   \
+            return 1;                                                                \
+        }                                                                            \
+    } while (0)
+
+int main(void) {
+    double costs[8] = {3, 1, 1, 1, 2, 2, 4, 2};
+    uint32_t owners[8], limited[8], before[8] = {0};
+    colltune_octant octants[8];
+    uint64_t keys[8];
+    colltune_machine machine = {{1e-3, 0}, {1e-2, 0}};
+    uint64_t offsets[9] = {0, 1, 2, 3, 4, 5, 6, 7, 7}, bytes[7] = {9, 9, 9, 9, 9, 9, 9};
+    uint32_t neighbours[7] = {1, 2, 3, 4, 5, 6, 7};
+    for (uint32_t i = 0; i < 8; i++)
+        octants[i] = (colltune_octant){(i & 1) << 20, (i >> 1 & 1) << 20, (i >> 2) << 20, 1};
+
+    colltune_placement_problem problem = COLLTUNE_PLACEMENT_PROBLEM;
+    problem.blocks = 8;
+    problem.costs = costs;
+    problem.ranks = 4;
+    problem.ranks_per_node = 2;
+    problem.octants = octants;
+    problem.dimensions = 3;
+    problem.graph_offsets = offsets;
+    problem.graph_neighbours = neighbours;
+    problem.graph_bytes = bytes;
+    problem.graph_edges = 7;
+    problem.owners = before;
+    problem.bytes_per_block = 100;
+    problem.machine = &machine;
+
+    colltune_placement_certificate found = COLLTUNE_PLACEMENT_CERTIFICATE, again = found;
+    EXPECT(colltune_placement_place("lpt-swap", &problem, owners, 8, &found) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(found.makespan == 4 && found.bound == 4 && found.gap == 0 && found.optimal == 1);
+    EXPECT(found.same_rank.messages + found.same_node.messages + found.remote.messages == 7);
+    EXPECT(found.same_rank.bytes + found.same_node.bytes + found.remote.bytes == 63);
+    EXPECT(found.migrated_bytes == 100 * found.migrated_blocks && found.migrated_blocks > 0);
+    EXPECT(found.hash == colltune_placement_hash(owners, 8));
+    EXPECT(colltune_placement_certify(&problem, owners, 8, &again) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(again.makespan == found.makespan && again.hash == found.hash);
+
+    EXPECT(colltune_placement_limit_migration(&problem, owners, 8, 0.5, UINT64_MAX, UINT64_MAX, limited) == 0);
+    int moved = 0;
+    for (int i = 0; i < 8; i++)
+        moved += limited[i] != before[i];
+    EXPECT(moved == 4);
+
+    EXPECT(colltune_placement_keys("morton", 3, octants, 8, keys) == COLLTUNE_PLACEMENT_OK);
+    for (uint64_t i = 0; i < 8; i++)
+        EXPECT(keys[i] == i << 60);
+    EXPECT(colltune_placement_keys("peano", 3, octants, 8, keys) == COLLTUNE_PLACEMENT_NAME);
+
+    costs[5] = NAN;
+    EXPECT(colltune_placement_place("lpt", &problem, owners, 8, NULL) == COLLTUNE_PLACEMENT_VALUE);
+    EXPECT(strstr(colltune_placement_message(), "block 5"));
+    costs[5] = 2;
+    EXPECT(colltune_placement_place("no such policy", &problem, owners, 8, NULL) == COLLTUNE_PLACEMENT_NAME);
+    EXPECT(colltune_placement_place("lpt", NULL, owners, 8, NULL) == COLLTUNE_PLACEMENT_NULL);
+
+    /* The owners of each policy that takes no argument and of some that take one, by hash. */
+    for (size_t i = 0; colltune_placement_policy(i); i++) {
+        const char *listed = colltune_placement_policy(i);
+        if (strpbrk(listed, ":["))
+            continue;
+        int code = colltune_placement_place(listed, &problem, owners, 8, NULL);
+        EXPECT(code == COLLTUNE_PLACEMENT_OK || code == COLLTUNE_PLACEMENT_FAILED);
+        if (code == COLLTUNE_PLACEMENT_OK)
+            printf("%s %016" PRIx64 "\n", listed, colltune_placement_hash(owners, 8));
+    }
+    const char *more[] = {"contiguous-optimal:max=2", "cdpc:2", "cplx:50", "cplx:auto"};
+    for (size_t i = 0; i < 4; i++) {
+        EXPECT(colltune_placement_place(more[i], &problem, owners, 8, NULL) == COLLTUNE_PLACEMENT_OK);
+        printf("%s %016" PRIx64 "\n", more[i], colltune_placement_hash(owners, 8));
+    }
+    return 0;
+}

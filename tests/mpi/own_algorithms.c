@@ -1,0 +1,310 @@
+/* The five collectives in the shapes that are hard for an algorithm of one's own: derived types with
+ * holes, negative lower bounds and other orders in memory, operations of the program's that do not
+ * commute, pairs with their places, in place, odd roots, fewer elements than ranks.
+ *
+ * usage: own_algorithms [COUNT ...]
+ * Prints "ok" when every result is right and nothing else was written. */
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures, rank, size;
+
+static void check(int right, const char *what, int count) {
+    if (!right && failures++ == 0)
+        fprintf(stderr, "wrong: %s of %d elements on rank %d of %d\n", what, count, rank, size);
+}
+
+/* x -> a x + b modulo 2^32: composing such maps is associative and does not commute. */
+typedef struct { uint32_t a, b; } Map;
+/* The same inside a struct with holes before, between and behind. */
+typedef struct { uint8_t before; uint32_t a; uint8_t hole[5]; uint32_t b; uint16_t behind; } Holed;
+enum { HOLE = 0xA5 };
+
+static Map map_of(int rank, int i) { return (Map){(uint32_t)(2 * rank + 3 + 4 * i) | 1, (uint32_t)(rank * 7919 + i)}; }
+/* First f, then g. */
+static Map then(Map f, Map g) { return (Map){f.a * g.a, g.a * f.b + g.b}; }
+
+static Map all_maps(int i) {
+    Map result = map_of(0, i);
+    for (int r = 1; r < size; r++) result = then(result, map_of(r, i));
+    return result;
+}
+
+static void compose(void *in, void *inout, int *len, MPI_Datatype *type) {
+    (void)type;
+    Map *f = in, *g = inout;
+    for (int i = 0; i < *len; i++) g[i] = then(f[i], g[i]);
+}
+
+static void compose_holed(void *in, void *inout, int *len, MPI_Datatype *type) {
+    (void)type;
+    Holed *f = in, *g = inout;
+    for (int i = 0; i < *len; i++) {
+        Map both = then((Map){f[i].a, f[i].b}, (Map){g[i].a, g[i].b});
+        g[i].a = both.a;
+        g[i].b = both.b;
+    }
+}
+
+/* Elements whose bytes begin 8 before the address that is given. */
+static void compose_below(void *in, void *inout, int *len, MPI_Datatype *type) {
+    (void)type;
+    Map *f = in, *g = inout;
+    for (int i = 0; i < *len; i++) g[i - 1] = then(f[i - 1], g[i - 1]);
+}
+
+static void *fresh(size_t bytes) {
+    void *memory = malloc(bytes + 1);
+    memset(memory, HOLE, bytes + 1);
+    return memory;
+}
+
+static int holes_are_whole(const Holed *x, int n) {
+    Holed untouched;
+    memset(&untouched, HOLE, sizeof untouched);
+    for (int i = 0; i < n; i++) {
+        Holed copy = x[i];
+        copy.a = untouched.a;
+        copy.b = untouched.b;
+        if (memcmp(&copy, &untouched, sizeof copy)) return 0;
+    }
+    return 1;
+}
+
+static MPI_Datatype map_type(void) {
+    MPI_Datatype type;
+    MPI_Type_contiguous(2, MPI_UINT32_T, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+static MPI_Datatype holed_type(void) {
+    MPI_Datatype bare, type;
+    int lengths[] = {1, 1};
+    MPI_Aint places[] = {offsetof(Holed, a), offsetof(Holed, b)};
+    MPI_Datatype types[] = {MPI_UINT32_T, MPI_UINT32_T};
+    MPI_Type_create_struct(2, lengths, places, types, &bare);
+    MPI_Type_create_resized(bare, 0, sizeof(Holed), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&bare);
+    return type;
+}
+
+static MPI_Datatype below_type(void) {
+    MPI_Datatype type;
+    MPI_Aint place = -(MPI_Aint)sizeof(Map);
+    int two = 2;
+    MPI_Datatype bare, number = MPI_UINT32_T;
+    MPI_Type_create_struct(1, &two, &place, &number, &bare);
+    MPI_Type_create_resized(bare, place, sizeof(Map), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&bare);
+    return type;
+}
+
+static void reductions(MPI_Comm comm, int count) {
+    MPI_Datatype map = map_type(), holed = holed_type(), below = below_type();
+    MPI_Op maps, holeds, belows;
+    MPI_Op_create(compose, 0, &maps);
+    MPI_Op_create(compose_holed, 0, &holeds);
+    MPI_Op_create(compose_below, 0, &belows);
+    Map *a = fresh(sizeof(Map) * (size_t)(count + 1)), *b = fresh(sizeof(Map) * (size_t)(count + 1));
+    Holed *c = fresh(sizeof(Holed) * (size_t)(count + 1)), *d = fresh(sizeof(Holed) * (size_t)(count + 1));
+    for (int root = 0; root < size; root += count > 100000 ? 2 : 1) {
+        int ok = 1, kept = 1;
+        for (int i = 0; i < count; i++) {
+            a[i] = map_of(rank, i);
+            c[i].a = a[i].a;
+            c[i].b = a[i].b;
+        }
+        MPI_Allreduce(a, b, count, map, maps, comm);
+        for (int i = 0; i < count; i++) ok &= !memcmp(&b[i], &(Map){all_maps(i).a, all_maps(i).b}, sizeof(Map));
+        for (int i = 0; i < count; i++) kept &= a[i].b == map_of(rank, i).b;
+        check(ok && kept, "allreduce that does not commute", count);
+        MPI_Allreduce(c, d, count, holed, holeds, comm);
+        for (int i = 0; i < count; i++) ok &= d[i].a == all_maps(i).a && d[i].b == all_maps(i).b;
+        check(ok, "allreduce with holes", count);
+        check(holes_are_whole(c, count) && holes_are_whole(d, count), "holes of an allreduce", count);
+        memcpy(b, a, sizeof(Map) * (size_t)count);
+        MPI_Allreduce(MPI_IN_PLACE, b + 1, count, below, belows, comm);
+        for (int i = 0; i < count; i++) ok &= b[i].a == all_maps(i).a && b[i].b == all_maps(i).b;
+        check(ok, "allreduce below its address, in place", count);
+        memset(d, HOLE, sizeof(Holed) * (size_t)count);
+        MPI_Reduce(c, d, count, holed, holeds, root, comm);
+        if (rank == root) {
+            for (int i = 0; i < count; i++) ok &= d[i].a == all_maps(i).a && d[i].b == all_maps(i).b;
+            check(ok && holes_are_whole(d, count), "reduce with holes", count);
+            for (int i = 0; i < count; i++) d[i].a = c[i].a, d[i].b = c[i].b;
+        }
+        MPI_Reduce(rank == root ? MPI_IN_PLACE : c, d, count, holed, holeds, root, comm);
+        if (rank == root) {
+            for (int i = 0; i < count; i++) ok &= d[i].a == all_maps(i).a && d[i].b == all_maps(i).b;
+            check(ok && holes_are_whole(d, count), "reduce with holes, in place", count);
+        }
+        for (int i = 0; i < count; i++) kept &= c[i].a == a[i].a && c[i].b == a[i].b;
+        check(kept, "what a reduce was given", count);
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(d);
+    MPI_Op_free(&maps);
+    MPI_Op_free(&holeds);
+    MPI_Op_free(&belows);
+    MPI_Type_free(&map);
+    MPI_Type_free(&holed);
+    MPI_Type_free(&below);
+}
+
+static void located(MPI_Comm comm, int count) {
+    struct { double value; int place; } *a = fresh(16 * (size_t)(count + 1)), *b = fresh(16 * (size_t)(count + 1));
+    int ok = 1;
+    for (int i = 0; i < count; i++) {
+        a[i].value = (i + rank) % size;
+        a[i].place = rank;
+    }
+    MPI_Allreduce(a, b, count, MPI_DOUBLE_INT, MPI_MINLOC, comm);
+    for (int i = 0; i < count; i++) ok &= b[i].value == 0 && b[i].place == (size - i % size) % size;
+    MPI_Reduce(a, b, count, MPI_DOUBLE_INT, MPI_MAXLOC, size - 1, comm);
+    if (rank == size - 1)
+        for (int i = 0; i < count; i++) ok &= b[i].value == size - 1 && b[i].place == (2 * size - 1 - i % size) % size;
+    check(ok, "smallest and largest with their places", count);
+    free(a);
+    free(b);
+}
+
+static long value_of(int from, int to, int i) { return from * 1000003L + to * 101L + i; }
+
+/* Every second long, from the last one down. */
+static MPI_Datatype backward_type(int count) {
+    MPI_Datatype bare, type;
+    MPI_Type_vector(count, 1, -2, MPI_LONG, &bare);
+    /* Neighbours do not overlap, though their extents do not tell. */
+    MPI_Type_create_resized(bare, 0, (MPI_Aint)sizeof(long) * 2 * count, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&bare);
+    return type;
+}
+
+static void movements(MPI_Comm comm, int count) {
+    if (count == 0) return;
+    size_t longs = (size_t)count * (size_t)size;
+    long *plain = fresh(sizeof(long) * longs), *wide = fresh(sizeof(long) * 2 * longs);
+    MPI_Datatype backward = backward_type(count);
+    /* Element i of block r lies at wide[2 * (r * count + count - 1 - i)], its block begins at the last. */
+    long *origin = wide + 2 * (count - 1);
+#define WIDE(r, i) wide[2 * ((size_t)(r) * (size_t)count + (size_t)(count - 1 - (i)))]
+#define UNTOUCHED(r, i) ((&WIDE(r, i))[1] == untouched)
+    long untouched;
+    memset(&untouched, HOLE, sizeof untouched);
+    for (int root = 0; root < size; root += count > 100000 ? 2 : 1) {
+        int ok = 1, whole = 1;
+        /* The same signature by another type on every second rank. */
+        for (int i = 0; i < count; i++) plain[i] = WIDE(0, i) = rank == root ? value_of(root, 0, i) : -1;
+        if (rank % 2) MPI_Bcast(origin, 1, backward, root, comm);
+        else MPI_Bcast(plain, count, MPI_LONG, root, comm);
+        for (int i = 0; i < count; i++) ok &= (rank % 2 ? WIDE(0, i) : plain[i]) == value_of(root, 0, i);
+        for (int i = 0; i < count; i++) whole &= UNTOUCHED(0, i);
+        check(ok && whole, "bcast of two types", count);
+    }
+    int ok = 1, whole = 1;
+    for (int i = 0; i < count; i++) plain[i] = value_of(rank, 0, i);
+    MPI_Allgather(plain, count, MPI_LONG, origin, 1, backward, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, 0, i), whole &= UNTOUCHED(r, i);
+    check(ok && whole, "allgather into a derived type", count);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) WIDE(r, i) = r == rank ? value_of(r, 1, i) : -1;
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, origin, 1, backward, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, 1, i), whole &= UNTOUCHED(r, i);
+    check(ok && whole, "allgather into a derived type, in place", count);
+    MPI_Allgather(origin + 2L * rank * count, 1, backward, plain, count, MPI_LONG, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= plain[(size_t)r * (size_t)count + (size_t)i] == value_of(r, 1, i);
+    check(ok, "allgather out of a derived type", count);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) plain[(size_t)r * (size_t)count + (size_t)i] = value_of(rank, r, i);
+    MPI_Alltoall(plain, count, MPI_LONG, origin, 1, backward, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, rank, i), whole &= UNTOUCHED(r, i);
+    check(ok && whole, "alltoall into a derived type", count);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) WIDE(r, i) = value_of(rank, r, i + 1);
+    MPI_Alltoall(origin, 1, backward, plain, count, MPI_LONG, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++)
+            ok &= plain[(size_t)r * (size_t)count + (size_t)i] == value_of(r, rank, i + 1);
+    check(ok, "alltoall out of a derived type", count);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, origin, 1, backward, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, rank, i + 1), whole &= UNTOUCHED(r, i);
+    check(ok && whole, "alltoall in a derived type, in place", count);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) plain[(size_t)r * (size_t)count + (size_t)i] = value_of(rank, r, i + 2);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, plain, count, MPI_LONG, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++)
+            ok &= plain[(size_t)r * (size_t)count + (size_t)i] == value_of(r, rank, i + 2);
+    check(ok, "alltoall in place", count);
+    /* Absolute addresses. */
+    MPI_Datatype bare, placed;
+    MPI_Aint address;
+    MPI_Get_address(origin, &address);
+    int one = 1;
+    MPI_Type_create_struct(1, &one, &address, &backward, &bare);
+    MPI_Type_create_resized(bare, 0, (MPI_Aint)sizeof(long) * 2 * count, &placed);
+    MPI_Type_commit(&placed);
+    for (int i = 0; i < count; i++) WIDE(0, i) = rank == size - 1 ? value_of(rank, 3, i) : -1;
+    MPI_Bcast(MPI_BOTTOM, 1, placed, size - 1, comm);
+    for (int i = 0; i < count; i++) ok &= WIDE(0, i) == value_of(size - 1, 3, i), whole &= UNTOUCHED(0, i);
+    check(ok && whole, "bcast by absolute addresses", count);
+    for (int i = 0; i < count; i++) plain[i] = value_of(rank, 4, i);
+    MPI_Allgather(plain, count, MPI_LONG, MPI_BOTTOM, 1, placed, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, 4, i), whole &= UNTOUCHED(r, i);
+    check(ok && whole, "allgather to absolute addresses", count);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++) WIDE(r, i) = value_of(rank, r, i + 4);
+    MPI_Alltoall(MPI_BOTTOM, 1, placed, plain, count, MPI_LONG, comm);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < count; i++)
+            ok &= plain[(size_t)r * (size_t)count + (size_t)i] == value_of(r, rank, i + 4);
+    check(ok, "alltoall from absolute addresses", count);
+    MPI_Type_free(&bare);
+    MPI_Type_free(&placed);
+    MPI_Type_free(&backward);
+    free(plain);
+    free(wide);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    static const int usual[] = {0, 1, 2, 3, 5, 17, 1000, 3001};
+    int n = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof *usual);
+    MPI_Comm turned;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
+    for (int k = 0; k < 2; k++) {
+        MPI_Comm comm = k ? turned : MPI_COMM_WORLD;
+        MPI_Comm_rank(comm, &rank);
+        MPI_Comm_size(comm, &size);
+        for (int c = 0; c < n; c++) {
+            int count = argc > 1 ? atoi(argv[c + 1]) : usual[c];
+            reductions(comm, count);
+            located(comm, count);
+            movements(comm, count);
+        }
+    }
+    MPI_Comm_free(&turned);
+    int all;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && all == 0) printf("ok\n");
+    MPI_Finalize();
+    return all != 0;
+}
