@@ -295,7 +295,7 @@ impl Context<'_> {
             return self.own.clone();
         };
         let mut tree = Tree::Leaf(self.leaf_name(variant));
-        for need in variant.needs {
+        for need in &variant.needs {
             let own = self.own.clone();
             tree = match need {
                 Need::Commutative => {
