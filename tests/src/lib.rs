@@ -28,7 +28,7 @@ pub use job::{Job, Part, job, part};
 pub use library::Mpi;
 pub use outcome::Outcome;
 pub use program::{program, tool};
-pub use skip::skip;
+pub use skip::{is_long, runs_long, skip};
 pub use trace::{Trace, open_traces, read_trace, traces};
 
 /// A fresh folder for a test's database and logs; removed when dropped.

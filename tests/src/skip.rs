@@ -1,4 +1,4 @@
-//! Tests that cannot run here are counted, with the reason.
+//! Tests that do not run here are counted, with the reason.
 
 use std::io::Write;
 
@@ -22,4 +22,15 @@ pub fn skip<T>(reason: &str) -> Option<T> {
             });
     }
     None
+}
+
+/// Whether this is a run of the long suites (`make conformance`). Where it is not, a test that is too
+/// long for every day is counted as skipped.
+pub fn runs_long() -> bool {
+    is_long() || skip("takes long: COLLTUNE_LONG=1 runs it").unwrap_or(false)
+}
+
+/// Whether `COLLTUNE_LONG=1` asks for the long form of a test that has a short one.
+pub fn is_long() -> bool {
+    std::env::var_os("COLLTUNE_LONG").is_some_and(|value| value == "1")
 }

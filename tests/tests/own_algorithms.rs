@@ -7,7 +7,8 @@ use colltune_core::catalogue::{self, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::variant::Family;
 use colltune_tests::{
-    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, tool,
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
+    tool,
 };
 
 fn own_variants(mpi: Mpi, collective: Collective) -> Vec<Variant> {
@@ -83,7 +84,9 @@ fn ran(log: &[Vec<LoggedCall>], family: &str) -> usize {
 
 on_each_library! {
     fn hard_shapes_are_right_on_two_ranks(mpi: Mpi) {
-        hard_shapes(mpi, 2);
+        if runs_long() {
+            hard_shapes(mpi, 2);
+        }
     }
 
     fn hard_shapes_are_right_on_three_ranks(mpi: Mpi) {
@@ -164,7 +167,9 @@ on_each_library! {
 
 #[test]
 fn hard_and_plain_shapes_are_right_on_five_ranks_of_openmpi() {
-    if let Some(mpi) = Mpi::OpenMpi.installed() {
+    if let Some(mpi) = Mpi::OpenMpi.installed()
+        && runs_long()
+    {
         hard_shapes(mpi, 5);
         run_all(mpi, 5, "collectives", &["1"]);
     }

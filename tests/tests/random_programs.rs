@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, skip};
+use colltune_tests::{
+    Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
+};
 
 /// How a batch of programs is run with the shim.
 #[derive(Clone, Debug)]
@@ -100,10 +102,6 @@ fn same_with_and_without(mpi: Mpi, n_ranks: u32, first: u64, programs: u64, way:
     log[0].iter().filter(other).count()
 }
 
-fn is_long() -> bool {
-    std::env::var_os("COLLTUNE_LONG").is_some_and(|value| value == "1")
-}
-
 on_each_library! {
     fn a_hundred_programs_compute_the_same(mpi: Mpi) {
         let forced = forced(mpi);
@@ -120,8 +118,8 @@ on_each_library! {
     /// Long: five thousand programs for each library.
     fn thousands_of_programs_compute_the_same(mpi: Mpi) {
         const PROGRAMS: u64 = 100;
-        if !is_long() {
-            return skip("takes long: COLLTUNE_LONG=1 runs it").unwrap_or(());
+        if !runs_long() {
+            return;
         }
         let mut ways = forced(mpi);
         ways.extend([Way::Off, Way::Record, Way::Exploit]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Mpi, folder, job, on_each_library};
+use colltune_tests::{Mpi, folder, is_long, job, on_each_library};
 
 /// Calls of a short soak, and of the long one (COLLTUNE_LONG=1).
 const SHORT: u64 = 50_000;
@@ -10,7 +10,7 @@ const LONG: u64 = 10_000_000;
 
 on_each_library! {
     fn memory_files_and_communicator_ids_stay_flat(mpi: Mpi) {
-        let long = std::env::var_os("COLLTUNE_LONG").is_some_and(|value| value == "1");
+        let long = is_long();
         let calls = if long { LONG } else { SHORT };
         let db = folder();
         let outcome = job(2)

@@ -56,9 +56,11 @@ impl Unit {
 
     /// The address of unit 0 of `units` units that fill the memory from `start` on.
     fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
-        let below = (self.stride < 0)
-            .then(|| units.saturating_sub(1) as Aint * -self.stride)
-            .unwrap_or(0);
+        let below = if self.stride < 0 {
+            units.saturating_sub(1) as Aint * -self.stride
+        } else {
+            0
+        };
         start.wrapping_offset(below - self.true_lower)
     }
 }
