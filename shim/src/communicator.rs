@@ -103,7 +103,7 @@ impl State {
             sizes: Default::default(),
             cells: Default::default(),
             cells_in_use: 0,
-            carriers: Carriers::default(),
+            carriers: Default::default(),
             p2p: p2p::Beside::default(),
         }
     }
