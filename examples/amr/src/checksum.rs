@@ -30,6 +30,10 @@ pub enum Broken {
         difference: f64,
         tolerance: f64,
     },
+    #[error("the gas breaks down before step {step}: {what}")]
+    NotPhysical { step: u64, what: String },
+    #[error("failed to place blocks at step {step}: {what}")]
+    Placement { step: u64, what: String },
     #[error("rank {rank} needs {n_blocks} blocks at step {step}; --max_blocks allows {most}")]
     TooManyBlocks {
         step: u64,
@@ -39,6 +43,10 @@ pub enum Broken {
     },
     #[error("failed to write a picture at step {step}: {what}")]
     Picture { step: u64, what: String },
+    #[error("failed at step {step}: {what}")]
+    Output { step: u64, what: String },
+    #[error("failed to restart from {what}")]
+    Restart { what: String },
     #[error("invariant broken at step {step}: {what}")]
     Invalid { step: u64, what: String },
 }

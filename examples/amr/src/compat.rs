@@ -9,12 +9,12 @@
 
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
-use crate::options::PlacementName;
+
 use crate::placement::factors;
 use crate::placement::rcb::{Rcb, Step};
 use crate::ranks::{Op, Ranks};
 use crate::refine::{Changed, Mark};
-use crate::settings::Settings;
+use crate::settings::{PlacementName, Settings};
 
 /// The sub-communicators of the bisection, as miniAMR makes them at start.
 pub struct Compat<'a> {
@@ -122,7 +122,7 @@ impl<'a> Compat<'a> {
     pub fn balance(&self, settings: &Settings, mesh: &Mesh, owners: &[u32], limited: bool) {
         match settings.placement {
             PlacementName::Rcb => self.bisect(settings, mesh),
-            PlacementName::Morton | PlacementName::Hilbert => self.cut_curve(mesh),
+            _ => self.cut_curve(mesh),
         }
         self.ints(1);
         if owners != mesh.owners() {

@@ -41,6 +41,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "sphere-hits-block",
         include_str!("../decks/sphere-hits-block.toml"),
     ),
+    ("sedov-512", include_str!("../decks/sedov-512.toml")),
+    ("sedov-1024", include_str!("../decks/sedov-1024.toml")),
+    ("sedov-2048", include_str!("../decks/sedov-2048.toml")),
+    ("sedov-4096", include_str!("../decks/sedov-4096.toml")),
 ];
 
 /// What is wrong with a deck, and where: the message begins with file and line.

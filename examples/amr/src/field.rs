@@ -4,6 +4,7 @@
 //! memory is then read in order. Where a block's variables are needed together, one slab holds them
 //! all, block after block.
 
+use crate::physics::level;
 use crate::shape::BlockShape;
 
 /// The place of a block in its rank's allocation.
@@ -21,26 +22,28 @@ pub struct Field {
 }
 
 /// How a cell's value is divided when its block splits, and put together when it is joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
     /// A cell holds a total: children get an eighth each, a parent gets the sum.
     Total,
     /// A cell holds a mean: children get it as it is, a parent gets the mean.
     Mean,
+    /// The five means of a gas: children get limited linear values, a parent gets the mean.
+    Gas { gamma: f64 },
 }
 
 impl Meaning {
     fn down(self) -> f64 {
         match self {
             Meaning::Total => 0.125,
-            Meaning::Mean => 1.0,
+            Meaning::Mean | Meaning::Gas { .. } => 1.0,
         }
     }
 
     fn up(self) -> f64 {
         match self {
             Meaning::Total => 1.0,
-            Meaning::Mean => 0.125,
+            Meaning::Mean | Meaning::Gas { .. } => 0.125,
         }
     }
 }
@@ -161,6 +164,16 @@ impl Field {
         (to, from)
     }
 
+    /// Two different blocks, the first for writing: for fields of one slab.
+    fn pair_of_blocks(&mut self, to: Slot, from: Slot) -> (&mut [f64], &[f64]) {
+        let len = self.shape.block_len();
+        let [to, from] = [to, from].map(|slot| slot as usize * len);
+        let [to, from] = self.slabs[0]
+            .get_disjoint_mut([to..to + len, from..from + len])
+            .expect("two different blocks of this rank");
+        (to, from)
+    }
+
     /// Appends the interior cells of a block, variable after variable.
     pub fn read_interior(&self, slot: Slot, out: &mut Vec<f64>) {
         let nx = self.shape.cells[0];
@@ -189,6 +202,10 @@ impl Field {
     /// Fills `child` with the part of `parent` that lies in `octant`, each cell eightfold.
     pub fn split_into(&mut self, parent: Slot, octant: usize, child: Slot, meaning: Meaning) {
         let shape = self.shape;
+        if let Meaning::Gas { gamma } = meaning {
+            let (to, from) = self.pair_of_blocks(child, parent);
+            return level::split(shape, gamma, from, octant, to);
+        }
         let [nx, ny, nz] = shape.cells;
         let (g, factor) = (shape.ghosts, meaning.down());
         let half = |d: usize| ((octant >> d) & 1) * shape.cells[d] / 2 + g;

@@ -77,7 +77,7 @@ impl Leaf {
     pub fn beyond(self, face: usize, grid: Grid) -> Option<Leaf> {
         let mut at = self.at;
         let d = axis(face);
-        at[d] = if face % 2 == 0 {
+        at[d] = if face.is_multiple_of(2) {
             at[d].checked_sub(1)?
         } else {
             at[d] + 1

@@ -21,6 +21,8 @@ pub mod blocks;
 
 pub mod placement;
 
+pub mod cost;
+
 pub mod exchange;
 pub mod stencil;
 

@@ -59,9 +59,20 @@ pub struct Options {
     /// The same as --hilbert: the curve is cut out of a cube for any root grid.
     #[arg(long)]
     pub trunc_hilbert: bool,
-    /// The placement policy by name.
-    #[arg(long, value_enum)]
-    pub placement: Option<PlacementName>,
+    /// The placement policy by name: rcb, morton, hilbert, or one of the placement library (cplx:50,
+    /// lpt-swap, contiguous-optimal, ...).
+    #[arg(long)]
+    pub placement: Option<String>,
+    /// When blocks are placed anew, instead of --lb_opt and --inbalance: never, every:N, mesh-change or
+    /// imbalance:SHARE.
+    #[arg(long)]
+    pub balance_when: Option<String>,
+    /// What balance means: equal numbers of blocks, or equal measured times.
+    #[arg(long, value_enum, default_value_t = WeighName::Equal)]
+    pub weigh: WeighName,
+    /// Extra work per block: uniform, level, shock (with euler) or random:SEED.
+    #[arg(long, default_value = "uniform")]
+    pub cost: String,
     /// Most blocks of a rank. Nothing is allocated for it; the run ends with an error beyond it.
     #[arg(long)]
     pub max_blocks: Option<usize>,
@@ -92,7 +103,8 @@ pub struct Options {
     /// Time steps [default: 20].
     #[arg(long)]
     pub num_tsteps: Option<u64>,
-    /// Time to simulate; a step is as long as objects need to move by a smallest cell.
+    /// Time to simulate; a step is as long as objects need to move by a smallest cell, or as the
+    /// gas allows.
     #[arg(long)]
     pub time: Option<f64>,
     /// Stages of exchange and stencil in a step.
@@ -113,9 +125,9 @@ pub struct Options {
     /// Points of the stencil: 7, 27, or 0 for different work per variable.
     #[arg(long, default_value_t = 7)]
     pub stencil: u8,
-    /// Checksums may differ by 10^-error_tol from one to the next.
-    #[arg(long, default_value_t = 8)]
-    pub error_tol: u32,
+    /// Checksums may differ by 10^-error_tol from one to the next [default: 8; 12 for euler].
+    #[arg(long)]
+    pub error_tol: Option<u32>,
     /// Print each checksum.
     #[arg(long)]
     pub report_diffusion: bool,
@@ -153,9 +165,55 @@ pub struct Options {
     /// Options from a deck, before those of the command line: a name or a TOML file.
     #[arg(long, value_name = "NAME or FILE")]
     pub deck: Option<String>,
+    /// What is computed: miniAMR's stencils, or the compressible Euler equations.
+    #[arg(long, value_enum, default_value_t = PhysicsName::Stencil)]
+    pub physics: PhysicsName,
+    /// Where the gas starts: a Sedov blast wave.
+    #[arg(long, value_enum, default_value_t = ProblemName::Sedov)]
+    pub problem: ProblemName,
+    /// Energy of the blast, in a cube of edge and density 1.
+    #[arg(long, default_value_t = 1.0)]
+    pub sedov_energy: f64,
+    /// Centre of the blast; with reflecting walls a corner gives an octant of the problem.
+    #[arg(long, num_args = 3, default_values_t = [0.5, 0.5, 0.5])]
+    pub sedov_centre: Vec<f64>,
+    /// Courant number, at most 0.8.
+    #[arg(long, default_value_t = 0.8)]
+    pub cfl: f64,
+    /// What the gas meets at the domain's faces. Sums are checked with walls only: gas that flows out
+    /// is lost to them.
+    #[arg(long, value_enum, default_value_t = BoundaryName::Reflecting)]
+    pub boundary: BoundaryName,
+    /// Blocks split where the pressure jumps by more than this between cells.
+    #[arg(long, default_value_t = 0.3)]
+    pub refine_above: f64,
+    /// Blocks may be joined where it jumps by less than this.
+    #[arg(long, default_value_t = 0.1)]
+    pub join_below: f64,
+    /// Leave out the flux correction between levels, so that a test sees the check find it.
+    #[arg(long, hide = true)]
+    pub break_flux: bool,
     /// Where --plot_freq puts its pictures.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub plot_folder: std::path::PathBuf,
+    /// Write the time of each phase, step and rank as Parquet into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub telemetry: Option<std::path::PathBuf>,
+    /// Write VTK files of the mesh, which ParaView opens, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub vtk: Option<std::path::PathBuf>,
+    /// Steps between VTK files.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub vtk_freq: u64,
+    /// Write checkpoints into this folder; the last one stays.
+    #[arg(long, value_name = "FOLDER")]
+    pub checkpoint: Option<std::path::PathBuf>,
+    /// Steps between checkpoints.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_freq: u64,
+    /// Go on from the checkpoint in this folder, on any number of ranks.
+    #[arg(long, value_name = "FOLDER")]
+    pub restart: Option<std::path::PathBuf>,
     /// Make miniAMR's collective calls: the same kinds, sizes and counts.
     #[arg(long)]
     pub compat: bool,
@@ -177,10 +235,26 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PlacementName {
-    Rcb,
-    Morton,
-    Hilbert,
+pub enum PhysicsName {
+    Stencil,
+    Euler,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProblemName {
+    Sedov,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BoundaryName {
+    Reflecting,
+    Outflow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WeighName {
+    Equal,
+    Measured,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -22,6 +22,15 @@ pub struct BlocksPerStep {
     pub max: u64,
 }
 
+/// The shock of a Sedov blast, in the unit cube; the error is relative to the exact radius.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Shock {
+    pub time: f64,
+    pub radius: f64,
+    pub exact: f64,
+    pub error: f64,
+}
+
 /// The summary that `--json` writes.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Summary {
@@ -37,6 +46,8 @@ pub struct Summary {
     pub checksum_drift_max: f64,
     pub mesh_hash: String,
     pub rss_max_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shock: Option<Shock>,
 }
 
 impl Times {
@@ -77,8 +88,17 @@ impl Summary {
     pub fn text(&self, blocks_max: i64) -> String {
         let t = &self.time_s;
         let blocks = &self.blocks_per_step;
+        let shock = self.shock.map_or_else(String::new, |shock| {
+            format!(
+                "Shock: radius {:.5} at time {:.5}, exact {:.5}: {:+.2} %\n",
+                shock.radius,
+                shock.time,
+                shock.exact,
+                100.0 * shock.error
+            )
+        });
         format!(
-            "Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+            "{shock}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
              Updates: {} cells, {:.3e} a second\n\
              Checksums: largest drift {:.3e}; mesh {}\n\
              Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\

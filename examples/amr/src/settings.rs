@@ -1,10 +1,17 @@
 //! A command line that has been checked, in the terms of the other modules.
 
+use colltune_placement::policy::Need;
+use colltune_placement::{Policy, Trigger};
+
+use crate::cost::CostModel;
 use crate::exchange::plan::Sweeps;
 use crate::exchange::{Bundling, Manner, Order, Sending};
 use crate::leaf::Grid;
 use crate::object::{ARGUMENTS, Object, Objects};
-use crate::options::{ExchangeName, Options, OrderName, PlacementName, Refusal};
+use crate::options::{
+    BoundaryName, ExchangeName, Options, OrderName, PhysicsName, Refusal, WeighName,
+};
+use crate::physics;
 use crate::placement::Placement;
 use crate::placement::curve::Curve;
 use crate::placement::rcb::{Axes, Rcb, Ties};
@@ -16,6 +23,17 @@ pub enum Work {
     Seven,
     TwentySeven,
     Mixed,
+    /// The Euler equations instead of a stencil.
+    Euler,
+}
+
+/// Who places blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlacementName {
+    Rcb,
+    Morton,
+    Hilbert,
+    Library(Policy),
 }
 
 /// Everything that a run is told. The same on every rank.
@@ -32,8 +50,11 @@ pub struct Settings {
     pub objects: Objects,
     pub n_objects: usize,
     pub placement: PlacementName,
+    pub trigger: Option<Trigger>,
+    pub cost: CostModel,
     pub rcb: Rcb,
     pub n_steps: Option<u64>,
+    pub stages: u64,
     pub passes: u8,
 }
 
@@ -66,11 +87,10 @@ impl Settings {
         }
         let placement = placement_name(&options)?;
         let objects = objects(&options)?;
-        let work = match options.stencil {
-            7 => Work::Seven,
-            27 => Work::TwentySeven,
-            _ => Work::Mixed,
-        };
+        let work = work(&options);
+        if work == Work::Euler {
+            check_euler(&options)?;
+        }
         let sweeps = sweeps(&options, work)?;
         let processes = (product == n_ranks).then_some(grid_of_processes);
         Ok(Settings {
@@ -79,19 +99,34 @@ impl Settings {
             init,
             shape: BlockShape {
                 cells: [options.nx, options.ny, options.nz],
-                // Seven points need no stored ghosts: see `exchange::intake`.
-                ghosts: usize::from(work != Work::Seven),
-                n_vars: options.num_vars,
+                ghosts: match work {
+                    // Seven points need no stored ghosts: see `exchange::intake`.
+                    Work::Seven => 0,
+                    Work::TwentySeven | Work::Mixed => 1,
+                    Work::Euler => physics::GHOSTS,
+                },
+                n_vars: match work {
+                    Work::Euler => physics::N_VARS,
+                    _ => options.num_vars,
+                },
             },
             work,
             sweeps,
             manner: manner(&options),
             n_objects: objects.as_slice().len(),
             objects,
+            trigger: trigger(&options)?,
+            cost: cost(&options, work)?,
+            rcb: rcb(&options, &placement, processes),
             placement,
-            rcb: rcb(&options, placement, processes),
             n_steps: steps(&options),
+            stages: match work {
+                Work::Euler => 2,
+                _ => options.stages_per_ts,
+            },
             passes: match options.block_change {
+                // The gas is asked once: its ghosts are those of the mesh before.
+                _ if work == Work::Euler => 1,
                 0 => options.num_refine,
                 n => n,
             },
@@ -99,19 +134,25 @@ impl Settings {
         })
     }
 
-    /// The policy that places blocks.
+    /// The policy of this app that places blocks; Morton where the library does, for the root blocks.
     pub fn policy(&self) -> Box<dyn Placement> {
         match self.placement {
             PlacementName::Rcb => Box::new(self.rcb),
-            PlacementName::Morton => Box::new(Curve::Morton),
+            PlacementName::Morton | PlacementName::Library(_) => Box::new(Curve::Morton),
             PlacementName::Hilbert => Box::new(Curve::Hilbert),
         }
+    }
+
+    /// How far a sum may lie from the one before, relative to it.
+    pub fn tolerance(&self) -> f64 {
+        let default = if self.work == Work::Euler { 12 } else { 8 };
+        10f64.powi(-(self.options.error_tol.unwrap_or(default) as i32))
     }
 
     /// The shape of a block with its ghosts, stored or not.
     pub fn ghosted(&self) -> BlockShape {
         BlockShape {
-            ghosts: 1,
+            ghosts: self.shape.ghosts.max(1),
             ..self.shape
         }
     }
@@ -130,6 +171,10 @@ impl Settings {
             Work::Seven => true,
             Work::TwentySeven => self.options.num_refine == 0 || self.options.uniform_refine == 1,
             Work::Mixed => var == 0,
+            // Mass and energy; walls push on the momenta, and an open face lets all out.
+            Work::Euler => {
+                [0, 4].contains(&var) && self.options.boundary == BoundaryName::Reflecting
+            }
         }
     }
 
@@ -145,6 +190,43 @@ impl Settings {
             .map(|start| start..(start + size).min(n))
             .collect()
     }
+}
+
+fn work(options: &Options) -> Work {
+    match (options.physics, options.stencil) {
+        (PhysicsName::Euler, _) => Work::Euler,
+        (_, 7) => Work::Seven,
+        (_, 27) => Work::TwentySeven,
+        _ => Work::Mixed,
+    }
+}
+
+fn check_euler(options: &Options) -> Result<(), Refusal> {
+    let refuse = |text: &str| Err(Refusal::new(format!("--physics euler: {text}")));
+    if [options.nx, options.ny, options.nz].iter().any(|&n| n < 4) {
+        return refuse("a block has at least 4 cells in each direction");
+    }
+    if options.compat || !options.object.is_empty() || options.permute {
+        return refuse("--compat, --object and --permute belong to the stencils");
+    }
+    if options.send_faces || options.blocking_send || options.exchange.is_some() {
+        return refuse("--send_faces, --blocking_send and --exchange belong to the stencils");
+    }
+    if !(options.cfl > 0.0 && options.cfl <= 0.8) {
+        return refuse("--cfl is above 0 and at most 0.8");
+    }
+    if !(options.sedov_energy > 0.0 && options.sedov_energy.is_finite()) {
+        return refuse("--sedov_energy is positive");
+    }
+    let centre = options.sedov_centre.iter();
+    if centre.clone().any(|x| !(0.0..=1.0).contains(x)) {
+        return refuse("--sedov_centre lies in the unit cube");
+    }
+    let thresholds = [options.join_below, options.refine_above];
+    if !(0.0 <= thresholds[0] && thresholds[0] <= thresholds[1] && thresholds[1] <= 1.0) {
+        return refuse("0 <= join_below <= refine_above <= 1");
+    }
+    Ok(())
 }
 
 fn check_ranges(options: &Options) -> Result<(), Refusal> {
@@ -220,6 +302,17 @@ fn check_ranges(options: &Options) -> Result<(), Refusal> {
             "--stencil 0 is not available yet: 7 and 27 are",
         ));
     }
+    let files = [
+        &options.checkpoint,
+        &options.restart,
+        &options.telemetry,
+        &options.vtk,
+    ];
+    if options.compat && files.iter().any(|folder| folder.is_some()) {
+        return Err(Refusal::new(
+            "--checkpoint, --restart, --telemetry and --vtk make calls that --compat must not",
+        ));
+    }
     if options.permute && options.stencil == 27 {
         return Err(Refusal::new(
             "--permute goes with 7 points: edges and corners need x, y, z in order",
@@ -248,7 +341,10 @@ fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 3], bool) {
 }
 
 fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
-    let mut named: Vec<PlacementName> = options.placement.into_iter().collect();
+    let mut named = Vec::new();
+    if let Some(name) = &options.placement {
+        named.push(named_placement(name)?);
+    }
     let flags = [
         (options.rcb, PlacementName::Rcb),
         (options.morton, PlacementName::Morton),
@@ -257,13 +353,61 @@ fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
             PlacementName::Hilbert,
         ),
     ];
-    named.extend(flags.iter().filter(|(set, _)| *set).map(|&(_, name)| name));
+    named.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, n)| n));
     named.dedup();
-    match named[..] {
-        [] => Ok(PlacementName::Rcb),
-        [name] => Ok(name),
+    match (named.pop(), named.is_empty()) {
+        (None, _) => Ok(PlacementName::Rcb),
+        (Some(PlacementName::Library(_)), true) if options.compat => Err(Refusal::new(
+            "--compat goes with miniAMR's placements only: rcb, morton and hilbert",
+        )),
+        (Some(name), true) => Ok(name),
         _ => Err(Refusal::new("several placements are named; give one")),
     }
+}
+
+fn named_placement(name: &str) -> Result<PlacementName, Refusal> {
+    match name {
+        "rcb" => return Ok(PlacementName::Rcb),
+        "morton" => return Ok(PlacementName::Morton),
+        "hilbert" => return Ok(PlacementName::Hilbert),
+        _ => {}
+    }
+    let refuse = |what: &dyn std::fmt::Display| Refusal::new(format!("--placement {name}: {what}"));
+    let policy: Policy = name.parse().map_err(|error| refuse(&error))?;
+    if policy.row().needs.contains(&Need::Machine) || name == "cplx:auto" {
+        return Err(refuse(
+            &"this policy needs latencies of the machine, which the app does not have",
+        ));
+    }
+    Ok(PlacementName::Library(policy))
+}
+
+fn trigger(options: &Options) -> Result<Option<Trigger>, Refusal> {
+    let Some(name) = &options.balance_when else {
+        return Ok(None);
+    };
+    let refuse = |what: String| Refusal::new(format!("--balance_when {name}: {what}"));
+    if options.compat {
+        return Err(refuse("--compat balances when miniAMR does".into()));
+    }
+    match name.parse().map_err(|error| refuse(format!("{error}")))? {
+        Trigger::BreakEven => Err(refuse("break-even is not available yet".into())),
+        trigger => Ok(Some(trigger)),
+    }
+}
+
+fn cost(options: &Options, work: Work) -> Result<CostModel, Refusal> {
+    let refuse = |what: String| Refusal::new(format!("--cost {}: {what}", options.cost));
+    let cost = options.cost.parse().map_err(refuse)?;
+    if cost == CostModel::Shock && work != Work::Euler {
+        return Err(refuse("there are shocks with --physics euler only".into()));
+    }
+    if options.compat && options.weigh == WeighName::Measured {
+        return Err(Refusal::new(
+            "--weigh measured makes calls that --compat must not",
+        ));
+    }
+    Ok(cost)
 }
 
 fn objects(options: &Options) -> Result<Objects, Refusal> {
@@ -301,7 +445,8 @@ fn steps(options: &Options) -> Option<u64> {
 }
 
 fn sweeps(options: &Options, work: Work) -> Result<Sweeps, Refusal> {
-    let by_axis = work != Work::Seven || options.compat || options.permute;
+    let by_axis =
+        matches!(work, Work::TwentySeven | Work::Mixed) || options.compat || options.permute;
     match options.exchange {
         None if by_axis => Ok(Sweeps::ByAxis),
         None | Some(ExchangeName::AtOnce) if !by_axis => Ok(Sweeps::AtOnce),
@@ -331,8 +476,8 @@ fn manner(options: &Options) -> Manner {
     }
 }
 
-fn rcb(options: &Options, placement: PlacementName, processes: Option<[usize; 3]>) -> Rcb {
-    let default = u8::from(placement == PlacementName::Rcb);
+fn rcb(options: &Options, placement: &PlacementName, processes: Option<[usize; 3]>) -> Rcb {
+    let default = u8::from(*placement == PlacementName::Rcb);
     let reorder = options.reorder.unwrap_or(default);
     let axes = match processes {
         Some(_) if options.change_dir => Axes::Longest,

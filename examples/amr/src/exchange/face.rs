@@ -98,7 +98,7 @@ impl Faces {
     /// The `layer`-th ghost plane from the face outwards.
     fn ghost(&self, face: usize, layer: usize) -> usize {
         let (g, n) = (self.ghosted.ghosts, self.ghosted.cells[axis(face)]);
-        if face % 2 == 0 {
+        if face.is_multiple_of(2) {
             g - 1 - layer
         } else {
             g + n + layer
@@ -108,7 +108,7 @@ impl Faces {
     /// The `layer`-th plane of the block beyond `face`, from the face outwards.
     fn beyond(shape: BlockShape, face: usize, layer: usize) -> usize {
         let (g, n) = (shape.ghosts, shape.cells[axis(face)]);
-        if face % 2 == 0 {
+        if face.is_multiple_of(2) {
             g + n - 1 - layer
         } else {
             g + layer
@@ -124,7 +124,7 @@ impl Faces {
         match self.meaning {
             // A quarter of the coarse cell's share of the face belongs to each of four fine cells.
             Meaning::Total => 0.25,
-            Meaning::Mean => 1.0,
+            Meaning::Mean | Meaning::Gas { .. } => 1.0,
         }
     }
 
@@ -186,7 +186,9 @@ impl Faces {
         };
         match self.meaning {
             Meaning::Total => gather(to, to_view, from, fine(layer)),
-            Meaning::Mean => mean(to, to_view, from, [fine(2 * layer), fine(2 * layer + 1)]),
+            Meaning::Mean | Meaning::Gas { .. } => {
+                mean(to, to_view, from, [fine(2 * layer), fine(2 * layer + 1)])
+            }
         }
     }
 

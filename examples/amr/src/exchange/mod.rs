@@ -3,6 +3,8 @@
 pub mod face;
 pub mod plan;
 
+pub mod gas;
+
 pub mod intake;
 
 use std::ops::Range;

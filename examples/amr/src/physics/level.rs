@@ -81,6 +81,25 @@ pub fn write(shape: BlockShape, region: Region, values: &[f64], block: &mut [f64
     }
 }
 
+/// Appends what a block gives to one of its own level beyond `face`: for [`ghosts`] of its opposite face.
+pub fn read_face(shape: BlockShape, face: usize, block: &[f64], out: &mut Vec<f64>) {
+    let (axis, g) = (face / 2, shape.ghosts);
+    let (mut first, mut end) = ([g; 3], shape.cells.map(|n| n + g));
+    if face.is_multiple_of(2) {
+        end[axis] = 2 * g;
+    } else {
+        first[axis] = shape.cells[axis];
+    }
+    for var in 0..shape.n_vars {
+        for z in first[2]..end[2] {
+            for y in first[1]..end[1] {
+                let row = shape.index(var, first[0], y, z);
+                out.extend_from_slice(&block[row..row + end[0] - first[0]]);
+            }
+        }
+    }
+}
+
 /// Appends what a finer block gives to the coarser one beyond `face`: for [`ghosts_of_quadrant`] of its opposite face.
 ///
 /// Shape:  the shape's blocks have at least 2 x 2 ghost layers of cells in each direction, and an even number.

@@ -1,6 +1,7 @@
 //! Which rank gets which leaf: the trait, and the policies that cut space or a curve.
 
 pub mod curve;
+pub mod library;
 pub mod rcb;
 
 use crate::mesh::Mesh;

@@ -2,19 +2,26 @@
 
 use std::time::Instant;
 
+use colltune_placement::Situation;
+
 use super::Run;
 use crate::checksum::Broken;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
-use crate::placement::Question;
+use crate::placement::{Question, imbalance, library};
 use crate::refine::{Mark, apply, first_marks, settle};
-use crate::settings::Settings;
+use crate::settings::{PlacementName, Settings};
 
 impl Run<'_> {
     pub(super) fn refine_at_start(&mut self, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
         let options = &self.settings.options;
         if options.num_refine > 0 || options.uniform_refine == 1 {
             self.refine(0, tell)?;
+            if self.gas.is_some() {
+                // The gas at time 0 is known: cells that were split take it as it is.
+                self.fill_gas();
+                self.sum_at_start();
+            }
         }
         let n = self.mesh.len() as u64;
         (self.count.blocks_min, self.count.blocks_max) = (n, n);
@@ -23,6 +30,7 @@ impl Run<'_> {
 
     /// Refines and joins, then balances if that is due. `step` 0 is before the first step.
     pub(super) fn refine(&mut self, step: u64, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
+        self.observe(step)?;
         let start = Instant::now();
         let options = &self.settings.options;
         let passes = match step {
@@ -34,7 +42,7 @@ impl Run<'_> {
         }
         let mut changed = false;
         for _ in 0..passes {
-            let changes = self.pass();
+            let changes = self.pass(step);
             changed |= changes;
             if let Some(compat) = &self.compat {
                 compat.levels(&self.mesh);
@@ -42,8 +50,8 @@ impl Run<'_> {
                 // Objects stand still between passes: the next one would change nothing either.
                 break;
             }
-            if options.lb_opt == 2 {
-                changed |= self.balance_within_pass(step);
+            if options.lb_opt == 2 && self.settings.trigger.is_none() {
+                changed |= self.balance_within_pass(step)?;
             }
         }
         if let Some(compat) = &self.compat {
@@ -60,8 +68,8 @@ impl Run<'_> {
             let n = self.mesh.len();
             tell(&format!("Total number of blocks at timestep {step} is {n}"));
         }
-        if options.lb_opt > 0 && self.is_uneven() {
-            changed |= self.balance(step);
+        if options.lb_opt > 0 && self.settings.trigger.is_none() && self.is_uneven() {
+            changed |= self.balance(step)?;
             if let Some(compat) = &self.compat {
                 compat.loads(&self.mesh);
                 compat.levels(&self.mesh);
@@ -82,8 +90,9 @@ impl Run<'_> {
     }
 
     /// One pass: each block goes up or down by one level at most. Says whether any did.
-    fn pass(&mut self) -> bool {
+    fn pass(&mut self, step: u64) -> bool {
         let settings = self.settings;
+        let gas_wants = self.gas_wants(step);
         let mut marks = first_marks(&self.mesh, |i| {
             let leaf = self.mesh.leaves()[i];
             if settings.options.uniform_refine == 1 {
@@ -93,7 +102,10 @@ impl Run<'_> {
                     Mark::Stay
                 };
             }
-            self.wanted(leaf)
+            match &gas_wants {
+                Some(wants) => wants[i],
+                None => self.wanted(leaf),
+            }
         });
         let changed = settle(&self.mesh, &mut marks);
         if let Some(compat) = &self.compat {
@@ -112,6 +124,9 @@ impl Run<'_> {
         self.count.splits += pass.n_splits;
         self.count.joins += pass.n_joins;
         self.mesh = mesh;
+        if let Some(measured) = &mut self.measured {
+            measured.adapt(&self.mesh);
+        }
         true
     }
 
@@ -148,18 +163,18 @@ impl Run<'_> {
         }
     }
 
-    fn balance_within_pass(&mut self, step: u64) -> bool {
+    fn balance_within_pass(&mut self, step: u64) -> Result<bool, Broken> {
         if let Some(compat) = &self.compat {
             compat.loads(&self.mesh);
         }
         if !self.is_uneven() {
-            return false;
+            return Ok(false);
         }
-        let moved = self.balance(step);
+        let moved = self.balance(step)?;
         if let Some(compat) = &self.compat {
             compat.levels(&self.mesh);
         }
-        moved
+        Ok(moved)
     }
 
     /// Whether numbers of blocks differ enough for a new placement.
@@ -169,6 +184,10 @@ impl Run<'_> {
             return false;
         }
         let n_ranks = self.ranks.n_ranks();
+        if let Some(measured) = &self.measured {
+            let allowed = 1.0 + f64::from(options.inbalance) / 100.0;
+            return imbalance(&measured.costs(), self.mesh.owners(), n_ranks) > allowed;
+        }
         let counts = self.mesh.per_rank(n_ranks);
         let (min, max) = (counts.iter().min(), counts.iter().max());
         let (min, max) = (min.copied().unwrap_or(0), max.copied().unwrap_or(0));
@@ -177,14 +196,28 @@ impl Run<'_> {
     }
 
     /// Places all blocks anew and moves those that change owner; says whether any did.
-    fn balance(&mut self, step: u64) -> bool {
+    ///
+    /// Errors: a policy that fails, on every rank alike.
+    fn balance(&mut self, step: u64) -> Result<bool, Broken> {
         let start = Instant::now();
-        let costs = vec![1.0; self.mesh.len()];
-        let mut owners = self.settings.policy().place(Question {
+        self.placed_at = step;
+        let costs = self.costs();
+        let question = Question {
             mesh: &self.mesh,
             costs: &costs,
             n_ranks: self.ranks.n_ranks(),
-        });
+        };
+        let mut owners = match &self.settings.placement {
+            PlacementName::Library(policy) => {
+                library::owners(policy, question, self.settings.shape).map_err(|error| {
+                    Broken::Placement {
+                        step,
+                        what: error.to_string(),
+                    }
+                })?
+            }
+            _ => self.settings.policy().place(question),
+        };
         let limit = self.settings.options.limit_move as usize;
         let limited = limit > 0 && step > 0;
         if let Some(compat) = &self.compat {
@@ -195,7 +228,7 @@ impl Run<'_> {
         }
         self.times.place += start.elapsed().as_secs_f64();
         if owners == self.mesh.owners() {
-            return false;
+            return Ok(false);
         }
         let start = Instant::now();
         let moved = self.blocks.migrate(self.ranks, &self.mesh, &owners);
@@ -203,7 +236,64 @@ impl Run<'_> {
         self.count.moved.n_bytes += moved.n_bytes;
         self.mesh.place_on(owners);
         self.times.migrate += start.elapsed().as_secs_f64();
-        true
+        Ok(true)
+    }
+
+    /// What the leaves cost: measured, or all the same.
+    fn costs(&self) -> Vec<f64> {
+        match &self.measured {
+            // A policy of this app wants positive costs.
+            Some(measured) => measured.costs().into_iter().map(|c| c.max(1e-12)).collect(),
+            None => vec![1.0; self.mesh.len()],
+        }
+    }
+
+    /// Tells all ranks what the blocks have cost per step since this was last asked.
+    fn observe(&mut self, step: u64) -> Result<(), Broken> {
+        let Some(measured) = &mut self.measured else {
+            return Ok(());
+        };
+        if self.steps_observed == 0 {
+            return Ok(());
+        }
+        let mut times: Vec<(usize, f64)> = self
+            .own_leaves
+            .iter()
+            .zip(&self.block_times)
+            .map(|(&i, time)| (i, time / self.steps_observed as f64))
+            .collect();
+        times.sort_unstable_by_key(|&(i, _)| i);
+        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
+        self.block_times.fill(0.0);
+        self.steps_observed = 0;
+        let observed = measured.observe(self.ranks, &self.mesh, &times);
+        observed.map_err(|error| Broken::Placement {
+            step,
+            what: error.to_string(),
+        })
+    }
+
+    /// Balances where `--balance_when` says so; `before` counts splits and joins before this step's.
+    pub(super) fn balance_when_due(&mut self, step: u64, before: u64) -> Result<(), Broken> {
+        let Some(trigger) = self.settings.trigger else {
+            return Ok(());
+        };
+        self.observe(step)?;
+        let costs = self.costs();
+        let n_ranks = self.ranks.n_ranks();
+        let mean = costs.iter().sum::<f64>() / n_ranks as f64;
+        let situation = Situation {
+            steps_since_placed: step - self.placed_at,
+            mesh_changed: self.count.splits + self.count.joins != before,
+            makespan: mean * imbalance(&costs, self.mesh.owners(), n_ranks),
+            mean,
+            prospect: None,
+        };
+        if trigger.is_due(&situation) && self.balance(step)? {
+            self.connect();
+            return self.check(step);
+        }
+        Ok(())
     }
 
     fn check(&self, step: u64) -> Result<(), Broken> {

@@ -1,26 +1,33 @@
 //! The run: steps of stages, checks, refinement and balance, and the summary.
 
 mod adapt;
+mod checkpoint;
+mod gas;
 mod picture;
 mod stage;
 mod start;
+mod telemetry;
+mod vtk;
 
 use std::time::Instant;
 
 use crate::blocks::{Blocks, Moved};
 use crate::checksum::{self, Broken, Checksums};
 use crate::compat::Compat;
+use crate::cost::Measured;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
 use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
 use crate::field::Slot;
+use crate::leaf::Grid;
 use crate::mesh::Mesh;
 use crate::object::Objects;
+use crate::physics::Stage;
 use crate::ranks::{Op, Ranks};
 use crate::report::{BlocksPerStep, Summary, Times, rss_max_bytes};
-use crate::settings::Settings;
+use crate::settings::{Settings, Work};
 use crate::stencil::Machine;
 
 /// A run on one rank.
@@ -30,6 +37,21 @@ pub struct Run<'a> {
     mesh: Mesh,
     blocks: Blocks,
     own: Vec<Slot>,
+    /// The leaves in `own`, in its order.
+    own_leaves: Vec<usize>,
+    gas: Option<gas::Gas>,
+    /// Time simulated so far.
+    time: f64,
+    telemetry: Option<telemetry::Telemetry>,
+    vtk_steps: Vec<(u64, f64)>,
+    last_checkpoint: Option<u64>,
+    /// With `--weigh measured`: what leaves cost.
+    measured: Option<Measured>,
+    /// Seconds of the blocks in `own` since they were last observed, and over how many steps.
+    block_times: Vec<f64>,
+    steps_observed: u64,
+    /// The step of the last placement.
+    placed_at: u64,
     faces: Faces,
     plan: Plan,
     intake: Intake,
@@ -53,6 +75,8 @@ pub struct Run<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     block_stages: u64,
+    /// Those of the runs before a restart.
+    block_stages_before: u64,
     blocks_min: u64,
     blocks_max: u64,
     of_a_rank_max: i64,
@@ -72,29 +96,63 @@ pub fn run(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Summary, i64), Broken> {
     let mut run = Run::start(ranks, settings);
-    run.refine_at_start(tell)?;
-    run.picture(0)?;
+    let first = match &settings.options.restart {
+        Some(folder) => run.restart(folder)?,
+        None => {
+            run.refine_at_start(tell)?;
+            0
+        }
+    };
+    run.picture(first)?;
+    run.write_vtk(first)?;
     run.times.startup = started.elapsed().as_secs_f64();
     let start = Instant::now();
-    let steps = run.steps(tell)?;
+    run.open_telemetry(first)?;
+    let steps = run.steps(first, tell)?;
+    run.close_telemetry(steps)?;
     run.times.total = start.elapsed().as_secs_f64();
     Ok(run.finish(steps))
 }
 
+/// What some rank has to complain of, the lowest one's words; every rank gets the same.
+fn agree(ranks: &dyn Ranks, complaint: Option<String>) -> Option<String> {
+    let mut any = [i32::from(complaint.is_some())];
+    ranks.allreduce_i32(&mut any, Op::Max);
+    if any == [0] {
+        return None;
+    }
+    let all = ranks.allgather_bytes(complaint.unwrap_or_default().as_bytes());
+    let first = all.into_iter().find(|text| !text.is_empty());
+    Some(String::from_utf8_lossy(&first.unwrap_or_default()).into_owned())
+}
+
 impl Run<'_> {
-    /// All steps; gives how many there were.
-    fn steps(&mut self, tell: &mut dyn FnMut(&str)) -> Result<u64, Broken> {
+    /// All steps after `first`; gives the number of the last one.
+    fn steps(&mut self, first: u64, tell: &mut dyn FnMut(&str)) -> Result<u64, Broken> {
         let options = &self.settings.options;
         let refines = options.num_refine > 0 && options.uniform_refine == 0;
-        let (mut step, mut time, mut delta) = (0, 0.0, self.step_length());
+        let mut step = first;
+        if self.is_over(step) {
+            return Ok(step);
+        }
         loop {
             step += 1;
             self.step_times.push([0.0; 5]);
-            for stage in 0..options.stages_per_ts {
-                self.stage(step, stage, tell)?;
+            let delta = match self.settings.work {
+                Work::Euler => self.gas_step_length(step)?,
+                _ => self.step_length(),
+            };
+            for stage in 0..self.settings.stages {
+                match (self.settings.work, stage) {
+                    (Work::Euler, 0) => self.gas_stage(step, Stage::First, tell)?,
+                    (Work::Euler, _) => self.gas_stage(step, Stage::Second, tell)?,
+                    _ => self.stage(step, stage, tell)?,
+                }
             }
             let start = Instant::now();
-            let refines_now = options.refine_freq > 0 && step % options.refine_freq == 0;
+            self.steps_observed += 1;
+            let splits_and_joins = self.count.splits + self.count.joins;
+            let refines_now = options.refine_freq > 0 && step.is_multiple_of(options.refine_freq);
             if refines {
                 self.objects.advance(delta);
                 if refines_now {
@@ -103,11 +161,13 @@ impl Run<'_> {
             }
             let took = start.elapsed().as_secs_f64();
             self.add_step_time(3, took);
+            self.balance_when_due(step, splits_and_joins)?;
             self.picture(step)?;
-            time += delta;
-            let out_of_steps = self.settings.n_steps.is_some_and(|n| step >= n);
-            let out_of_time = options.time.is_some_and(|end| time >= end);
-            let done = out_of_steps || out_of_time;
+            self.time += delta;
+            self.take_rows(step)?;
+            self.write_vtk(step)?;
+            self.checkpoint(step)?;
+            let done = self.is_over(step);
             if refines_now || done {
                 let times = std::mem::take(&mut self.step_times);
                 if let Some(compat) = &self.compat {
@@ -117,8 +177,12 @@ impl Run<'_> {
             if done {
                 return Ok(step);
             }
-            delta = self.step_length();
         }
+    }
+
+    fn is_over(&self, step: u64) -> bool {
+        let end = self.settings.options.time;
+        self.settings.n_steps.is_some_and(|n| step >= n) || end.is_some_and(|end| self.time >= end)
     }
 
     /// How far objects move in the next step.
@@ -148,14 +212,14 @@ impl Run<'_> {
     fn finish(mut self, steps: u64) -> (Summary, i64) {
         let total = self.times.total;
         // The last check may lie some stages back.
-        let own = self.exact_sums();
         let sums = match &self.compat {
             Some(compat) => {
                 compat.finish();
-                checksum::gather(self.ranks, &own)
+                checksum::gather(self.ranks, &self.exact_sums())
             }
-            None => checksum::reduce(self.ranks, &own),
+            None => self.reduced_sums(),
         };
+        let shock = self.shock();
         for (var, (&sum, &first)) in sums.iter().zip(&self.first_sums).enumerate() {
             if self.settings.conserves(var) {
                 let drift = checksum::relative(sum, first);
@@ -164,9 +228,9 @@ impl Run<'_> {
         }
         self.sums.last = sums;
         let (times, rss) = self.over_ranks();
-        let updates = self.count.block_stages
+        let updates = (self.count.block_stages - self.count.block_stages_before)
             * (self.settings.shape.interior_cells() * self.settings.shape.n_vars) as u64;
-        let stages = (steps * self.settings.options.stages_per_ts) as f64;
+        let stages = (steps * self.settings.stages) as f64;
         let mut summary = Summary {
             ranks: self.ranks.n_ranks(),
             steps,
@@ -182,6 +246,7 @@ impl Run<'_> {
             updates_per_s: updates as f64 / total,
             mesh_hash: format!("{:016x}", self.mesh.hash()),
             rss_max_bytes: rss,
+            shock,
             ..Summary::default()
         };
         summary.take_sums(&self.sums);
@@ -190,10 +255,42 @@ impl Run<'_> {
 
     fn exact_sums(&self) -> Vec<ExactSum> {
         let mut sums = vec![ExactSum::default(); self.settings.shape.n_vars];
+        if self.gas.is_some() {
+            self.add_by_volume(&mut sums);
+            return sums;
+        }
         for (var, sum) in sums.iter_mut().enumerate() {
             checksum::add(&self.blocks.field, &self.own, var, sum);
         }
         sums
+    }
+
+    /// Adds means times volume, in units of the finest cell's volume: powers of two, so exactly.
+    fn add_by_volume(&self, sums: &mut [ExactSum]) {
+        let depth = self.mesh.grid.depth;
+        for level in 0..=depth {
+            let leaves = self.own.iter().zip(&self.own_leaves);
+            let of_level = leaves.filter(|&(_, &i)| self.mesh.leaves()[i].level == level);
+            let slots: Vec<Slot> = of_level.map(|(&slot, _)| slot).collect();
+            for (var, sum) in sums.iter_mut().enumerate() {
+                let mut part = ExactSum::default();
+                checksum::add(&self.blocks.field, &slots, var, &mut part);
+                part.times_power_of_two(3 * u32::from(depth - level));
+                sum.merge(&part);
+            }
+        }
+    }
+
+    /// The sums over all ranks: of a gas, integrals over the unit cube.
+    fn reduced_sums(&self) -> Vec<f64> {
+        let sums = checksum::reduce(self.ranks, &self.exact_sums());
+        if self.gas.is_none() {
+            return sums;
+        }
+        let Grid { roots, depth } = self.mesh.grid;
+        let blocks: f64 = roots.iter().map(|&n| f64::from(n << depth)).product();
+        let cells = blocks * self.settings.shape.interior_cells() as f64;
+        sums.into_iter().map(|sum| sum / cells).collect()
     }
 
     /// Mean times and the largest memory. Under `--compat` those of this rank: no further calls.

@@ -1,23 +1,26 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
+use super::gas::Gas;
 use super::{Count, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
 use crate::compat::Compat;
+use crate::cost::Measured;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::{Faces, Reach};
 use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
-use crate::field::{Field, Meaning};
+use crate::field::{Field, Meaning, Slot};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
-use crate::options::PlacementName;
+use crate::options::WeighName;
+use crate::physics::GAMMA;
 use crate::placement::Question;
 use crate::placement::rcb::positions;
 use crate::ranks::Ranks;
 use crate::report::Times;
-use crate::settings::{Settings, Work};
+use crate::settings::{PlacementName, Settings, Work};
 use crate::shape::BlockShape;
 use crate::stencil::Machine;
 
@@ -32,9 +35,9 @@ impl<'a> Run<'a> {
         let faces = Faces {
             stored: settings.shape,
             ghosted: settings.ghosted(),
-            meaning: Meaning::Total,
+            meaning: meaning(settings),
             reach: match settings.work {
-                Work::Seven => Reach::Faces,
+                Work::Seven | Work::Euler => Reach::Faces,
                 Work::TwentySeven | Work::Mixed => Reach::Corners,
             },
         };
@@ -43,6 +46,16 @@ impl<'a> Run<'a> {
             ranks,
             settings,
             own: Vec::new(),
+            own_leaves: Vec::new(),
+            gas: Gas::new(settings),
+            time: 0.0,
+            telemetry: None,
+            vtk_steps: Vec::new(),
+            last_checkpoint: None,
+            measured: measured(settings, &mesh),
+            block_times: Vec::new(),
+            steps_observed: 0,
+            placed_at: 0,
             faces,
             plan: Plan::default(),
             intake: Intake::default(),
@@ -66,6 +79,7 @@ impl<'a> Run<'a> {
             blocks,
         };
         run.connect();
+        run.fill_gas();
         run.sum_at_start();
         run
     }
@@ -73,9 +87,12 @@ impl<'a> Run<'a> {
     /// The exchange of the mesh as it is now.
     pub(super) fn connect(&mut self) {
         let rank = self.ranks.rank();
-        self.own = self.mesh.own(rank).map(|i| self.blocks.slots[i]).collect();
+        let own = self.mesh.own(rank).map(|i| (self.blocks.slots[i], i));
+        let mut own: Vec<(Slot, usize)> = own.collect();
         // In the order of memory.
-        self.own.sort_unstable();
+        own.sort_unstable();
+        (self.own, self.own_leaves) = own.into_iter().unzip();
+        self.block_times = vec![0.0; self.own.len()];
         let slots = &self.blocks.slots;
         self.plan = Plan::new(&self.mesh, rank, slots, &self.faces, self.settings.sweeps);
         if self.settings.work == Work::Seven {
@@ -87,15 +104,14 @@ impl<'a> Run<'a> {
         self.count.of_a_rank_max = self.count.of_a_rank_max.max(most);
     }
 
-    fn sum_at_start(&mut self) {
-        let own = self.exact_sums();
+    pub(super) fn sum_at_start(&mut self) {
         if let Some(compat) = &self.compat {
             let field = &self.blocks.field;
             let quick = |var| compat.sum(checksum::quick(field, &self.own, var));
-            self.sums.last = (0..own.len()).map(quick).collect();
-            self.first_sums = checksum::gather(self.ranks, &own);
+            self.sums.last = (0..self.settings.shape.n_vars).map(quick).collect();
+            self.first_sums = checksum::gather(self.ranks, &self.exact_sums());
         } else {
-            self.first_sums = checksum::reduce(self.ranks, &own);
+            self.first_sums = self.reduced_sums();
             self.sums.first.clone_from(&self.first_sums);
             self.sums.last.clone_from(&self.first_sums);
         }
@@ -135,13 +151,28 @@ fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     owners
 }
 
+fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
+    let measures = settings.options.weigh == WeighName::Measured;
+    measures.then(|| Measured::new(mesh).expect("the smoothing is in range"))
+}
+
+fn meaning(settings: &Settings) -> Meaning {
+    match settings.work {
+        Work::Euler => Meaning::Gas { gamma: GAMMA },
+        _ => Meaning::Total,
+    }
+}
+
 fn first_blocks(settings: &Settings, mesh: &Mesh, rank: usize) -> Blocks {
     let shape = settings.shape;
     let field = match settings.work {
         Work::Seven => Field::by_variable(shape),
         _ => Field::new(shape),
     };
-    let mut blocks = Blocks::new(field, Meaning::Total, mesh, rank);
+    let mut blocks = Blocks::new(field, meaning(settings), mesh, rank);
+    if settings.work == Work::Euler {
+        return blocks;
+    }
     for i in mesh.own(rank) {
         let leaf = mesh.leaves()[i];
         for var in 0..shape.n_vars {

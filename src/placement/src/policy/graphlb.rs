@@ -383,4 +383,24 @@ mod tests {
             }
         });
     }
+
+    #[test]
+    fn overfull_ranks_are_relieved_until_none_is_far_above_the_mean() {
+        let mesh = octree(6, 3, 2, 6, 1600);
+        let graph = neighbours(mesh.as_mesh(), BYTES);
+        let costs = costs(Distribution::Exponential, 6, mesh.octants.len());
+        let problem = Problem::new(&costs, 64)
+            .and_then(|p| p.with_mesh(mesh.as_mesh()))
+            .and_then(|p| p.with_graph(graph.as_graph()))
+            .unwrap();
+        let blocks: Vec<u32> = (0..costs.len() as u32).collect();
+        let weighted = Weighted::new(&problem, &blocks);
+        let mut owners = vec![0; costs.len()];
+        weighted.relieve(&mut owners, 64);
+        let certificate = certify(&problem, &owners).unwrap();
+        assert!(
+            certificate.makespan <= EXCESS * certificate.mean + 1e-6,
+            "{certificate:?}"
+        );
+    }
 }

@@ -21,7 +21,7 @@ use super::least_loaded::Tournament;
 use super::name::Argument;
 use super::sfclb;
 use super::units::roots;
-use crate::curve::Octant;
+use crate::curve::{LEVEL_MAX, Octant};
 use crate::problem::Problem;
 use crate::sort::descending_order;
 
@@ -50,42 +50,42 @@ pub(super) fn place(problem: &Problem, argument: &Argument) -> Vec<u32> {
         .collect()
 }
 
-/// Two blocks that share a face, the lower one first, and the finer of their levels.
-#[derive(Clone, Copy, Default)]
-struct Face {
-    blocks: [u32; 2],
-    level: u8,
-}
+/// Two blocks that share a face, the lower one first.
+type Face = [u32; 2];
 
-fn faces(problem: &Problem) -> Vec<Face> {
+/// The faces between blocks, by the finer level of the two.
+fn faces(problem: &Problem) -> Vec<Vec<Face>> {
     let mesh = problem.mesh().expect("a need in the table");
     let graph = problem.graph().expect("a need in the table");
-    // Every second contact is a face or not, unpredictably: each is written, and stays if it is one.
-    let mut faces = Vec::new();
-    let mut n = 0;
-    for (a, octant) in (0u32..).zip(mesh.octants) {
-        faces.truncate(n);
-        faces.resize(n + graph.row(a as usize).count() + 1, Face::default());
-        for (b, _) in graph.row(a as usize) {
-            let other = &mesh.octants[b as usize];
-            faces[n] = Face {
-                blocks: [a, b],
-                level: octant.level.max(other.level),
-            };
-            n += usize::from(b > a && share_a_face(octant, other, mesh.dimensions));
+    let mut by_level = vec![Vec::new(); usize::from(LEVEL_MAX) + 1];
+    let rows = graph.offsets.windows(2);
+    let longest = rows.clone().map(|row| row[1] - row[0]).max();
+    let mut found: Vec<u32> = vec![0; longest.unwrap_or(0) as usize + 1];
+    for ((a, octant), row) in (0u32..).zip(mesh.octants).zip(rows) {
+        // Whether a contact is a face cannot be predicted: each is written, and stays if it is one.
+        let mut n = 0;
+        for &b in &graph.neighbours[row[0] as usize..row[1] as usize] {
+            let is_face = share_a_face(octant, &mesh.octants[b as usize], mesh.dimensions);
+            found[n] = b;
+            n += usize::from((b > a) & is_face);
+        }
+        for &b in &found[..n] {
+            let level = octant.level.max(mesh.octants[b as usize].level);
+            by_level[usize::from(level)].push([a, b]);
         }
     }
-    faces.truncate(n);
-    faces
+    by_level
 }
 
 /// True if two octants touch along one axis and overlap along the others.
 fn share_a_face(a: &Octant, b: &Octant, dimensions: u8) -> bool {
     let (side_a, side_b) = (a.side(), b.side());
     let axis = |a: u32, b: u32| {
-        let touch = a + side_a == b || b + side_b == a;
-        let overlap = a + side_a > b && b + side_b > a;
-        (u8::from(touch), u8::from(overlap))
+        // How far each starts behind the other; the one that is ahead gets a huge number.
+        let (behind, ahead) = (b.wrapping_sub(a), a.wrapping_sub(b));
+        let touch = (behind == side_a) | (ahead == side_b);
+        let overlap = (behind < side_a) | (ahead < side_b);
+        (u32::from(touch), u32::from(overlap))
     };
     let (x, y) = (axis(a.x, b.x), axis(a.y, b.y));
     let z = if dimensions == 3 {
@@ -93,19 +93,19 @@ fn share_a_face(a: &Octant, b: &Octant, dimensions: u8) -> bool {
     } else {
         (0, 1)
     };
-    x.0 + y.0 + z.0 == 1 && x.1 + y.1 + z.1 == 2
+    (x.0 + y.0 + z.0 == 1) & (x.1 + y.1 + z.1 == 2)
 }
 
 /// Groups of blocks, numbered by their first block.
 struct Groups {
     of_block: Vec<u32>,
     work: Vec<f64>,
-    /// The work of each group on each level that it has, in compressed rows.
+    /// The work of each group on each level that it has, in compressed rows; root blocks are level 0.
     offsets: Vec<u32>,
     on_levels: Vec<(u8, f64)>,
 }
 
-fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
+fn groups(problem: &Problem, argument: &Argument, faces: &[Vec<Face>]) -> Groups {
     let mesh = problem.mesh().expect("a need in the table");
     let mut sets = Sets::new(problem.costs());
     if *argument == Argument::Roots {
@@ -119,11 +119,8 @@ fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
         }
     }
     let most = problem.total() / f64::from(problem.ranks()) * GRANULARITY;
-    let deepest = mesh.octants.iter().map(|octant| octant.level).max();
-    for level in (mesh.root_level..=deepest.unwrap_or(0)).rev() {
-        for face in faces.iter().filter(|face| face.level == level) {
-            sets.join(face.blocks[0], face.blocks[1], most);
-        }
+    for &[a, b] in faces.iter().rev().flatten() {
+        sets.join(a, b, most);
     }
     let mut groups = Groups {
         of_block: vec![0; problem.n_blocks()],
@@ -146,18 +143,28 @@ fn groups(problem: &Problem, argument: &Argument, faces: &[Face]) -> Groups {
 impl Groups {
     fn split_by_level(&mut self, problem: &Problem) {
         let mesh = problem.mesh().expect("a need in the table");
-        let (offsets, blocks) = rows(
-            self.work.len(),
-            (0u32..).zip(&self.of_block).map(|(b, &g)| (g, b)),
-        );
-        for row in offsets.windows(2) {
-            self.offsets.push(self.on_levels.len() as u32);
+        let n = self.work.len();
+        let mut ends = vec![0u32; n + 1];
+        self.of_block
+            .iter()
+            .for_each(|&group| ends[group as usize] += 1);
+        let mut end = 0;
+        for count in &mut ends {
+            (*count, end) = (end, end + *count);
+        }
+        // Blocks sorted by group: each group's end moves from its start to the next one's.
+        let mut blocks = vec![0u32; self.of_block.len()];
+        for (block, &group) in (0u32..).zip(&self.of_block) {
+            blocks[ends[group as usize] as usize] = block;
+            ends[group as usize] += 1;
+        }
+        let mut start = 0;
+        for &end in &ends[..n] {
             let first = self.on_levels.len();
-            for &block in &blocks[row[0] as usize..row[1] as usize] {
-                let (level, cost) = (
-                    mesh.octants[block as usize].level,
-                    problem.costs()[block as usize],
-                );
+            self.offsets.push(first as u32);
+            for &block in &blocks[start..end as usize] {
+                let level = mesh.octants[block as usize].level - mesh.root_level;
+                let cost = problem.costs()[block as usize];
                 match self.on_levels[first..]
                     .iter_mut()
                     .find(|(l, _)| *l == level)
@@ -166,6 +173,7 @@ impl Groups {
                     None => self.on_levels.push((level, cost)),
                 }
             }
+            start = end as usize;
         }
         self.offsets.push(self.on_levels.len() as u32);
     }
@@ -173,22 +181,6 @@ impl Groups {
     fn on_levels(&self, group: usize) -> &[(u8, f64)] {
         &self.on_levels[self.offsets[group] as usize..self.offsets[group + 1] as usize]
     }
-}
-
-/// Compressed rows of `n` rows from (row, entry), the entries of a row in their order.
-fn rows(n: usize, entries: impl Iterator<Item = (u32, u32)> + Clone) -> (Vec<u32>, Vec<u32>) {
-    let mut offsets = vec![0u32; n + 1];
-    entries
-        .clone()
-        .for_each(|(row, _)| offsets[row as usize + 1] += 1);
-    (1..=n).for_each(|row| offsets[row] += offsets[row - 1]);
-    let mut next = offsets.clone();
-    let mut sorted = vec![0; offsets[n] as usize];
-    for (row, entry) in entries {
-        sorted[next[row as usize] as usize] = entry;
-        next[row as usize] += 1;
-    }
-    (offsets, sorted)
 }
 
 /// Disjoint sets of blocks with the work of each; a set is named by its first block.
@@ -231,14 +223,32 @@ struct Neighbours {
     groups: Vec<u32>,
 }
 
-fn neighbours(groups: &Groups, faces: &[Face]) -> Neighbours {
-    let between = |face: &Face| {
-        let [a, b] = face.blocks.map(|block| groups.of_block[block as usize]);
-        (a != b).then_some([(a, b), (b, a)])
-    };
-    let pairs: Vec<[(u32, u32); 2]> = faces.iter().filter_map(between).collect();
-    let (offsets, groups) = rows(groups.work.len(), pairs.into_iter().flatten());
-    Neighbours { offsets, groups }
+fn neighbours(groups: &Groups, faces: &[Vec<Face>]) -> Neighbours {
+    let n = groups.work.len();
+    let mut pairs = Vec::new();
+    let mut offsets = vec![0u32; n + 1];
+    for face in faces.iter().flatten() {
+        let [a, b] = face.map(|block| groups.of_block[block as usize]);
+        if a != b {
+            pairs.push([a, b]);
+            offsets[a as usize + 1] += 1;
+            offsets[b as usize + 1] += 1;
+        }
+    }
+    (1..=n).for_each(|group| offsets[group] += offsets[group - 1]);
+    let mut next = offsets.clone();
+    let mut sorted = vec![0; offsets[n] as usize];
+    for [a, b] in pairs {
+        for (from, to) in [(a, b), (b, a)] {
+            let place = &mut next[from as usize];
+            sorted[*place as usize] = to;
+            *place += 1;
+        }
+    }
+    Neighbours {
+        offsets,
+        groups: sorted,
+    }
 }
 
 const UNPLACED: u32 = u32::MAX;
@@ -279,14 +289,11 @@ impl<'a> Packing<'a> {
         let work = |place: usize| order.get(place).map_or(0.0, |&g| groups.work[g as usize]);
         // Some rank has two of the ranks + 1 largest groups.
         let pair = work(ranks - 1) + work(ranks);
-        let levels = mesh
-            .octants
-            .iter()
-            .map(|octant| usize::from(octant.level) + 1)
-            .max();
-        let mut mean_on_level = vec![0.0; levels.unwrap_or(1)];
+        let above = |level: u8| usize::from(level - mesh.root_level);
+        let levels = mesh.octants.iter().map(|octant| above(octant.level) + 1);
+        let mut mean_on_level = vec![0.0; levels.max().unwrap_or(1)];
         for (octant, cost) in mesh.octants.iter().zip(problem.costs()) {
-            mean_on_level[usize::from(octant.level)] += cost / ranks as f64;
+            mean_on_level[above(octant.level)] += cost / ranks as f64;
         }
         Packing {
             problem,
@@ -358,16 +365,21 @@ impl<'a> Packing<'a> {
             })
     }
 
-    /// The least loaded of some ranks that are the least loaded of many, the overall one among them.
+    /// The least loaded rank, or one hardly more loaded among the least loaded of each part of the ranks.
     fn least_loaded(&self, group: usize) -> u32 {
-        let key = |rank: u32| match self.has_levels_free(rank, group) {
-            true => self.ranks.load(rank),
-            false => self.ranks.load(rank) + self.reserve,
-        };
-        let candidates = self.ranks.least_of_parts();
-        candidates
-            .min_by(|&a, &b| key(a).total_cmp(&key(b)))
-            .expect("there is at least one rank")
+        let least = self.ranks.least();
+        if self.has_levels_free(least, group) {
+            return least;
+        }
+        let load = |rank: &u32| self.ranks.load(*rank);
+        let reach = load(&least) + self.reserve;
+        let parts = self
+            .ranks
+            .least_of_parts()
+            .filter(|rank| load(rank) < reach);
+        let free = parts.filter(|&rank| self.has_levels_free(rank, group));
+        free.min_by(|a, b| load(a).total_cmp(&load(b)))
+            .unwrap_or(least)
     }
 }
 
@@ -377,7 +389,7 @@ mod tests {
     use crate::certificate::{certify, loads};
     use crate::curve::{ContactBytes, Neighbours as Contacts, neighbours as contacts};
     use crate::generate::{Distribution, Octree, costs, octree};
-    use crate::policy::shamrock;
+    use crate::policy::{lpt, shamrock};
 
     const BYTES: ContactBytes = ContactBytes {
         face: 4096,
@@ -414,8 +426,7 @@ mod tests {
             case.2.len()
         );
         let mut linked = Sets::new(&case.2);
-        for face in &faces {
-            let [a, b] = face.blocks;
+        for &[a, b] in faces.iter().flatten() {
             if groups.of_block[a as usize] == groups.of_block[b as usize] {
                 linked.join(a, b, f64::INFINITY);
             }
@@ -450,15 +461,16 @@ mod tests {
         let problem = problem(&case, 64);
         let faces = faces(&problem);
         let groups = groups(&problem, &Argument::None, &faces);
+        let deepest = faces.iter().rposition(|faces| !faces.is_empty()).unwrap();
         let cut_share = |deep: bool| {
-            let deepest = faces.iter().map(|face| face.level).max().unwrap();
-            let of_kind = |face: &&Face| (face.level == deepest) == deep;
-            let kind: Vec<&Face> = faces.iter().filter(of_kind).collect();
-            let cut = |face: &&&Face| {
-                let [a, b] = face.blocks.map(|block| groups.of_block[block as usize]);
+            let of_kind = |(level, _): &(usize, &Vec<Face>)| (*level == deepest) == deep;
+            let kind = faces.iter().enumerate().filter(of_kind);
+            let kind: Vec<&Face> = kind.flat_map(|(_, faces)| faces).collect();
+            let is_cut = |face: &&&Face| {
+                let [a, b] = face.map(|block| groups.of_block[block as usize]);
                 a != b
             };
-            kind.iter().filter(cut).count() as f64 / kind.len() as f64
+            kind.iter().filter(is_cut).count() as f64 / kind.len() as f64
         };
         assert!(
             cut_share(true) < cut_share(false),
@@ -510,6 +522,34 @@ mod tests {
         let mut owner_of = vec![None; roots.len()];
         for (&root, &owner) in roots.of_block.iter().zip(&owners) {
             assert_eq!(*owner_of[root as usize].get_or_insert(owner), owner);
+        }
+    }
+
+    #[test]
+    fn groups_are_nearer_to_their_neighbours_than_where_work_alone_decides() {
+        for seed in 1..4 {
+            let case = case(seed);
+            let problem = problem(&case, 40);
+            let faces = faces(&problem);
+            let groups = groups(&problem, &Argument::None, &faces);
+            let by_work = lpt::place(&Problem::new(&groups.work, 40).unwrap());
+            let anywhere: Vec<u32> = groups
+                .of_block
+                .iter()
+                .map(|&group| by_work[group as usize])
+                .collect();
+            let one_rank_each = Problem::new(&case.2, groups.work.len() as u32)
+                .and_then(|p| p.with_graph(case.1.as_graph()))
+                .unwrap();
+            let inside = certify(&one_rank_each, &groups.of_block).unwrap();
+            let inside = inside.locality.same_rank.bytes;
+            // Of the bytes between groups, those that stay on a rank.
+            let local = |owners: &[u32]| {
+                certify(&problem, owners).unwrap().locality.same_rank.bytes - inside
+            };
+            let near = local(&place(&problem, &Argument::None));
+            let anywhere = local(&anywhere);
+            assert!(near > 2 * anywhere, "seed {seed}: {near}, {anywhere}");
         }
     }
 }

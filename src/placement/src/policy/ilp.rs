@@ -328,4 +328,22 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn what_is_not_proved_is_not_claimed() {
+        let first = || Placement::from(vec![0, 0, 0, 1, 1]);
+        let bound = |costs: &[f64], dual: f64, is_exact: bool| {
+            let problem = Problem::new(costs, 2).unwrap();
+            judge(&problem, first(), None, dual, is_exact).proved_bound
+        };
+        let whole = [3.0, 3.0, 2.0, 2.0, 2.0];
+        assert_eq!(bound(&whole, 5.2, false), Some(6.0), "a whole makespan");
+        assert_eq!(bound(&whole, 6.000_001, false), Some(6.0), "the tolerance");
+        assert_eq!(bound(&whole, 8.0, true), Some(8.0));
+        let broken = [3.5, 3.0, 2.0, 2.0, 2.0];
+        let unproved = bound(&broken, 5.2, false).unwrap();
+        assert!(unproved < 5.2 && unproved > 5.19);
+        assert_eq!(bound(&broken, 8.5, true), Some(8.5));
+        assert_eq!(bound(&broken, f64::NEG_INFINITY, false), None);
+    }
 }

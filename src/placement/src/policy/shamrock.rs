@@ -197,7 +197,7 @@ mod tests {
         for latency in [0.0, 3.0, 100.0] {
             let problem = problem(&mesh, &costs, latency);
             let (home, owners) = (none(&problem), by_model(&problem));
-            let mut work = vec![0.0; 24];
+            let mut work = [0.0; 24];
             let mut order: Vec<usize> = (0..costs.len()).collect();
             order.sort_by_key(|&block| mesh.octants[block].level);
             for block in order {

@@ -63,7 +63,8 @@ Examples:
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
 between its neighbours; otherwise it counts one message for each two consecutive blocks.
-`gap` is makespan / bound - 1; the bound is proved, so the best possible makespan lies between.
+`gap` is makespan / bound - 1; the bound is the best that any of the policies has proved for the
+case, so the best possible makespan lies between.
 `hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
 Files: placement-bench.json, .csv and .svg in the folder of --out.")]
 pub struct Args {
@@ -242,6 +243,7 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
                         seed,
                     };
                     let costs = costs(distribution, seed, blocks);
+                    let first = rows.len();
                     for policy in &args.policies {
                         progress(&format!(
                             "{ranks} ranks, {distribution}, seed {seed}: {policy}"
@@ -255,11 +257,21 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
                             }),
                         }
                     }
+                    share_bound(&mut rows[first..]);
                 }
             }
         }
     }
     (rows, skipped)
+}
+
+/// What one placement has proved holds for all of the same case.
+fn share_bound(rows: &mut [Row]) {
+    let bound = rows.iter().map(|row| row.bound).fold(0.0, f64::max);
+    for row in rows.iter_mut().filter(|row| row.bound < bound) {
+        row.bound = bound;
+        row.gap = (row.makespan / bound - 1.0).max(0.0);
+    }
 }
 
 fn row(

@@ -198,6 +198,9 @@ fn unpacked(word: u64) -> Leaf {
     }
 }
 
+/// The blocks of a step by place on the curve and number, with their costs.
+type Blocks = BTreeMap<(u64, u64), (f64, Option<Octant>)>;
+
 /// Orders the records by step and curve. Several records of a block in a step are added up.
 fn sort(records: Vec<Record>, dimensions: u8) -> anyhow::Result<Recording> {
     let placed = records
@@ -209,7 +212,7 @@ fn sort(records: Vec<Record>, dimensions: u8) -> anyhow::Result<Recording> {
         "use coordinates: some records have none"
     );
     let root_level = (placed > 0).then(|| root_level(&records));
-    let mut steps: BTreeMap<u64, BTreeMap<(u64, u64), (f64, Option<Octant>)>> = BTreeMap::new();
+    let mut steps: BTreeMap<u64, Blocks> = BTreeMap::new();
     for record in &records {
         let octant = match (root_level, record.leaf) {
             (Some(root_level), Some(leaf)) => {
@@ -229,7 +232,7 @@ fn sort(records: Vec<Record>, dimensions: u8) -> anyhow::Result<Recording> {
             .entry((key, record.block));
         entry.or_insert((0.0, octant)).0 += record.cost;
     }
-    let step = |(step, blocks): (u64, BTreeMap<(u64, u64), (f64, Option<Octant>)>)| Step {
+    let step = |(step, blocks): (u64, Blocks)| Step {
         step,
         costs: blocks.values().map(|&(cost, _)| cost).collect(),
         octants: blocks.values().filter_map(|&(_, octant)| octant).collect(),

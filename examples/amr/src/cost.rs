@@ -1,0 +1,152 @@
+//! Uneven work on purpose: extra solver iterations per block, and what blocks were measured to cost.
+
+use std::str::FromStr;
+
+use colltune_placement::{Costs, Inheritance, Octant, PlacementError, Smoothing};
+
+use crate::mesh::Mesh;
+use crate::placement::library::octants;
+use crate::ranks::Ranks;
+
+/// Iterations per level, near a shock, and the most that chance gives.
+const PER_LEVEL: u32 = 4;
+const NEAR_SHOCK: u32 = 16;
+const RANDOM_END: u64 = 17;
+
+/// Which blocks need extra iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CostModel {
+    #[default]
+    Uniform,
+    /// In proportion to the level.
+    Level,
+    /// Where the pressure jumps, as a stiff source term behind a shock would.
+    Shock,
+    /// By chance, the same for a block whoever owns it.
+    Random(u64),
+}
+
+impl FromStr for CostModel {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<CostModel, String> {
+        let seed = name.strip_prefix("random:").map(str::parse);
+        match (name, seed) {
+            ("uniform", _) => Ok(CostModel::Uniform),
+            ("level", _) => Ok(CostModel::Level),
+            ("shock", _) => Ok(CostModel::Shock),
+            (_, Some(Ok(seed))) => Ok(CostModel::Random(seed)),
+            _ => Err("uniform, level, shock and random:SEED are possible".into()),
+        }
+    }
+}
+
+impl CostModel {
+    /// Extra iterations for a block; `is_near_shock` is asked by the shock model only.
+    pub fn iterations(self, leaf: crate::leaf::Leaf, is_near_shock: impl FnOnce() -> bool) -> u32 {
+        match self {
+            CostModel::Uniform => 0,
+            CostModel::Level => PER_LEVEL * u32::from(leaf.level),
+            CostModel::Shock if is_near_shock() => NEAR_SHOCK,
+            CostModel::Shock => 0,
+            CostModel::Random(seed) => {
+                let word = seed.to_le_bytes().into_iter();
+                let bytes: Vec<u8> = word.chain(leaf.packed().to_le_bytes()).collect();
+                (twox_hash::XxHash3_64::oneshot(&bytes) % RANDOM_END) as u32
+            }
+        }
+    }
+}
+
+/// Newton steps for a root in every cell; the result changes nothing.
+pub fn iterate(cells: &[f64], iterations: u32) {
+    if iterations == 0 {
+        return;
+    }
+    let mut sum = 0.0;
+    for &cell in cells {
+        let square = 1.0 + cell * cell;
+        let mut root = square;
+        for _ in 0..iterations {
+            root = 0.5 * (root + square / root);
+        }
+        sum += root;
+    }
+    std::hint::black_box(sum);
+}
+
+/// What each leaf costs, from times of its owner: smoothed, and carried through refinement.
+///
+/// Every rank holds the estimates of all leaves, about 32 bytes a leaf.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    costs: Costs,
+}
+
+impl Measured {
+    /// Nothing is known yet: all leaves cost the same.
+    pub fn new(mesh: &Mesh) -> Result<Measured, PlacementError> {
+        let smoothing = Smoothing {
+            // Blocks have the same number of cells on every level.
+            inheritance: Inheritance::Repeat,
+            ..Smoothing::default()
+        };
+        let octants: Vec<Octant> = octants(mesh).1;
+        let costs = Costs::new(smoothing, 3, &octants)?;
+        Ok(Measured { costs })
+    }
+
+    /// Takes the seconds of each rank's leaves, in the mesh's order, and tells all of them to all.
+    pub fn observe(
+        &mut self,
+        ranks: &dyn Ranks,
+        mesh: &Mesh,
+        own: &[f64],
+    ) -> Result<(), PlacementError> {
+        let bytes: Vec<u8> = own.iter().flat_map(|time| time.to_le_bytes()).collect();
+        let all = ranks.allgather_bytes(&bytes);
+        let mut next: Vec<_> = all.iter().map(|times| times.chunks_exact(8)).collect();
+        let times = mesh.owners().iter().map(|&owner| {
+            let time = next[owner as usize].next().expect("a time for each leaf");
+            f64::from_le_bytes(time.try_into().expect("chunks of eight"))
+        });
+        self.costs.observe(&times.collect::<Vec<f64>>())
+    }
+
+    /// Follows the mesh.
+    pub fn adapt(&mut self, mesh: &Mesh) {
+        self.costs.adapt(&octants(mesh).1);
+    }
+
+    pub fn costs(&self) -> Vec<f64> {
+        self.costs.costs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf::Leaf;
+
+    #[test]
+    fn models_are_read_by_name_and_make_blocks_uneven() {
+        let leaf = |level, x| Leaf {
+            level,
+            at: [x, 0, 0],
+        };
+        let of = |name: &str, leaf| {
+            let model: CostModel = name.parse().expect("a name");
+            model.iterations(leaf, || true)
+        };
+        assert_eq!(of("uniform", leaf(3, 0)), 0);
+        assert_eq!((of("level", leaf(0, 0)), of("level", leaf(2, 0))), (0, 8));
+        assert_eq!(of("shock", leaf(0, 0)), NEAR_SHOCK);
+        assert_eq!(CostModel::Shock.iterations(leaf(0, 0), || false), 0);
+        let random: Vec<u32> = (0..64).map(|x| of("random:5", leaf(6, x))).collect();
+        let other: Vec<u32> = (0..64).map(|x| of("random:6", leaf(6, x))).collect();
+        assert!(random != other && random.contains(&0) && random.contains(&16));
+        for name in ["random", "random:x", "levels", ""] {
+            assert!(name.parse::<CostModel>().is_err(), "{name}");
+        }
+    }
+}

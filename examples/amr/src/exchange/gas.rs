@@ -1,0 +1,218 @@
+//! Ghosts of the gas and its flux correction: the same plan as the stencil's, other values.
+//!
+//! All variables of a block travel together, two layers deep; one message for each partner. Only
+//! interior cells are read, so nothing has to be filled before anything else.
+
+use std::time::Instant;
+
+use crate::exchange::Spent;
+use crate::exchange::face::Source;
+use crate::exchange::plan::{Half, Partner, Sweep};
+use crate::field::{Field, Slot};
+use crate::leaf::{axis, opposite};
+use crate::physics::boundary::{self, Boundary};
+use crate::physics::{FaceFluxes, N_VARS, level, reflux};
+use crate::ranks::{Ranks, Request, Tag};
+use crate::shape::BlockShape;
+
+const TAG_GHOSTS: Tag = 103;
+const TAG_FLUXES: Tag = 104;
+
+/// What the exchange must know of the gas.
+#[derive(Clone, Copy, Debug)]
+pub struct GasFaces {
+    pub shape: BlockShape,
+    pub gamma: f64,
+    pub boundary: Boundary,
+}
+
+/// The flux that finer blocks let through a quarter of a coarse block's face.
+#[derive(Clone, Debug)]
+pub struct FineFlux {
+    pub slot: Slot,
+    pub face: u8,
+    pub quadrant: u8,
+    pub values: Vec<f64>,
+}
+
+impl GasFaces {
+    /// Fills all ghosts across faces: from other ranks, from this one's blocks, at the domain's faces.
+    pub fn fill(&self, ranks: &dyn Ranks, field: &mut Field, sweep: &Sweep, spent: &mut Spent) {
+        let receives = post_receives(ranks, sweep, TAG_GHOSTS, |partner| {
+            partner.receives.iter().map(|half| self.len(half)).sum()
+        });
+        let start = Instant::now();
+        let mut sends = Vec::new();
+        for partner in &sweep.partners {
+            let mut values = Vec::new();
+            for half in &partner.sends {
+                self.give(half.face, half.source, field.block(half.slot), &mut values);
+            }
+            spent.n_messages += 1;
+            spent.n_bytes += 8 * values.len() as u64;
+            sends.push(ranks.start_send(partner.rank, TAG_GHOSTS, values));
+        }
+        spent.pack += start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut values = Vec::new();
+        for link in &sweep.links {
+            values.clear();
+            self.give(link.face, link.source, field.block(link.from), &mut values);
+            self.take(link.face, link.source, &values, field.block_mut(link.to));
+        }
+        for &(slot, face) in &sweep.boundary {
+            let block = field.block_mut(slot);
+            boundary::fill(self.shape, usize::from(face), self.boundary, block);
+        }
+        spent.copy += start.elapsed().as_secs_f64();
+        let messages = wait(ranks, receives, sends, spent);
+        let start = Instant::now();
+        for (partner, message) in sweep.partners.iter().zip(&messages) {
+            let mut rest = message.as_slice();
+            for half in &partner.receives {
+                let (now, later) = rest.split_at(self.len(half));
+                self.take(half.face, half.source, now, field.block_mut(half.slot));
+                rest = later;
+            }
+        }
+        spent.unpack += start.elapsed().as_secs_f64();
+    }
+
+    /// The fluxes that finer neighbours let through, in the order in which they must be applied.
+    ///
+    /// Shape:  `fluxes` holds those of a block at its slot.
+    pub fn fine_fluxes(
+        &self,
+        ranks: &dyn Ranks,
+        fluxes: &[FaceFluxes],
+        sweep: &Sweep,
+        spent: &mut Spent,
+    ) -> Vec<FineFlux> {
+        let receives = post_receives(ranks, sweep, TAG_FLUXES, |partner| {
+            let finer = partner.receives.iter().filter(|half| is_finer(half.source));
+            finer.map(|half| self.flux_len(half.face)).sum()
+        });
+        let start = Instant::now();
+        let restrict = |giver: Slot, face: u8, out: &mut Vec<f64>| {
+            let face = opposite(usize::from(face));
+            reflux::restrict(self.shape, &fluxes[giver as usize], face, out);
+        };
+        let mut sends = Vec::new();
+        for partner in &sweep.partners {
+            let mut values = Vec::new();
+            for half in partner.sends.iter().filter(|half| is_finer(half.source)) {
+                restrict(half.slot, half.face, &mut values);
+            }
+            if values.is_empty() {
+                continue;
+            }
+            spent.n_messages += 1;
+            spent.n_bytes += 8 * values.len() as u64;
+            sends.push(ranks.start_send(partner.rank, TAG_FLUXES, values));
+        }
+        spent.pack += start.elapsed().as_secs_f64();
+        let mut found = Vec::new();
+        for link in &sweep.links {
+            if let Source::Finer(quadrant) = link.source {
+                let mut values = Vec::new();
+                restrict(link.from, link.face, &mut values);
+                let (slot, face) = (link.to, link.face);
+                found.push(FineFlux {
+                    slot,
+                    face,
+                    quadrant,
+                    values,
+                });
+            }
+        }
+        let messages = wait(ranks, receives, sends, spent);
+        let start = Instant::now();
+        for (partner, message) in sweep.partners.iter().zip(&messages) {
+            let mut rest = message.as_slice();
+            for half in &partner.receives {
+                let Source::Finer(quadrant) = half.source else {
+                    continue;
+                };
+                let (now, later) = rest.split_at(self.flux_len(half.face));
+                rest = later;
+                found.push(FineFlux {
+                    slot: half.slot,
+                    face: half.face,
+                    quadrant,
+                    values: now.to_vec(),
+                });
+            }
+        }
+        // A cell at an edge is corrected through several faces: their order decides its last bit.
+        found.sort_by_key(|flux| (flux.slot, flux.face, flux.quadrant));
+        spent.unpack += start.elapsed().as_secs_f64();
+        found
+    }
+
+    /// Appends what `giver` has for the ghosts beyond `face` of the block that takes them.
+    fn give(&self, face: u8, source: Source, giver: &[f64], out: &mut Vec<f64>) {
+        let (shape, face) = (self.shape, opposite(usize::from(face)));
+        match source {
+            Source::Same => level::read_face(shape, face, giver, out),
+            Source::Coarser(q) => {
+                level::prolong_face(shape, self.gamma, face, usize::from(q), giver, out);
+            }
+            Source::Finer(_) => level::restrict_face(shape, face, giver, out),
+        }
+    }
+
+    fn take(&self, face: u8, source: Source, values: &[f64], taker: &mut [f64]) {
+        level::write(self.shape, self.region(face, source), values, taker);
+    }
+
+    fn region(&self, face: u8, source: Source) -> level::Region {
+        let face = usize::from(face);
+        match source {
+            Source::Same | Source::Coarser(_) => level::ghosts(self.shape, face),
+            Source::Finer(q) => level::ghosts_of_quadrant(self.shape, face, usize::from(q)),
+        }
+    }
+
+    fn len(&self, half: &Half) -> usize {
+        N_VARS * self.region(half.face, half.source).cells()
+    }
+
+    fn flux_len(&self, face: u8) -> usize {
+        N_VARS * self.shape.face_cells(axis(usize::from(face))) / 4
+    }
+}
+
+fn is_finer(source: Source) -> bool {
+    matches!(source, Source::Finer(_))
+}
+
+/// One receive for each partner that sends anything.
+fn post_receives(
+    ranks: &dyn Ranks,
+    sweep: &Sweep,
+    tag: Tag,
+    len: impl Fn(&Partner) -> usize,
+) -> Vec<Option<Request>> {
+    let post = |partner: &Partner| match len(partner) {
+        0 => None,
+        n => Some(ranks.start_receive(partner.rank, tag, vec![0.0; n])),
+    };
+    sweep.partners.iter().map(post).collect()
+}
+
+/// The messages by partner, empty where none was expected.
+fn wait(
+    ranks: &dyn Ranks,
+    receives: Vec<Option<Request>>,
+    sends: Vec<Request>,
+    spent: &mut Spent,
+) -> Vec<Vec<f64>> {
+    let start = Instant::now();
+    let messages = receives
+        .into_iter()
+        .map(|request| request.map_or_else(Vec::new, |request| ranks.finish(request)))
+        .collect();
+    sends.into_iter().for_each(|send| drop(ranks.finish(send)));
+    spent.wait += start.elapsed().as_secs_f64();
+    messages
+}

@@ -1,0 +1,316 @@
+//! The gas in the run: its time step, its two stages, where it wants finer cells, and its shock.
+
+use std::time::Instant;
+
+use super::{Run, agree};
+use crate::checksum::{self, Broken};
+use crate::cost;
+use crate::exact_sum::ExactSum;
+use crate::exchange::gas::GasFaces;
+use crate::leaf::Leaf;
+use crate::options::BoundaryName;
+use crate::physics::boundary::Boundary;
+use crate::physics::sedov::{Blast, Exact, ShockRadius};
+use crate::physics::{FaceFluxes, GAMMA, Limiter, Scheme, Scratch, Stage, indicator, reflux};
+use crate::ranks::Op;
+use crate::refine::Mark;
+use crate::report::Shock;
+use crate::settings::{Settings, Work};
+
+const DENSITY: f64 = 1.0;
+/// The exact solution has none; this one is passed by a shock of any strength that matters here.
+const PRESSURE: f64 = 1e-5;
+
+/// What a run holds for the gas besides its blocks.
+pub(super) struct Gas {
+    faces: GasFaces,
+    scheme: Scheme,
+    blast: Blast,
+    scratch: Scratch,
+    /// By slot: fluxes through faces, and the block before the first stage.
+    fluxes: Vec<FaceFluxes>,
+    before: Vec<Vec<f64>>,
+    delta: f64,
+    /// What went wrong on this rank since the ranks last agreed.
+    failed: Option<String>,
+}
+
+impl Gas {
+    pub(super) fn new(settings: &Settings) -> Option<Gas> {
+        if settings.work != Work::Euler {
+            return None;
+        }
+        let (shape, options) = (settings.shape, &settings.options);
+        let finest = |d: usize| (settings.grid.roots[d] << settings.grid.depth) as f64;
+        let blast = Blast {
+            gamma: GAMMA,
+            energy: options.sedov_energy,
+            density: DENSITY,
+            pressure: PRESSURE,
+            centre: std::array::from_fn(|d| options.sedov_centre[d]),
+            half_edges: std::array::from_fn(|d| 2.0 / (finest(d) * shape.cells[d] as f64)),
+        };
+        let boundary = match options.boundary {
+            BoundaryName::Reflecting => Boundary::Reflecting,
+            BoundaryName::Outflow => Boundary::Outflow,
+        };
+        Some(Gas {
+            faces: GasFaces {
+                shape,
+                gamma: GAMMA,
+                boundary,
+            },
+            scheme: Scheme {
+                shape,
+                gamma: GAMMA,
+                limiter: Limiter::default(),
+            },
+            blast,
+            scratch: Scratch::new(shape),
+            fluxes: Vec::new(),
+            before: Vec::new(),
+            delta: 0.0,
+            failed: None,
+        })
+    }
+
+    /// Before the first step: whether the blast's box reaches into the block.
+    fn wants_at_start(&self, leaf: Leaf, roots: [u32; 3]) -> Mark {
+        let (lower, upper) = (leaf.lower(roots), leaf.upper(roots));
+        let Blast {
+            centre, half_edges, ..
+        } = self.blast;
+        let meets = (0..3)
+            .all(|d| lower[d] < centre[d] + half_edges[d] && upper[d] > centre[d] - half_edges[d]);
+        if meets { Mark::Split } else { Mark::Stay }
+    }
+}
+
+/// Cells per length along each axis, of a block of the leaf's level.
+fn inverse_dx(settings: &Settings, level: u8) -> [f64; 3] {
+    std::array::from_fn(|d| {
+        f64::from(settings.grid.roots[d] << level) * settings.shape.cells[d] as f64
+    })
+}
+
+impl Run<'_> {
+    /// Gives every block of this rank the state at time 0.
+    pub(super) fn fill_gas(&mut self) {
+        let Some(gas) = &self.gas else { return };
+        let (shape, roots) = (self.settings.shape, self.mesh.grid.roots);
+        for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
+            let leaf = self.mesh.leaves()[i];
+            let block = self.blocks.field.block_mut(slot);
+            gas.blast
+                .fill(shape, leaf.lower(roots), leaf.upper(roots), block);
+        }
+    }
+
+    /// The time step that the fastest signal allows, no further than `--time`.
+    ///
+    /// Errors: a state that is none of a gas, on any rank.
+    pub(super) fn gas_step_length(&mut self, step: u64) -> Result<f64, Broken> {
+        let Some(gas) = &mut self.gas else {
+            return Ok(0.0);
+        };
+        let start = Instant::now();
+        let mut fastest = [0.0f64];
+        for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
+            let leaf = self.mesh.leaves()[i];
+            let cells = inverse_dx(self.settings, leaf.level);
+            match gas
+                .scheme
+                .signal_rate_max(cells, self.blocks.field.block(slot))
+            {
+                Ok(rate) => fastest[0] = fastest[0].max(rate),
+                Err(what) => {
+                    gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
+                }
+            }
+        }
+        if gas.failed.is_some() {
+            fastest[0] = f64::INFINITY;
+        }
+        self.times.calc += start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        self.ranks.allreduce_f64(&mut fastest, Op::Max);
+        self.times.reduce += start.elapsed().as_secs_f64();
+        if fastest[0] == f64::INFINITY
+            && let Some(what) = agree(self.ranks, gas.failed.take())
+        {
+            return Err(Broken::NotPhysical { step, what });
+        }
+        let allowed = self.settings.options.cfl / fastest[0];
+        let left = self.settings.options.time.map(|end| end - self.time);
+        gas.delta = left.map_or(allowed, |left| allowed.min(left));
+        Ok(gas.delta)
+    }
+
+    pub(super) fn fill_gas_ghosts(&mut self) {
+        let Some(gas) = &self.gas else { return };
+        let (sweep, spent) = (&self.plan.sweeps[0], &mut self.exchange.spent);
+        gas.faces
+            .fill(self.ranks, &mut self.blocks.field, sweep, spent);
+    }
+
+    /// One of the two stages of a step, and the check of the sums after the second.
+    pub(super) fn gas_stage(
+        &mut self,
+        step: u64,
+        stage: Stage,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(), Broken> {
+        self.count.block_stages += self.mesh.len() as u64;
+        self.n_stages += 1;
+        let start = Instant::now();
+        self.fill_gas_ghosts();
+        self.spend_comm(start);
+        self.advance_gas(stage);
+        if !self.settings.options.break_flux {
+            self.correct_gas(stage);
+        }
+        let freq = self.settings.options.checksum_freq;
+        if stage == Stage::First || freq == 0 || !step.is_multiple_of(freq) {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let sums = self.reduced_sums();
+        self.spend_reduce(start);
+        self.accept(step, 1, 0, &sums, tell)
+    }
+
+    fn advance_gas(&mut self, stage: Stage) {
+        let Some(gas) = &mut self.gas else { return };
+        let start = Instant::now();
+        let shape = self.settings.shape;
+        let n_slots = self.own.last().map_or(0, |&slot| slot as usize + 1);
+        while gas.fluxes.len() < n_slots {
+            gas.fluxes.push(FaceFluxes::new(shape));
+            gas.before.push(vec![0.0; shape.block_len()]);
+        }
+        for (nth, (&slot, &i)) in self.own.iter().zip(&self.own_leaves).enumerate() {
+            let of_block = Instant::now();
+            let leaf = self.mesh.leaves()[i];
+            let state = self.blocks.field.block_mut(slot);
+            let iterations = self.settings.cost.iterations(leaf, || {
+                let jump = indicator::pressure_jump_max(shape, gas.scheme.gamma, state);
+                jump > self.settings.options.join_below
+            });
+            cost::iterate(state, iterations);
+            let slot = slot as usize;
+            if stage == Stage::First {
+                gas.before[slot].copy_from_slice(state);
+            }
+            let step = inverse_dx(self.settings, leaf.level).map(|cells| gas.delta * cells);
+            let (fluxes, before) = (&mut gas.fluxes[slot], &gas.before[slot]);
+            let advanced = gas
+                .scheme
+                .advance(stage, step, before, state, fluxes, &mut gas.scratch);
+            if let Err(what) = advanced {
+                // The other ranks wait for messages: told when all agree on the next step.
+                gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
+            }
+            self.block_times[nth] += of_block.elapsed().as_secs_f64();
+        }
+        let took = start.elapsed().as_secs_f64();
+        self.times.calc += took;
+        self.add_step_time(1, took);
+    }
+
+    fn correct_gas(&mut self, stage: Stage) {
+        let Some(gas) = &self.gas else { return };
+        let start = Instant::now();
+        let (sweep, spent) = (&self.plan.sweeps[0], &mut self.exchange.spent);
+        let fine = gas.faces.fine_fluxes(self.ranks, &gas.fluxes, sweep, spent);
+        for flux in fine {
+            let place = self.own.binary_search(&flux.slot).expect("an own block");
+            let leaf = self.mesh.leaves()[self.own_leaves[place]];
+            let face = usize::from(flux.face);
+            let cells = inverse_dx(self.settings, leaf.level)[face / 2];
+            reflux::correct(
+                self.settings.shape,
+                &gas.fluxes[flux.slot as usize],
+                &flux.values,
+                face,
+                usize::from(flux.quadrant),
+                stage.weight() * (gas.delta * cells),
+                self.blocks.field.block_mut(flux.slot),
+            );
+        }
+        self.spend_comm(start);
+    }
+
+    /// What the gas wants of each leaf of the whole mesh.
+    pub(super) fn gas_wants(&mut self, step: u64) -> Option<Vec<Mark>> {
+        let gas = self.gas.as_ref()?;
+        let roots = self.mesh.grid.roots;
+        if step == 0 {
+            let leaves = self.mesh.leaves().iter();
+            return Some(
+                leaves
+                    .map(|&leaf| gas.wants_at_start(leaf, roots))
+                    .collect(),
+            );
+        }
+        self.fill_gas_ghosts();
+        let gas = self.gas.as_ref()?;
+        let options = &self.settings.options;
+        let own = self.mesh.own(self.ranks.rank()).map(|i| {
+            let block = self.blocks.field.block(self.blocks.slots[i]);
+            let jump = indicator::pressure_jump_max(self.settings.shape, gas.scheme.gamma, block);
+            match jump {
+                jump if jump > options.refine_above => Mark::Split,
+                jump if jump < options.join_below => Mark::Join,
+                _ => Mark::Stay,
+            }
+        });
+        let own: Vec<u8> = own.map(|mark| mark as i8 as u8).collect();
+        let all = self.ranks.allgather_bytes(&own);
+        let mut next: Vec<_> = all.iter().map(|marks| marks.iter()).collect();
+        let marks = self.mesh.owners().iter().map(|&owner| {
+            let mark = next[owner as usize].next();
+            match *mark.expect("a mark for each leaf of its owner") as i8 {
+                1 => Mark::Split,
+                -1 => Mark::Join,
+                _ => Mark::Stay,
+            }
+        });
+        Some(marks.collect())
+    }
+
+    /// Where the shock is and where it should be; none before there is one, or without a gas.
+    pub(super) fn shock(&mut self) -> Option<Shock> {
+        self.gas.as_ref()?;
+        self.fill_gas_ghosts();
+        let gas = self.gas.as_ref()?;
+        let (blast, roots) = (gas.blast, self.mesh.grid.roots);
+        // Sums without rounding: the same bits on any number of ranks.
+        let mut sums = [ExactSum::default(), ExactSum::default()];
+        for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
+            let leaf = self.mesh.leaves()[i];
+            let mut part = ShockRadius::default();
+            part.add_block(
+                self.settings.shape,
+                blast.gamma,
+                blast.centre,
+                [leaf.lower(roots), leaf.upper(roots)],
+                self.blocks.field.block(slot),
+            );
+            sums[0].add(part.weight);
+            sums[1].add(part.weighted_radius);
+        }
+        let sums = checksum::reduce(self.ranks, &sums);
+        let all = ShockRadius {
+            weight: sums[0],
+            weighted_radius: sums[1],
+        };
+        let radius = all.radius()?;
+        let exact = Exact::new(blast.gamma, blast.energy, blast.density).radius(self.time);
+        Some(Shock {
+            time: self.time,
+            radius,
+            exact,
+            error: radius / exact - 1.0,
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! The gas in whole runs on ranks in threads.
+
+use std::time::Instant;
+
+use colltune_amr::checksum::Broken;
+use colltune_amr::options;
+use colltune_amr::ranks::threads;
+use colltune_amr::report::Summary;
+use colltune_amr::run;
+use colltune_amr::settings::Settings;
+
+fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
+    let words = format!("colltune-amr --physics euler {line}");
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let results = threads::run(n_ranks, |ranks| {
+        let options = options::parse(words.clone()).expect("a good line");
+        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
+        run::run(ranks, &settings, Instant::now(), &mut |_| {})
+    });
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    assert!(failed == 0 || failed == n_ranks, "all ranks end alike");
+    let first = results.into_iter().next().expect("at least one rank");
+    first.map(|(summary, _)| summary)
+}
+
+const BLAST: &str = "--problem sedov --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 3 \
+    --sedov_centre .3 .4 .2 --refine_freq 4 --checksum_freq 1 --num_tsteps 40 --validate";
+
+#[test]
+fn a_blast_on_a_moving_mesh_ends_with_the_same_bits_on_any_ranks_and_conserves() {
+    let bits = |summary: &Summary| {
+        let shock = summary.shock.expect("a shock");
+        let sums = summary.checksums.iter().map(|sum| sum.to_bits());
+        let mesh = (&summary.mesh_hash, summary.splits, summary.joins);
+        let end = (summary.steps, shock.radius.to_bits());
+        format!("{:?} {mesh:?} {end:?}", sums.collect::<Vec<_>>())
+    };
+    let one = try_run(1, BLAST).expect("a run");
+    assert!(one.splits > 20 && one.joins > 0, "the mesh moves: {one:?}");
+    assert!(one.checksum_drift_max < 1e-12, "{one:?}");
+    for (n_ranks, placement) in [
+        (2, "--morton"),
+        (3, "--rcb"),
+        (5, "--hilbert"),
+        (8, "--rcb"),
+    ] {
+        let other = try_run(n_ranks, &format!("{BLAST} {placement}")).expect("a run");
+        assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks, {placement}");
+    }
+}
+
+#[test]
+fn a_missing_flux_correction_ends_every_rank_with_an_error() {
+    let standing = "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 1 --refine_freq 0 \
+        --sedov_centre 0 0 0 --checksum_freq 1 --num_tsteps 100000 --time 0.2";
+    let whole = try_run(3, standing).expect("a run");
+    assert!(whole.checksum_drift_max < 1e-12, "{whole:?}");
+    let broken = try_run(3, &format!("{standing} --break_flux"));
+    assert!(
+        matches!(broken, Err(Broken::NotConserved { .. })),
+        "{broken:?}"
+    );
+}
+
+#[test]
+fn the_shock_on_an_adaptive_mesh_is_where_the_exact_one_is() {
+    let octant = "--sedov_centre 0 0 0 --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2 --refine_freq 4 \
+        --num_tsteps 100000 --time 0.35";
+    let error = |depth: u8| {
+        let summary = try_run(2, &format!("{octant} --num_refine {depth}")).expect("a run");
+        summary.shock.expect("a shock").error.abs()
+    };
+    let mut errors = vec![error(0), error(1)];
+    if std::env::var_os("COLLTUNE_LONG").is_some() {
+        errors.push(error(2));
+    }
+    assert!(errors[0] < 0.03, "{errors:?}");
+    assert!(errors[1..].iter().all(|&error| error < 0.02), "{errors:?}");
+    assert!(
+        errors.windows(2).all(|pair| pair[1] < 0.9 * pair[0]),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn uneven_costs_and_library_placements_by_measured_time_change_no_bit() {
+    let bits = |line: &str, n_ranks: usize| {
+        let summary = try_run(n_ranks, &format!("{BLAST} {line}")).expect("a run");
+        let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
+        (sums, summary.mesh_hash, summary.splits, summary.joins)
+    };
+    let even = bits("", 1);
+    for (line, n_ranks) in [
+        ("--cost level --placement contiguous-optimal", 2),
+        (
+            "--cost random:7 --weigh measured --placement cplx:50 --balance_when every:2",
+            3,
+        ),
+        (
+            "--cost shock --weigh measured --placement lpt-swap --balance_when imbalance:0.2",
+            5,
+        ),
+        (
+            "--weigh measured --placement hilbert --balance_when mesh-change",
+            2,
+        ),
+    ] {
+        assert_eq!(even, bits(line, n_ranks), "{line}");
+    }
+}

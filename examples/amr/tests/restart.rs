@@ -1,0 +1,130 @@
+//! Checkpoints and restarts of whole runs on ranks in threads.
+
+use std::path::Path;
+use std::time::Instant;
+
+use colltune_amr::checksum::Broken;
+use colltune_amr::options;
+use colltune_amr::ranks::threads;
+use colltune_amr::report::Summary;
+use colltune_amr::run;
+use colltune_amr::settings::Settings;
+
+fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
+    let words = format!("colltune-amr {line}");
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let results = threads::run(n_ranks, |ranks| {
+        let options = options::parse(words.clone()).expect("a good line");
+        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
+        run::run(ranks, &settings, Instant::now(), &mut |_| {})
+    });
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    assert!(failed == 0 || failed == n_ranks, "all ranks end alike");
+    let first = results.into_iter().next().expect("at least one rank");
+    first.map(|(summary, _)| summary)
+}
+
+const SMALL: &str =
+    "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 2 --validate";
+const STENCIL: &str =
+    "--num_vars 3 --stages_per_ts 3 --object 2 1 .2 .3 .4 .15 .04 .02 .15 .15 .15 0 0 0";
+const GAS: &str = "--physics euler --sedov_centre .3 .4 .2";
+
+fn bits(summary: &Summary) -> String {
+    let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
+    let mesh = (&summary.mesh_hash, summary.splits, summary.joins);
+    let time = summary.shock.map(|shock| shock.time.to_bits());
+    format!("{sums:?} {mesh:?} {:?} {time:?}", summary.steps)
+}
+
+fn write(folder: &Path, physics: &str, n_ranks: usize) {
+    let to = folder.display();
+    let line = format!("{SMALL} {physics} --num_tsteps 7 --checkpoint {to} --checkpoint_freq 3");
+    try_run(n_ranks, &line).expect("a run");
+}
+
+#[test]
+fn a_restart_on_any_ranks_ends_like_the_run_that_never_stopped() {
+    for physics in [STENCIL, GAS] {
+        let whole = try_run(2, &format!("{SMALL} {physics} --num_tsteps 12")).expect("a run");
+        let folder = tempfile::tempdir().expect("a folder");
+        write(folder.path(), physics, 4);
+        for n_ranks in [1, 2, 3, 8] {
+            let from = folder.path().display();
+            let line = format!("{SMALL} {physics} --num_tsteps 12 --restart {from}");
+            let rest = try_run(n_ranks, &line).expect("a run");
+            assert_eq!(bits(&whole), bits(&rest), "{n_ranks} ranks, {physics}");
+        }
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 5, "the checkpoint before has been removed");
+    }
+}
+
+#[test]
+fn spoilt_and_foreign_checkpoints_end_every_rank_with_an_error_that_names_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), GAS, 2);
+    let refused = |line: &str, part: &str| {
+        let from = folder.path().display();
+        let line = format!("{SMALL} {line} --num_tsteps 12 --restart {from}");
+        match try_run(3, &line) {
+            Err(broken) => assert!(broken.to_string().contains(part), "{broken}"),
+            Ok(_) => panic!("{part}: accepted"),
+        }
+    };
+    refused(STENCIL, "another problem");
+    let path = folder.path().join("cells.00000006.00001");
+    let cells = std::fs::read(&path).expect("cells");
+    std::fs::write(&path, &cells[..cells.len() - 8]).expect("written");
+    refused(GAS, "truncated");
+    let mut other = cells.clone();
+    other[100] ^= 1;
+    std::fs::write(&path, &other).expect("written");
+    refused(GAS, "not what was written");
+    std::fs::remove_file(&path).expect("removed");
+    refused(GAS, "cells.00000006.00001");
+    std::fs::write(folder.path().join("checkpoint.json"), "{\"format\":").expect("written");
+    refused(GAS, "checkpoint.json");
+}
+
+#[test]
+fn vtk_files_have_a_piece_for_each_rank_and_a_series() {
+    for physics in [STENCIL, GAS] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().display();
+        let line = format!("{SMALL} {physics} --num_tsteps 4 --vtk {to} --vtk_freq 2");
+        try_run(3, &line).expect("a run");
+        let names = std::fs::read_dir(folder.path()).expect("a folder");
+        let names: Vec<_> = names
+            .map(|entry| entry.expect("a name").file_name())
+            .collect();
+        let series = std::fs::read_to_string(folder.path().join("mesh.pvd")).expect("a series");
+        assert_eq!(series.matches("<DataSet").count(), 3, "{series}");
+        // Steps 0, 2 and 4: three pieces and an index each.
+        assert_eq!(names.len(), 3 * 4 + 1, "{names:?}");
+    }
+    let line = format!("{SMALL} {GAS} --num_tsteps 1 --vtk /dev/null/none");
+    let broken = try_run(2, &line).expect_err("no folder");
+    assert!(matches!(broken, Broken::Output { .. }), "{broken}");
+}
+
+#[test]
+fn telemetry_has_a_row_for_each_phase_step_and_rank() {
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().join("new").display().to_string();
+    try_run(
+        3,
+        &format!("{SMALL} {GAS} --num_tsteps 70 --telemetry {to}"),
+    )
+    .expect("a run");
+    let file = std::fs::File::open(format!("{to}/phases.0000.parquet")).expect("a file");
+    let reader = SerializedFileReader::new(file).expect("parquet");
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 70 * 3 * 8);
+    assert_eq!(reader.metadata().num_row_groups(), 2);
+    let broken = try_run(
+        2,
+        &format!("{SMALL} {GAS} --num_tsteps 1 --telemetry /dev/null/none"),
+    );
+    assert!(matches!(broken, Err(Broken::Output { .. })), "{broken:?}");
+}
