@@ -14,12 +14,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const SIZES: [u64; 6] = [8, 128, 2048, 16_384, 131_072, 1 << 20];
 
-/// Ranges that give every node count up to 4 a cell of its own.
+/// Ranges that give every node count up to 4 a cell of its own; all that the synthetic runs draw may win.
 fn settings() -> Settings {
     let spaces = Collective::ALL.map(|collective| {
         format!("[[space]]\ncollective = \"{collective}\"\nnodes = [1, 2, 3, 4, 5, \"inf\"]\n")
     });
-    Settings::from_toml(&spaces.concat()).unwrap()
+    let families = "families = [\"native\", \"p2p\"]\n";
+    Settings::from_toml(&(families.to_owned() + &spaces.concat())).unwrap()
 }
 
 /// Ten runs on each of the node counts.
