@@ -56,6 +56,14 @@ impl Tuner {
             // Never empty: an empty vector's pointer is 1, which is Open MPI's MPI_IN_PLACE.
             scratch.resize(scratch.len().max(bytes as usize).max(1), 0);
             let packed = scratch.as_mut_ptr().cast::<c_void>();
+            // Every rank finds a type that may not be sent before it waits for another: packing nothing
+            // tells.
+            // SAFETY: no element is read, and no byte written.
+            let code =
+                unsafe { (self.pmpi.pack)(packed, 0, datatype, packed, 0, &mut position, comm) };
+            if code != abi::SUCCESS {
+                return code;
+            }
             // SAFETY: the scratch holds `bytes` bytes, which is what `count` elements pack into.
             unsafe {
                 if own == root {
