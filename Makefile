@@ -40,9 +40,10 @@ $(MPIS:%=mpi-%): mpi-%:
 	  install -m 755 $(call mpi_dir,$*)/release/$$file target/$*/.$$file && mv target/$*/.$$file target/$*/$$file || exit 1; \
 	done
 
-demo: demo-cg ## tune a real program over two batches of ten runs and show what changed
+demo: build ## tune the mini-app over two batches of ten runs and show what changed, with a picture
+	examples/amr/demo
 
-demo-cg: build ## the same with the conjugate-gradient solver
+demo-cg: build ## the same with a conjugate-gradient solver
 	examples/poisson-cg/demo
 
 test: build ## every test; ends with "N passed, N failed"

@@ -92,7 +92,16 @@ impl Mpi {
 
     /// The shim that serves this library.
     pub fn shim(self) -> PathBuf {
-        let file = target_folder().join(self.name()).join("libcolltune.so");
+        self.built("libcolltune.so")
+    }
+
+    /// The mini-app on this library.
+    pub fn mini_app(self) -> PathBuf {
+        self.built("colltune-amr")
+    }
+
+    fn built(self, file: &str) -> PathBuf {
+        let file = target_folder().join(self.name()).join(file);
         assert!(
             file.is_file(),
             "{} is missing: run `make build` first",

@@ -28,6 +28,8 @@ pub struct Moved {
 
 const TAG_JOIN: i32 = 110;
 const TAG_MOVE: i32 = 111;
+/// The messages of this module.
+pub const TAGS: [i32; 2] = [TAG_JOIN, TAG_MOVE];
 /// Values in a message of several blocks: 4 MB.
 const MESSAGE_LEN: usize = 1 << 19;
 

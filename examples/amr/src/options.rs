@@ -116,13 +116,14 @@ pub struct Options {
     /// Use blocking sends.
     #[arg(long)]
     pub blocking_send: bool,
-    /// What messages carry: 0 what is needed; 1 and 2 are accepted for miniAMR's sake only.
+    /// What messages carry: 0 what is needed; 1 ghosts beside the faces too, and all cells of finer
+    /// blocks, which the receiver adds up; 2 the ghosts, but sums of finer cells as with 0.
     #[arg(long, default_value_t = 0)]
     pub code: u8,
     /// Stages between checksums; 0 for none.
     #[arg(long, default_value_t = 5)]
     pub checksum_freq: u64,
-    /// Points of the stencil: 7, 27, or 0 for different work per variable.
+    /// Points of the stencil: 7, 27, or 0 for different work per variable, of which the first is conserved.
     #[arg(long, default_value_t = 7)]
     pub stencil: u8,
     /// Checksums may differ by 10^-error_tol from one to the next [default: 8; 12 for euler].
@@ -184,7 +185,14 @@ pub struct Options {
     /// is lost to them.
     #[arg(long, value_enum, default_value_t = BoundaryName::Reflecting)]
     pub boundary: BoundaryName,
-    /// Blocks split where the pressure jumps by more than this between cells.
+    /// What decides where a stencil's mesh is fine: --object, or the gradient of the first variable.
+    #[arg(long, value_enum, default_value_t = CriterionName::Objects)]
+    pub refine_by: CriterionName,
+    /// Across what neighbours differ by one level at most.
+    #[arg(long, value_enum, default_value_t = BalanceName::Faces)]
+    pub balance_across: BalanceName,
+    /// Blocks split where the pressure (of a gas), or the first variable, jumps by more than this between
+    /// cells.
     #[arg(long, default_value_t = 0.3)]
     pub refine_above: f64,
     /// Blocks may be joined where it jumps by less than this.
@@ -196,9 +204,16 @@ pub struct Options {
     /// Where --plot_freq puts its pictures.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub plot_folder: std::path::PathBuf,
-    /// Write the time of each phase, step and rank as Parquet into this folder.
+    /// Write the time of each phase, and messages and bytes of each kind, by step and rank as Parquet into
+    /// this folder.
     #[arg(long, value_name = "FOLDER")]
     pub telemetry: Option<std::path::PathBuf>,
+    /// Ranks whose telemetry goes into one file.
+    #[arg(long, value_name = "RANKS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    pub telemetry_group: u32,
+    /// Also write what each block took in each step.
+    #[arg(long, requires = "telemetry")]
+    pub telemetry_blocks: bool,
     /// Write VTK files of the mesh, which ParaView opens, into this folder.
     #[arg(long, value_name = "FOLDER")]
     pub vtk: Option<std::path::PathBuf>,
@@ -249,6 +264,22 @@ pub enum ProblemName {
 pub enum BoundaryName {
     Reflecting,
     Outflow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CriterionName {
+    Objects,
+    /// Cells start as a smooth pulse in the middle instead of at random.
+    Gradient,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BalanceName {
+    Faces,
+    /// Faces and edges.
+    Edges,
+    /// Faces, edges and corners.
+    Corners,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -38,6 +38,15 @@ pub struct Changed {
     pub by_stays: bool,
 }
 
+/// Where touching leaves differ by one level at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    Faces,
+    Edges,
+    /// Edges too.
+    Corners,
+}
+
 /// What one pass of refinement did.
 #[derive(Clone, Debug)]
 pub struct Pass {
@@ -125,6 +134,88 @@ pub fn settle(mesh: &Mesh, marks: &mut [Mark]) -> Vec<Changed> {
         }
     }
     changed
+}
+
+/// The same across edges, or edges and corners, too. The mesh must keep that rule now.
+///
+/// Only a leaf can tell that a coarser or equal one beyond its edge is left behind: marks of those are
+/// raised, then faces are settled again, until nothing changes.
+pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) -> Vec<Changed> {
+    let changed = settle(mesh, marks);
+    if across == Across::Faces {
+        return changed;
+    }
+    let level_after =
+        |marks: &[Mark], i: usize| i32::from(mesh.leaves()[i].level) + marks[i] as i32;
+    loop {
+        let mut raised = false;
+        for i in 0..mesh.len() {
+            for j in coarser_or_equal_beyond(mesh, i, across) {
+                if level_after(marks, i) <= level_after(marks, j) + 1 {
+                    continue;
+                }
+                raised = true;
+                match marks[j] {
+                    Mark::Join => drop(hold(mesh, marks, j)),
+                    _ => marks[j] = Mark::Split,
+                }
+            }
+        }
+        if !raised {
+            return changed;
+        }
+        settle(mesh, marks);
+    }
+}
+
+/// Leaves of the same or a coarser level that touch leaf `i` at an edge, or an edge or a corner.
+fn coarser_or_equal_beyond(mesh: &Mesh, i: usize, across: Across) -> impl Iterator<Item = usize> {
+    let leaf = mesh.leaves()[i];
+    let n_axes_max = match across {
+        Across::Faces => 1,
+        Across::Edges => 2,
+        Across::Corners => 3,
+    };
+    (0..27).filter_map(move |direction: i64| {
+        let step = [direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1];
+        let n_axes = step.iter().filter(|&&d| d != 0).count();
+        if !(2..=n_axes_max).contains(&n_axes) {
+            return None;
+        }
+        let mut at = leaf.at;
+        for d in 0..3 {
+            let end = i64::from(mesh.grid.roots[d]) << leaf.level;
+            let to = i64::from(at[d]) + step[d];
+            if to < 0 || to >= end {
+                return None;
+            }
+            at[d] = to as u32;
+        }
+        let mut beyond = Leaf {
+            level: leaf.level,
+            at,
+        };
+        // Finer leaves there look this way themselves.
+        loop {
+            match mesh.place(beyond) {
+                Some(place) => return Some(place),
+                None => beyond = beyond.parent()?,
+            }
+        }
+    })
+}
+
+/// Whether leaves that touch across `across` differ by one level at most; names the first that do not.
+pub fn is_balanced(mesh: &Mesh, across: Across) -> Result<(), String> {
+    for i in 0..mesh.len() {
+        for j in coarser_or_equal_beyond(mesh, i, across) {
+            let (leaf, other) = (mesh.leaves()[i], mesh.leaves()[j]);
+            if leaf.level > other.level + 1 {
+                return Err(format!("{leaf:?} touches {other:?}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn has_finer(mesh: &Mesh, i: usize) -> bool {

@@ -1,26 +1,14 @@
 //! The gas in whole runs on ranks in threads.
 
-use std::time::Instant;
+mod common;
 
 use colltune_amr::checksum::Broken;
-use colltune_amr::options;
-use colltune_amr::ranks::threads;
 use colltune_amr::report::Summary;
-use colltune_amr::run;
-use colltune_amr::settings::Settings;
+
+use common::try_run as try_line;
 
 fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
-    let words = format!("colltune-amr --physics euler {line}");
-    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let results = threads::run(n_ranks, |ranks| {
-        let options = options::parse(words.clone()).expect("a good line");
-        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
-        run::run(ranks, &settings, Instant::now(), &mut |_| {})
-    });
-    let failed = results.iter().filter(|result| result.is_err()).count();
-    assert!(failed == 0 || failed == n_ranks, "all ranks end alike");
-    let first = results.into_iter().next().expect("at least one rank");
-    first.map(|(summary, _)| summary)
+    try_line(n_ranks, &format!("--physics euler {line}"))
 }
 
 const BLAST: &str = "--problem sedov --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 3 \

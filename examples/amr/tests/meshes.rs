@@ -1,9 +1,9 @@
 //! Properties of random meshes: tiling, balance, neighbours, owners, ghosts, and undoing.
 
 use colltune_amr::blocks::Blocks;
-use colltune_amr::exchange::face::{Faces, Reach};
+use colltune_amr::exchange::face::{Crossing, Faces, Reach};
 use colltune_amr::exchange::plan::{Plan, Sweeps};
-use colltune_amr::exchange::{Bundling, Exchange, Manner, Order, Sending};
+use colltune_amr::exchange::{Bundling, Exchange, Manner, Order, Sending, Task};
 use colltune_amr::field::{Field, Meaning};
 use colltune_amr::leaf::{FACES, Grid, Leaf, axis};
 use colltune_amr::mesh::Mesh;
@@ -254,12 +254,27 @@ fn exchange_and_check(ranks: &dyn Ranks, mesh: &Mesh, sweeps: Sweeps, manner: Ma
         stored: SHAPE,
         ghosted: SHAPE,
         meaning: Meaning::Total,
-        reach: Reach::Faces,
+        // Ghosts beside the faces travel along or not; which ones is told apart elsewhere.
+        reach: match seed % 4 {
+            0 => Reach::AnyOrder,
+            1 if sweeps == Sweeps::ByAxis => Reach::Corners,
+            _ => Reach::Faces,
+        },
+        crossing: match seed % 3 {
+            0 => Crossing::SummedByReceiver,
+            _ => Crossing::SummedBySender,
+        },
     };
     let plan = Plan::new(mesh, rank, &blocks.slots, &faces, sweeps);
     let order: Vec<usize> = (0..plan.sweeps.len()).collect();
-    let field = &mut blocks.field;
-    Exchange::default().run(ranks, &faces, field, &plan, 0..SHAPE.n_vars, manner, &order);
+    let task = Task {
+        ranks,
+        faces: &faces,
+        plan: &plan,
+        manner,
+        order: &order,
+    };
+    Exchange::default().run(task, &mut blocks.field, &(0..SHAPE.n_vars));
     for i in mesh.own(rank) {
         let leaf = mesh.leaves()[i];
         for (var, face) in (0..SHAPE.n_vars).flat_map(|var| (0..FACES).map(move |f| (var, f))) {

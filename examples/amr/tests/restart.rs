@@ -1,28 +1,13 @@
 //! Checkpoints and restarts of whole runs on ranks in threads.
 
+mod common;
+
 use std::path::Path;
-use std::time::Instant;
 
 use colltune_amr::checksum::Broken;
-use colltune_amr::options;
-use colltune_amr::ranks::threads;
 use colltune_amr::report::Summary;
-use colltune_amr::run;
-use colltune_amr::settings::Settings;
 
-fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
-    let words = format!("colltune-amr {line}");
-    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let results = threads::run(n_ranks, |ranks| {
-        let options = options::parse(words.clone()).expect("a good line");
-        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
-        run::run(ranks, &settings, Instant::now(), &mut |_| {})
-    });
-    let failed = results.iter().filter(|result| result.is_err()).count();
-    assert!(failed == 0 || failed == n_ranks, "all ranks end alike");
-    let first = results.into_iter().next().expect("at least one rank");
-    first.map(|(summary, _)| summary)
-}
+use common::try_run;
 
 const SMALL: &str =
     "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 2 --validate";
@@ -106,25 +91,4 @@ fn vtk_files_have_a_piece_for_each_rank_and_a_series() {
     let line = format!("{SMALL} {GAS} --num_tsteps 1 --vtk /dev/null/none");
     let broken = try_run(2, &line).expect_err("no folder");
     assert!(matches!(broken, Broken::Output { .. }), "{broken}");
-}
-
-#[test]
-fn telemetry_has_a_row_for_each_phase_step_and_rank() {
-    use parquet::file::reader::{FileReader as _, SerializedFileReader};
-    let folder = tempfile::tempdir().expect("a folder");
-    let to = folder.path().join("new").display().to_string();
-    try_run(
-        3,
-        &format!("{SMALL} {GAS} --num_tsteps 70 --telemetry {to}"),
-    )
-    .expect("a run");
-    let file = std::fs::File::open(format!("{to}/phases.0000.parquet")).expect("a file");
-    let reader = SerializedFileReader::new(file).expect("parquet");
-    assert_eq!(reader.metadata().file_metadata().num_rows(), 70 * 3 * 8);
-    assert_eq!(reader.metadata().num_row_groups(), 2);
-    let broken = try_run(
-        2,
-        &format!("{SMALL} {GAS} --num_tsteps 1 --telemetry /dev/null/none"),
-    );
-    assert!(matches!(broken, Err(Broken::Output { .. })), "{broken:?}");
 }

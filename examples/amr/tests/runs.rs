@@ -1,28 +1,13 @@
 //! Whole runs on ranks in threads: the same bits whatever the number of ranks and the placement.
 
-use std::time::Instant;
+mod common;
 
 use colltune_amr::checksum::Broken;
 use colltune_amr::options;
-use colltune_amr::ranks::threads;
 use colltune_amr::report::Summary;
-use colltune_amr::run;
 use colltune_amr::settings::Settings;
 
-fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
-    let words = format!("colltune-amr {line}");
-    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let results = threads::run(n_ranks, |ranks| {
-        let options = options::parse(words.clone()).expect("a good line");
-        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
-        run::run(ranks, &settings, Instant::now(), &mut |_| {})
-    });
-    results
-        .into_iter()
-        .next()
-        .expect("at least one rank")
-        .map(|(summary, _)| summary)
-}
+use common::try_run;
 
 fn bits(summary: &Summary) -> (Vec<u64>, u64, String, u64, u64) {
     (
@@ -126,8 +111,11 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--npx 500000 --num_refine 3", 1, "finest level");
     refused("--stencil 9", 1, "--stencil 9");
     refused("--stencil 0 --num_vars 4", 1, "8 variables");
-    refused("--stencil 0 --num_vars 8", 1, "not available");
-    refused("--stencil 27 --permute", 1, "--permute");
+    refused("--code 3", 1, "--code 3");
+    refused("--code 1 --physics euler", 1, "--code");
+    refused("--compat --balance_across edges", 1, "--balance_across");
+    refused("--refine_by gradient --compat", 1, "--refine_by");
+    refused("--refine_above .1 --join_below .2", 1, "join_below");
     refused("--rcb --hilbert", 1, "several placements");
     refused("--exchange at_once --stencil 27", 1, "at_once");
     refused(
@@ -138,4 +126,79 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--object 99 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--object 2 0 9 9 9 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--time -1", 1, "--time");
+}
+
+#[test]
+fn mixed_work_and_messages_with_more_than_is_needed_end_with_the_same_bits_on_any_ranks() {
+    let mixed = MOVING.replace("--num_vars 3 --comm_vars 2", "--num_vars 9 --comm_vars 4");
+    for line in [
+        format!("{mixed} --stencil 0"),
+        format!("{mixed} --stencil 0 --permute"),
+        format!("{mixed} --stencil 0 --code 1"),
+        format!("{MOVING} --stencil 27 --code 2 --permute"),
+    ] {
+        let one = try_run(1, &line).expect("a run");
+        assert!(one.checksum_drift_max < 1e-12, "{line}: {one:?}");
+        for n_ranks in [2, 5, 8] {
+            let other = try_run(n_ranks, &line).expect("a run");
+            assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks, {line}");
+        }
+    }
+}
+
+#[test]
+fn what_messages_carry_beyond_need_changes_no_bit() {
+    let needed = try_run(3, MOVING).expect("a run");
+    for code in [
+        "--code 1",
+        "--code 2",
+        "--code 1 --send_faces",
+        "--code 2 --permute",
+    ] {
+        let other = try_run(3, &format!("{MOVING} {code}")).expect("a run");
+        assert_eq!(bits(&needed), bits(&other), "{code}");
+    }
+    let by_27 = MOVING.replace("--num_refine 3", "--num_refine 1 --uniform_refine 1");
+    let in_order = try_run(3, &format!("{by_27} --stencil 27")).expect("a run");
+    let permuted = try_run(3, &format!("{by_27} --stencil 27 --permute")).expect("a run");
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs();
+    for (a, b) in in_order.checksums.iter().zip(&permuted.checksums) {
+        assert!(
+            close(*a, *b),
+            "edges and corners are filled in any order: {a} and {b}"
+        );
+    }
+}
+
+#[test]
+fn the_gradient_of_a_pulse_decides_where_the_mesh_is_fine() {
+    let line = "--nx 4 --ny 4 --nz 4 --num_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 3 --num_tsteps 20 \
+        --stages_per_ts 4 --refine_freq 2 --validate --refine_by gradient";
+    let one = try_run(1, line).expect("a run");
+    assert!(
+        one.splits > 8 && one.joins > 8,
+        "the mesh follows the field: {one:?}"
+    );
+    assert!(one.blocks_per_step.max > one.blocks_per_step.min, "{one:?}");
+    assert!(one.checksum_drift_max < 1e-12, "{one:?}");
+    for n_ranks in [2, 5, 8] {
+        let other = try_run(n_ranks, &format!("{line} --hilbert")).expect("a run");
+        assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks");
+    }
+}
+
+#[test]
+fn balance_across_edges_and_corners_makes_more_blocks_each() {
+    let splits = |across: &str| {
+        let line = format!("{MOVING} --balance_across {across}");
+        let (one, four) = (try_run(1, &line), try_run(4, &line));
+        let (one, four) = (one.expect("a valid mesh"), four.expect("a valid mesh"));
+        assert_eq!(bits(&one), bits(&four), "{across}");
+        one.blocks_per_step.avg
+    };
+    let [faces, edges, corners] = ["faces", "edges", "corners"].map(splits);
+    assert!(
+        faces < edges && edges <= corners,
+        "{faces} {edges} {corners}"
+    );
 }

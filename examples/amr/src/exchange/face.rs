@@ -25,6 +25,17 @@ pub enum Reach {
     Faces,
     /// Also the ghosts along lower axes, which earlier sweeps have filled: edges and corners follow.
     Corners,
+    /// The ghosts along both other axes, whatever the order of the sweeps: what has not been filled yet
+    /// travels in vain and is replaced by a later sweep.
+    AnyOrder,
+}
+
+/// Who adds up the cells of a finer block whose coarser neighbour is on another rank. The same sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    SummedBySender,
+    /// All cells travel: four times as many. For [`Meaning::Total`] only.
+    SummedByReceiver,
 }
 
 /// Rows of cells in a slice.
@@ -46,6 +57,7 @@ pub struct Faces {
     pub ghosted: BlockShape,
     pub meaning: Meaning,
     pub reach: Reach,
+    pub crossing: Crossing,
 }
 
 impl Faces {
@@ -55,6 +67,9 @@ impl Faces {
             Source::Same => {
                 let span = self.tangent_span(self.stored, face);
                 span.map(|(_, n)| n).iter().product()
+            }
+            Source::Finer(_) if self.crossing == Crossing::SummedByReceiver => {
+                self.stored.face_cells(axis(face))
             }
             Source::Coarser(_) | Source::Finer(_) => self.stored.face_cells(axis(face)) / 4,
         };
@@ -70,6 +85,7 @@ impl Faces {
         let d = axis(face);
         tangents(d).map(|t| match self.reach {
             Reach::Corners if t < d => (0, shape.padded()[t]),
+            Reach::AnyOrder => (0, shape.padded()[t]),
             _ => (shape.ghosts, shape.cells[t]),
         })
     }
@@ -214,6 +230,12 @@ impl Faces {
                     let view = self.given_quadrant(face, layer, q);
                     copy(now, dense(view.counts), from, view);
                 }
+                Source::Finer(_) if self.crossing == Crossing::SummedByReceiver => {
+                    let normal = Faces::beyond(self.stored, face, layer);
+                    let view =
+                        Faces::plane(self.stored, face, normal, fine_span(self.stored, face));
+                    copy(now, dense(view.counts), from, view);
+                }
                 Source::Finer(_) => {
                     let counts = fine_span(self.stored, face).map(|(_, n)| n / 2);
                     self.coarsen(face, layer, now, dense(counts), from);
@@ -253,7 +275,13 @@ impl Faces {
                 Source::Finer(q) => {
                     let span = Faces::quadrant_span(self.ghosted, face, q);
                     let view = Faces::plane(self.ghosted, face, ghost, span);
-                    copy(to, view, now(layer), dense(view.counts));
+                    match self.crossing {
+                        Crossing::SummedBySender => copy(to, view, now(layer), dense(view.counts)),
+                        Crossing::SummedByReceiver => {
+                            let fine = view.counts.map(|n| 2 * n);
+                            gather(to, view, now(layer), dense(fine));
+                        }
+                    }
                 }
             }
         }

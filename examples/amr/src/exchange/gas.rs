@@ -14,6 +14,8 @@ use crate::physics::boundary::{self, Boundary};
 use crate::physics::{FaceFluxes, N_VARS, level, reflux};
 use crate::ranks::{Ranks, Request, Tag};
 use crate::shape::BlockShape;
+use crate::telemetry::Kind;
+use crate::telemetry::traffic::GhostMessage;
 
 const TAG_GHOSTS: Tag = 103;
 const TAG_FLUXES: Tag = 104;
@@ -44,12 +46,13 @@ impl GasFaces {
         let start = Instant::now();
         let mut sends = Vec::new();
         for partner in &sweep.partners {
-            let mut values = Vec::new();
+            let (mut values, mut message) = (Vec::new(), GhostMessage::default());
             for half in &partner.sends {
+                let before = values.len();
                 self.give(half.face, half.source, field.block(half.slot), &mut values);
+                message.holds(half.source, values.len() - before, &mut spent.traffic);
             }
-            spent.n_messages += 1;
-            spent.n_bytes += 8 * values.len() as u64;
+            message.sent(&mut spent.traffic);
             sends.push(ranks.start_send(partner.rank, TAG_GHOSTS, values));
         }
         spent.pack += start.elapsed().as_secs_f64();
@@ -59,6 +62,7 @@ impl GasFaces {
             values.clear();
             self.give(link.face, link.source, field.block(link.from), &mut values);
             self.take(link.face, link.source, &values, field.block_mut(link.to));
+            spent.traffic.add(Kind::Local, 1, 8 * values.len() as u64);
         }
         for &(slot, face) in &sweep.boundary {
             let block = field.block_mut(slot);
@@ -106,8 +110,8 @@ impl GasFaces {
             if values.is_empty() {
                 continue;
             }
-            spent.n_messages += 1;
-            spent.n_bytes += 8 * values.len() as u64;
+            let bytes = 8 * values.len() as u64;
+            spent.traffic.add(Kind::Flux, 1, bytes);
             sends.push(ranks.start_send(partner.rank, TAG_FLUXES, values));
         }
         spent.pack += start.elapsed().as_secs_f64();

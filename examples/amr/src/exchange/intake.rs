@@ -20,6 +20,22 @@ enum Giver {
     },
 }
 
+/// A variable, and which of the `n_vars` it is that came with the messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    pub var: usize,
+    pub nth: usize,
+    pub n_vars: usize,
+}
+
+/// What ghost values are taken from.
+#[derive(Clone, Copy)]
+pub struct Givers<'a> {
+    pub faces: &'a Faces,
+    pub field: &'a Field,
+    pub arrived: &'a Arrived,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     face: u8,
@@ -98,30 +114,21 @@ impl Intake {
     }
 
     /// Fills the ghosts of the `i`-th own block for one variable in `scratch`, whose interior is there.
-    ///
-    /// `n_vars` variables from the first one on came with the messages; this is the `nth` of them.
-    pub fn fill(
-        &self,
-        i: usize,
-        (nth, n_vars): (usize, usize),
-        var: usize,
-        faces: &Faces,
-        field: &Field,
-        arrived: &Arrived,
-        scratch: &mut [f64],
-    ) {
+    pub fn fill(&self, i: usize, variable: Variable, from: Givers, scratch: &mut [f64]) {
         let (start, end) = (self.starts[i] as usize, self.starts[i + 1] as usize);
+        let faces = from.faces;
         for entry in &self.entries[start..end] {
             let face = usize::from(entry.face);
             match entry.giver {
-                Giver::Block(from) => {
-                    faces.copy(face, entry.source, scratch, field.var(from, var));
+                Giver::Block(slot) => {
+                    let giver = from.field.var(slot, variable.var);
+                    faces.copy(face, entry.source, scratch, giver);
                 }
                 Giver::Boundary => faces.reflect(face, scratch),
                 Giver::Message { message, start } => {
                     let len = faces.packed_len(face, entry.source);
-                    let at = start as usize * n_vars + nth * len;
-                    let values = &arrived.messages[message as usize][at..at + len];
+                    let at = start as usize * variable.n_vars + variable.nth * len;
+                    let values = &from.arrived.messages[message as usize][at..at + len];
                     faces.unpack(face, entry.source, scratch, values);
                 }
             }

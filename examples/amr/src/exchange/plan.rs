@@ -48,6 +48,8 @@ pub struct Sweep {
     /// Faces on the domain's boundary.
     pub boundary: Vec<(Slot, u8)>,
     pub partners: Vec<Partner>,
+    /// Values per variable that the links copy.
+    pub n_copied: usize,
 }
 
 /// The exchange of one mesh, seen from one rank.
@@ -146,6 +148,8 @@ impl Sweep {
             .into_iter()
             .map(|(rank, pair)| pair.into_partner(rank, faces))
             .collect();
+        let len = |link: &Link| faces.packed_len(usize::from(link.face), link.source);
+        sweep.n_copied = sweep.links.iter().map(len).sum();
         sweep.axes = axes;
         sweep
     }

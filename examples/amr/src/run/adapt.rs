@@ -5,11 +5,14 @@ use std::time::Instant;
 use colltune_placement::Situation;
 
 use super::Run;
+use super::start::fill_pulse;
 use crate::checksum::Broken;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
+use crate::options::CriterionName;
+use crate::physics::indicator::jump_within_max;
 use crate::placement::{Question, imbalance, library};
-use crate::refine::{Mark, apply, first_marks, settle};
+use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across};
 use crate::settings::{PlacementName, Settings};
 
 impl Run<'_> {
@@ -20,6 +23,9 @@ impl Run<'_> {
             if self.gas.is_some() {
                 // The gas at time 0 is known: cells that were split take it as it is.
                 self.fill_gas();
+                self.sum_at_start();
+            } else if options.refine_by == CriterionName::Gradient {
+                // The field has been filled anew at each pass.
                 self.sum_at_start();
             }
         }
@@ -92,7 +98,7 @@ impl Run<'_> {
     /// One pass: each block goes up or down by one level at most. Says whether any did.
     fn pass(&mut self, step: u64) -> bool {
         let settings = self.settings;
-        let gas_wants = self.gas_wants(step);
+        let field_wants = self.gas_wants(step).or_else(|| self.gradient_wants());
         let mut marks = first_marks(&self.mesh, |i| {
             let leaf = self.mesh.leaves()[i];
             if settings.options.uniform_refine == 1 {
@@ -102,12 +108,12 @@ impl Run<'_> {
                     Mark::Stay
                 };
             }
-            match &gas_wants {
+            match &field_wants {
                 Some(wants) => wants[i],
                 None => self.wanted(leaf),
             }
         });
-        let changed = settle(&self.mesh, &mut marks);
+        let changed = settle_across(&self.mesh, &mut marks, settings.across());
         if let Some(compat) = &self.compat {
             compat.pass(&self.mesh, &changed);
             compat.gather_families(&self.mesh, &marks);
@@ -127,7 +133,50 @@ impl Run<'_> {
         if let Some(measured) = &mut self.measured {
             measured.adapt(&self.mesh);
         }
+        if step == 0 && settings.options.refine_by == CriterionName::Gradient {
+            // The field at time 0 is known: finer cells say more about it.
+            fill_pulse(&mut self.blocks, &self.mesh, self.ranks.rank());
+        }
         true
+    }
+
+    /// With `--refine_by gradient`: what the first variable wants of each leaf of the whole mesh.
+    fn gradient_wants(&self) -> Option<Vec<Mark>> {
+        let options = &self.settings.options;
+        if options.refine_by != CriterionName::Gradient {
+            return None;
+        }
+        let own = self.mesh.own(self.ranks.rank()).map(|i| {
+            let cells = self.blocks.field.var(self.blocks.slots[i], 0);
+            self.mark_of_jump(jump_within_max(self.settings.shape, cells))
+        });
+        Some(self.marks_of_all(own.collect()))
+    }
+
+    /// What a block wants whose largest relative jump between cells is `jump`.
+    pub(super) fn mark_of_jump(&self, jump: f64) -> Mark {
+        let options = &self.settings.options;
+        match jump {
+            jump if jump > options.refine_above => Mark::Split,
+            jump if jump < options.join_below => Mark::Join,
+            _ => Mark::Stay,
+        }
+    }
+
+    /// The marks of all leaves, from those that each rank gives for its own in their order.
+    pub(super) fn marks_of_all(&self, own: Vec<Mark>) -> Vec<Mark> {
+        let own: Vec<u8> = own.into_iter().map(|mark| mark as i8 as u8).collect();
+        let all = self.ranks.allgather_bytes(&own);
+        let mut next: Vec<_> = all.iter().map(|marks| marks.iter()).collect();
+        let marks = self.mesh.owners().iter().map(|&owner| {
+            let mark = next[owner as usize].next();
+            match *mark.expect("a mark for each leaf of its owner") as i8 {
+                1 => Mark::Split,
+                -1 => Mark::Join,
+                _ => Mark::Stay,
+            }
+        });
+        marks.collect()
     }
 
     /// What the objects want of a block: finer cells where one touches it.
@@ -312,6 +361,7 @@ impl Run<'_> {
             return Ok(());
         }
         let mesh = self.mesh.is_valid(self.ranks.n_ranks());
+        let mesh = mesh.and_then(|()| is_balanced(&self.mesh, self.settings.across()));
         let blocks = self.blocks.is_valid(&self.mesh, self.ranks.rank());
         // One rank's blocks may be wrong while another's are right: all stop.
         let mut wrong = [i32::from(blocks.is_err())];

@@ -254,28 +254,12 @@ impl Run<'_> {
         }
         self.fill_gas_ghosts();
         let gas = self.gas.as_ref()?;
-        let options = &self.settings.options;
         let own = self.mesh.own(self.ranks.rank()).map(|i| {
             let block = self.blocks.field.block(self.blocks.slots[i]);
             let jump = indicator::pressure_jump_max(self.settings.shape, gas.scheme.gamma, block);
-            match jump {
-                jump if jump > options.refine_above => Mark::Split,
-                jump if jump < options.join_below => Mark::Join,
-                _ => Mark::Stay,
-            }
+            self.mark_of_jump(jump)
         });
-        let own: Vec<u8> = own.map(|mark| mark as i8 as u8).collect();
-        let all = self.ranks.allgather_bytes(&own);
-        let mut next: Vec<_> = all.iter().map(|marks| marks.iter()).collect();
-        let marks = self.mesh.owners().iter().map(|&owner| {
-            let mark = next[owner as usize].next();
-            match *mark.expect("a mark for each leaf of its owner") as i8 {
-                1 => Mark::Split,
-                -1 => Mark::Join,
-                _ => Mark::Stay,
-            }
-        });
-        Some(marks.collect())
+        Some(self.marks_of_all(own.collect()))
     }
 
     /// Where the shock is and where it should be; none before there is one, or without a gas.

@@ -29,10 +29,13 @@ use crate::ranks::{Op, Ranks};
 use crate::report::{BlocksPerStep, Summary, Times, rss_max_bytes};
 use crate::settings::{Settings, Work};
 use crate::stencil::Machine;
+use crate::telemetry::Counting;
 
 /// A run on one rank.
 pub struct Run<'a> {
     ranks: &'a dyn Ranks,
+    /// The same ranks, by what they have sent.
+    counting: &'a Counting<'a>,
     settings: &'a Settings,
     mesh: Mesh,
     blocks: Blocks,
@@ -95,7 +98,8 @@ pub fn run(
     started: Instant,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Summary, i64), Broken> {
-    let mut run = Run::start(ranks, settings);
+    let counting = Counting::new(ranks);
+    let mut run = Run::start(&counting, settings);
     let first = match &settings.options.restart {
         Some(folder) => run.restart(folder)?,
         None => {
@@ -137,6 +141,7 @@ impl Run<'_> {
         }
         loop {
             step += 1;
+            self.note_blocks();
             self.step_times.push([0.0; 5]);
             let delta = match self.settings.work {
                 Work::Euler => self.gas_step_length(step)?,
@@ -149,6 +154,7 @@ impl Run<'_> {
                     _ => self.stage(step, stage, tell)?,
                 }
             }
+            self.take_blocks(step);
             let start = Instant::now();
             self.steps_observed += 1;
             let splits_and_joins = self.count.splits + self.count.joins;
@@ -162,11 +168,13 @@ impl Run<'_> {
             let took = start.elapsed().as_secs_f64();
             self.add_step_time(3, took);
             self.balance_when_due(step, splits_and_joins)?;
-            self.picture(step)?;
             self.time += delta;
-            self.take_rows(step)?;
+            let start = Instant::now();
+            self.picture(step)?;
             self.write_vtk(step)?;
             self.checkpoint(step)?;
+            self.times.output += start.elapsed().as_secs_f64();
+            self.take_rows(step)?;
             let done = self.is_over(step);
             if refines_now || done {
                 let times = std::mem::take(&mut self.step_times);

@@ -7,10 +7,11 @@ use super::Run;
 use crate::checksum::{self, Broken};
 use crate::cost::{self, CostModel};
 use crate::exact_sum::ExactSum;
-use crate::exchange::Arrived;
 use crate::exchange::face::copy_row;
+use crate::exchange::intake::{Givers, Variable};
+use crate::exchange::{Arrived, Task};
 use crate::settings::Work;
-use crate::stencil::{Points, average, average_into, reciprocal};
+use crate::stencil::{Points, average, average_into, mixed, reciprocal};
 
 /// The orders of the axes that `--permute` goes through.
 const PERMUTATIONS: [[usize; 3]; 6] = [
@@ -39,12 +40,15 @@ impl Run<'_> {
         };
         for vars in self.settings.groups() {
             let start = Instant::now();
-            let (field, faces) = (&mut self.blocks.field, &self.faces);
-            let (ranks, manner) = (self.ranks, self.settings.manner);
-            let exchange = &mut self.exchange;
+            let task = Task {
+                ranks: self.ranks,
+                faces: &self.faces,
+                plan: &self.plan,
+                manner: self.settings.manner,
+                order,
+            };
             if self.settings.work == Work::Seven {
-                let arrived =
-                    exchange.gather(ranks, faces, field, &self.plan, vars.clone(), manner, order);
+                let arrived = self.exchange.gather(task, &self.blocks.field, &vars);
                 self.spend_comm(start);
                 for var in vars.clone() {
                     self.average_seven(&arrived, &vars, var);
@@ -54,7 +58,7 @@ impl Run<'_> {
                 self.exchange.recycle(arrived);
                 continue;
             }
-            exchange.run(ranks, faces, field, &self.plan, vars.clone(), manner, order);
+            self.exchange.run(task, &mut self.blocks.field, &vars);
             self.spend_comm(start);
             for var in vars {
                 self.update(var);
@@ -80,10 +84,14 @@ impl Run<'_> {
         let start = Instant::now();
         let (machine, faces) = (self.machine, &self.faces);
         let factor = reciprocal(7, self.n_stages);
-        let nth = (var - vars.start, vars.len());
+        let variable = Variable {
+            var,
+            nth: var - vars.start,
+            n_vars: vars.len(),
+        };
         let uneven = self.settings.cost != CostModel::Uniform;
         // Reading the clock for each block and variable costs a few percent.
-        let measures = self.measured.is_some();
+        let measures = self.measured.is_some() || self.telemetry.is_some();
         let field = &mut self.blocks.field;
         for (i, &slot) in self.own.iter().enumerate() {
             let of_block = measures.then(Instant::now);
@@ -93,8 +101,16 @@ impl Run<'_> {
             for (row, own) in rows.zip(field.var(slot, var).chunks_exact(nx)) {
                 copy_row(&mut scratch[row..row + nx], own);
             }
-            self.intake
-                .fill(i, nth, var, faces, field, arrived, scratch);
+            let of_ghosts = of_block.map(|start| (start, Instant::now()));
+            let givers = Givers {
+                faces,
+                field,
+                arrived,
+            };
+            self.intake.fill(i, variable, givers, scratch);
+            if let Some((_, start)) = of_ghosts {
+                self.times.intake += start.elapsed().as_secs_f64();
+            }
             average_into(
                 machine,
                 faces.ghosted,
@@ -106,8 +122,8 @@ impl Run<'_> {
                 let leaf = self.mesh.leaves()[self.own_leaves[i]];
                 cost::iterate(scratch, self.settings.cost.iterations(leaf, || false));
             }
-            if let Some(of_block) = of_block {
-                self.block_times[i] += of_block.elapsed().as_secs_f64();
+            if let Some((start, _)) = of_ghosts {
+                self.block_times[i] += start.elapsed().as_secs_f64();
             }
         }
         field.take_spare(var);
@@ -119,13 +135,34 @@ impl Run<'_> {
     fn update(&mut self, var: usize) {
         let start = Instant::now();
         let (shape, machine) = (self.settings.shape, self.machine);
-        let factor = reciprocal(27, self.n_stages);
+        let n = self.n_stages;
+        let (seven, twenty_seven) = (reciprocal(7, n), reciprocal(27, n));
         for (nth, &slot) in self.own.iter().enumerate() {
             let of_block = Instant::now();
-            let cells = self.blocks.field.var_mut(slot, var);
-            let points = Points::TwentySeven;
-            average(machine, points, shape, factor, cells, &mut self.scratch);
+            let (field, scratch) = (&mut self.blocks.field, &mut self.scratch);
+            match self.settings.work {
+                Work::Mixed => {
+                    let factors = [seven, twenty_seven];
+                    mixed::update(machine, shape, factors, var, field.block_mut(slot), scratch);
+                }
+                Work::SevenWithGhosts => {
+                    let cells = field.var_mut(slot, var);
+                    average(machine, Points::Seven, shape, seven, cells, scratch);
+                }
+                _ => {
+                    let cells = field.var_mut(slot, var);
+                    average(
+                        machine,
+                        Points::TwentySeven,
+                        shape,
+                        twenty_seven,
+                        cells,
+                        scratch,
+                    );
+                }
+            }
             let leaf = self.mesh.leaves()[self.own_leaves[nth]];
+            let cells = self.blocks.field.var(slot, var);
             cost::iterate(cells, self.settings.cost.iterations(leaf, || false));
             self.block_times[nth] += of_block.elapsed().as_secs_f64();
         }

@@ -5,6 +5,8 @@
 //! the ghosts between rows along: their values are meaningless and are replaced by the next exchange,
 //! and without them there would be no short rows that vectors do not fill.
 
+pub mod mixed;
+
 use crate::shape::BlockShape;
 
 /// A stencil's inner loop is compiled for several instruction sets, and the best one is chosen when

@@ -9,9 +9,13 @@
 //! The first rank of a group gathers the rows of its group as bytes ([`Rows::encode`]) every so many steps and writes
 //! them as one row group; nothing is kept for the whole run.
 
+pub mod traffic;
+
 pub mod rows;
 
 pub mod writer;
+
+pub use traffic::{Counting, Traffic};
 
 pub use rows::{BlockRow, Kind, MessageRow, Phase, PhaseRow, Rows};
 pub use writer::{Detail, TelemetryError, Writer};

@@ -52,23 +52,29 @@ pub enum Kind {
     GhostToFiner,
     /// Ghost values for a coarser neighbour.
     GhostToCoarser,
+    /// A message with ghost values of several kinds, whose bytes are counted as theirs.
+    GhostMixed,
     /// Fluxes for the correction at a coarser neighbour.
     Flux,
     /// Blocks that are joined or change owner.
     Block,
-    /// What the mesh itself costs: marks, owners, counts.
+    /// Allreduces: checksums, time steps, agreements.
+    Reduction,
+    /// Other collectives, mostly what the mesh itself costs: marks, costs, pictures.
     Metadata,
     /// Copies between blocks of one rank: no message, but bytes.
     Local,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::GhostSame,
         Kind::GhostToFiner,
         Kind::GhostToCoarser,
+        Kind::GhostMixed,
         Kind::Flux,
         Kind::Block,
+        Kind::Reduction,
         Kind::Metadata,
         Kind::Local,
     ];
@@ -79,8 +85,10 @@ impl Kind {
             Kind::GhostSame => "ghost_same",
             Kind::GhostToFiner => "ghost_to_finer",
             Kind::GhostToCoarser => "ghost_to_coarser",
+            Kind::GhostMixed => "ghost_mixed",
             Kind::Flux => "flux",
             Kind::Block => "block",
+            Kind::Reduction => "reduction",
             Kind::Metadata => "metadata",
             Kind::Local => "local",
         }
@@ -89,17 +97,16 @@ impl Kind {
 
 /// Time of one rank in one phase of one step.
 ///
-/// Units:  nanoseconds of wall time, summed over the `calls` parts of the step that belong to the phase.
+/// Units:  nanoseconds of wall time, summed over the parts of the step that belong to the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseRow {
     pub step: u64,
     pub rank: u32,
     pub phase: Phase,
     pub time_ns: u64,
-    pub calls: u64,
 }
 
-/// What one rank sent in one step.
+/// What one rank sent in one step, or gave to collectives, whose calls count as messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRow {
     pub step: u64,
@@ -142,7 +149,8 @@ impl Rows {
         self.blocks.append(&mut other.blocks);
     }
 
-    /// The rows as bytes, to be sent: three counts, then five little-endian words a row.
+    /// The rows as bytes, to be sent: three counts, then five little-endian words a row (the last of a phase's
+    /// row is 0).
     pub fn encode(&self) -> Vec<u8> {
         let counts = [self.phases.len(), self.messages.len(), self.blocks.len()].map(|n| n as u64);
         let phases = self.phases.iter().map(|row| {
@@ -150,13 +158,7 @@ impl Rows {
                 .iter()
                 .position(|phase| *phase == row.phase)
                 .expect("one of all");
-            [
-                row.step,
-                row.rank.into(),
-                phase as u64,
-                row.time_ns,
-                row.calls,
-            ]
+            [row.step, row.rank.into(), phase as u64, row.time_ns, 0]
         });
         let messages = self.messages.iter().map(|row| {
             let kind = Kind::ALL
@@ -201,14 +203,13 @@ impl Rows {
         }
         let (phases, rows) = rows.split_at(phases);
         let (messages, blocks) = rows.split_at(messages);
-        let phase = |&[step, rank, phase, time_ns, calls]: &[u64; 5]| {
+        let phase = |&[step, rank, phase, time_ns, _]: &[u64; 5]| {
             let (rank, phase) = (u32::try_from(rank).ok()?, *Phase::ALL.get(phase as usize)?);
             Some(PhaseRow {
                 step,
                 rank,
                 phase,
                 time_ns,
-                calls,
             })
         };
         let message = |&[step, rank, kind, messages, bytes]: &[u64; 5]| {
@@ -249,7 +250,6 @@ pub(super) mod tests {
             rank,
             phase,
             time_ns: 10 * n,
-            calls: n,
         });
         let messages = Kind::ALL.iter().zip(1..).map(|(&kind, n)| MessageRow {
             step,

@@ -19,7 +19,6 @@ const PHASES: &str = "message phases {
     REQUIRED INT32 rank (INTEGER(32, false));
     REQUIRED BYTE_ARRAY phase (UTF8);
     REQUIRED INT64 time_ns (INTEGER(64, false));
-    REQUIRED INT64 calls (INTEGER(64, false));
 }";
 
 const MESSAGES: &str = "message messages {
@@ -190,8 +189,7 @@ fn phases(
     long(group, rows.iter().map(|row| row.step))?;
     int(group, rows.iter().map(|row| row.rank))?;
     text(group, rows.iter().map(|row| row.phase.name()))?;
-    long(group, rows.iter().map(|row| row.time_ns))?;
-    long(group, rows.iter().map(|row| row.calls))
+    long(group, rows.iter().map(|row| row.time_ns))
 }
 
 fn messages(
@@ -301,9 +299,8 @@ mod tests {
             row.get_ulong(0).ok(),
             row.get_uint(1).ok(),
             row.get_ulong(3).ok(),
-            row.get_ulong(4).ok(),
         );
-        assert_eq!(columns, (Some(1), Some(1), Some(30), Some(3)));
+        assert_eq!(columns, (Some(1), Some(1), Some(30)));
         assert_eq!(row.get_string(2).expect("a phase"), "wait");
         let blocks = open(&names[0]);
         let row = blocks
@@ -313,7 +310,7 @@ mod tests {
             .expect("one")
             .expect("a row");
         assert_eq!(row.get_ulong(2).expect("a block"), u64::MAX - 1);
-        assert_eq!(open(&names[1]).metadata().file_metadata().num_rows(), 4 * 7);
+        assert_eq!(open(&names[1]).metadata().file_metadata().num_rows(), 4 * 9);
     }
 
     #[test]

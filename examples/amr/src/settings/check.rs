@@ -1,0 +1,133 @@
+//! What values options may have, alone and beside each other.
+
+use crate::options::{BalanceName, CriterionName, Options, Refusal};
+
+pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
+    let cells = [("nx", options.nx), ("ny", options.ny), ("nz", options.nz)];
+    for (name, n) in cells {
+        if n < 2 || n % 2 != 0 || n > 4096 {
+            return Err(Refusal::new(format!(
+                "--{name} {n}: a block has an even number of cells, 2 to 4096"
+            )));
+        }
+    }
+    let positive = [
+        ("init_x", Some(options.init_x)),
+        ("init_y", Some(options.init_y)),
+        ("init_z", Some(options.init_z)),
+        ("npx", options.npx),
+        ("npy", options.npy),
+        ("npz", options.npz),
+    ];
+    for (name, n) in positive {
+        if n.is_some_and(|n| n == 0 || n >= 1 << 19) {
+            return Err(Refusal::new(format!(
+                "--{name}: 1 to {} are possible",
+                (1 << 19) - 1
+            )));
+        }
+    }
+    let limited = [
+        ("uniform_refine", u64::from(options.uniform_refine), 1),
+        ("lb_opt", u64::from(options.lb_opt), 2),
+        ("code", u64::from(options.code), 2),
+        ("reorder", u64::from(options.reorder.unwrap_or(0)), 1),
+        ("limit_move", u64::from(options.limit_move), 100),
+        ("num_vars", options.num_vars as u64, 1 << 20),
+    ];
+    for (name, value, most) in limited {
+        if value > most {
+            return Err(Refusal::new(format!(
+                "--{name} {value}: 0 to {most} are possible"
+            )));
+        }
+    }
+    if options.num_vars == 0 || options.stages_per_ts == 0 || options.num_tsteps == Some(0) {
+        return Err(Refusal::new(
+            "num_vars, stages_per_ts and num_tsteps are at least 1",
+        ));
+    }
+    if ![0, 7, 27].contains(&options.stencil) {
+        let n = options.stencil;
+        return Err(Refusal::new(format!(
+            "--stencil {n}: 7, 27 or 0 are possible"
+        )));
+    }
+    if options.stencil == 0 && options.num_vars < 8 {
+        let n = options.num_vars;
+        return Err(Refusal::new(format!(
+            "--stencil 0 needs at least 8 variables, not {n}"
+        )));
+    }
+    if options
+        .time
+        .is_some_and(|time| !(time > 0.0 && time.is_finite()))
+    {
+        return Err(Refusal::new("--time is positive"));
+    }
+    let files = [
+        &options.checkpoint,
+        &options.restart,
+        &options.telemetry,
+        &options.vtk,
+    ];
+    if options.compat && files.iter().any(|folder| folder.is_some()) {
+        return Err(Refusal::new(
+            "--checkpoint, --restart, --telemetry and --vtk make calls that --compat must not",
+        ));
+    }
+    if options.group_blocks && options.break_ties {
+        return Err(Refusal::new(
+            "--group_blocks and --break_ties contradict each other",
+        ));
+    }
+    if options.compat && options.balance_across != BalanceName::Faces {
+        return Err(Refusal::new(
+            "--compat goes with --balance_across faces: miniAMR knows no other",
+        ));
+    }
+    check_criterion(options)
+}
+
+fn check_criterion(options: &Options) -> Result<(), Refusal> {
+    let thresholds = [options.join_below, options.refine_above];
+    if !(0.0 <= thresholds[0] && thresholds[0] <= thresholds[1] && thresholds[1] <= 1.0) {
+        return Err(Refusal::new("0 <= join_below <= refine_above <= 1"));
+    }
+    if options.refine_by == CriterionName::Objects {
+        return Ok(());
+    }
+    if options.compat || !options.object.is_empty() || options.uniform_refine == 1 {
+        return Err(Refusal::new(
+            "--refine_by gradient goes without --compat, --object and --uniform_refine",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
+    let refuse = |text: &str| Err(Refusal::new(format!("--physics euler: {text}")));
+    if [options.nx, options.ny, options.nz].iter().any(|&n| n < 4) {
+        return refuse("a block has at least 4 cells in each direction");
+    }
+    if options.compat || !options.object.is_empty() || options.permute {
+        return refuse("--compat, --object and --permute belong to the stencils");
+    }
+    if options.send_faces || options.blocking_send || options.exchange.is_some() {
+        return refuse("--send_faces, --blocking_send and --exchange belong to the stencils");
+    }
+    if !(options.cfl > 0.0 && options.cfl <= 0.8) {
+        return refuse("--cfl is above 0 and at most 0.8");
+    }
+    if !(options.sedov_energy > 0.0 && options.sedov_energy.is_finite()) {
+        return refuse("--sedov_energy is positive");
+    }
+    let centre = options.sedov_centre.iter();
+    if centre.clone().any(|x| !(0.0..=1.0).contains(x)) {
+        return refuse("--sedov_centre lies in the unit cube");
+    }
+    if options.stencil != 7 || options.code != 0 || options.refine_by != CriterionName::Objects {
+        return refuse("--stencil, --code and --refine_by belong to the stencils");
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! A command line that has been checked, in the terms of the other modules.
+
+mod check;
+mod placement;
+
+use colltune_placement::{Policy, Trigger};
+
+use crate::cost::CostModel;
+use crate::exchange::face::{Crossing, Reach};
+use crate::exchange::plan::Sweeps;
+use crate::exchange::{Bundling, Manner, Order, Sending};
+use crate::leaf::Grid;
+use crate::object::{ARGUMENTS, Object, Objects};
+use crate::options::{
+    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, PhysicsName,
+    Refusal,
+};
+use crate::physics;
+use crate::placement::Placement;
+use crate::placement::curve::Curve;
+use crate::placement::rcb::{Axes, Rcb};
+use crate::refine::Across;
+use crate::shape::BlockShape;
+
+/// What is computed in a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Seven points on blocks that store no ghosts.
+    Seven,
+    /// The same with ghosts, which messages of `--code` 1 and 2 carry along.
+    SevenWithGhosts,
+    TwentySeven,
+    /// Another kind of work for each of four variables: see [`crate::stencil::mixed`].
+    Mixed,
+    /// The Euler equations instead of a stencil.
+    Euler,
+}
+
+/// Who places blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlacementName {
+    Rcb,
+    Morton,
+    Hilbert,
+    Library(Policy),
+}
+
+/// Everything that a run is told. The same on every rank.
+pub struct Settings {
+    pub options: Options,
+    pub grid: Grid,
+    /// The process grid, when its product is the number of ranks.
+    pub processes: Option<[usize; 3]>,
+    pub init: [u32; 3],
+    pub shape: BlockShape,
+    pub work: Work,
+    pub sweeps: Sweeps,
+    pub manner: Manner,
+    pub objects: Objects,
+    pub n_objects: usize,
+    pub placement: PlacementName,
+    pub trigger: Option<Trigger>,
+    pub cost: CostModel,
+    pub rcb: Rcb,
+    pub n_steps: Option<u64>,
+    pub stages: u64,
+    pub passes: u8,
+}
+
+impl Settings {
+    /// Checks `options` for a job of `n_ranks` ranks.
+    ///
+    /// Errors: the first value that is out of range or contradicts another, with what is possible.
+    pub fn new(options: Options, n_ranks: usize) -> Result<Settings, Refusal> {
+        check::check_ranges(&options)?;
+        let given = [options.npx, options.npy, options.npz];
+        let (grid_of_processes, derived) = placement::process_grid(given, n_ranks);
+        let product: usize = grid_of_processes.iter().product();
+        if options.compat && product != n_ranks {
+            return Err(Refusal::new(format!(
+                "--compat needs npx*npy*npz = {n_ranks}, the number of ranks; it is {product}"
+            )));
+        }
+        let init = [options.init_x, options.init_y, options.init_z];
+        let roots = std::array::from_fn(|d| init[d] * grid_of_processes[d] as u32);
+        let grid = Grid {
+            roots,
+            depth: options.num_refine,
+        };
+        grid.check().map_err(Refusal::new)?;
+        if !derived && grid.n_roots() < n_ranks {
+            return Err(Refusal::new(format!(
+                "{n_ranks} ranks for {} root blocks: give more root blocks (init_x, npx, ...) or fewer ranks",
+                grid.n_roots()
+            )));
+        }
+        let placement = placement::placement_name(&options)?;
+        let objects = objects(&options)?;
+        let work = work(&options);
+        if work == Work::Euler {
+            check::check_euler(&options)?;
+        }
+        let sweeps = sweeps(&options, work)?;
+        let processes = (product == n_ranks).then_some(grid_of_processes);
+        Ok(Settings {
+            grid,
+            processes,
+            init,
+            shape: BlockShape {
+                cells: [options.nx, options.ny, options.nz],
+                ghosts: match work {
+                    // Seven points need no stored ghosts: see `exchange::intake`.
+                    Work::Seven => 0,
+                    Work::SevenWithGhosts | Work::TwentySeven | Work::Mixed => 1,
+                    Work::Euler => physics::GHOSTS,
+                },
+                n_vars: match work {
+                    Work::Euler => physics::N_VARS,
+                    _ => options.num_vars,
+                },
+            },
+            work,
+            sweeps,
+            manner: manner(&options),
+            n_objects: objects.as_slice().len(),
+            objects,
+            trigger: placement::trigger(&options)?,
+            cost: placement::cost(&options, work)?,
+            rcb: placement::rcb(&options, &placement, processes),
+            placement,
+            n_steps: steps(&options),
+            stages: match work {
+                Work::Euler => 2,
+                _ => options.stages_per_ts,
+            },
+            passes: match options.block_change {
+                // The gas is asked once: its ghosts are those of the mesh before.
+                _ if work == Work::Euler => 1,
+                // Nor do cells that have just been split say more about the field than before.
+                _ if options.refine_by == CriterionName::Gradient => 1,
+                0 => options.num_refine,
+                n => n,
+            },
+            options,
+        })
+    }
+
+    /// The policy of this app that places blocks; Morton where the library does, for the root blocks.
+    pub fn policy(&self) -> Box<dyn Placement> {
+        match self.placement {
+            PlacementName::Rcb => Box::new(self.rcb),
+            PlacementName::Morton | PlacementName::Library(_) => Box::new(Curve::Morton),
+            PlacementName::Hilbert => Box::new(Curve::Hilbert),
+        }
+    }
+
+    /// How far a sum may lie from the one before, relative to it.
+    pub fn tolerance(&self) -> f64 {
+        let default = if self.work == Work::Euler { 12 } else { 8 };
+        10f64.powi(-(self.options.error_tol.unwrap_or(default) as i32))
+    }
+
+    /// The shape of a block with its ghosts, stored or not.
+    pub fn ghosted(&self) -> BlockShape {
+        BlockShape {
+            ghosts: self.shape.ghosts.max(1),
+            ..self.shape
+        }
+    }
+
+    /// Across what leaves differ by one level at most.
+    pub fn across(&self) -> Across {
+        match self.options.balance_across {
+            BalanceName::Faces => Across::Faces,
+            BalanceName::Edges => Across::Edges,
+            BalanceName::Corners => Across::Corners,
+        }
+    }
+
+    /// Which ghosts messages carry.
+    pub fn reach(&self) -> Reach {
+        let any_order = self.options.permute || self.options.code != 0;
+        match self.work {
+            Work::Seven | Work::Euler => Reach::Faces,
+            Work::TwentySeven | Work::Mixed if !any_order => Reach::Corners,
+            _ => Reach::AnyOrder,
+        }
+    }
+
+    /// Where values of finer blocks are added up for a coarser one on another rank.
+    pub fn crossing(&self) -> Crossing {
+        match self.options.code {
+            1 => Crossing::SummedByReceiver,
+            _ => Crossing::SummedBySender,
+        }
+    }
+
+    /// How processes are laid over the root grid at start.
+    pub fn box_axes(&self, processes: [usize; 3]) -> Axes {
+        match self.rcb.axes {
+            Axes::Natural(_) => Axes::Natural(processes),
+            _ => Axes::ByProcesses(processes),
+        }
+    }
+
+    /// Whether the sum of a variable must not change.
+    pub fn conserves(&self, var: usize) -> bool {
+        match self.work {
+            Work::Seven | Work::SevenWithGhosts => true,
+            Work::TwentySeven => self.options.num_refine == 0 || self.options.uniform_refine == 1,
+            Work::Mixed => var == 0,
+            // Mass and energy; walls push on the momenta, and an open face lets all out.
+            Work::Euler => {
+                [0, 4].contains(&var) && self.options.boundary == BoundaryName::Reflecting
+            }
+        }
+    }
+
+    /// Ranges of variables that are exchanged together.
+    pub fn groups(&self) -> Vec<std::ops::Range<usize>> {
+        let n = self.shape.n_vars;
+        let size = match self.options.comm_vars {
+            0 => n,
+            size => size.min(n),
+        };
+        (0..n)
+            .step_by(size)
+            .map(|start| start..(start + size).min(n))
+            .collect()
+    }
+}
+
+fn work(options: &Options) -> Work {
+    match (options.physics, options.stencil) {
+        (PhysicsName::Euler, _) => Work::Euler,
+        (_, 7) if options.code == 0 => Work::Seven,
+        (_, 7) => Work::SevenWithGhosts,
+        (_, 27) => Work::TwentySeven,
+        _ => Work::Mixed,
+    }
+}
+
+fn objects(options: &Options) -> Result<Objects, Refusal> {
+    let mut objects = Vec::new();
+    for numbers in options.object.chunks(ARGUMENTS) {
+        let object = Object::from_arguments(numbers);
+        objects.push(object.map_err(|error| Refusal::new(format!("--object: {error}")))?);
+    }
+    if let Some(n) = options.num_objects
+        && n != objects.len()
+    {
+        let given = objects.len();
+        return Err(Refusal::new(format!(
+            "--num_objects {n}, but {given} times --object"
+        )));
+    }
+    let objects = Objects::new(objects);
+    if options.compat {
+        return Ok(objects.as_reference_moves_them());
+    }
+    if let Some(steps) = steps(options) {
+        let delta = options.time.map_or(1.0, |time| time / steps as f64);
+        let checked = objects.check_domain(steps, delta);
+        checked.map_err(|error| Refusal::new(format!("--object: {error}")))?;
+    }
+    Ok(objects)
+}
+
+fn steps(options: &Options) -> Option<u64> {
+    match (options.num_tsteps, options.time) {
+        (Some(steps), _) => Some(steps),
+        (None, None) => Some(20),
+        (None, Some(_)) => None,
+    }
+}
+
+fn sweeps(options: &Options, work: Work) -> Result<Sweeps, Refusal> {
+    let by_axis =
+        matches!(work, Work::TwentySeven | Work::Mixed) || options.compat || options.permute;
+    match options.exchange {
+        None if by_axis => Ok(Sweeps::ByAxis),
+        None | Some(ExchangeName::AtOnce) if !by_axis => Ok(Sweeps::AtOnce),
+        Some(ExchangeName::ByAxis) => Ok(Sweeps::ByAxis),
+        _ => Err(Refusal::new(
+            "--exchange at_once goes with --stencil 7, without --permute and --compat only",
+        )),
+    }
+}
+
+fn manner(options: &Options) -> Manner {
+    Manner {
+        bundling: if options.send_faces {
+            Bundling::ByFace
+        } else {
+            Bundling::ByRank
+        },
+        sending: if options.blocking_send {
+            Sending::Blocking
+        } else {
+            Sending::Nonblocking
+        },
+        order: match options.exchange_order {
+            OrderName::SendsFirst => Order::SendsFirst,
+            OrderName::CopiesFirst => Order::CopiesFirst,
+        },
+    }
+}

@@ -1,0 +1,114 @@
+//! Options of placement: process grid, policy, costs, and when blocks are placed anew.
+
+use colltune_placement::policy::Need;
+use colltune_placement::{Policy, Trigger};
+
+use super::{PlacementName, Work};
+use crate::cost::CostModel;
+use crate::options::{Options, Refusal, WeighName};
+use crate::placement::rcb::{Axes, Rcb, Ties};
+
+/// The process grid and whether it was derived: as near to a cube as the factors of `n_ranks` allow.
+pub(super) fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 3], bool) {
+    if given.iter().any(Option::is_some) {
+        return (given.map(|n| n.unwrap_or(1) as usize), false);
+    }
+    let mut grid = [1; 3];
+    for factor in crate::placement::factors(n_ranks) {
+        let smallest = (0..3).min_by_key(|&d| grid[d]).expect("three axes");
+        grid[smallest] *= factor;
+    }
+    grid.sort_unstable_by(|a, b| b.cmp(a));
+    (grid, true)
+}
+
+pub(super) fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
+    let mut named = Vec::new();
+    if let Some(name) = &options.placement {
+        named.push(named_placement(name)?);
+    }
+    let flags = [
+        (options.rcb, PlacementName::Rcb),
+        (options.morton, PlacementName::Morton),
+        (
+            options.hilbert || options.trunc_hilbert,
+            PlacementName::Hilbert,
+        ),
+    ];
+    named.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, n)| n));
+    named.dedup();
+    match (named.pop(), named.is_empty()) {
+        (None, _) => Ok(PlacementName::Rcb),
+        (Some(PlacementName::Library(_)), true) if options.compat => Err(Refusal::new(
+            "--compat goes with miniAMR's placements only: rcb, morton and hilbert",
+        )),
+        (Some(name), true) => Ok(name),
+        _ => Err(Refusal::new("several placements are named; give one")),
+    }
+}
+
+fn named_placement(name: &str) -> Result<PlacementName, Refusal> {
+    match name {
+        "rcb" => return Ok(PlacementName::Rcb),
+        "morton" => return Ok(PlacementName::Morton),
+        "hilbert" => return Ok(PlacementName::Hilbert),
+        _ => {}
+    }
+    let refuse = |what: &dyn std::fmt::Display| Refusal::new(format!("--placement {name}: {what}"));
+    let policy: Policy = name.parse().map_err(|error| refuse(&error))?;
+    if policy.row().needs.contains(&Need::Machine) || name == "cplx:auto" {
+        return Err(refuse(
+            &"this policy needs latencies of the machine, which the app does not have",
+        ));
+    }
+    Ok(PlacementName::Library(policy))
+}
+
+pub(super) fn trigger(options: &Options) -> Result<Option<Trigger>, Refusal> {
+    let Some(name) = &options.balance_when else {
+        return Ok(None);
+    };
+    let refuse = |what: String| Refusal::new(format!("--balance_when {name}: {what}"));
+    if options.compat {
+        return Err(refuse("--compat balances when miniAMR does".into()));
+    }
+    match name.parse().map_err(|error| refuse(format!("{error}")))? {
+        Trigger::BreakEven => Err(refuse("break-even is not available yet".into())),
+        trigger => Ok(Some(trigger)),
+    }
+}
+
+pub(super) fn cost(options: &Options, work: Work) -> Result<CostModel, Refusal> {
+    let refuse = |what: String| Refusal::new(format!("--cost {}: {what}", options.cost));
+    let cost = options.cost.parse().map_err(refuse)?;
+    if cost == CostModel::Shock && work != Work::Euler {
+        return Err(refuse("there are shocks with --physics euler only".into()));
+    }
+    if options.compat && options.weigh == WeighName::Measured {
+        return Err(Refusal::new(
+            "--weigh measured makes calls that --compat must not",
+        ));
+    }
+    Ok(cost)
+}
+
+pub(super) fn rcb(
+    options: &Options,
+    placement: &PlacementName,
+    processes: Option<[usize; 3]>,
+) -> Rcb {
+    let default = u8::from(*placement == PlacementName::Rcb);
+    let reorder = options.reorder.unwrap_or(default);
+    let axes = match processes {
+        Some(_) if options.change_dir => Axes::Longest,
+        Some(grid) if reorder == 1 => Axes::ByProcesses(grid),
+        Some(grid) => Axes::Natural(grid),
+        None => Axes::Longest,
+    };
+    let ties = if options.group_blocks {
+        Ties::Together
+    } else {
+        Ties::ByOtherAxes
+    };
+    Rcb { axes, ties }
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Shows what two batches of the demo changed, and that the sums of all runs are the same bits.
+
+usage: what-changed.py FOLDER     the folder that `demo` wrote
+
+Ends with 1 if any run of a problem ended with other sums or another mesh.
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import changed_cells
+
+SAME = ("steps", "checksums", "mesh_hash", "splits", "joins")
+KINDS = ("default", "explore-0", "explore-1", "tuned")
+
+
+def runs(folder, kind):
+    """The summaries of one kind of run, by problem."""
+    found = {}
+    for path in folder.glob(f"{kind}-*.json"):
+        found[int(path.stem.rsplit("-", 1)[1])] = json.loads(path.read_text())
+    return [found[nth] for nth in sorted(found)]
+
+
+def ratios(label, default, tuned):
+    values = sorted(a / b for a, b in zip(default, tuned))
+    middle = statistics.median(values)
+    print(
+        f"  {label:<28} {sum(default):7.2f} s {sum(tuned):7.2f} s"
+        f"   default / tuned: min {values[0]:.2f}, median {middle:.2f}, max {values[-1]:.2f} of {len(values)}"
+    )
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    changed_cells.show(folder)
+    by_kind = {kind: runs(folder, kind) for kind in KINDS}
+    n = len(by_kind["default"])
+    print()
+    print(f"{n} problems, without the shim and tuned, in turn:   default    tuned")
+    time = lambda kind, name: [run["time_s"][name] for run in by_kind[kind]]
+    for label, name in (("whole runs", "total"), ("their reductions", "reduce"), ("their ghost exchange", "comm")):
+        ratios(label, time("default", name), time("tuned", name))
+    for generation in (0, 1):
+        spent = sum(time(f"explore-{generation}", "total"))
+        print(f"  whole runs while exploring, batch {generation + 1}: {spent:.2f} s")
+    differ = 0
+    for nth in range(n):
+        endings = {json.dumps([by_kind[kind][nth][name] for name in SAME]) for kind in KINDS}
+        if len(endings) != 1:
+            differ += 1
+            print(f"problem {nth} ended differently:", *sorted(endings), sep="\n  ")
+    print()
+    if differ:
+        sys.exit(1)
+    sums = sum(len(run["checksums"]) for run in by_kind["default"])
+    print(f"{sums} checksums of {n} problems: the same bits without the shim, in both batches and tuned")
+
+
+if __name__ == "__main__":
+    main()
