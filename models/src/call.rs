@@ -106,11 +106,13 @@ fn time_of_call(collective: Collective, records: &[Row]) -> f64 {
         .collect();
     domains.sort_unstable();
     let n = domains.len();
-    match collective {
-        Collective::Bcast | Collective::Reduce => domains[n - 1] as f64,
-        Collective::Allreduce | Collective::Allgather | Collective::Alltoall => {
-            (domains[(n - 1) / 2] as f64 + domains[n / 2] as f64) / 2.0
-        }
+    // Where no rank waits for all others, the slowest node has seen the most of the call.
+    let one_way =
+        collective.has_root() || matches!(collective, Collective::Scan | Collective::Exscan);
+    if one_way {
+        domains[n - 1] as f64
+    } else {
+        (domains[(n - 1) / 2] as f64 + domains[n / 2] as f64) / 2.0
     }
 }
 

@@ -262,6 +262,9 @@ impl<'a> Survey<'a> {
             commutative: true,
             builtin_op: true,
             in_place: false,
+            ranks_by_node: true,
+            equal_blocks: true,
+            plain_elements: true,
         };
         let mut wanted = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
         if !places.is_empty() {

@@ -72,15 +72,19 @@ pub struct Sample {
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
+    pub n_ranks: u32,
     pub phase: Phase,
     /// Tuned calls so far, the present one included.
     pub calls: u64,
     /// Agreed number; 0 before the set-up.
     pub id: u64,
     pub layout: Layout,
+    /// Whether the ranks of each node stand together in rank order.
+    pub ranks_by_node: bool,
     /// Whether every member can steer the library's algorithms.
     pub native: bool,
-    pub sizes: [CellsBySize; Collective::ALL.len()],
+    /// By collective; a collective's are made at its first call behind the set-up.
+    pub sizes: [Option<CellsBySize>; Collective::ALL.len()],
     pub cells: [Vec<CellState>; Collective::ALL.len()],
     pub cells_in_use: u64,
     pub carriers: Carriers,
@@ -88,9 +92,10 @@ pub struct State {
 }
 
 impl State {
-    fn new(comm: Comm) -> State {
+    fn new(comm: Comm, n_ranks: u32) -> State {
         State {
             comm,
+            n_ranks,
             phase: Phase::Young,
             calls: 0,
             id: 0,
@@ -99,6 +104,7 @@ impl State {
                 nodes: 0,
                 ppn: 0,
             },
+            ranks_by_node: false,
             native: false,
             sizes: Default::default(),
             cells: Default::default(),
@@ -211,18 +217,24 @@ impl Registry {
     }
 
     fn attach(&self, comm: Comm) -> Option<*mut Slot> {
+        let mut n_ranks = 0;
+        // SAFETY: the communicator is valid, as its attributes could be read; one number is written.
+        let code = unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
+        let n_ranks = u32::try_from(n_ranks)
+            .ok()
+            .filter(|_| code == abi::SUCCESS)?;
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { *(*slot.0).state.get() = State::new(comm) };
+                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm)),
+                        state: UnsafeCell::new(State::new(comm, n_ranks)),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

@@ -13,11 +13,14 @@ use std::sync::OnceLock;
 
 use colltune_core::collective::Collective;
 
-use crate::abi::{self, Comm, Datatype, Handle, Op, is_in_place};
+use crate::abi::{self, Datatype, Handle, is_in_place};
 use crate::fence::fence;
-use crate::intercept::is_refused;
+use crate::forms::{
+    self, Barrier, Bcast, Blocks, Exchanged, Form, Gathered, ReduceScatter, Reduction, Scattered,
+    Side,
+};
 use crate::library::find;
-use crate::p2p::Arguments;
+use crate::p2p;
 
 /// A Fortran INTEGER argument, or a handle, which holds one.
 type Integer = *const c_int;
@@ -142,8 +145,18 @@ macro_rules! entry {
 entry!("MPI_Init": mpi_init_, mpi_init_f08_, () => init);
 entry!("MPI_Init_thread": mpi_init_thread_, mpi_init_thread_f08_, (required: Integer, provided: *mut c_int) => init_thread);
 entry!("MPI_Finalize": mpi_finalize_, mpi_finalize_f08_, () => finalize);
+entry!("MPI_Barrier": mpi_barrier_, mpi_barrier_f08_, (comm: Integer) => barrier);
 entry!("MPI_Allreduce": mpi_allreduce_, mpi_allreduce_f08_,
     (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => allreduce);
+entry!("MPI_Scan": mpi_scan_, mpi_scan_f08_,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => scan);
+entry!("MPI_Exscan": mpi_exscan_, mpi_exscan_f08_,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => exscan);
+entry!("MPI_Reduce_scatter_block": mpi_reduce_scatter_block_, mpi_reduce_scatter_block_f08_,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer)
+    => reduce_scatter_block);
+entry!("MPI_Reduce_scatter": mpi_reduce_scatter_, mpi_reduce_scatter_f08_,
+    (send: Buffer, recv: Buffer, counts: Integer, datatype: Integer, op: Integer, comm: Integer) => reduce_scatter);
 entry!("MPI_Reduce": mpi_reduce_, mpi_reduce_f08_,
     (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, root: Integer, comm: Integer) => reduce);
 entry!("MPI_Bcast": mpi_bcast_, mpi_bcast_f08_,
@@ -154,6 +167,27 @@ entry!("MPI_Allgather": mpi_allgather_, mpi_allgather_f08_,
 entry!("MPI_Alltoall": mpi_alltoall_, mpi_alltoall_f08_,
     (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
      comm: Integer) => alltoall);
+entry!("MPI_Gather": mpi_gather_, mpi_gather_f08_,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
+     root: Integer, comm: Integer) => gather);
+entry!("MPI_Scatter": mpi_scatter_, mpi_scatter_f08_,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
+     root: Integer, comm: Integer) => scatter);
+entry!("MPI_Allgatherv": mpi_allgatherv_, mpi_allgatherv_f08_,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
+     recv_type: Integer, comm: Integer) => allgatherv);
+entry!("MPI_Gatherv": mpi_gatherv_, mpi_gatherv_f08_,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
+     recv_type: Integer, root: Integer, comm: Integer) => gatherv);
+entry!("MPI_Scatterv": mpi_scatterv_, mpi_scatterv_f08_,
+    (send: Buffer, counts: Integer, places: Integer, send_type: Integer, recv: Buffer, recv_count: Integer,
+     recv_type: Integer, root: Integer, comm: Integer) => scatterv);
+entry!("MPI_Alltoallv": mpi_alltoallv_, mpi_alltoallv_f08_,
+    (send: Buffer, send_counts: Integer, send_places: Integer, send_type: Integer,
+     recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_type: Integer, comm: Integer) => alltoallv);
+entry!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_,
+    (send: Buffer, send_counts: Integer, send_places: Integer, send_types: Integer,
+     recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_types: Integer, comm: Integer) => alltoallw);
 
 unsafe fn init(default: &dyn Fn() -> c_int) -> c_int {
     let code = default();
@@ -171,82 +205,58 @@ unsafe fn finalize(default: &dyn Fn() -> c_int) -> c_int {
     default()
 }
 
-/// A reduction's arguments in C's terms.
-struct Reduction {
-    send: Buffer,
-    recv: Buffer,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-}
+type Default<'a> = &'a dyn Fn() -> c_int;
 
-impl Reduction {
-    /// # Safety
-    /// The caller's arguments are valid, as MPI demands.
-    unsafe fn convert(
-        send: Buffer,
-        recv: Buffer,
-        count: Integer,
-        datatype: Integer,
-        op: Integer,
-        comm: Integer,
-    ) -> Option<Reduction> {
-        let conversion = Conversion::find()?;
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            Some(Reduction {
-                send: conversion.buffer(send),
-                recv: conversion.buffer(recv),
-                count: *count,
-                datatype: Conversion::handle(conversion.datatype, datatype)?,
-                op: Conversion::handle(conversion.op, op)?,
-                comm: Conversion::handle(conversion.comm, comm)?,
-            })
-        }
-    }
-
-    fn arguments(&self, root: c_int) -> Arguments {
-        Arguments::Reduction {
-            send: self.send,
-            recv: self.recv,
-            count: self.count.into(),
-            datatype: self.datatype,
-            op: self.op,
-            root,
-        }
-    }
-}
-
-unsafe fn allreduce(
-    default: &dyn Fn() -> c_int,
-    send: Buffer,
-    recv: Buffer,
-    count: Integer,
-    datatype: Integer,
-    op: Integer,
+/// Tunes a call whose arguments `form` turns into C's; without a form, and without a communicator
+/// that is one, the library runs it.
+fn tuned<F: Form>(
+    name: &'static str,
+    default: Default,
     comm: Integer,
+    form: impl FnOnce(&Conversion) -> Option<F>,
 ) -> c_int {
-    fence("MPI_Allreduce", default, |tuner| {
-        // SAFETY: the caller's arguments.
-        let c = unsafe { Reduction::convert(send, recv, count, datatype, op, comm) }?;
-        if is_refused(c.send, c.recv, c.count.into()) {
-            return None;
-        }
-        let in_place = is_in_place(c.send);
-        let which = Collective::Allreduce;
-        let call = tuner.reduction(which, c.count.into(), c.datatype, c.op, c.comm, in_place)?;
-        let native = tuner.pmpi().allreduce;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, c.arguments(0), default, |comm| unsafe {
-            native(c.send, c.recv, c.count, c.datatype, c.op, comm)
-        }))
+    fence(name, default, |tuner| {
+        let conversion = Conversion::find()?;
+        // SAFETY: every argument of Fortran's is passed by reference.
+        let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
+        forms::run(tuner, form(conversion)?, comm, default)
     })
+}
+
+unsafe fn barrier(default: Default, comm: Integer) -> c_int {
+    tuned("MPI_Barrier", default, comm, |_| Some(Barrier))
+}
+
+/// Defines reductions that differ in nothing but their name and collective.
+macro_rules! reductions {
+    ($($name:literal: $function:ident, $collective:ident;)*) => {
+        $(unsafe fn $function(
+            default: Default,
+            send: Buffer,
+            recv: Buffer,
+            count: Integer,
+            datatype: Integer,
+            op: Integer,
+            comm: Integer,
+        ) -> c_int {
+            tuned($name, default, comm, |conversion| {
+                // SAFETY: every argument is passed by reference.
+                unsafe { conversion.reduction(Collective::$collective, [send, recv], count, datatype, op, 0) }
+            })
+        })*
+    };
+}
+
+reductions! {
+    "MPI_Allreduce": allreduce, Allreduce;
+    "MPI_Scan": scan, Scan;
+    "MPI_Exscan": exscan, Exscan;
+    "MPI_Reduce_scatter_block": reduce_scatter_block, ReduceScatterBlock;
 }
 
 #[expect(clippy::too_many_arguments, reason = "MPI_Reduce has seven")]
 unsafe fn reduce(
-    default: &dyn Fn() -> c_int,
+    default: Default,
     send: Buffer,
     recv: Buffer,
     count: Integer,
@@ -255,141 +265,305 @@ unsafe fn reduce(
     root: Integer,
     comm: Integer,
 ) -> c_int {
-    fence("MPI_Reduce", default, |tuner| {
-        // SAFETY: the caller's arguments.
-        let (c, root) = unsafe {
-            let converted = Reduction::convert(send, recv, count, datatype, op, comm)?;
-            (converted, *root)
-        };
-        let which = Collective::Reduce;
-        let call = tuner.reduction(which, c.count.into(), c.datatype, c.op, c.comm, false)?;
-        let native = tuner.pmpi().reduce;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(call, c.arguments(root), default, |comm| unsafe {
-            native(c.send, c.recv, c.count, c.datatype, c.op, root, comm)
-        }))
+    tuned("MPI_Reduce", default, comm, |conversion| {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            conversion.reduction(Collective::Reduce, [send, recv], count, datatype, op, *root)
+        }
+    })
+}
+
+unsafe fn reduce_scatter(
+    default: Default,
+    send: Buffer,
+    recv: Buffer,
+    counts: Integer,
+    datatype: Integer,
+    op: Integer,
+    comm: Integer,
+) -> c_int {
+    tuned("MPI_Reduce_scatter", default, comm, |conversion| {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            Some(ReduceScatter {
+                send: conversion.buffer(send),
+                recv: conversion.buffer(recv),
+                counts,
+                datatype: Conversion::handle(conversion.datatype, datatype)?,
+                op: Conversion::handle(conversion.op, op)?,
+            })
+        }
     })
 }
 
 unsafe fn bcast(
-    default: &dyn Fn() -> c_int,
+    default: Default,
     buffer: Buffer,
     count: Integer,
     datatype: Integer,
     root: Integer,
     comm: Integer,
 ) -> c_int {
-    fence("MPI_Bcast", default, |tuner| {
-        let conversion = Conversion::find()?;
-        let buffer = conversion.buffer(buffer);
+    tuned("MPI_Bcast", default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
-        let (count, root, datatype, comm) = unsafe {
-            let datatype = Conversion::handle(conversion.datatype, datatype)?;
-            let comm = Conversion::handle(conversion.comm, comm)?;
-            (*count, *root, datatype, comm)
-        };
-        let call = tuner.movement(Collective::Bcast, count.into(), datatype, comm, false)?;
-        let arguments = Arguments::Bcast {
-            buffer,
-            count: count.into(),
-            datatype,
-            root,
-        };
-        // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-        Some(tuner.run(call, arguments, default, |comm| unsafe {
-            tuner.bcast_as_bytes(buffer, count, datatype, root, comm)
-        }))
+        unsafe {
+            Some(Bcast {
+                buffer: conversion.buffer(buffer),
+                count: *count,
+                datatype: Conversion::handle(conversion.datatype, datatype)?,
+                root: *root,
+            })
+        }
     })
 }
 
-/// The arguments of allgather and alltoall as Fortran passes them.
-struct Blocks {
-    send: Buffer,
-    send_count: Integer,
-    send_type: Integer,
-    recv: Buffer,
-    recv_count: Integer,
-    recv_type: Integer,
-    comm: Integer,
-}
-
-impl Blocks {
+impl Conversion {
     /// # Safety
     /// The caller's arguments are valid, as MPI demands.
-    unsafe fn run(&self, collective: Collective, default: &dyn Fn() -> c_int) -> c_int {
-        fence("an exchange of blocks", default, |tuner| {
-            let conversion = Conversion::find()?;
-            let (send, recv) = (conversion.buffer(self.send), conversion.buffer(self.recv));
-            if is_in_place(recv) {
-                return None;
-            }
-            let in_place = is_in_place(send);
-            // SAFETY: every argument is passed by reference. In place, those of the send buffer are
-            // not significant and need not be valid.
-            let (recv_count, recv_type, send_count, send_type, comm) = unsafe {
-                let recv_type = Conversion::handle(conversion.datatype, self.recv_type)?;
-                let (send_count, send_type) = if in_place {
-                    (0, recv_type)
-                } else {
-                    let send_type = Conversion::handle(conversion.datatype, self.send_type)?;
-                    (*self.send_count, send_type)
-                };
-                let comm = Conversion::handle(conversion.comm, self.comm)?;
-                (*self.recv_count, recv_type, send_count, send_type, comm)
-            };
-            let call = tuner.movement(collective, recv_count.into(), recv_type, comm, in_place)?;
-            let arguments = Arguments::Blocks {
-                send,
-                send_count: send_count.into(),
-                send_type,
-                recv,
-                recv_count: recv_count.into(),
-                recv_type,
-            };
-            let native = match collective {
-                Collective::Allgather => tuner.pmpi().allgather,
-                _ => tuner.pmpi().alltoall,
-            };
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(call, arguments, default, |comm| unsafe {
-                native(
-                    send, send_count, send_type, recv, recv_count, recv_type, comm,
-                )
-            }))
-        })
+    unsafe fn reduction(
+        &self,
+        collective: Collective,
+        [send, recv]: [Buffer; 2],
+        count: Integer,
+        datatype: Integer,
+        op: Integer,
+        root: c_int,
+    ) -> Option<Reduction<c_int>> {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            Some(Reduction {
+                collective,
+                send: self.buffer(send),
+                recv: self.buffer(recv),
+                count: *count,
+                datatype: Conversion::handle(self.datatype, datatype)?,
+                op: Conversion::handle(self.op, op)?,
+                root,
+            })
+        }
+    }
+
+    /// One side of a call with equal blocks: buffer, count and type. What has no meaning on this rank
+    /// need not be a type: it becomes null, which a form refuses where it looks at it.
+    ///
+    /// # Safety
+    /// As above; in place, count and type need not be valid.
+    unsafe fn side(&self, (buffer, count, datatype): Arguments) -> (Buffer, c_int, Datatype) {
+        let buffer = self.buffer(buffer);
+        if is_in_place(buffer) {
+            return (buffer, 0, std::ptr::null_mut());
+        }
+        // SAFETY: every argument is passed by reference.
+        unsafe { (buffer, *count, (self.datatype)(*datatype)) }
+    }
+
+    /// # Safety
+    /// As above.
+    unsafe fn blocks(
+        &self,
+        collective: Collective,
+        send: Arguments,
+        recv: Arguments,
+        root: c_int,
+    ) -> Blocks<c_int> {
+        // SAFETY: the caller's promise is passed on.
+        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
+        Blocks {
+            collective,
+            send: sent.0,
+            send_count: sent.1,
+            // In place there is no type to send, and the library wants one.
+            send_type: if sent.2.is_null() { received.2 } else { sent.2 },
+            recv: received.0,
+            recv_count: received.1,
+            recv_type: if received.2.is_null() {
+                sent.2
+            } else {
+                received.2
+            },
+            root,
+        }
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "MPI_Allgather has seven")]
-unsafe fn allgather(
-    default: &dyn Fn() -> c_int,
-    send: Buffer,
-    send_count: Integer,
-    send_type: Integer,
-    recv: Buffer,
-    recv_count: Integer,
-    recv_type: Integer,
-    comm: Integer,
-) -> c_int {
-    #[rustfmt::skip]
-    let blocks = Blocks { send, send_count, send_type, recv, recv_count, recv_type, comm };
-    // SAFETY: the caller's arguments.
-    unsafe { blocks.run(Collective::Allgather, default) }
+/// Buffer, count and type of one side.
+type Arguments = (Buffer, Integer, Integer);
+
+/// Defines collectives of equal blocks that differ in nothing but their name and collective.
+macro_rules! exchanges {
+    ($($name:literal: $function:ident($($root:ident)?), $collective:ident;)*) => {
+        $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
+        unsafe fn $function(
+            default: Default,
+            send: Buffer,
+            send_count: Integer,
+            send_type: Integer,
+            recv: Buffer,
+            recv_count: Integer,
+            recv_type: Integer,
+            $($root: Integer,)?
+            comm: Integer,
+        ) -> c_int {
+            tuned($name, default, comm, |conversion| {
+                let (sent, received) = ((send, send_count, send_type), (recv, recv_count, recv_type));
+                // SAFETY: every argument is passed by reference.
+                unsafe {
+                    let root = 0 $(+ *$root)?;
+                    Some(conversion.blocks(Collective::$collective, sent, received, root))
+                }
+            })
+        })*
+    };
 }
 
-#[expect(clippy::too_many_arguments, reason = "MPI_Alltoall has seven")]
-unsafe fn alltoall(
-    default: &dyn Fn() -> c_int,
+exchanges! {
+    "MPI_Allgather": allgather(), Allgather;
+    "MPI_Alltoall": alltoall(), Alltoall;
+    "MPI_Gather": gather(root), Gather;
+    "MPI_Scatter": scatter(root), Scatter;
+}
+
+/// Defines allgatherv and gatherv.
+macro_rules! gatherings {
+    ($($name:literal: $function:ident($($root:ident)?), $collective:ident;)*) => {
+        $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
+        unsafe fn $function(
+            default: Default,
+            send: Buffer,
+            send_count: Integer,
+            send_type: Integer,
+            recv: Buffer,
+            counts: Integer,
+            places: Integer,
+            recv_type: Integer,
+            $($root: Integer,)?
+            comm: Integer,
+        ) -> c_int {
+            tuned($name, default, comm, |conversion| {
+                // SAFETY: every argument is passed by reference.
+                unsafe {
+                    let (send, send_count, send_type) = conversion.side((send, send_count, send_type));
+                    let (recv, _, recv_type) = conversion.side((recv, counts, recv_type));
+                    Some(Gathered {
+                        collective: Collective::$collective,
+                        send,
+                        send_count,
+                        send_type: if send_type.is_null() { recv_type } else { send_type },
+                        recv,
+                        counts,
+                        places,
+                        recv_type,
+                        root: 0 $(+ *$root)?,
+                    })
+                }
+            })
+        })*
+    };
+}
+
+gatherings! {
+    "MPI_Allgatherv": allgatherv(), Allgatherv;
+    "MPI_Gatherv": gatherv(root), Gatherv;
+}
+
+#[expect(clippy::too_many_arguments, reason = "MPI_Scatterv has nine")]
+unsafe fn scatterv(
+    default: Default,
     send: Buffer,
-    send_count: Integer,
+    counts: Integer,
+    places: Integer,
     send_type: Integer,
     recv: Buffer,
     recv_count: Integer,
     recv_type: Integer,
+    root: Integer,
     comm: Integer,
 ) -> c_int {
-    #[rustfmt::skip]
-    let blocks = Blocks { send, send_count, send_type, recv, recv_count, recv_type, comm };
-    // SAFETY: the caller's arguments.
-    unsafe { blocks.run(Collective::Alltoall, default) }
+    tuned("MPI_Scatterv", default, comm, |conversion| {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            let (send, _, send_type) = conversion.side((send, recv_count, send_type));
+            let (recv, recv_count, recv_type) = conversion.side((recv, recv_count, recv_type));
+            Some(Scattered {
+                send,
+                counts,
+                places,
+                send_type,
+                recv,
+                recv_count,
+                recv_type: if recv_type.is_null() {
+                    send_type
+                } else {
+                    recv_type
+                },
+                root: *root,
+            })
+        }
+    })
+}
+
+#[expect(clippy::too_many_arguments, reason = "MPI_Alltoallv has nine")]
+unsafe fn alltoallv(
+    default: Default,
+    send: Buffer,
+    send_counts: Integer,
+    send_places: Integer,
+    send_type: Integer,
+    recv: Buffer,
+    recv_counts: Integer,
+    recv_places: Integer,
+    recv_type: Integer,
+    comm: Integer,
+) -> c_int {
+    tuned("MPI_Alltoallv", default, comm, |conversion| {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            let (send, _, send_type) = conversion.side((send, send_counts, send_type));
+            let (recv, _, recv_type) = conversion.side((recv, recv_counts, recv_type));
+            let send_type = if send_type.is_null() {
+                recv_type
+            } else {
+                send_type
+            };
+            Some(Exchanged {
+                send: Side {
+                    buffer: send.cast_const(),
+                    counts: send_counts,
+                    places: send_places,
+                    types: send_type,
+                },
+                recv: Side {
+                    buffer: recv,
+                    counts: recv_counts,
+                    places: recv_places,
+                    types: recv_type,
+                },
+            })
+        }
+    })
+}
+
+/// Alltoallw's lists of types hold Fortran's handles. The library has no algorithm of its own to
+/// choose there, so nobody needs them in C's terms.
+#[expect(clippy::too_many_arguments, reason = "MPI_Alltoallw has nine")]
+unsafe fn alltoallw(
+    default: Default,
+    send: Buffer,
+    _: Integer,
+    _: Integer,
+    _: Integer,
+    _: Buffer,
+    _: Integer,
+    _: Integer,
+    _: Integer,
+    comm: Integer,
+) -> c_int {
+    fence("MPI_Alltoallw", default, |tuner| {
+        let conversion = Conversion::find()?;
+        // SAFETY: every argument is passed by reference.
+        let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
+        let in_place = is_in_place(conversion.buffer(send));
+        let call = tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))?;
+        Some(tuner.run(call, p2p::Arguments::Nothing, default, |_| default()))
+    })
 }

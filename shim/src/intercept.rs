@@ -2,12 +2,21 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use colltune_core::collective::Collective;
+use colltune_core::collective::Collective::{
+    Allgather, Allgatherv, Allreduce, Alltoall, Exscan, Gather, Gatherv, Reduce,
+    ReduceScatterBlock, Scan, Scatter,
+};
 
-use crate::abi::{Comm, Datatype, Op, is_in_place};
+#[cfg(mpi = "mpich")]
+use crate::abi::{Aint, Count};
+use crate::abi::{Comm, Datatype, Op};
 use crate::fence::fence;
+use crate::forms::{
+    self, Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, ReduceScatter, Reduction,
+    Scattered, Side,
+};
+use crate::library::collectives::Number;
 use crate::library::next;
-use crate::p2p::Arguments;
 
 /// `MPI_Init` as the application sees it.
 ///
@@ -49,462 +58,143 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     unsafe { (next().finalize)() }
 }
 
-/// Whether the library refuses these buffers of a reduction: it must report that itself, on the
-/// communicator and as often as ever. No right call is among them, so ranks need not agree here.
-pub fn is_refused(send: *const c_void, recv: *mut c_void, count: i64) -> bool {
-    is_in_place(recv) || (send == recv.cast_const() && count != 0)
-}
-
-/// `MPI_Allreduce` as the application sees it.
-///
-/// # Safety
-/// The caller keeps MPI's own contract for this function; no buffer is read here.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Allreduce(
-    send: *const c_void,
-    recv: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe { (next().allreduce)(send, recv, count, datatype, op, comm) };
-    fence("MPI_Allreduce", default, |tuner| {
-        if is_refused(send, recv, count.into()) {
-            return None;
-        }
-        let call = tuner.reduction(
-            Collective::Allreduce,
-            count.into(),
-            datatype,
-            op,
-            comm,
-            is_in_place(send),
-        )?;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(
-            call,
-            Arguments::Reduction {
-                send,
-                recv,
-                count: count.into(),
-                datatype,
-                op,
-                root: 0,
-            },
-            default,
-            move |comm| unsafe { (tuner.pmpi().allreduce)(send, recv, count, datatype, op, comm) },
-        ))
-    })
-}
-
-/// `MPI_Bcast` as the application sees it.
+/// `MPI_Barrier` as the application sees it.
 ///
 /// # Safety
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Bcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe { (next().bcast)(buffer, count, datatype, root, comm) };
-    fence("MPI_Bcast", default, |tuner| {
-        let call = tuner.movement(Collective::Bcast, count.into(), datatype, comm, false)?;
-        // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-        Some(tuner.run(
-            call,
-            Arguments::Bcast {
-                buffer,
-                count: count.into(),
-                datatype,
-                root,
-            },
-            default,
-            move |comm| unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) },
-        ))
+pub unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
+    // SAFETY: the argument is forwarded unchanged.
+    let default = move || unsafe { (next().barrier)(comm) };
+    fence("MPI_Barrier", default, |tuner| {
+        forms::run(tuner, Barrier, comm, default)
     })
 }
 
-/// `MPI_Allgather` as the application sees it.
-///
-/// # Safety
-/// The caller keeps MPI's own contract for this function; no buffer is read here.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Allgather(
-    send: *const c_void,
-    send_count: c_int,
-    send_type: Datatype,
-    recv: *mut c_void,
-    recv_count: c_int,
-    recv_type: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe {
-        (next().allgather)(
-            send, send_count, send_type, recv, recv_count, recv_type, comm,
-        )
-    };
-    fence("MPI_Allgather", default, |tuner| {
-        if is_in_place(recv) {
-            return None;
-        }
-        let call = tuner.movement(
-            Collective::Allgather,
-            recv_count.into(),
-            recv_type,
-            comm,
-            is_in_place(send),
-        )?;
-        let native = tuner.pmpi().allgather;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(
-            call,
-            Arguments::Blocks {
-                send,
-                send_count: send_count.into(),
-                send_type,
-                recv,
-                recv_count: recv_count.into(),
-                recv_type,
-            },
-            default,
-            move |comm| unsafe {
-                native(
-                    send, send_count, send_type, recv, recv_count, recv_type, comm,
-                )
-            },
-        ))
-    })
-}
-
-/// `MPI_Alltoall` as the application sees it.
-///
-/// # Safety
-/// The caller keeps MPI's own contract for this function; no buffer is read here.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Alltoall(
-    send: *const c_void,
-    send_count: c_int,
-    send_type: Datatype,
-    recv: *mut c_void,
-    recv_count: c_int,
-    recv_type: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe {
-        (next().alltoall)(
-            send, send_count, send_type, recv, recv_count, recv_type, comm,
-        )
-    };
-    fence("MPI_Alltoall", default, |tuner| {
-        if is_in_place(recv) {
-            return None;
-        }
-        let call = tuner.movement(
-            Collective::Alltoall,
-            recv_count.into(),
-            recv_type,
-            comm,
-            is_in_place(send),
-        )?;
-        let native = tuner.pmpi().alltoall;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(
-            call,
-            Arguments::Blocks {
-                send,
-                send_count: send_count.into(),
-                send_type,
-                recv,
-                recv_count: recv_count.into(),
-                recv_type,
-            },
-            default,
-            move |comm| unsafe {
-                native(
-                    send, send_count, send_type, recv, recv_count, recv_type, comm,
-                )
-            },
-        ))
-    })
-}
-
-/// `MPI_Reduce` as the application sees it.
-///
-/// # Safety
-/// The caller keeps MPI's own contract for this function; no buffer is read here.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Reduce(
-    send: *const c_void,
-    recv: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-    let default = move || unsafe { (next().reduce)(send, recv, count, datatype, op, root, comm) };
-    fence("MPI_Reduce", default, |tuner| {
-        // In place at the root is no shared fact, so it decides nothing.
-        let call = tuner.reduction(Collective::Reduce, count.into(), datatype, op, comm, false)?;
-        let native = tuner.pmpi().reduce;
-        // SAFETY: only the communicator differs, and it has the same members in the same order.
-        Some(tuner.run(
-            call,
-            Arguments::Reduction {
-                send,
-                recv,
-                count: count.into(),
-                datatype,
-                op,
-                root,
-            },
-            default,
-            move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) },
-        ))
-    })
-}
-
+/// The library has no such function, though the program calls it: it cannot have been linked.
 #[cfg(mpi = "mpich")]
-mod large_count {
-    //! The large-count functions of MPI 4, which newer programs and mpi4py call.
+const ABSENT: c_int = 15;
 
-    use super::*;
-    use crate::abi::Count;
-    use crate::library::large::{next, pmpi};
-
-    /// The library has no such function, though the program calls it: it cannot have been linked.
-    const ABSENT: c_int = 15;
-
-    /// `MPI_Allreduce_c` as the application sees it.
-    ///
-    /// # Safety
-    /// The caller keeps MPI's own contract for this function; no buffer is read here.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn MPI_Allreduce_c(
-        send: *const c_void,
-        recv: *mut c_void,
-        count: Count,
-        datatype: Datatype,
-        op: Op,
-        comm: Comm,
-    ) -> c_int {
-        let Some(next) = next() else { return ABSENT };
-        // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe { (next.allreduce)(send, recv, count, datatype, op, comm) };
-        fence("MPI_Allreduce_c", default, |tuner| {
-            if is_refused(send, recv, count) {
-                return None;
-            }
-            let native = pmpi()?.allreduce;
-            let call = tuner.reduction(
-                Collective::Allreduce,
-                count,
-                datatype,
-                op,
-                comm,
-                is_in_place(send),
-            )?;
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(
-                call,
-                Arguments::Reduction {
-                    send,
-                    recv,
-                    count,
-                    datatype,
-                    op,
-                    root: 0,
-                },
-                default,
-                move |comm| unsafe { native(send, recv, count, datatype, op, comm) },
-            ))
-        })
-    }
-
-    /// `MPI_Bcast_c` as the application sees it.
-    ///
-    /// # Safety
-    /// The caller keeps MPI's own contract for this function; no buffer is read here.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn MPI_Bcast_c(
-        buffer: *mut c_void,
-        count: Count,
-        datatype: Datatype,
-        root: c_int,
-        comm: Comm,
-    ) -> c_int {
-        let Some(next) = next() else { return ABSENT };
-        // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe { (next.bcast)(buffer, count, datatype, root, comm) };
-        fence("MPI_Bcast_c", default, |tuner| {
-            let native = pmpi()?.bcast;
-            let call = tuner.movement(Collective::Bcast, count, datatype, comm, false)?;
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(
-                call,
-                Arguments::Bcast {
-                    buffer,
-                    count,
-                    datatype,
-                    root,
-                },
-                default,
-                move |comm| unsafe { native(buffer, count, datatype, root, comm) },
-            ))
-        })
-    }
-
-    /// `MPI_Allgather_c` as the application sees it.
-    ///
-    /// # Safety
-    /// The caller keeps MPI's own contract for this function; no buffer is read here.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn MPI_Allgather_c(
-        send: *const c_void,
-        send_count: Count,
-        send_type: Datatype,
-        recv: *mut c_void,
-        recv_count: Count,
-        recv_type: Datatype,
-        comm: Comm,
-    ) -> c_int {
-        let Some(next) = next() else { return ABSENT };
-        // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe {
-            (next.allgather)(
-                send, send_count, send_type, recv, recv_count, recv_type, comm,
-            )
+/// Defines a collective under its name and, with counts of type `MPI_Count`, under its large-count
+/// name. `Elements` and `Place` stand for the types of counts and of displacements; the communicator
+/// is the last argument.
+macro_rules! collective {
+    ($name:ident, $large:ident => $field:ident ($($argument:ident: $kind:ty),*) $form:expr) => {
+        const _: () = {
+            type Elements = c_int;
+            #[allow(dead_code, reason = "regular collectives have no displacements")]
+            type Place = c_int;
+            collective!(@one $name => $field ($($argument: $kind),*) $form, {
+                let Some(next) = <c_int as Number>::next() else { unreachable!() };
+                next
+            });
         };
-        fence("MPI_Allgather_c", default, |tuner| {
-            if is_in_place(recv) {
-                return None;
-            }
-            let native = pmpi()?.allgather;
-            let call = tuner.movement(
-                Collective::Allgather,
-                recv_count,
-                recv_type,
-                comm,
-                is_in_place(send),
-            )?;
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(
-                call,
-                Arguments::Blocks {
-                    send,
-                    send_count,
-                    send_type,
-                    recv,
-                    recv_count,
-                    recv_type,
-                },
-                default,
-                move |comm| unsafe {
-                    native(
-                        send, send_count, send_type, recv, recv_count, recv_type, comm,
-                    )
-                },
-            ))
-        })
-    }
-
-    /// `MPI_Alltoall_c` as the application sees it.
-    ///
-    /// # Safety
-    /// The caller keeps MPI's own contract for this function; no buffer is read here.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn MPI_Alltoall_c(
-        send: *const c_void,
-        send_count: Count,
-        send_type: Datatype,
-        recv: *mut c_void,
-        recv_count: Count,
-        recv_type: Datatype,
-        comm: Comm,
-    ) -> c_int {
-        let Some(next) = next() else { return ABSENT };
-        // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe {
-            (next.alltoall)(
-                send, send_count, send_type, recv, recv_count, recv_type, comm,
-            )
+        // MPI 4 has them, and newer programs and mpi4py call them.
+        #[cfg(mpi = "mpich")]
+        const _: () = {
+            type Elements = Count;
+            #[allow(dead_code, reason = "as above")]
+            type Place = Aint;
+            collective!(@one $large => $field ($($argument: $kind),*) $form, {
+                let Some(next) = <Count as Number>::next() else { return ABSENT };
+                next
+            });
         };
-        fence("MPI_Alltoall_c", default, |tuner| {
-            if is_in_place(recv) {
-                return None;
-            }
-            let native = pmpi()?.alltoall;
-            let call = tuner.movement(
-                Collective::Alltoall,
-                recv_count,
-                recv_type,
-                comm,
-                is_in_place(send),
-            )?;
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(
-                call,
-                Arguments::Blocks {
-                    send,
-                    send_count,
-                    send_type,
-                    recv,
-                    recv_count,
-                    recv_type,
-                },
-                default,
-                move |comm| unsafe {
-                    native(
-                        send, send_count, send_type, recv, recv_count, recv_type, comm,
-                    )
-                },
-            ))
-        })
-    }
-
-    /// `MPI_Reduce_c` as the application sees it.
-    ///
-    /// # Safety
-    /// The caller keeps MPI's own contract for this function; no buffer is read here.
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn MPI_Reduce_c(
-        send: *const c_void,
-        recv: *mut c_void,
-        count: Count,
-        datatype: Datatype,
-        op: Op,
-        root: c_int,
-        comm: Comm,
-    ) -> c_int {
-        let Some(next) = next() else { return ABSENT };
-        // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
-        let default = move || unsafe { (next.reduce)(send, recv, count, datatype, op, root, comm) };
-        fence("MPI_Reduce_c", default, |tuner| {
-            let native = pmpi()?.reduce;
-            let call = tuner.reduction(Collective::Reduce, count, datatype, op, comm, false)?;
-            // SAFETY: only the communicator differs, and it has the same members in the same order.
-            Some(tuner.run(
-                call,
-                Arguments::Reduction {
-                    send,
-                    recv,
-                    count,
-                    datatype,
-                    op,
-                    root,
-                },
-                default,
-                move |comm| unsafe { native(send, recv, count, datatype, op, root, comm) },
-            ))
-        })
-    }
+    };
+    (@one $name:ident => $field:ident ($($argument:ident: $kind:ty),*) $form:expr, $next:block) => {
+        #[doc = concat!("`", stringify!($name), "` as the application sees it.\n\n# Safety\n\
+                         The caller keeps MPI's own contract for this function.")]
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
+        pub unsafe extern "C" fn $name($($argument: $kind,)* comm: Comm) -> c_int {
+            let next = $next;
+            // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the
+            // caller promised.
+            let default = move || unsafe { (next.$field)($($argument,)* comm) };
+            fence(stringify!($name), default, |tuner| forms::run(tuner, $form, comm, default))
+        }
+    };
 }
+
+type In = *const c_void;
+type Out = *mut c_void;
+type Root = c_int;
+/// The addresses of datatypes, one for each rank.
+type Types = *const c_void;
+
+collective!(MPI_Allreduce, MPI_Allreduce_c => allreduce
+    (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
+    Reduction { collective: Allreduce, send, recv, count, datatype, op, root: 0 });
+
+collective!(MPI_Reduce, MPI_Reduce_c => reduce
+    (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op, root: Root)
+    Reduction { collective: Reduce, send, recv, count, datatype, op, root });
+
+collective!(MPI_Scan, MPI_Scan_c => scan
+    (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
+    Reduction { collective: Scan, send, recv, count, datatype, op, root: 0 });
+
+collective!(MPI_Exscan, MPI_Exscan_c => exscan
+    (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
+    Reduction { collective: Exscan, send, recv, count, datatype, op, root: 0 });
+
+collective!(MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c => reduce_scatter_block
+    (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
+    Reduction { collective: ReduceScatterBlock, send, recv, count, datatype, op, root: 0 });
+
+collective!(MPI_Reduce_scatter, MPI_Reduce_scatter_c => reduce_scatter
+    (send: In, recv: Out, counts: *const Elements, datatype: Datatype, op: Op)
+    ReduceScatter { send, recv, counts, datatype, op });
+
+collective!(MPI_Bcast, MPI_Bcast_c => bcast
+    (buffer: Out, count: Elements, datatype: Datatype, root: Root)
+    Bcast { buffer, count, datatype, root });
+
+collective!(MPI_Allgather, MPI_Allgather_c => allgather
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
+    Blocks { collective: Allgather, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+
+collective!(MPI_Alltoall, MPI_Alltoall_c => alltoall
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
+    Blocks { collective: Alltoall, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+
+collective!(MPI_Gather, MPI_Gather_c => gather
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
+     root: Root)
+    Blocks { collective: Gather, send, send_count, send_type, recv, recv_count, recv_type, root });
+
+collective!(MPI_Scatter, MPI_Scatter_c => scatter
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
+     root: Root)
+    Blocks { collective: Scatter, send, send_count, send_type, recv, recv_count, recv_type, root });
+
+collective!(MPI_Allgatherv, MPI_Allgatherv_c => allgatherv
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, counts: *const Elements, places: *const Place,
+     recv_type: Datatype)
+    Gathered { collective: Allgatherv, send, send_count, send_type, recv, counts, places, recv_type, root: 0 });
+
+collective!(MPI_Gatherv, MPI_Gatherv_c => gatherv
+    (send: In, send_count: Elements, send_type: Datatype, recv: Out, counts: *const Elements, places: *const Place,
+     recv_type: Datatype, root: Root)
+    Gathered { collective: Gatherv, send, send_count, send_type, recv, counts, places, recv_type, root });
+
+collective!(MPI_Scatterv, MPI_Scatterv_c => scatterv
+    (send: In, counts: *const Elements, places: *const Place, send_type: Datatype, recv: Out, recv_count: Elements,
+     recv_type: Datatype, root: Root)
+    Scattered { send, counts, places, send_type, recv, recv_count, recv_type, root });
+
+collective!(MPI_Alltoallv, MPI_Alltoallv_c => alltoallv
+(send: In, send_counts: *const Elements, send_places: *const Place, send_type: Datatype,
+ recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_type: Datatype)
+Exchanged {
+    send: Side { buffer: send, counts: send_counts, places: send_places, types: send_type },
+    recv: Side { buffer: recv, counts: recv_counts, places: recv_places, types: recv_type },
+});
+
+collective!(MPI_Alltoallw, MPI_Alltoallw_c => alltoallw
+(send: In, send_counts: *const Elements, send_places: *const Place, send_types: Types,
+ recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_types: Types)
+ExchangedByType {
+    send: Side { buffer: send, counts: send_counts, places: send_places, types: send_types },
+    recv: Side { buffer: recv, counts: recv_counts, places: recv_places, types: recv_types },
+});

@@ -4,7 +4,7 @@
 //! needs no MPI symbol and does nothing before `MPI_Init`. Modules stand in the order in which a
 //! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`]
 //! agrees with the other ranks ([`handshake`]) and hands out what rank 0 read; then each call goes
-//! through [`intercept`], [`fence`], [`communicator`], [`tune`], [`steer`] or [`p2p`], and [`recorder`].
+//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`] or [`p2p`], and [`recorder`].
 
 mod abi;
 mod library;
@@ -17,6 +17,7 @@ mod call_log;
 mod clock;
 mod communicator;
 mod fence;
+mod forms;
 #[cfg(mpi = "openmpi")]
 mod fortran;
 mod intercept;

@@ -4,12 +4,15 @@
 //! (another tool, or the library); where the library was loaded privately, as Python extensions
 //! load theirs, among the loaded objects.
 
+pub mod collectives;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::abi::{
     self, Aint, Combines, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, Sort,
 };
+use crate::library::collectives::Collectives;
 
 pub type DeleteFn = unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
 pub type CopyFn =
@@ -19,20 +22,6 @@ pub type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int
 pub type InitThread =
     unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
 pub type Finalize = unsafe extern "C" fn() -> c_int;
-pub type Allreduce =
-    unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, Comm) -> c_int;
-pub type Bcast = unsafe extern "C" fn(*mut c_void, c_int, Datatype, c_int, Comm) -> c_int;
-pub type Gathering = unsafe extern "C" fn(
-    *const c_void,
-    c_int,
-    Datatype,
-    *mut c_void,
-    c_int,
-    Datatype,
-    Comm,
-) -> c_int;
-pub type Reduce =
-    unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op, c_int, Comm) -> c_int;
 pub type Sendrecv = unsafe extern "C" fn(
     *const c_void,
     c_int,
@@ -54,12 +43,15 @@ macro_rules! functions {
         $($field:ident: $kind:ty = $suffix:literal;)*
     }) => {
         $(#[$doc])*
-        $vis struct $name { $($vis $field: $kind,)* }
+        $vis struct $name {
+            $vis collectives: Collectives<c_int>,
+            $($vis $field: $kind,)*
+        }
 
         impl $name {
             /// `None` unless every function is there.
             fn resolve(find: impl Fn(&CStr) -> *mut c_void) -> Option<$name> {
-                Some($name { $($field: {
+                Some($name { collectives: Collectives::resolve($prefix)?, $($field: {
                     let name = const { concat!($prefix, $suffix, "\0") };
                     let name = CStr::from_bytes_with_nul(name.as_bytes()).ok()?;
                     let address = find(name);
@@ -80,22 +72,14 @@ functions! {
         init: Init = "Init";
         init_thread: InitThread = "Init_thread";
         finalize: Finalize = "Finalize";
-        allreduce: Allreduce = "Allreduce";
-        bcast: Bcast = "Bcast";
-        allgather: Gathering = "Allgather";
-        alltoall: Gathering = "Alltoall";
-        reduce: Reduce = "Reduce";
+        barrier: unsafe extern "C" fn(Comm) -> c_int = "Barrier";
     }
 }
 
 functions! {
     /// The library's own functions.
     pub struct Pmpi, "PMPI_" {
-        allreduce: Allreduce = "Allreduce";
-        bcast: Bcast = "Bcast";
-        allgather: Gathering = "Allgather";
-        alltoall: Gathering = "Alltoall";
-        reduce: Reduce = "Reduce";
+        barrier: unsafe extern "C" fn(Comm) -> c_int = "Barrier";
         abort: unsafe extern "C" fn(Comm, c_int) -> c_int = "Abort";
         comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_rank";
         comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_size";
@@ -140,61 +124,17 @@ functions! {
     }
 }
 
-#[cfg(mpi = "mpich")]
-pub mod large {
-    //! The large-count functions of MPI 4; a missing one switches that entry off alone.
-    use super::*;
-    use crate::abi::Count;
-
-    pub type Allreduce =
-        unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, Comm) -> c_int;
-    pub type Bcast = unsafe extern "C" fn(*mut c_void, Count, Datatype, c_int, Comm) -> c_int;
-    pub type Gathering = unsafe extern "C" fn(
-        *const c_void,
-        Count,
-        Datatype,
-        *mut c_void,
-        Count,
-        Datatype,
-        Comm,
-    ) -> c_int;
-    pub type Reduce =
-        unsafe extern "C" fn(*const c_void, *mut c_void, Count, Datatype, Op, c_int, Comm) -> c_int;
-
-    functions! {
-        pub struct Next, "MPI_" {
-            allreduce: Allreduce = "Allreduce_c";
-            bcast: Bcast = "Bcast_c";
-            allgather: Gathering = "Allgather_c";
-            alltoall: Gathering = "Alltoall_c";
-            reduce: Reduce = "Reduce_c";
-        }
-    }
-    functions! {
-        pub struct Pmpi, "PMPI_" {
-            allreduce: Allreduce = "Allreduce_c";
-            bcast: Bcast = "Bcast_c";
-            allgather: Gathering = "Allgather_c";
-            alltoall: Gathering = "Alltoall_c";
-            reduce: Reduce = "Reduce_c";
-        }
-    }
-
-    static NEXT: OnceLock<Option<Next>> = OnceLock::new();
-    static PMPI: OnceLock<Option<Pmpi>> = OnceLock::new();
-
-    /// The next definitions; `None` where the library has no large counts.
-    pub fn next() -> Option<&'static Next> {
-        NEXT.get_or_init(|| Next::resolve(find)).as_ref()
-    }
-
-    pub fn pmpi() -> Option<&'static Pmpi> {
-        PMPI.get_or_init(|| Pmpi::resolve(find)).as_ref()
-    }
-}
-
 static NEXT: OnceLock<Next> = OnceLock::new();
 static PMPI: OnceLock<Option<Pmpi>> = OnceLock::new();
+
+impl std::ops::Deref for Pmpi {
+    type Target = Collectives<c_int>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Collectives<c_int> {
+        &self.collectives
+    }
+}
 
 /// The next definitions. They exist whenever an MPI function can be called at all; a process that
 /// calls one without an MPI library ends here, as it would without the shim.

@@ -147,7 +147,7 @@ fn class(bytes: u64) -> u32 {
 
 /// The bytes of the whole message: every rank counts them alike.
 pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
-    let blocks = Pattern::of(collective).blocks(n_ranks as usize);
+    let blocks = Pattern::of(collective).map_or(1, |pattern| pattern.blocks(n_ranks as usize));
     bytes.saturating_mul(blocks as u64)
 }
 

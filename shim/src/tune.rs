@@ -4,6 +4,7 @@ mod handles;
 mod set_up;
 
 mod classify;
+pub use classify::Elements;
 mod execute;
 mod review;
 
@@ -65,6 +66,7 @@ pub struct Call<'a> {
     bytes: u64,
     reduction: Option<Reduction>,
     in_place: bool,
+    equal_blocks: bool,
     /// The cell's place among the communicator's, and the call's number there; `None` while the
     /// communicator is young.
     cell: Option<(usize, u64)>,
@@ -79,10 +81,6 @@ struct Reduction {
 }
 
 impl Tuner {
-    pub fn pmpi(&self) -> &'static Pmpi {
-        self.pmpi
-    }
-
     pub fn rank(&self) -> u32 {
         self.rank
     }

@@ -159,6 +159,9 @@ fn expected_shares(
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     };
     let find = |name: &str| {
         catalogue::find(mpi.library(), collective, name).expect("the model names known variants")

@@ -267,6 +267,9 @@ fn in_force(
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     };
     if variant.applies(&facts) {
         name.to_owned()

@@ -4,13 +4,27 @@ use std::process::Command;
 
 use colltune_tests::{folder, job, on_each_library};
 
-const TUNED: [&str; 5] = [
+/// Beside MPI_Barrier, which has no counts.
+const TUNED: [&str; 16] = [
     "MPI_Allreduce",
     "MPI_Bcast",
     "MPI_Allgather",
     "MPI_Alltoall",
     "MPI_Reduce",
+    "MPI_Allgatherv",
+    "MPI_Gather",
+    "MPI_Gatherv",
+    "MPI_Scatter",
+    "MPI_Scatterv",
+    "MPI_Alltoallv",
+    "MPI_Alltoallw",
+    "MPI_Reduce_scatter",
+    "MPI_Reduce_scatter_block",
+    "MPI_Scan",
+    "MPI_Exscan",
 ];
+/// Functions without counts.
+const OTHERS: [&str; 4] = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier"];
 
 fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String {
     let output = Command::new(tool)
@@ -46,14 +60,14 @@ on_each_library! {
         let text = tool_output("nm", &["-D", "--defined-only"], &mpi.shim());
         let mut exported: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
         exported.sort_unstable();
-        let mut documented: Vec<_> = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize"].map(str::to_owned).into();
+        let mut documented: Vec<_> = OTHERS.map(str::to_owned).into();
         documented.extend(TUNED.map(str::to_owned));
         // Open MPI 4.1 has no large counts.
         if mpi == colltune_tests::Mpi::Mpich {
             documented.extend(TUNED.map(|name| format!("{name}_c")));
         } else {
             // Its Fortran goes past the C functions.
-            let fortran = [&["MPI_Init", "MPI_Init_thread", "MPI_Finalize"][..], &TUNED].concat();
+            let fortran = [&OTHERS[..], &TUNED].concat();
             for name in fortran.into_iter().map(str::to_lowercase) {
                 documented.extend([format!("{name}_"), format!("{name}_f08_")]);
             }

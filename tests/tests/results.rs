@@ -60,6 +60,9 @@ fn all_forced(mpi: Mpi, n_ranks: u32) {
         commutative: true,
         builtin_op: true,
         in_place,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     };
     for variant in Collective::ALL.into_iter().flat_map(|c| native(mpi, c)) {
         // collectives.c has alltoall out of place, reduce out of place, allreduce and allgather both ways.

@@ -197,6 +197,9 @@ fn facts(collective: Collective, bytes: u64) -> catalogue::Facts {
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     }
 }
 

@@ -172,6 +172,9 @@ pub fn facts(bytes: u64, nodes: u32, ppn: u32) -> Facts {
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     }
 }
 

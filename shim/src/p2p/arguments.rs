@@ -10,7 +10,8 @@ use crate::tune::Tuner;
 /// The arguments of a call, in the shape of its collective.
 #[derive(Clone, Copy)]
 pub enum Arguments {
-    /// Allreduce, whose root is 0, and reduce.
+    /// Allreduce, scan, exscan and reduce_scatter_block, whose root is 0, and reduce. Of
+    /// reduce_scatter_block `count` is one block's.
     Reduction {
         send: *const c_void,
         recv: *mut c_void,
@@ -25,7 +26,7 @@ pub enum Arguments {
         datatype: Datatype,
         root: c_int,
     },
-    /// Allgather and alltoall.
+    /// Allgather and alltoall, whose root is 0, gather and scatter.
     Blocks {
         send: *const c_void,
         send_count: i64,
@@ -33,7 +34,11 @@ pub enum Arguments {
         recv: *mut c_void,
         recv_count: i64,
         recv_type: Datatype,
+        #[allow(dead_code, reason = "gather and scatter have no schedules of ours yet")]
+        root: c_int,
     },
+    /// The barrier, and collectives with lists of counts, which the library alone runs.
+    Nothing,
 }
 
 /// A part of the application's memory: so many elements of a datatype.
@@ -139,6 +144,8 @@ impl Arguments {
             Collective::Bcast => self.bcast(tuner, bytes, members),
             Collective::Allgather => self.blocks(tuner, Blocks::Own, bytes, members),
             Collective::Alltoall => self.blocks(tuner, Blocks::All, bytes, members),
+            // They have no schedules in the catalogue (`Pattern::of`).
+            _ => None,
         }
     }
 
@@ -229,6 +236,7 @@ impl Arguments {
             recv,
             recv_count,
             recv_type,
+            ..
         } = *self
         else {
             return None;

@@ -49,7 +49,8 @@ struct Control {
 
 pub struct Steer {
     tools: Option<Tools>,
-    controls: Vec<Control>,
+    /// By collective; `None` where the library offers no choice, or one that is not known here.
+    controls: [Option<Control>; COLLECTIVES],
 }
 // SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time.
 unsafe impl Send for Steer {}
@@ -67,27 +68,24 @@ impl Carriers {
 impl Steer {
     pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
         let tools = Tools::find();
-        let controls = tools.as_ref().and_then(|tools| {
-            Collective::ALL
-                .into_iter()
-                .map(|collective| tools.control(collective, &variants[collective.index()]))
-                .collect()
+        let controls = Collective::ALL.map(|collective| {
+            let variants = &variants[collective.index()];
+            let native = |variant: &Variant| variant.steering != Steering::None;
+            let tools = tools.as_ref().filter(|_| variants.iter().any(native))?;
+            tools.control(collective, variants)
         });
-        Steer {
-            tools,
-            controls: controls.unwrap_or_default(),
-        }
+        Steer { tools, controls }
     }
 
     /// Whether this rank can steer.
     pub fn able(&self) -> bool {
-        !self.controls.is_empty()
+        self.controls.iter().any(Option::is_some)
     }
 
     /// Whether the library has the variant. The same on all ranks that can steer.
     pub fn ready(&self, _: &Tuner, _: &mut State, collective: Collective, variant: u16) -> bool {
-        self.controls
-            .get(collective.index())
+        self.controls[collective.index()]
+            .as_ref()
             .is_some_and(|control| control.values[usize::from(variant)].is_some())
     }
 
@@ -100,8 +98,10 @@ impl Steer {
         variant: u16,
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
-        let control = &self.controls[collective.index()];
-        let (Some(tools), Some(value)) = (&self.tools, control.values[usize::from(variant)]) else {
+        let (Some(tools), Some(control)) = (&self.tools, &self.controls[collective.index()]) else {
+            unreachable!("a variant runs only after `ready` said so");
+        };
+        let Some(value) = control.values[usize::from(variant)] else {
             unreachable!("a variant runs only after `ready` said so");
         };
         tools.set(&control.algorithm, value);

@@ -33,8 +33,8 @@ struct Variables {
     /// `coll/han` stands above `coll/tuned` from 5.0 on. It reads its priority when a communicator is
     /// made, so that it can be kept off a carrier without changing what `default` runs.
     han_priority: Option<*mut c_int>,
-    algorithm: [*mut c_int; COLLECTIVES],
-    segsize: [*mut c_int; COLLECTIVES],
+    /// By collective; `None` where the library has no such variable.
+    forced: [[Option<*mut c_int>; 2]; COLLECTIVES],
 }
 
 pub struct Steer {
@@ -102,8 +102,11 @@ impl Steer {
             carrier_of[place][which] = Some(carriers.len());
             carriers.push(only);
         }
+        let steered = carrier_of
+            .each_ref()
+            .map(|all| all.iter().any(Option::is_some));
         Steer {
-            variables: Variables::find(),
+            variables: Variables::find(&steered),
             carriers,
             carrier_of,
         }
@@ -178,8 +181,9 @@ struct Old {
 
 impl Variables {
     /// Finds the storage. `None` where the library's own choice would win over ours: `coll/tuned`
-    /// is not in use, another component stands above it, or a rules file is in force.
-    fn find() -> Option<Variables> {
+    /// is not in use, another component stands above it, or a rules file is in force. `steered` says
+    /// which collectives have native variants.
+    fn find(steered: &[bool; COLLECTIVES]) -> Option<Variables> {
         let lookup = Lookup::new()?;
         let priority = *lookup.int(c"tuned", c"priority")?;
         let above = [c"adapt", c"sm", c"hcoll", c"ucc", c"fca", c"portals4"];
@@ -201,15 +205,20 @@ impl Variables {
         let mut found = Variables {
             use_dynamic_rules,
             han_priority: lookup.int(c"han", c"priority").map(std::ptr::from_mut),
-            algorithm: [std::ptr::null_mut(); COLLECTIVES],
-            segsize: [std::ptr::null_mut(); COLLECTIVES],
+            forced: [[None; 2]; COLLECTIVES],
         };
         for collective in Collective::ALL {
-            let name = |suffix: &str| {
-                std::ffi::CString::new(format!("{collective}_algorithm{suffix}")).expect("no NUL")
+            let variable = |suffix: &str| {
+                let name = format!("{collective}_algorithm{suffix}");
+                let name = std::ffi::CString::new(name).expect("no NUL");
+                lookup.int(c"tuned", &name).map(std::ptr::from_mut)
             };
-            found.algorithm[collective.index()] = lookup.int(c"tuned", &name(""))?;
-            found.segsize[collective.index()] = lookup.int(c"tuned", &name("_segmentsize"))?;
+            // Some collectives know no segments.
+            let forced = [variable(""), variable("_segmentsize")];
+            if steered[collective.index()] && forced[0].is_none() {
+                return None;
+            }
+            found.forced[collective.index()] = forced;
         }
         Some(found)
     }
@@ -227,8 +236,12 @@ impl Variables {
                 old.han_priority = han.replace(0);
             }
             for (place, forced) in forced.iter().enumerate() {
-                old.forced[place].algorithm = self.algorithm[place].replace(forced.algorithm);
-                old.forced[place].segsize = self.segsize[place].replace(forced.segsize);
+                let [algorithm, segsize] = self.forced[place];
+                let replace = |variable: Option<*mut c_int>, value| {
+                    variable.map_or(0, |variable| variable.replace(value))
+                };
+                old.forced[place].algorithm = replace(algorithm, forced.algorithm);
+                old.forced[place].segsize = replace(segsize, forced.segsize);
             }
         }
         old
@@ -241,9 +254,12 @@ impl Variables {
             if let Some(han) = self.han_priority {
                 *han = old.han_priority;
             }
-            for (place, forced) in old.forced.iter().enumerate() {
-                *self.algorithm[place] = forced.algorithm;
-                *self.segsize[place] = forced.segsize;
+            for (variables, old) in self.forced.iter().zip(&old.forced) {
+                for (variable, value) in variables.iter().zip([old.algorithm, old.segsize]) {
+                    if let Some(variable) = variable {
+                        **variable = value;
+                    }
+                }
             }
         }
     }

@@ -6,63 +6,94 @@ use colltune_core::settings::Reproducible;
 
 use super::{Call, DEFAULT, Reduction, Tuner};
 use crate::abi::{self, Comm, Datatype, Op, bits};
-use crate::communicator::Phase;
+use crate::communicator::{Phase, State};
+
+/// How many elements a reduction combines.
+#[derive(Clone, Copy)]
+pub struct Elements {
+    pub count: u64,
+    /// Whether all ranks' blocks of the result are of one length.
+    pub equal_blocks: bool,
+}
+
+/// The facts of a call that all its ranks share.
+struct Shared {
+    bytes: u64,
+    reduction: Option<Reduction>,
+    equal_blocks: bool,
+}
 
 impl Tuner {
     /// A reduction; `None` when it simply runs `default`, and for arguments that the library itself
-    /// should refuse.
+    /// should refuse. `elements` gets the number of ranks.
     #[inline(always)]
     pub fn reduction(
         &self,
         collective: Collective,
-        count: i64,
-        datatype: Datatype,
-        op: Op,
+        (datatype, op): (Datatype, Op),
         comm: Comm,
         in_place: bool,
+        elements: impl FnOnce(u32) -> Option<Elements>,
     ) -> Option<Call<'_>> {
         if bits(op) == bits(self.handles.op_null) {
             return None;
         }
-        let count = u64::try_from(count).ok()?;
         let (size, integer) = self.type_facts(datatype)?;
         if self.handout.reproducible == Reproducible::Strict
             && !(integer && self.ops.get(op).is_some())
         {
             return None;
         }
-        self.classify(
-            collective,
-            message_bytes(count, size.into()),
-            Some(Reduction {
+        self.classify(collective, comm, in_place, |n_ranks| {
+            let Elements {
+                count,
+                equal_blocks,
+            } = elements(n_ranks)?;
+            let reduction = Reduction {
                 count,
                 datatype,
                 op,
-            }),
-            comm,
-            in_place,
-        )
+            };
+            Some(Shared {
+                bytes: message_bytes(count, size.into()),
+                reduction: Some(reduction),
+                equal_blocks,
+            })
+        })
     }
 
-    /// A collective that only moves data; `count` and `datatype` of one block. `None` as above.
+    /// A collective that only moves data, of so many elements of a datatype. `None` as above.
     #[inline(always)]
     pub fn movement(
         &self,
         collective: Collective,
-        count: i64,
-        datatype: Datatype,
+        (count, datatype): (i64, Datatype),
         comm: Comm,
         in_place: bool,
     ) -> Option<Call<'_>> {
         let count = u64::try_from(count).ok()?;
         let (size, _) = self.type_facts(datatype)?;
-        self.classify(
-            collective,
-            message_bytes(count, size.into()),
-            None,
-            comm,
-            in_place,
-        )
+        let bytes = message_bytes(count, size.into());
+        self.moving(collective, comm, in_place, |_| Some(bytes))
+    }
+
+    /// A collective that only moves data; `block_bytes` gets the number of ranks and gives the mean
+    /// length of a block, from what all ranks know.
+    #[inline(always)]
+    pub fn moving(
+        &self,
+        collective: Collective,
+        comm: Comm,
+        in_place: bool,
+        block_bytes: impl FnOnce(u32) -> Option<u64>,
+    ) -> Option<Call<'_>> {
+        self.classify(collective, comm, in_place, |n_ranks| {
+            Some(Shared {
+                bytes: block_bytes(n_ranks)?,
+                reduction: None,
+                equal_blocks: true,
+            })
+        })
     }
 
     /// Finds the cell and counts the call.
@@ -70,18 +101,25 @@ impl Tuner {
     fn classify(
         &self,
         collective: Collective,
-        bytes: u64,
-        reduction: Option<Reduction>,
         comm: Comm,
         in_place: bool,
+        shared: impl FnOnce(u32) -> Option<Shared>,
     ) -> Option<Call<'_>> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
+        let Shared {
+            bytes,
+            reduction,
+            equal_blocks,
+        } = shared(state.n_ranks)?;
         let which = collective.index();
         let cell = match state.phase {
             Phase::Aside => return None,
             Phase::Ready if state.calls >= u64::from(self.handout.setup_after) => {
-                let place = state.sizes[which].position(bytes)?;
+                let place = match &state.sizes[which] {
+                    Some(sizes) => sizes.position(bytes)?,
+                    None => self.first_position(state, collective, bytes)?,
+                };
                 state.calls += 1;
                 let cell = &mut state.cells[which][place];
                 let index = cell.calls;
@@ -99,13 +137,26 @@ impl Tuner {
             bytes,
             reduction,
             in_place,
+            equal_blocks,
             cell,
         })
     }
 
+    /// The place of a cell at a collective's first call on a communicator.
+    #[cold]
+    pub(super) fn first_position(
+        &self,
+        state: &mut State,
+        collective: Collective,
+        bytes: u64,
+    ) -> Option<usize> {
+        self.prepare(state, collective);
+        state.sizes[collective.index()].as_ref()?.position(bytes)
+    }
+
     /// Size in bytes of a datatype, and whether it is a predefined integer.
     #[inline(always)]
-    fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
+    pub fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
         match self.types.get(datatype) {
             Some(facts) => Some((facts.size, facts.integer)),
             None => self.derived_type_facts(datatype),
@@ -114,7 +165,8 @@ impl Tuner {
 
     #[cold]
     fn derived_type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
-        if bits(datatype) == bits(self.handles.datatype_null) {
+        // Fortran's wrong handles become 0.
+        if [0, bits(self.handles.datatype_null)].contains(&bits(datatype)) {
             return None;
         }
         let mut size = 0;

@@ -59,7 +59,10 @@ impl Tuner {
             self.set_up(call.state);
         }
         if due && call.state.phase == Phase::Ready {
-            let place = call.state.sizes[call.collective.index()].position(call.bytes);
+            let place = match &call.state.sizes[call.collective.index()] {
+                Some(sizes) => sizes.position(call.bytes),
+                None => self.first_position(call.state, call.collective, call.bytes),
+            };
             if let Some(place) = place {
                 call.state.calls = number;
                 let cell = &mut call.state.cells[call.collective.index()][place];
@@ -177,6 +180,11 @@ impl Tuner {
             commutative: builtin_op || op.is_some_and(|op| self.is_commutative(op)),
             builtin_op,
             in_place: call.in_place,
+            ranks_by_node: call.state.ranks_by_node,
+            equal_blocks: call.equal_blocks,
+            plain_elements: call
+                .reduction
+                .is_none_or(|reduction| self.types.get(reduction.datatype).is_some()),
         };
         if let Some(need) = variant_of.unmet(&facts) {
             // That there is nothing to do is not worth a word.

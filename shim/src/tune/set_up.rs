@@ -18,7 +18,7 @@ impl Tuner {
     #[cold]
     pub(super) fn set_up(&self, state: &mut State) {
         state.phase = Phase::Aside;
-        let Some(layout) = self.layout(state.comm) else {
+        let Some((layout, ranks_by_node)) = self.layout(state.comm) else {
             return;
         };
         let mut own = 0;
@@ -36,20 +36,22 @@ impl Tuner {
         state.id = agreed[0];
         state.native = agreed[1] == 0;
         state.layout = layout;
-        for collective in Collective::ALL {
-            let sizes = CellsBySize::new(&self.handout.model, collective, layout);
-            state.cells[collective.index()] = sizes
-                .cells()
-                .iter()
-                .map(|&cell| self.cell_state(cell, collective, state.id, layout, state.native))
-                .collect();
-            state.sizes[collective.index()] = sizes;
-        }
+        state.ranks_by_node = ranks_by_node;
         state.phase = Phase::Ready;
     }
 
-    /// The members' layout; `None` for communicators that are not tuned: all members see that alike.
-    fn layout(&self, comm: Comm) -> Option<Layout> {
+    /// Prepares the cells of one collective, of which most communicators see a few only. Local.
+    #[cold]
+    pub(super) fn prepare(&self, state: &mut State, collective: Collective) {
+        let sizes = CellsBySize::new(&self.handout.model, collective, state.layout);
+        let cell = |&cell| self.cell_state(cell, collective, state.id, state.layout, state.native);
+        state.cells[collective.index()] = sizes.cells().iter().map(cell).collect();
+        state.sizes[collective.index()] = Some(sizes);
+    }
+
+    /// The members' layout, and whether the ranks of each node stand together; `None` for
+    /// communicators that are not tuned: all members see that alike.
+    fn layout(&self, comm: Comm) -> Option<(Layout, bool)> {
         let (mut inter, mut n_ranks) = (0, 0);
         // SAFETY: the communicator is valid; each call writes one number.
         unsafe {
@@ -59,16 +61,19 @@ impl Tuner {
             (self.pmpi.comm_size)(comm, &mut n_ranks);
         }
         let mut on_node = std::collections::HashMap::<u32, u32>::new();
+        let (mut previous, mut changes) = (None, 0);
         for rank in self.ranks_in_world(comm) {
             // A member of another world is undefined here, and we are undefined there.
             let node = self.node_of_rank.get(usize::try_from(rank).ok()?)?;
             *on_node.entry(*node).or_default() += 1;
+            changes += usize::from(previous.replace(node) != Some(node));
         }
-        Some(Layout {
+        let layout = Layout {
             n_ranks: n_ranks as u32,
             nodes: on_node.len() as u32,
             ppn: on_node.values().copied().max().unwrap_or(0),
-        })
+        };
+        Some((layout, changes == on_node.len()))
     }
 
     /// For each rank of a communicator its rank in the world, undefined for members of another.

@@ -45,6 +45,12 @@ pub enum Need {
     InPlace,
     /// Several nodes, with several ranks on at least one of them.
     Hierarchy,
+    /// Ranks of a node stand together in rank order.
+    RanksByNode,
+    /// Blocks of one length, on all ranks.
+    EqualBlocks,
+    /// Elements of a predefined type without holes.
+    PlainElements,
 }
 
 /// The shared facts of one call that needs are checked against.
@@ -58,6 +64,12 @@ pub struct Facts {
     pub commutative: bool,
     pub builtin_op: bool,
     pub in_place: bool,
+    /// Whether the ranks of each node stand together in rank order.
+    pub ranks_by_node: bool,
+    /// Whether all blocks are of one length; true where a collective has no other.
+    pub equal_blocks: bool,
+    /// Whether a reduction's elements are of a predefined type without holes.
+    pub plain_elements: bool,
 }
 
 impl Need {
@@ -85,6 +97,9 @@ impl Need {
             Need::NotInPlace => !facts.in_place,
             Need::InPlace => facts.in_place,
             Need::Hierarchy => facts.nodes > 1 && facts.n_ranks > facts.nodes,
+            Need::RanksByNode => facts.ranks_by_node,
+            Need::EqualBlocks => facts.equal_blocks,
+            Need::PlainElements => facts.plain_elements,
         }
     }
 
@@ -111,6 +126,9 @@ impl Need {
             Need::NotInPlace => "a call that is not in place",
             Need::InPlace => "a call in place",
             Need::Hierarchy => "several nodes with several ranks on one of them",
+            Need::RanksByNode => "ranks numbered node by node",
+            Need::EqualBlocks => "blocks of one length",
+            Need::PlainElements => "elements of a predefined type without holes",
         }
     }
 }
@@ -190,6 +208,9 @@ impl Variant {
                 commutative: true,
                 builtin_op: true,
                 in_place,
+                ranks_by_node: true,
+                equal_blocks: true,
+                plain_elements: true,
             })
         })
     }
@@ -248,15 +269,20 @@ impl OpenMpiRow {
     }
 }
 
-use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
+use Collective::{
+    Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather, Reduce,
+    ReduceScatter, ReduceScatterBlock, Scan, Scatter,
+};
 use Need::{
     AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
-    CountAtLeastRanks, EvenRanks, ExactlyTwoRanks, Hierarchy, InPlace, MessageAboveSegment,
-    NotInPlace, PowerOfTwoRanks, SegmentPerRank, ShareAboveSegment, SomeBytes, TwoSegments,
+    CountAtLeastRanks, EqualBlocks, EvenRanks, ExactlyTwoRanks, Hierarchy, InPlace,
+    MessageAboveSegment, NotInPlace, PlainElements, PowerOfTwoRanks, RanksByNode, SegmentPerRank,
+    ShareAboveSegment, SomeBytes, TwoSegments,
 };
 
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
-/// (open-mpi/ompi issue 7765), so the needs here do.
+/// (open-mpi/ompi issues 7765 and 8010), so the needs here do. It has nothing for gatherv, scatterv
+/// and alltoallw. `linear_sync` has no segments here: each rank would cut its block by its own type.
 const OPENMPI: &[OpenMpiRow] = &[
     row(Allreduce, 1, "basic_linear", &[]),
     row(Allreduce, 2, "nonoverlapping", &[]).alone(),
@@ -333,9 +359,42 @@ const OPENMPI: &[OpenMpiRow] = &[
         "rabenseifner",
         &[Commutative, CountAtLeastPowerOfTwo],
     ),
+    row(Allgatherv, 1, "default", &[]).alone(),
+    row(Allgatherv, 2, "bruck", &[]),
+    row(Allgatherv, 3, "ring", &[]),
+    row(Allgatherv, 4, "neighbor", &[EvenRanks]),
+    row(Allgatherv, 5, "two_proc", &[ExactlyTwoRanks]),
+    row(Gather, 1, "basic_linear", &[]),
+    row(Gather, 2, "binomial", &[]),
+    row(Gather, 3, "linear_sync", &[]),
+    row(Scatter, 1, "basic_linear", &[]),
+    row(Scatter, 2, "binomial", &[]),
+    row(Scatter, 3, "linear_nb", &[]),
+    row(Alltoallv, 1, "basic_linear", &[NotInPlace]),
+    row(Alltoallv, 2, "pairwise", &[NotInPlace]),
+    row(ReduceScatter, 1, "non-overlapping", &[]).alone(),
+    row(ReduceScatter, 2, "recursive_halving", &[Commutative]),
+    row(ReduceScatter, 3, "ring", &[Commutative]),
+    row(ReduceScatter, 4, "butterfly", &[Commutative]),
+    row(ReduceScatterBlock, 1, "basic_linear", &[]).alone(),
+    row(ReduceScatterBlock, 2, "recursive_doubling", &[Commutative]),
+    row(ReduceScatterBlock, 3, "recursive_halving", &[Commutative]),
+    row(ReduceScatterBlock, 4, "butterfly", &[Commutative]),
+    row(Scan, 1, "linear", &[]),
+    row(Scan, 2, "recursive_doubling", &[]),
+    row(Exscan, 1, "linear", &[]),
+    row(Exscan, 2, "recursive_doubling", &[]),
+    row(Barrier, 1, "linear", &[]),
+    row(Barrier, 2, "double_ring", &[]),
+    row(Barrier, 3, "recursive_doubling", &[]),
+    row(Barrier, 4, "bruck", &[]),
+    row(Barrier, 5, "two_proc", &[ExactlyTwoRanks]),
+    row(Barrier, 6, "tree", &[]),
 ];
 
-/// MPICH's intra-communicator algorithms as of 4.0, by the names of `..._INTRA_ALGORITHM`.
+/// MPICH's intra-communicator algorithms as of 4.0, by the names of `..._INTRA_ALGORITHM`. Where a
+/// call has one alone, it is what `default` runs, and has no row: gather(v), scatter(v), exscan,
+/// alltoallv and alltoallw. `noncommutative` steps over elements by their true extent.
 const MPICH: &[(Collective, &str, &[Need])] = &[
     (Allreduce, "smp", &[Commutative, Hierarchy]),
     (Allreduce, "recursive_doubling", &[]),
@@ -366,6 +425,29 @@ const MPICH: &[(Collective, &str, &[Need])] = &[
         "reduce_scatter_gather",
         &[BuiltinOp, CountAtLeastPowerOfTwo],
     ),
+    (Allgatherv, "brucks", &[]),
+    (Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]),
+    (Allgatherv, "ring", &[]),
+    (
+        ReduceScatter,
+        "noncommutative",
+        &[PowerOfTwoRanks, EqualBlocks, PlainElements],
+    ),
+    (ReduceScatter, "pairwise", &[Commutative]),
+    (ReduceScatter, "recursive_doubling", &[]),
+    (ReduceScatter, "recursive_halving", &[Commutative]),
+    (
+        ReduceScatterBlock,
+        "noncommutative",
+        &[PowerOfTwoRanks, PlainElements],
+    ),
+    (ReduceScatterBlock, "pairwise", &[Commutative]),
+    (ReduceScatterBlock, "recursive_doubling", &[]),
+    (ReduceScatterBlock, "recursive_halving", &[Commutative]),
+    (Scan, "smp", &[Commutative, Hierarchy, RanksByNode]),
+    (Scan, "recursive_doubling", &[]),
+    (Barrier, "dissemination", &[]),
+    (Barrier, "smp", &[Hierarchy]),
 ];
 
 /// Every variant of `collective` that `library` can run, `default` first.
@@ -440,7 +522,7 @@ fn mpich(collective: Collective) -> Vec<Variant> {
 fn p2p(collective: Collective) -> Vec<Variant> {
     let pattern = Pattern::of(collective);
     let rows = registry::ROWS.iter().enumerate();
-    rows.filter(|(_, row)| row.pattern == pattern)
+    rows.filter(|(_, row)| Some(row.pattern) == pattern)
         .flat_map(|(place, row)| {
             row.values()
                 .into_iter()
@@ -512,6 +594,9 @@ mod tests {
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     };
 
     #[test]

@@ -15,16 +15,40 @@ pub enum Collective {
     Allgather = 2,
     Alltoall = 3,
     Reduce = 4,
+    Allgatherv = 5,
+    Gather = 6,
+    Gatherv = 7,
+    Scatter = 8,
+    Scatterv = 9,
+    Alltoallv = 10,
+    Alltoallw = 11,
+    ReduceScatter = 12,
+    ReduceScatterBlock = 13,
+    Scan = 14,
+    Exscan = 15,
+    Barrier = 16,
 }
 
 impl Collective {
     /// Every collective, in the order of its number.
-    pub const ALL: [Collective; 5] = [
+    pub const ALL: [Collective; 17] = [
         Collective::Allreduce,
         Collective::Bcast,
         Collective::Allgather,
         Collective::Alltoall,
         Collective::Reduce,
+        Collective::Allgatherv,
+        Collective::Gather,
+        Collective::Gatherv,
+        Collective::Scatter,
+        Collective::Scatterv,
+        Collective::Alltoallv,
+        Collective::Alltoallw,
+        Collective::ReduceScatter,
+        Collective::ReduceScatterBlock,
+        Collective::Scan,
+        Collective::Exscan,
+        Collective::Barrier,
     ];
 
     /// The name in files, settings and on the command line: `allreduce`.
@@ -35,6 +59,18 @@ impl Collective {
             Collective::Allgather => "allgather",
             Collective::Alltoall => "alltoall",
             Collective::Reduce => "reduce",
+            Collective::Allgatherv => "allgatherv",
+            Collective::Gather => "gather",
+            Collective::Gatherv => "gatherv",
+            Collective::Scatter => "scatter",
+            Collective::Scatterv => "scatterv",
+            Collective::Alltoallv => "alltoallv",
+            Collective::Alltoallw => "alltoallw",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::ReduceScatterBlock => "reduce_scatter_block",
+            Collective::Scan => "scan",
+            Collective::Exscan => "exscan",
+            Collective::Barrier => "barrier",
         }
     }
 
@@ -55,8 +91,52 @@ impl Collective {
     /// Whether the call combines contributions with an operation, so that count and type are
     /// facts that all ranks share.
     pub const fn is_reduction(self) -> bool {
-        matches!(self, Collective::Allreduce | Collective::Reduce)
+        use Collective::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
+        matches!(
+            self,
+            Allreduce | Reduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan
+        )
     }
+
+    /// Whether one rank is the root.
+    pub const fn has_root(self) -> bool {
+        use Collective::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
+        matches!(self, Bcast | Reduce | Gather | Gatherv | Scatter | Scatterv)
+    }
+
+    /// What the bytes of a call count.
+    pub const fn size(self) -> MessageSize {
+        match self {
+            Collective::Allreduce
+            | Collective::Bcast
+            | Collective::Reduce
+            | Collective::ReduceScatter
+            | Collective::ReduceScatterBlock
+            | Collective::Scan
+            | Collective::Exscan => MessageSize::Message,
+            Collective::Allgather
+            | Collective::Allgatherv
+            | Collective::Alltoall
+            | Collective::Gather
+            | Collective::Scatter => MessageSize::Block,
+            Collective::Barrier
+            | Collective::Gatherv
+            | Collective::Scatterv
+            | Collective::Alltoallv
+            | Collective::Alltoallw => MessageSize::Nothing,
+        }
+    }
+}
+
+/// What the message size of a collective means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageSize {
+    /// The whole message: a vector that is sent, or reduced.
+    Message,
+    /// One block of as many as there are ranks; of uneven blocks, the mean.
+    Block,
+    /// There is nothing, or each rank knows its own counts alone: every call counts as 0 bytes.
+    Nothing,
 }
 
 impl std::fmt::Display for Collective {
@@ -76,6 +156,10 @@ mod tests {
             assert_eq!(Collective::from_index(index), Some(collective));
             assert_eq!(Collective::from_name(collective.name()), Some(collective));
         }
+        assert_eq!(
+            Collective::from_name("reduce_scatter_block"),
+            Some(Collective::ReduceScatterBlock)
+        );
         assert_eq!(Collective::from_name("Allreduce"), None);
         assert_eq!(Collective::from_index(Collective::ALL.len()), None);
     }

@@ -234,7 +234,9 @@ mod tests {
         for (cell, _) in crate::space::Space::default().cells() {
             let library = "mpich-4.0.2".parse().unwrap();
             let variants = catalogue::variants(library, cell.collective);
-            if cell.nodes.lo * cell.ppn.lo < 2 || cell.nodes.lo > 33 || cell.ppn.lo > 33 {
+            let has_own = variants.iter().any(|variant| variant.own.is_some());
+            if !has_own || cell.nodes.lo * cell.ppn.lo < 2 || cell.nodes.lo > 33 || cell.ppn.lo > 33
+            {
                 continue;
             }
             let worth = Prior::new(&variants).worth_drawing(&cell);

@@ -9,7 +9,7 @@ use std::fmt;
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::collective::Collective;
+use crate::collective::{Collective, MessageSize};
 
 /// A half-open range [lo, hi); `None` is an open end. In JSON `[lo, hi]` with `null` for open.
 #[derive(
@@ -150,7 +150,10 @@ impl Space {
     pub fn default_block(collective: Collective) -> Block {
         Block {
             collective,
-            bytes: open_ended(&BYTES),
+            bytes: match collective.size() {
+                MessageSize::Nothing => open_ended(&[0]),
+                MessageSize::Message | MessageSize::Block => open_ended(&BYTES),
+            },
             nodes: open_ended(&DOUBLINGS),
             ppn: open_ended(&DOUBLINGS),
             exclude: Vec::new(),
@@ -264,9 +267,9 @@ mod tests {
         upper.bytes = vec![Some(50), None];
         space.blocks.push(upper);
         assert!(
-            matches!(space.check(), Err(Hole::Overlap(cell, 0, 5)) if cell.bytes == Range { lo: 50, hi: Some(100) })
+            matches!(space.check(), Err(Hole::Overlap(cell, 0, 17)) if cell.bytes == Range { lo: 50, hi: Some(100) })
         );
-        space.blocks[5].bytes[0] = Some(100);
+        space.blocks[17].bytes[0] = Some(100);
         assert_eq!(space.check(), Ok(()));
     }
 }

@@ -46,14 +46,13 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
 
 /// The call in its forms: roots at both ends for rooted ones, in place and not.
 fn calls((collective, message_bytes): Cell, world: Comm, repetition: usize) -> Vec<Call> {
-    let roots = match collective {
-        Collective::Bcast | Collective::Reduce => {
-            vec![0, world.n_ranks - 1, repetition % world.n_ranks]
-        }
-        _ => vec![0],
+    let roots = if collective.has_root() {
+        vec![0, world.n_ranks - 1, repetition % world.n_ranks]
+    } else {
+        vec![0]
     };
     let forms = |root: usize| match collective {
-        Collective::Bcast => &[false][..],
+        Collective::Bcast | Collective::Barrier => &[false][..],
         Collective::Reduce if root > 0 && message_bytes > REDUCE_IN_PLACE_MAX => &[false],
         _ => &[false, true],
     };
@@ -70,79 +69,130 @@ fn calls((collective, message_bytes): Cell, world: Comm, repetition: usize) -> V
         .collect()
 }
 
+/// What a call gets and must return.
+struct Expected {
+    send: Vec<u8>,
+    /// What the receive buffer holds before.
+    recv: Vec<u8>,
+    result: Vec<u8>,
+}
+
 /// Runs a call on known data; says what is wrong with the result.
 fn run_one(call: Call, world: Comm, repetition: usize) -> Option<String> {
-    let Comm { rank, n_ranks, .. } = world;
     let element = Element::for_bytes(call.message_bytes);
-    let block = |rank: usize, part: usize| {
-        values(element, call.message_bytes, seed(rank, part, repetition))
-    };
-    let blocks = |ranks: &mut dyn Iterator<Item = Vec<u8>>| ranks.flatten().collect::<Vec<u8>>();
-    let sum = || combine(element, (0..n_ranks).map(|rank| block(rank, 0)));
-    let marked = |blocks: usize| vec![MARK; blocks * call.message_bytes];
-    let at_root = rank == call.root;
-    let in_place = call.in_place;
-
-    let (send, recv, expected) = match call.collective {
-        Collective::Allreduce => (
-            block(rank, 0),
-            if in_place { block(rank, 0) } else { marked(1) },
-            sum(),
-        ),
-        Collective::Reduce => {
-            let recv = if in_place && at_root {
-                block(rank, 0)
-            } else {
-                marked(1)
-            };
-            let expected = if at_root { sum() } else { marked(1) };
-            (block(rank, 0), recv, expected)
-        }
-        Collective::Bcast => (
-            Vec::new(),
-            if at_root { block(rank, 0) } else { marked(1) },
-            block(call.root, 0),
-        ),
-        Collective::Allgather => {
-            let mut recv = marked(n_ranks);
-            if in_place {
-                recv[rank * call.message_bytes..][..call.message_bytes]
-                    .copy_from_slice(&block(rank, 0));
-            }
-            (
-                block(rank, 0),
-                recv,
-                blocks(&mut (0..n_ranks).map(|rank| block(rank, 0))),
-            )
-        }
-        Collective::Alltoall => {
-            let outgoing = blocks(&mut (0..n_ranks).map(|part| block(rank, part)));
-            let recv = if in_place {
-                outgoing.clone()
-            } else {
-                marked(n_ranks)
-            };
-            (
-                outgoing,
-                recv,
-                blocks(&mut (0..n_ranks).map(|other| block(other, rank))),
-            )
-        }
-    };
-    let mut buffers = Buffers::new(call.message_bytes, n_ranks);
+    let mut expected = expected(call, world, element, repetition);
+    // The receive buffer is not touched where MPI_IN_PLACE stands for it.
+    let scatters = matches!(call.collective, Collective::Scatter | Collective::Scatterv);
+    if scatters && call.in_place && world.rank == call.root {
+        expected.result.clone_from(&expected.recv);
+    }
+    let Expected { send, recv, result } = expected;
+    let mut buffers = Buffers::new(call.message_bytes, world.n_ranks);
     fill(&mut buffers.send, &send);
     fill(&mut buffers.recv, &recv);
     world.run(call, &mut buffers);
 
-    let got = bytes_of(&buffers.recv, expected.len());
+    let got = bytes_of(&buffers.recv, result.len());
     let sent = bytes_of(&buffers.send, send.len());
     let differs = |a: &[u8], b: &[u8]| a.iter().zip(b).position(|(a, b)| a != b);
-    differs(&got, &expected)
+    differs(&got, &result)
         .map(|at| format!("{call:?}, repetition {repetition}: byte {at} is wrong"))
         .or_else(|| {
             differs(&sent, &send)
                 .map(|at| format!("{call:?}: byte {at} of the send buffer has changed"))
         })
+}
+
+fn expected(call: Call, world: Comm, element: Element, repetition: usize) -> Expected {
+    let Comm { rank, n_ranks, .. } = world;
+    let bytes = call.message_bytes;
+    let block = |rank: usize, part: usize| values(element, bytes, seed(rank, part, repetition));
+    let blocks = |ranks: &mut dyn Iterator<Item = Vec<u8>>| ranks.flatten().collect::<Vec<u8>>();
+    let sum_of = |ranks: usize| combine(element, (0..ranks).map(|rank| block(rank, 0)));
+    let marked = |blocks: usize| vec![MARK; blocks * bytes];
+    let at_root = rank == call.root;
+    let in_place = call.in_place;
+    let gathered = || blocks(&mut (0..n_ranks).map(|rank| block(rank, 0)));
+    let own_in = |mut all: Vec<u8>| {
+        all[rank * bytes..][..bytes].copy_from_slice(&block(rank, 0));
+        all
+    };
+    // One block each, which may lie in the receive buffer.
+    let reduced = |result: Vec<u8>, given: bool| Expected {
+        send: block(rank, 0),
+        recv: if given { block(rank, 0) } else { marked(1) },
+        result,
+    };
+    match call.collective {
+        Collective::Allreduce => reduced(sum_of(n_ranks), in_place),
+        Collective::Reduce if at_root => reduced(sum_of(n_ranks), in_place),
+        Collective::Reduce => reduced(marked(1), false),
+        Collective::Scan => reduced(sum_of(rank + 1), in_place),
+        // The result of rank 0 is undefined.
+        Collective::Exscan => reduced(sum_of(rank), in_place),
+        Collective::ReduceScatter | Collective::ReduceScatterBlock => {
+            reduced(own_part(call, world, element, &sum_of(n_ranks)), in_place)
+        }
+        Collective::Bcast => Expected {
+            send: Vec::new(),
+            recv: if at_root { block(rank, 0) } else { marked(1) },
+            result: block(call.root, 0),
+        },
+        Collective::Allgather | Collective::Allgatherv => Expected {
+            send: block(rank, 0),
+            recv: if in_place {
+                own_in(marked(n_ranks))
+            } else {
+                marked(n_ranks)
+            },
+            result: gathered(),
+        },
+        Collective::Gather | Collective::Gatherv => Expected {
+            send: block(rank, 0),
+            recv: if in_place && at_root {
+                own_in(marked(n_ranks))
+            } else {
+                marked(n_ranks)
+            },
+            result: if at_root { gathered() } else { marked(n_ranks) },
+        },
+        Collective::Scatter | Collective::Scatterv => Expected {
+            send: blocks(&mut (0..n_ranks).map(|part| block(rank, part))),
+            recv: marked(1),
+            result: block(call.root, rank),
+        },
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
+            let outgoing = blocks(&mut (0..n_ranks).map(|part| block(rank, part)));
+            Expected {
+                recv: if in_place {
+                    outgoing.clone()
+                } else {
+                    marked(n_ranks)
+                },
+                send: outgoing,
+                result: blocks(&mut (0..n_ranks).map(|other| block(other, rank))),
+            }
+        }
+        Collective::Barrier => Expected {
+            send: Vec::new(),
+            recv: marked(1),
+            result: marked(1),
+        },
+    }
+}
+
+/// This rank's part of a sum, as reduce_scatter cuts it.
+fn own_part(call: Call, world: Comm, element: Element, sum: &[u8]) -> Vec<u8> {
+    let count = sum.len() / element.bytes();
+    let (share, rest) = (count / world.n_ranks, count % world.n_ranks);
+    let (first, length) = match call.collective {
+        Collective::ReduceScatterBlock => (world.rank * share, share),
+        _ => (
+            world.rank * share + world.rank.min(rest),
+            share + usize::from(world.rank < rest),
+        ),
+    };
+    sum[first * element.bytes()..][..length * element.bytes()].to_vec()
 }
 
 fn seed(rank: usize, part: usize, repetition: usize) -> usize {

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use colltune_core::collective::Collective;
+use colltune_core::collective::{Collective, MessageSize};
 use mpi_sys as ffi;
 
 /// A communicator with the caller's place in it.
@@ -23,7 +23,8 @@ pub struct Comm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub collective: Collective,
-    /// In the collective's own meaning: the vector, or one rank's block, or one pair's block.
+    /// In the collective's own meaning: the vector, or one rank's block, or one pair's block; of
+    /// gatherv, scatterv, alltoallv and alltoallw, whose calls have no size, one block, too.
     pub message_bytes: usize,
     pub root: usize,
     pub in_place: bool,
@@ -48,7 +49,7 @@ impl Element {
         }
     }
 
-    fn bytes(self) -> usize {
+    pub fn bytes(self) -> usize {
         match self {
             Element::Double => 8,
             Element::Byte => 1,
@@ -60,6 +61,41 @@ impl Element {
 pub struct Buffers {
     pub send: Vec<u64>,
     pub recv: Vec<u64>,
+    uneven: Uneven,
+}
+
+/// The lists of the irregular collectives, as long as there are ranks.
+#[derive(Default)]
+struct Uneven {
+    counts: Vec<c_int>,
+    /// In elements.
+    places: Vec<c_int>,
+    places_bytes: Vec<c_int>,
+    types: Vec<ffi::MPI_Datatype>,
+}
+
+impl Uneven {
+    /// Cuts `count` elements in as many near-equal parts as there are ranks.
+    fn cut(&mut self, count: c_int, n_ranks: usize) {
+        let n = n_ranks as c_int;
+        self.counts.clear();
+        self.counts
+            .extend((0..n).map(|rank| count / n + c_int::from(rank < count % n)));
+    }
+
+    /// `count` elements of a type for each rank, one rank's behind the other's.
+    fn repeat(&mut self, count: c_int, datatype: ffi::MPI_Datatype, element: Element, n: usize) {
+        let places = (0..n as c_int).map(|rank| rank * count);
+        self.counts.clear();
+        self.counts.resize(n, count);
+        self.places.clear();
+        self.places.extend(places.clone());
+        self.places_bytes.clear();
+        let bytes = element.bytes() as c_int;
+        self.places_bytes.extend(places.map(|place| place * bytes));
+        self.types.clear();
+        self.types.resize(n, datatype);
+    }
 }
 
 impl Buffers {
@@ -70,6 +106,7 @@ impl Buffers {
         Buffers {
             send: words.clone(),
             recv: words,
+            uneven: Uneven::default(),
         }
     }
 }
@@ -149,10 +186,11 @@ impl Comm {
         check(call.collective.name(), code);
     }
 
+    #[rustfmt::skip] // One line each reads as a table.
     fn run_as(self, call: Call, element: Element, buffers: &mut Buffers) -> c_int {
-        let blocks = match call.collective {
-            Collective::Allgather | Collective::Alltoall => self.n_ranks,
-            _ => 1,
+        let blocks = match call.collective.size() {
+            MessageSize::Message => 1,
+            MessageSize::Block | MessageSize::Nothing => self.n_ranks,
         };
         assert!(call.root < self.n_ranks);
         assert!(
@@ -163,6 +201,10 @@ impl Comm {
         let recv = buffers.recv.as_mut_ptr().cast::<c_void>();
         let own = buffers.send.as_ptr().cast::<c_void>();
         let send = if call.in_place { in_place() } else { own };
+        // In place at a root is the root's alone.
+        let at_root = call.in_place && self.rank == call.root;
+        let root_send = if at_root { in_place() } else { own };
+        let root_recv = if at_root { in_place().cast_mut() } else { recv };
         let root = call.root as c_int;
         let raw = self.raw;
         // SAFETY: reading constant handles.
@@ -174,22 +216,37 @@ impl Comm {
         };
         let count =
             c_int::try_from(call.message_bytes / element.bytes()).expect("a count fits an int");
+        let part = count / self.n_ranks as c_int;
+        let uneven = &mut buffers.uneven;
+        match call.collective {
+            Collective::ReduceScatter => uneven.cut(count, self.n_ranks),
+            _ => uneven.repeat(count, datatype, element, self.n_ranks),
+        }
+        let counts = uneven.counts.as_ptr();
+        let places = uneven.places.as_ptr();
+        let places_bytes = uneven.places_bytes.as_ptr();
+        let types = uneven.types.as_ptr();
         // SAFETY: the buffers hold `blocks` times the message, as asserted above, and are distinct;
-        // MPI_IN_PLACE stands where the standard allows it.
+        // the lists have an entry for each rank; MPI_IN_PLACE stands where the standard allows it.
         unsafe {
             match call.collective {
                 Collective::Allreduce => ffi::MPI_Allreduce(send, recv, count, datatype, op, raw),
                 Collective::Bcast => ffi::MPI_Bcast(recv, count, datatype, root, raw),
-                Collective::Allgather => {
-                    ffi::MPI_Allgather(send, count, datatype, recv, count, datatype, raw)
-                }
-                Collective::Alltoall => {
-                    ffi::MPI_Alltoall(send, count, datatype, recv, count, datatype, raw)
-                }
-                Collective::Reduce => {
-                    let send = if self.rank == call.root { send } else { own };
-                    ffi::MPI_Reduce(send, recv, count, datatype, op, root, raw)
-                }
+                Collective::Allgather => ffi::MPI_Allgather(send, count, datatype, recv, count, datatype, raw),
+                Collective::Alltoall => ffi::MPI_Alltoall(send, count, datatype, recv, count, datatype, raw),
+                Collective::Reduce => ffi::MPI_Reduce(root_send, recv, count, datatype, op, root, raw),
+                Collective::Allgatherv => ffi::MPI_Allgatherv(send, count, datatype, recv, counts, places, datatype, raw),
+                Collective::Gather => ffi::MPI_Gather(root_send, count, datatype, recv, count, datatype, root, raw),
+                Collective::Gatherv => ffi::MPI_Gatherv(root_send, count, datatype, recv, counts, places, datatype, root, raw),
+                Collective::Scatter => ffi::MPI_Scatter(own, count, datatype, root_recv, count, datatype, root, raw),
+                Collective::Scatterv => ffi::MPI_Scatterv(own, counts, places, datatype, root_recv, count, datatype, root, raw),
+                Collective::Alltoallv => ffi::MPI_Alltoallv(send, counts, places, datatype, recv, counts, places, datatype, raw),
+                Collective::Alltoallw => ffi::MPI_Alltoallw(send, counts, places_bytes, types, recv, counts, places_bytes, types, raw),
+                Collective::ReduceScatter => ffi::MPI_Reduce_scatter(send, recv, counts, datatype, op, raw),
+                Collective::ReduceScatterBlock => ffi::MPI_Reduce_scatter_block(send, recv, part, datatype, op, raw),
+                Collective::Scan => ffi::MPI_Scan(send, recv, count, datatype, op, raw),
+                Collective::Exscan => ffi::MPI_Exscan(send, recv, count, datatype, op, raw),
+                Collective::Barrier => ffi::MPI_Barrier(raw),
             }
         }
     }

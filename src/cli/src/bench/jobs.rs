@@ -253,5 +253,8 @@ pub fn facts(place: &Place, (collective, bytes): Cell) -> Facts {
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     }
 }

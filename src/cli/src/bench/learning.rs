@@ -206,6 +206,9 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
         commutative: true,
         builtin_op: true,
         in_place: false,
+        ranks_by_node: true,
+        equal_blocks: true,
+        plain_elements: true,
     };
     let fitting = |place: &usize| {
         variants[*place].collective == collective && variants[*place].applies(&facts)

@@ -7,11 +7,13 @@
 //! replaces as a whole and which therefore is reproduced (`mpich-4.0.rows`).
 //!
 //! Sizes: `avg_msg_size` is the bytes of the message (allreduce, bcast, reduce) or of one block
-//! (alltoall); allgather has only `total_msg_size`, one block times the ranks. Nodes are told by
+//! (alltoall); allgather(v) have only `total_msg_size`, one block times the ranks, and so have
+//! reduce_scatter(_block), the message. Of a scan the tree knows no size and no operation, so that its
+//! winners have no place. Nodes are told by
 //! `comm_avg_ppn` and `comm_size`. Source: MPICH 4.0.2, `csel.c`, `ch4_coll_impl.h`.
 
 use anyhow::bail;
-use colltune_core::catalogue::{Need, Steering, Variant};
+use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 
@@ -92,12 +94,50 @@ fn level(
     let trees = collectives.into_iter().map(|name| {
         let own = built_in(level, name);
         let tree = match Collective::from_name(name) {
+            Some(Collective::Scan) => {
+                if level == Level::Mpir {
+                    notes.replaced.extend(scans_left_out(published));
+                }
+                own
+            }
             Some(collective) => tuned(published, library, collective, shape, level, &own, notes),
             None => own,
         };
         (format!("collective={name}"), tree)
     });
     Tree::Keys(trees.collect())
+}
+
+/// The winners of scans, for which the default stands.
+fn scans_left_out(published: &Published) -> impl Iterator<Item = ReplacedNote> {
+    let scans = published
+        .cells
+        .iter()
+        .filter(|status| status.cell.collective == Collective::Scan);
+    scans
+        .filter(|status| !catalogue::is_default(&status.best))
+        .map(|status| ReplacedNote {
+            cell: status.cell.to_string(),
+            winner: status.best.clone(),
+            instead: "default".to_owned(),
+            reason: "MPICH's files know neither sizes nor operations of a scan".to_owned(),
+        })
+}
+
+/// Whether a rule's size is one block, and the tree's all ranks' blocks.
+const fn counts_all_blocks(collective: Collective) -> bool {
+    matches!(collective, Collective::Allgather | Collective::Allgatherv)
+}
+
+/// What the tree calls the size of a message.
+const fn size_key(collective: Collective) -> &'static str {
+    match collective {
+        Collective::Allgather
+        | Collective::Allgatherv
+        | Collective::ReduceScatter
+        | Collective::ReduceScatterBlock => "total_msg_size",
+        _ => "avg_msg_size",
+    }
 }
 
 /// Collective, conditions and leaf of each row of a level.
@@ -149,9 +189,16 @@ fn tuned(
         return own.clone();
     };
     let keys = by_type.iter().map(|(key, tree)| {
-        // The device hands allgather and alltoall over as they are.
+        // The device hands these over as they are.
         let whole = level == Level::Ch4
-            && matches!(collective, Collective::Allgather | Collective::Alltoall);
+            && matches!(
+                collective,
+                Collective::Allgather
+                    | Collective::Allgatherv
+                    | Collective::Alltoall
+                    | Collective::ReduceScatter
+                    | Collective::ReduceScatterBlock
+            );
         if key != "comm_type=intra" || whole {
             return (key.clone(), tree.clone());
         }
@@ -192,7 +239,7 @@ struct Context<'a> {
 impl Context<'_> {
     fn by_size(&self, notes: &mut Notes) -> Tree {
         let columns = plan::columns(self.published, self.collective);
-        let open = plan::is_open(&columns, self.shape) && self.collective != Collective::Allgather;
+        let open = plan::is_open(&columns, self.shape) && !counts_all_blocks(self.collective);
         let limit = plan::most_ranks(&columns, self.shape).min(LARGEST);
         let mut replaced = Vec::new();
         let mut by_ppn = |ranks: Ranks| {
@@ -252,13 +299,13 @@ impl Context<'_> {
         let mut parts: Vec<(u64, Tree)> = Vec::new();
         let mut rest = self.leaf(&rules[0]);
         for rule in &rules[1..] {
-            let bound = match self.collective {
-                // One block below `from_bytes` on the exact number of ranks; a range keeps its first.
-                Collective::Allgather => rule
-                    .from_bytes
+            // One block below `from_bytes` on the exact number of ranks; a range keeps its first.
+            let bound = if counts_all_blocks(self.collective) {
+                rule.from_bytes
                     .saturating_mul(ranks.first)
-                    .saturating_sub(1),
-                _ => rule.from_bytes - 1,
+                    .saturating_sub(1)
+            } else {
+                rule.from_bytes - 1
             };
             if bound > LARGEST {
                 break;
@@ -266,11 +313,7 @@ impl Context<'_> {
             let previous = std::mem::replace(&mut rest, self.leaf(rule));
             parts.push((bound, previous));
         }
-        let size = if self.collective == Collective::Allgather {
-            "total_msg_size"
-        } else {
-            "avg_msg_size"
-        };
+        let size = size_key(self.collective);
         let tree = Tree::chain(
             parts,
             |bound| format!("{size}<={bound}"),
@@ -329,10 +372,9 @@ impl Context<'_> {
             }
             // The composition that hands the whole communicator on, without parts.
             Level::Ch4 => {
-                let whole = if self.collective == Collective::Allreduce {
-                    "beta"
-                } else {
-                    "gamma"
+                let whole = match self.collective {
+                    Collective::Allreduce | Collective::Barrier => "beta",
+                    _ => "gamma",
                 };
                 format!("composition=MPIDI_{name}_intra_composition_{whole}")
             }

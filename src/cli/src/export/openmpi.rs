@@ -21,10 +21,22 @@ use crate::published::Published;
 const fn number(collective: Collective) -> u32 {
     match collective {
         Collective::Allgather => 0,
+        Collective::Allgatherv => 1,
         Collective::Allreduce => 2,
         Collective::Alltoall => 3,
+        Collective::Alltoallv => 4,
+        Collective::Alltoallw => 5,
+        Collective::Barrier => 6,
         Collective::Bcast => 7,
+        Collective::Exscan => 8,
+        Collective::Gather => 9,
+        Collective::Gatherv => 10,
         Collective::Reduce => 11,
+        Collective::ReduceScatter => 12,
+        Collective::ReduceScatterBlock => 13,
+        Collective::Scan => 14,
+        Collective::Scatter => 15,
+        Collective::Scatterv => 16,
     }
 }
 
@@ -177,7 +189,33 @@ fn rules(
         }
     }
     rules.dedup_by(|next, previous| next.variant == previous.variant);
+    let collective = column.cells.first().map(|status| status.cell.collective);
+    if rules.len() > 1 && collective.is_some_and(|collective| !ranks_see_one_size(collective)) {
+        replaced.extend(column.cells.iter().map(|status| ReplacedNote {
+            cell: status.cell.to_string(),
+            winner: status.best.clone(),
+            instead: "default".to_owned(),
+            reason: "Open MPI's rules see no size there that all ranks share, and the sizes' winners differ"
+                .to_owned(),
+        }));
+        rules.truncate(1);
+        rules[0].variant = None;
+    }
     rules
+}
+
+/// Whether the size by which a rule is found is the message's, and alike on all ranks. Gather and
+/// scatter take each rank's own send arguments, of which some have no meaning; scan and exscan leave the
+/// count out; alltoallv adds up what the rank sends.
+const fn ranks_see_one_size(collective: Collective) -> bool {
+    !matches!(
+        collective,
+        Collective::Gather
+            | Collective::Scatter
+            | Collective::Scan
+            | Collective::Exscan
+            | Collective::Alltoallv
+    )
 }
 
 /// The collectives of the same communicator that an algorithm runs inside.
@@ -185,6 +223,13 @@ fn inside(variant: &Variant) -> &'static [Collective] {
     match (variant.collective, variant.name.algorithm.as_str()) {
         (Collective::Allreduce, "nonoverlapping") => &[Collective::Reduce, Collective::Bcast],
         (Collective::Allgather, "linear") => &[Collective::Bcast],
+        (Collective::Allgatherv, "default") => &[Collective::Gatherv, Collective::Bcast],
+        (Collective::ReduceScatter, "non-overlapping") => {
+            &[Collective::Reduce, Collective::Scatterv]
+        }
+        (Collective::ReduceScatterBlock, "basic_linear") => {
+            &[Collective::Reduce, Collective::Scatter]
+        }
         _ => &[],
     }
 }

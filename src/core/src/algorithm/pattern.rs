@@ -57,14 +57,16 @@ impl Pattern {
         Pattern::Barrier,
     ];
 
-    pub const fn of(collective: Collective) -> Pattern {
-        match collective {
+    /// The pattern of a collective whose schedules the shim runs; `None` for the others.
+    pub const fn of(collective: Collective) -> Option<Pattern> {
+        Some(match collective {
             Collective::Allreduce => Pattern::Allreduce,
             Collective::Bcast => Pattern::Bcast,
             Collective::Allgather => Pattern::Allgather,
             Collective::Alltoall => Pattern::Alltoall,
             Collective::Reduce => Pattern::Reduce,
-        }
+            _ => return None,
+        })
     }
 
     /// The name as in variants' listings: `allreduce`.

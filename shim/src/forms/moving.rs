@@ -1,0 +1,368 @@
+//! Collectives that move data, and the barrier.
+
+use std::any::TypeId;
+use std::ffi::{c_int, c_void};
+
+use colltune_core::classify::message_bytes;
+use colltune_core::collective::Collective;
+
+use super::{Form, numbers, sum};
+use crate::abi::{Comm, Datatype, is_in_place};
+use crate::library::collectives::{Collectives, Number};
+use crate::p2p::Arguments;
+use crate::tune::{Call, Tuner};
+
+#[derive(Clone, Copy)]
+pub struct Bcast<N> {
+    pub buffer: *mut c_void,
+    pub count: N,
+    pub datatype: Datatype,
+    pub root: c_int,
+}
+
+impl<N: Number> Form for Bcast<N> {
+    type Number = N;
+
+    #[inline(always)]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        if self.root < 0 {
+            return None;
+        }
+        let message = (self.count.into(), self.datatype);
+        tuner.movement(Collective::Bcast, message, comm, false)
+    }
+
+    #[inline(always)]
+    fn arguments(&self) -> Arguments {
+        Arguments::Bcast {
+            buffer: self.buffer,
+            count: self.count.into(),
+            datatype: self.datatype,
+            root: self.root,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn native(&self, tuner: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let Bcast {
+            buffer,
+            count,
+            datatype,
+            root,
+        } = *self;
+        if TypeId::of::<N>() == TypeId::of::<c_int>() {
+            let count = count.into() as c_int;
+            // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
+            return unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { (library.bcast)(buffer, count, datatype, root, comm) }
+    }
+}
+
+/// Allgather, alltoall, gather and scatter.
+#[derive(Clone, Copy)]
+pub struct Blocks<N> {
+    pub collective: Collective,
+    pub send: *const c_void,
+    pub send_count: N,
+    pub send_type: Datatype,
+    pub recv: *mut c_void,
+    pub recv_count: N,
+    pub recv_type: Datatype,
+    /// 0 where there is none.
+    pub root: c_int,
+}
+
+impl<N: Number> Form for Blocks<N> {
+    type Number = N;
+
+    #[inline(always)]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        if self.root < 0 {
+            return None;
+        }
+        // One block, as this rank knows it; its signature is the same on all ranks.
+        let sent = (self.send_count.into(), self.send_type);
+        let received = (self.recv_count.into(), self.recv_type);
+        let (block, in_place) = match self.collective {
+            // The receive side has a meaning at the root alone, and there in place only it has one.
+            Collective::Gather if is_in_place(self.send) => (received, false),
+            Collective::Gather => (sent, false),
+            Collective::Scatter if is_in_place(self.recv) => (sent, false),
+            Collective::Scatter => (received, false),
+            _ if is_in_place(self.recv) => return None,
+            _ => (received, is_in_place(self.send)),
+        };
+        tuner.movement(self.collective, block, comm, in_place)
+    }
+
+    #[inline(always)]
+    fn arguments(&self) -> Arguments {
+        Arguments::Blocks {
+            send: self.send,
+            send_count: self.send_count.into(),
+            send_type: self.send_type,
+            recv: self.recv,
+            recv_count: self.recv_count.into(),
+            recv_type: self.recv_type,
+            root: self.root,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let Blocks {
+            collective,
+            send,
+            send_count: n_sent,
+            send_type,
+            recv,
+            recv_count: n_received,
+            recv_type,
+            root,
+        } = *self;
+        let rooted = match collective {
+            Collective::Gather => library.gather,
+            Collective::Scatter => library.scatter,
+            _ => {
+                let function = match collective {
+                    Collective::Allgather => library.allgather,
+                    _ => library.alltoall,
+                };
+                // SAFETY: the caller's promise.
+                return unsafe {
+                    function(send, n_sent, send_type, recv, n_received, recv_type, comm)
+                };
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            rooted(
+                send, n_sent, send_type, recv, n_received, recv_type, root, comm,
+            )
+        }
+    }
+}
+
+/// Allgatherv and gatherv.
+#[derive(Clone, Copy)]
+pub struct Gathered<N: Number> {
+    pub collective: Collective,
+    pub send: *const c_void,
+    pub send_count: N,
+    pub send_type: Datatype,
+    pub recv: *mut c_void,
+    pub counts: *const N,
+    pub places: *const N::Place,
+    pub recv_type: Datatype,
+    /// 0 where there is none.
+    pub root: c_int,
+}
+
+impl<N: Number> Form for Gathered<N> {
+    type Number = N;
+
+    #[inline]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        if self.collective == Collective::Gatherv {
+            return sizeless(tuner, Collective::Gatherv, comm, self.root);
+        }
+        if is_in_place(self.recv) {
+            return None;
+        }
+        let (size, _) = tuner.type_facts(self.recv_type)?;
+        let in_place = is_in_place(self.send);
+        tuner.moving(Collective::Allgatherv, comm, in_place, |n_ranks| {
+            // SAFETY: MPI asks for a count for each rank; in bytes they are the same on all ranks.
+            let counts = unsafe { numbers(self.counts, n_ranks) }?;
+            message_bytes(sum(counts), size.into()).checked_div(n_ranks.into())
+        })
+    }
+
+    #[inline]
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    #[inline]
+    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let Gathered {
+            collective,
+            send,
+            send_count,
+            send_type,
+            recv,
+            counts,
+            places,
+            recv_type,
+            root,
+        } = *self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match collective {
+                Collective::Allgatherv => (library.allgatherv)(
+                    send, send_count, send_type, recv, counts, places, recv_type, comm,
+                ),
+                _ => (library.gatherv)(
+                    send, send_count, send_type, recv, counts, places, recv_type, root, comm,
+                ),
+            }
+        }
+    }
+}
+
+/// Scatterv.
+#[derive(Clone, Copy)]
+pub struct Scattered<N: Number> {
+    pub send: *const c_void,
+    pub counts: *const N,
+    pub places: *const N::Place,
+    pub send_type: Datatype,
+    pub recv: *mut c_void,
+    pub recv_count: N,
+    pub recv_type: Datatype,
+    pub root: c_int,
+}
+
+impl<N: Number> Form for Scattered<N> {
+    type Number = N;
+
+    #[inline]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        sizeless(tuner, Collective::Scatterv, comm, self.root)
+    }
+
+    #[inline]
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    #[inline]
+    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let Scattered {
+            send,
+            counts,
+            places,
+            send_type,
+            recv,
+            recv_count,
+            recv_type,
+            root,
+        } = *self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            (library.scatterv)(
+                send, counts, places, send_type, recv, recv_count, recv_type, root, comm,
+            )
+        }
+    }
+}
+
+/// One side of alltoallv or alltoallw.
+#[derive(Clone, Copy)]
+pub struct Side<N: Number, B, T> {
+    pub buffer: B,
+    pub counts: *const N,
+    pub places: *const N::Place,
+    /// One for all blocks, or the address of one for each rank.
+    pub types: T,
+}
+
+/// Alltoallv.
+#[derive(Clone, Copy)]
+pub struct Exchanged<N: Number> {
+    pub send: Side<N, *const c_void, Datatype>,
+    pub recv: Side<N, *mut c_void, Datatype>,
+}
+
+impl<N: Number> Form for Exchanged<N> {
+    type Number = N;
+
+    #[inline]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        let in_place = is_in_place(self.send.buffer);
+        tuner.moving(Collective::Alltoallv, comm, in_place, |_| Some(0))
+    }
+
+    #[inline]
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    #[inline]
+    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let Exchanged { send: s, recv: r } = *self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            (library.alltoallv)(
+                s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,
+            )
+        }
+    }
+}
+
+/// Alltoallw.
+#[derive(Clone, Copy)]
+pub struct ExchangedByType<N: Number> {
+    pub send: Side<N, *const c_void, *const c_void>,
+    pub recv: Side<N, *mut c_void, *const c_void>,
+}
+
+impl<N: Number> Form for ExchangedByType<N> {
+    type Number = N;
+
+    #[inline]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        let in_place = is_in_place(self.send.buffer);
+        tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))
+    }
+
+    #[inline]
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    #[inline]
+    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        let ExchangedByType { send: s, recv: r } = *self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            (library.alltoallw)(
+                s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,
+            )
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct Barrier;
+
+impl Form for Barrier {
+    type Number = c_int;
+
+    #[inline(always)]
+    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+        tuner.moving(Collective::Barrier, comm, false, |_| Some(0))
+    }
+
+    #[inline(always)]
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    #[inline(always)]
+    unsafe fn native(&self, tuner: &Tuner, _: &Collectives<c_int>, comm: Comm) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { (tuner.pmpi.barrier)(comm) }
+    }
+}
+
+/// A rooted collective whose counts the root alone knows.
+#[inline]
+fn sizeless(tuner: &Tuner, collective: Collective, comm: Comm, root: c_int) -> Option<Call<'_>> {
+    if root < 0 {
+        return None;
+    }
+    tuner.moving(collective, comm, false, |_| Some(0))
+}
