@@ -2,7 +2,8 @@
 //!
 //! Modules stand in the order in which data flows: a mesh is ordered along a [`curve`], what is to
 //! be placed becomes a [`problem`], a [`policy`] chooses the owners, and [`certificate`] judges them
-//! without knowing which policy chose them. [`generate`] makes seeded problems for tests and benchmarks.
+//! without knowing which policy chose them. [`generate`] makes seeded problems for tests and benchmarks,
+//! [`published`] and [`optimum`] are what they are compared with.
 //!
 //! ```
 //! use colltune_placement::{Policy, Problem, certify, place};
@@ -33,6 +34,8 @@ pub mod certificate;
 pub mod migrate;
 
 pub mod generate;
+pub mod optimum;
+pub mod published;
 
 pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, loads, makespan};
 pub use cost::{Costs, Inheritance, Smoothing};

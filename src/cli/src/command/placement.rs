@@ -5,6 +5,7 @@
 //! $ colltune placement bench --ranks 512,4096 --policies contiguous,lpt,cplx:50
 //! $ colltune placement replay telemetry/ --ranks 64 --policies contiguous,lpt-swap
 //! $ colltune placement comm --ranks 2 --policies contiguous,lpt
+//! $ colltune placement sedov --policies contiguous,cdp,lpt,cplx:50
 //! ```
 
 mod policies;
@@ -16,6 +17,7 @@ mod recorded;
 mod bench;
 mod comm;
 mod replay;
+mod sedov;
 
 mod plot;
 mod publish;
@@ -30,6 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Comm(args) => comm::run(args),
+        Command::Sedov(args) => sedov::run(args),
     }
 }
 
@@ -39,7 +42,8 @@ Examples:
   colltune placement policies                          what there is, and what each needs
   colltune placement bench --policies lpt,cplx:50      quality and time on seeded costs
   colltune placement replay costs.csv --ranks 64       recorded costs, policies side by side
-  colltune placement comm --ranks 2                    real messages under each policy")]
+  colltune placement comm --ranks 2                    real messages under each policy
+  colltune placement sedov                             a blast wave on the test cluster under each")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -55,6 +59,8 @@ enum Command {
     Replay(replay::Args),
     /// Exchange the messages of an octree's neighbours under each policy and time the rounds
     Comm(comm::Args),
+    /// Run a blast wave in the mini-app under each policy and tell where the time goes
+    Sedov(sedov::Args),
 }
 
 /// Reads a policy's name for the command line.

@@ -52,20 +52,31 @@ pub fn place_in_chunks(problem: &Problem, ranks_per_chunk: u32) -> Vec<u32> {
 }
 
 /// First rank, number of ranks and number of blocks of each chunk.
+///
+/// A chunk takes blocks until it has its share of the cost that is left, and at least one for each
+/// rank where there are as many; the last one takes the rest.
 fn cut(problem: &Problem, ranks_per_chunk: u32) -> Vec<(u32, u32, usize)> {
     let (ranks, costs) = (u64::from(problem.ranks()), problem.costs());
     let chunks = ranks.div_ceil(u64::from(ranks_per_chunk));
-    let (mut start, mut before) = (0, 0.0);
+    let each = usize::from(costs.len() as u64 >= ranks);
+    let (mut start, mut left) = (0, problem.total());
     (0..chunks)
         .map(|i| {
             let (first, last) = (i * ranks / chunks, (i + 1) * ranks / chunks);
-            let aim = problem.total() * (last as f64 / ranks as f64);
-            let from = start;
-            // The cut nearest to the aim; the last chunk takes what is left.
-            while start < costs.len() && (last == ranks || before + costs[start] / 2.0 <= aim) {
-                before += costs[start];
+            // The sum of what is left is rounded; the share must not be missed for that.
+            let share = left * ((last - first) as f64 / (ranks - first) as f64) * (1.0 - 1e-12);
+            let (least, reserved) = (
+                each * (last - first) as usize,
+                each * (ranks - last) as usize,
+            );
+            let (from, mut cost) = (start, 0.0);
+            while start < costs.len() - reserved
+                && (last == ranks || start == from || start - from < least || cost < share)
+            {
+                cost += costs[start];
                 start += 1;
             }
+            left = (left - cost).max(0.0);
             (first as u32, (last - first) as u32, start - from)
         })
         .collect()

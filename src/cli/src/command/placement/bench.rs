@@ -6,20 +6,28 @@
 //! A case is a distribution, a number of ranks, of blocks per rank, and a seed; each policy places
 //! every case several times in this process, and only that is timed.
 
+mod row;
+
+mod against;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use colltune_placement::generate::{Distribution, costs};
-use colltune_placement::{Certificate, Locality, PlacementError, Policy, Problem, Proof, place};
+use colltune_placement::{PlacementError, Policy, Problem, place};
 use serde::Serialize;
 
-use super::plot::{Line, Panel, Scale, svg};
-use super::publish::{csv, print, progress, table, write};
+use self::row::{Flat, Row, Time, in_columns, messages, panels, proof};
+use super::plot::svg;
+use super::publish::{csv, print, progress, write};
 use super::scene::{Scene, SceneArgs, needs_mesh};
 
 /// Measures, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.against_published {
+        return against::run(args.instances, &args.out, args.json);
+    }
     let (rows, skipped) = measure(args);
     progress("");
     let report = Report {
@@ -59,6 +67,9 @@ Examples:
       The default policies on all distributions, 512 to 131,072 ranks with 1.5 blocks each.
   colltune placement bench --ranks 4096 --blocks-per-rank 1.5,3,8.3 --policies lpt,lpt-swap --seeds 1,2,3
   colltune placement bench --ranks 16384 --policies rcb,grouplb,hierarchical:rcb
+  colltune placement bench --against-published
+      1,000 seeded instances of each distribution with the policies of the CPLX study's published code:
+      the mean ratio of makespans, and how often and by how much a single one is worse.
 
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
@@ -66,7 +77,7 @@ between its neighbours; otherwise it counts one message for each two consecutive
 `gap` is makespan / bound - 1; the bound is the best that any of the policies has proved for the
 case, so the best possible makespan lies between.
 `hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
-Files: placement-bench.json, .csv and .svg in the folder of --out.")]
+Files: placement-bench.json, .csv and .svg in the folder of --out; placement-published.json and .csv.")]
 pub struct Args {
     /// Policies, as in `colltune placement policies`
     #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
@@ -94,6 +105,13 @@ pub struct Args {
     threads: usize,
     #[command(flatten)]
     scene: SceneArgs,
+    /// Compare our policies with the published ones instead; of the other options --out and --json count
+    #[arg(long)]
+    against_published: bool,
+    /// Instances of each distribution for --against-published
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..),
+          requires = "against_published")]
+    instances: u64,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
@@ -125,98 +143,10 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
-struct Row {
-    policy: String,
-    ranks: u32,
-    blocks_per_rank: f64,
-    blocks: usize,
-    distribution: String,
-    seed: u64,
-    time_ms: Time,
-    makespan: f64,
-    mean: f64,
-    bound: f64,
-    gap: f64,
-    /// What proves that no placement is better, or `null`.
-    optimal: Option<&'static str>,
-    locality: Messages,
-    hash: String,
-}
-
-#[derive(Serialize, Clone, Copy)]
-struct Time {
-    min: f64,
-    median: f64,
-}
-
-/// Messages of one exchange, and the score of the CPLX study over the curve.
-#[derive(Serialize)]
-struct Messages {
-    of: &'static str,
-    same_rank: u64,
-    same_node: u64,
-    remote: u64,
-    remote_bytes: u64,
-    curve_score: f64,
-}
-
-#[derive(Serialize)]
 struct Skipped {
     policy: String,
     ranks: u32,
     reason: String,
-}
-
-/// A row without nesting, for CSV.
-#[derive(Serialize)]
-struct Flat<'a> {
-    policy: &'a str,
-    ranks: u32,
-    blocks_per_rank: f64,
-    blocks: usize,
-    distribution: &'a str,
-    seed: u64,
-    time_ms_min: f64,
-    time_ms_median: f64,
-    makespan: f64,
-    mean: f64,
-    bound: f64,
-    gap: f64,
-    optimal: Option<&'static str>,
-    locality_of: &'static str,
-    same_rank: u64,
-    same_node: u64,
-    remote: u64,
-    remote_bytes: u64,
-    curve_score: f64,
-    hash: &'a str,
-}
-
-impl<'a> From<&'a Row> for Flat<'a> {
-    fn from(row: &'a Row) -> Self {
-        Flat {
-            policy: &row.policy,
-            ranks: row.ranks,
-            blocks_per_rank: row.blocks_per_rank,
-            blocks: row.blocks,
-            distribution: &row.distribution,
-            seed: row.seed,
-            time_ms_min: row.time_ms.min,
-            time_ms_median: row.time_ms.median,
-            makespan: row.makespan,
-            mean: row.mean,
-            bound: row.bound,
-            gap: row.gap,
-            optimal: row.optimal,
-            locality_of: row.locality.of,
-            same_rank: row.locality.same_rank,
-            same_node: row.locality.same_node,
-            remote: row.locality.remote,
-            remote_bytes: row.locality.remote_bytes,
-            curve_score: row.locality.curve_score,
-            hash: &row.hash,
-        }
-    }
 }
 
 /// A distribution with everything that a case's costs follow from.
@@ -318,108 +248,6 @@ fn row(
         locality: messages(&certificate.locality, scene.is_some()),
         hash: format!("{:016x}", placement.hash()),
     })
-}
-
-fn proof(certificate: &Certificate) -> Option<&'static str> {
-    certificate.optimal.map(|proof| match proof {
-        Proof::LowerBound => "lower bound",
-        Proof::Policy => "policy",
-    })
-}
-
-fn messages(locality: &Locality, on_mesh: bool) -> Messages {
-    Messages {
-        of: if on_mesh { "graph" } else { "curve" },
-        same_rank: locality.same_rank.messages,
-        same_node: locality.same_node.messages,
-        remote: locality.remote.messages,
-        remote_bytes: locality.remote.bytes,
-        curve_score: locality.curve_score,
-    }
-}
-
-fn in_columns(rows: &[Row]) -> String {
-    let header = [
-        "policy",
-        "ranks",
-        "blocks/rank",
-        "costs",
-        "seed",
-        "min ms",
-        "median ms",
-        "makespan",
-        "bound",
-        "gap %",
-        "remote %",
-        "curve score",
-    ];
-    let cells = |row: &Row| {
-        let all = row.locality.same_rank + row.locality.same_node + row.locality.remote;
-        vec![
-            row.policy.clone(),
-            row.ranks.to_string(),
-            row.blocks_per_rank.to_string(),
-            row.distribution.clone(),
-            row.seed.to_string(),
-            format!("{:.3}", row.time_ms.min),
-            format!("{:.3}", row.time_ms.median),
-            format!("{:.1}", row.makespan),
-            format!("{:.1}", row.bound),
-            format!("{:.2}", 100.0 * row.gap),
-            format!(
-                "{:.1}",
-                100.0 * row.locality.remote as f64 / all.max(1) as f64
-            ),
-            format!("{:.2}", row.locality.curve_score),
-        ]
-    };
-    table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
-}
-
-/// Time and gap over the ranks: for each policy the mean over everything else.
-fn panels(rows: &[Row]) -> Vec<Panel> {
-    let panel = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
-        let mut lines: Vec<Line> = Vec::new();
-        for row in rows {
-            if lines.iter().all(|line| line.name != row.policy) {
-                let same = || rows.iter().filter(|other| other.policy == row.policy);
-                let mut ranks: Vec<u32> = same().map(|row| row.ranks).collect();
-                ranks.sort_unstable();
-                ranks.dedup();
-                let mean = |&ranks: &u32| {
-                    let values: Vec<f64> =
-                        same().filter(|row| row.ranks == ranks).map(value).collect();
-                    (
-                        f64::from(ranks),
-                        values.iter().sum::<f64>() / values.len() as f64,
-                    )
-                };
-                let points = ranks.iter().map(mean).collect();
-                lines.push(Line {
-                    name: row.policy.clone(),
-                    points,
-                });
-            }
-        }
-        Panel {
-            title: title.to_owned(),
-            x: "ranks",
-            y,
-            scale,
-            lines,
-        }
-    };
-    vec![
-        panel("Time to place", "ms", Scale::LogBoth, &|row| {
-            row.time_ms.min.max(1e-4)
-        }),
-        panel(
-            "Makespan above the proved bound",
-            "%",
-            Scale::LogX,
-            &|row| 100.0 * row.gap,
-        ),
-    ]
 }
 
 #[cfg(test)]

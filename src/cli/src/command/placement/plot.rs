@@ -27,6 +27,12 @@ pub enum Scale {
     LogBoth,
 }
 
+/// A bar of parts that stand on each other.
+pub struct Bar {
+    pub name: String,
+    pub parts: Vec<(&'static str, f64)>,
+}
+
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 420;
 
@@ -44,6 +50,59 @@ pub fn svg(panels: &[Panel]) -> anyhow::Result<String> {
         {
             draw(part, panel)?;
         }
+        area.present().map_err(failed)?;
+    }
+    Ok(text)
+}
+
+/// Draws bars side by side; equal parts have equal colours.
+pub fn bars(title: &str, y: &str, bars: &[Bar]) -> anyhow::Result<String> {
+    let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
+    let highest = bars.iter().map(height).fold(0.0, f64::max).max(1e-9);
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
+        area.fill(&WHITE).map_err(failed)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(70)
+            .build_cartesian_2d(-0.5..bars.len() as f64 + 0.5, 0.0..1.05 * highest)
+            .map_err(failed)?;
+        let name = |x: &f64| {
+            let bar = (x.fract() == 0.0 && *x >= 0.0)
+                .then(|| bars.get(*x as usize))
+                .flatten();
+            bar.map_or_else(String::new, |bar| bar.name.clone())
+        };
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh()
+            .x_labels(2 * bars.len() + 3)
+            .x_label_formatter(&name);
+        mesh.y_desc(y).draw().map_err(failed)?;
+        let names = bars.first().map_or(&[][..], |bar| &bar.parts);
+        for (part, (label, _)) in names.iter().enumerate() {
+            let colour = Palette99::pick(part).to_rgba();
+            let rectangle = |(place, bar): (usize, &Bar)| {
+                let below: f64 = bar.parts[..part].iter().map(|(_, value)| value).sum();
+                let (x, top) = (place as f64, below + bar.parts[part].1);
+                Rectangle::new([(x - 0.35, below), (x + 0.35, top)], colour.filled())
+            };
+            let drawn = chart
+                .draw_series(bars.iter().enumerate().map(rectangle))
+                .map_err(failed)?;
+            drawn.label(*label).legend(move |(x, y)| {
+                Rectangle::new([(x, y - 4), (x + 12, y + 4)], colour.filled())
+            });
+        }
+        let mut labels = chart.configure_series_labels();
+        labels
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(failed)?;
         area.present().map_err(failed)?;
     }
     Ok(text)
@@ -120,6 +179,20 @@ fn failed(error: impl std::fmt::Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_bar_is_drawn_and_named() {
+        let bar = |name: &str, wait: f64| Bar {
+            name: name.to_owned(),
+            parts: vec![("compute", 1.0), ("wait", wait)],
+        };
+        let text = bars("phases", "s", &[bar("lpt", 0.5), bar("cdp", 1.5)]).unwrap();
+        for word in ["lpt", "cdp", "compute", "wait", "phases"] {
+            assert!(text.contains(word), "{word}");
+        }
+        assert!(text.matches("<rect").count() > 4);
+        assert!(bars("none", "s", &[]).unwrap().starts_with("<svg"));
+    }
 
     #[test]
     fn every_line_is_drawn_and_named() {

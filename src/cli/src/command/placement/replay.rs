@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! $ colltune placement replay telemetry/ --ranks 64 --policies contiguous,lpt-swap --bytes-per-block 65536
+//! $ colltune placement replay costs.csv --ranks 64 --trigger imbalance:0.1 --foresight smoothed
 //! ```
 
-use std::collections::HashMap;
+mod follow;
+
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, bail};
-use colltune_placement::curve::neighbours;
-use colltune_placement::{Limits, Mesh, PlacementError, Policy, Problem, certify, place};
+use colltune_placement::{Inheritance, MigrationLimit, Policy, Trigger};
 use serde::Serialize;
 
+use self::follow::{Judged, Run, follow};
 use super::plot::{Line, Panel, Scale, svg};
 use super::publish::{print, progress, table, write};
-use super::recorded::{Recording, Step, read};
+use super::recorded::{Recording, read};
 use super::scene::{SceneArgs, needs_mesh};
 
 /// Places every step with every policy, writes the files, and prints the totals.
@@ -24,10 +25,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let runs = replay(args, &recording)?;
     progress("");
     let report = Report {
-        schema: 1,
+        schema: 2,
         ranks: args.ranks,
         steps: recording.steps.len(),
         foresight: args.foresight,
+        triggers: args.trigger.iter().map(Trigger::to_string).collect(),
         policies: &runs,
     };
     let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
@@ -41,18 +43,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 Examples:
   colltune placement replay costs.csv --ranks 64
   colltune placement replay telemetry/ --ranks 512 --policies contiguous,lpt-swap,cplx:50 --bytes-per-block 65536
-  colltune placement replay costs.csv --ranks 64 --foresight none --every 10
+  colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger mesh-change,imbalance:0.2
+  colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger break-even --placing 0.01 \\
+      --bytes-per-block 65536 --moving 1e-9 --keep 0.5
 
 RECORDING is one of
   - a CSV file with the columns step,block,cost and, for policies that look at the mesh, x,y,z,level:
     coordinates counted in blocks of the block's own level, level 0 is not refined;
   - a Parquet file of the mini-app's block telemetry, or the folder with its blocks.*.parquet.
-A block keeps its number from step to step: what is placed elsewhere than before counts as moved.
-With coordinates blocks stand along the Hilbert curve, without by their number.
-Blocks are placed anew every N steps and whenever the set of blocks changes. Each step is judged by
-what its blocks really cost; what the policy is told is set by --foresight:
-  full   the costs of the step itself: what a policy could do at best
-  none   the costs of the step before; a block that was not there counts as the mean of the others
+A block keeps its number from step to step. With coordinates blocks stand along the Hilbert curve, without
+by their number. A block that was not there before starts where what it was refined from (or merged from)
+was, without coordinates where the block before it is; what is placed elsewhere counts as moved.
+The first step is always placed anew, later ones when any of the triggers says so:
+  never, every:N (steps), mesh-change, imbalance:X (makespan above 1 + X times the mean), and break-even:
+  what is gained until the mesh changes again exceeds --placing and --moving times the bytes.
+Each step is judged by what its blocks really cost; what policy and triggers know is set by --foresight:
+  full      the costs of the step itself: what a policy could do at best
+  none      the costs of the step before
+  smoothed  costs of all steps before: a new one has --weight, outliers beyond four times are damped
+Costs are carried through refinement as --inherit says; with nothing known all blocks cost the same.
 Files: placement-replay.json and .svg in the folder of --out.")]
 pub struct Args {
     /// A CSV file, a Parquet file, or a folder of telemetry
@@ -65,12 +74,33 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
           default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:50")]
     policies: Vec<Policy>,
-    /// What the policy knows of a step's costs
+    /// What is known of a step's costs before it
     #[arg(long, value_enum, default_value_t = Foresight::Full)]
     foresight: Foresight,
-    /// Place anew every N steps
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    every: u64,
+    /// When blocks are placed anew; any of several
+    #[arg(long, value_delimiter = ',', value_parser = trigger, value_name = "WHEN", default_value = "every:1")]
+    trigger: Vec<Trigger>,
+    /// Weight of a new cost for --foresight smoothed
+    #[arg(long, value_name = "0..1", default_value_t = 0.3, value_parser = share)]
+    weight: f64,
+    /// What a refined block costs: its part of its parent's cost, or as much as that
+    #[arg(long, value_enum, default_value_t = Inherit::Repeat)]
+    inherit: Inherit,
+    /// Time of computing a placement for break-even, in the unit of the costs
+    #[arg(long, value_name = "TIME", default_value_t = 0.0, value_parser = at_least_0)]
+    placing: f64,
+    /// Time of moving a byte for break-even, in the unit of the costs
+    #[arg(long, value_name = "TIME", default_value_t = 0.0, value_parser = at_least_0)]
+    moving: f64,
+    /// Steps that a mesh is first expected to live, for break-even; learned from then on
+    #[arg(long, value_name = "STEPS", default_value_t = 10.0, value_parser = at_least_0)]
+    mesh_life: f64,
+    /// Share of the blocks that stay where they are when blocks are placed anew
+    #[arg(long, value_name = "0..1", default_value_t = 0.0, value_parser = share)]
+    keep: f64,
+    /// The most blocks that move when blocks are placed anew
+    #[arg(long, value_name = "BLOCKS")]
+    moves_max: Option<u64>,
     /// Size of a block, for the bytes that move
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     bytes_per_block: u64,
@@ -84,11 +114,52 @@ pub struct Args {
     json: bool,
 }
 
+impl Args {
+    fn migration_limit(&self) -> MigrationLimit {
+        MigrationLimit {
+            keep_fraction: self.keep,
+            blocks_max: self.moves_max,
+            bytes_max: None,
+        }
+    }
+}
+
+fn trigger(name: &str) -> Result<Trigger, String> {
+    name.parse().map_err(|error| format!("failed to {error}"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let read = at_least_0(text).ok().filter(|&share| share <= 1.0);
+    read.ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+fn at_least_0(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok();
+    read.filter(|&x: &f64| x.is_finite() && x >= 0.0)
+        .ok_or_else(|| "a number of at least 0".to_owned())
+}
+
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Foresight {
     Full,
     None,
+    Smoothed,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum Inherit {
+    Share,
+    Repeat,
+}
+
+impl From<Inherit> for Inheritance {
+    fn from(inherit: Inherit) -> Inheritance {
+        match inherit {
+            Inherit::Share => Inheritance::Share,
+            Inherit::Repeat => Inheritance::Repeat,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -97,43 +168,8 @@ struct Report<'a> {
     ranks: u32,
     steps: usize,
     foresight: Foresight,
+    triggers: Vec<String>,
     policies: &'a [Run],
-}
-
-/// One policy over all steps.
-#[derive(Serialize)]
-struct Run {
-    policy: String,
-    totals: Totals,
-    steps: Vec<Judged>,
-}
-
-#[derive(Serialize, Default)]
-struct Totals {
-    /// The sum of all steps' makespans: the time, if nothing but the costs took any.
-    makespan: f64,
-    /// The sum of all steps' proved bounds.
-    bound: f64,
-    gap: f64,
-    placements: u64,
-    moved_blocks: u64,
-    moved_bytes: u64,
-    time_ms: f64,
-}
-
-#[derive(Serialize)]
-struct Judged {
-    step: u64,
-    blocks: usize,
-    makespan: f64,
-    bound: f64,
-    gap: f64,
-    /// Whether blocks were placed anew before this step.
-    placed: bool,
-    moved_blocks: u64,
-    moved_bytes: u64,
-    time_ms: f64,
-    hash: String,
 }
 
 fn replay(args: &Args, recording: &Recording) -> anyhow::Result<Vec<Run>> {
@@ -149,168 +185,10 @@ fn replay(args: &Args, recording: &Recording) -> anyhow::Result<Vec<Run>> {
     for policy in &args.policies {
         progress(&format!("{policy}"));
         runs.push(
-            replay_one(args, recording, policy).with_context(|| format!("replay with {policy}"))?,
+            follow(args, recording, policy).with_context(|| format!("replay with {policy}"))?,
         );
     }
     Ok(runs)
-}
-
-fn replay_one(args: &Args, recording: &Recording, policy: &Policy) -> anyhow::Result<Run> {
-    let mut run = Run {
-        policy: policy.to_string(),
-        totals: Totals::default(),
-        steps: Vec::new(),
-    };
-    let mut before: Option<Before> = None;
-    for (index, step) in recording.steps.iter().enumerate() {
-        let is_due = (index as u64).is_multiple_of(args.every);
-        let keeps = before
-            .as_ref()
-            .filter(|b| !is_due && b.blocks == step.blocks);
-        let (owners, time_ms) = match keeps {
-            Some(before) => (before.owners.clone(), None),
-            None => {
-                let told = told(args.foresight, step, before.as_ref());
-                let (owners, time_ms) =
-                    place_step(args, recording, step, &told, policy, before.as_ref())?;
-                (owners, Some(time_ms))
-            }
-        };
-        let judged = judge(args, step, &owners, time_ms, before.as_ref())?;
-        run.totals.add(&judged);
-        run.steps.push(judged);
-        before = Some(Before::new(step, owners));
-    }
-    let totals = &mut run.totals;
-    totals.gap = if totals.bound > 0.0 {
-        totals.makespan / totals.bound - 1.0
-    } else {
-        0.0
-    };
-    Ok(run)
-}
-
-/// What is known from the step before.
-struct Before {
-    blocks: Vec<u64>,
-    owners: Vec<u32>,
-    /// Owner and cost by block.
-    known: HashMap<u64, (u32, f64)>,
-    mean_cost: f64,
-}
-
-impl Before {
-    fn new(step: &Step, owners: Vec<u32>) -> Before {
-        let facts = owners.iter().copied().zip(step.costs.iter().copied());
-        Before {
-            blocks: step.blocks.clone(),
-            known: step.blocks.iter().copied().zip(facts).collect(),
-            owners,
-            mean_cost: step.costs.iter().sum::<f64>() / step.costs.len().max(1) as f64,
-        }
-    }
-}
-
-/// The costs that a policy is told.
-fn told(foresight: Foresight, step: &Step, before: Option<&Before>) -> Vec<f64> {
-    match (foresight, before) {
-        (Foresight::Full, _) => step.costs.clone(),
-        (Foresight::None, None) => vec![1.0; step.costs.len()],
-        (Foresight::None, Some(before)) => {
-            let cost = |block| {
-                before
-                    .known
-                    .get(block)
-                    .map_or(before.mean_cost, |&(_, cost)| cost)
-            };
-            step.blocks.iter().map(cost).collect()
-        }
-    }
-}
-
-fn place_step(
-    args: &Args,
-    recording: &Recording,
-    step: &Step,
-    costs: &[f64],
-    policy: &Policy,
-    before: Option<&Before>,
-) -> Result<(Vec<u32>, f64), PlacementError> {
-    let graph;
-    let mut problem = Problem::new(costs, args.ranks)?
-        .with_ranks_per_node(args.scene.ranks_per_node)?
-        .with_machine(args.scene.message_time)?
-        .with_limits(limits(args))?;
-    let mesh = recording.root_level.map(|root_level| Mesh {
-        dimensions: args.scene.dimensions,
-        root_level,
-        octants: &step.octants,
-    });
-    if let Some(mesh) = mesh.filter(|_| needs_mesh(policy)) {
-        graph = neighbours(mesh, args.scene.message_bytes);
-        problem = problem.with_mesh(mesh)?.with_graph(graph.as_graph())?;
-    }
-    // A block that was not there before has no owner yet: it counts as the rank of the block before it.
-    let owners = before.map(|before| {
-        let mut last = 0;
-        let owner = |block| {
-            last = before.known.get(block).map_or(last, |&(owner, _)| owner);
-            last
-        };
-        step.blocks.iter().map(owner).collect::<Vec<u32>>()
-    });
-    if let Some(owners) = &owners {
-        problem = problem.with_owners(owners)?;
-    }
-    let start = Instant::now();
-    let placement = place(policy, &problem)?;
-    Ok((placement.owners, start.elapsed().as_secs_f64() * 1e3))
-}
-
-fn limits(args: &Args) -> Limits {
-    Limits {
-        blocks_per_rank: None,
-        bytes_per_block: args.bytes_per_block,
-    }
-}
-
-fn judge(
-    args: &Args,
-    step: &Step,
-    owners: &[u32],
-    time_ms: Option<f64>,
-    before: Option<&Before>,
-) -> Result<Judged, PlacementError> {
-    let problem = Problem::new(&step.costs, args.ranks)?;
-    let certificate = certify(&problem, owners)?;
-    let moved = |(block, owner): &(&u64, &u32)| {
-        let known = before.and_then(|before| before.known.get(*block));
-        known.is_some_and(|(was, _)| was != *owner)
-    };
-    let moved_blocks = step.blocks.iter().zip(owners).filter(moved).count() as u64;
-    Ok(Judged {
-        step: step.step,
-        blocks: step.blocks.len(),
-        makespan: certificate.makespan,
-        bound: certificate.bound,
-        gap: certificate.gap,
-        placed: time_ms.is_some(),
-        moved_blocks,
-        moved_bytes: moved_blocks.saturating_mul(args.bytes_per_block),
-        time_ms: time_ms.unwrap_or(0.0),
-        hash: format!("{:016x}", colltune_placement::hash(owners)),
-    })
-}
-
-impl Totals {
-    fn add(&mut self, step: &Judged) {
-        self.makespan += step.makespan;
-        self.bound += step.bound;
-        self.placements += u64::from(step.placed);
-        self.moved_blocks += step.moved_blocks;
-        self.moved_bytes += step.moved_bytes;
-        self.time_ms += step.time_ms;
-    }
 }
 
 fn in_columns(runs: &[Run]) -> String {
@@ -446,7 +324,7 @@ mod tests {
                 "lpt",
                 "--foresight",
                 foresight,
-                "--every",
+                "--trigger",
                 every,
             ];
             replay(&parsed(&words), &recording)
@@ -454,9 +332,9 @@ mod tests {
                 .remove(0)
                 .totals
         };
-        assert!(with("none", "1").makespan > with("full", "1").makespan);
-        assert_eq!(with("full", "3").placements, 1);
-        assert_eq!(with("full", "3").moved_blocks, 0);
+        assert!(with("none", "every:1").makespan > with("full", "every:1").makespan);
+        assert_eq!(with("full", "every:3").placements, 1);
+        assert_eq!(with("full", "every:3").moved_blocks, 0);
     }
 
     #[test]
@@ -479,5 +357,124 @@ mod tests {
             error.contains("hierarchical:rcb") && error.contains("x,y,z,level"),
             "{error}"
         );
+    }
+
+    /// Eight blocks; the first is refined into eight in step 2. All cost the same, but those of the
+    /// second half of the domain twice as much.
+    fn refined(folder: &std::path::Path) -> PathBuf {
+        let mut text = "step,block,cost,x,y,z,level\n".to_owned();
+        for step in 0..4u64 {
+            for block in 0..8u64 {
+                let (x, y, z) = (block & 1, block >> 1 & 1, block >> 2);
+                if step >= 2 && block == 0 {
+                    for child in 0..8u64 {
+                        let (i, j, k) = (child & 1, child >> 1 & 1, child >> 2);
+                        text += &format!("{step},{},1,{i},{j},{k},1\n", 100 + child);
+                    }
+                    continue;
+                }
+                text += &format!("{step},{block},{},{x},{y},{z},0\n", 1 + z);
+            }
+        }
+        let file = folder.join("refined.csv");
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    fn totals(folder: &std::path::Path, words: &[&str]) -> (u64, u64, Vec<f64>) {
+        let file = refined(folder);
+        let file = file.to_str().unwrap();
+        let first = [file, "--ranks", "4", "--policies", "lpt-swap"];
+        let run = replay(
+            &parsed(&[&first, words].concat()),
+            &read(file.as_ref(), 3).unwrap(),
+        );
+        let run = run.unwrap().remove(0);
+        let makespans = run.steps.iter().map(|step| step.makespan).collect();
+        (run.totals.placements, run.totals.moved_blocks, makespans)
+    }
+
+    #[test]
+    fn each_trigger_places_when_it_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let placements = |trigger: &str| totals(folder.path(), &["--trigger", trigger]).0;
+        assert_eq!(placements("every:1"), 4);
+        assert_eq!(placements("every:2"), 2);
+        assert_eq!(
+            placements("never"),
+            1,
+            "the first step has no owners before"
+        );
+        assert_eq!(placements("mesh-change"), 2);
+        assert_eq!(placements("imbalance:0.1"), 2);
+        assert_eq!(placements("imbalance:10"), 1);
+        assert_eq!(placements("never,every:3"), 2);
+        assert_eq!(
+            placements("break-even"),
+            2,
+            "once more, when blocks are refined"
+        );
+        let dear = ["--trigger", "break-even", "--placing", "1000"];
+        assert_eq!(totals(folder.path(), &dear).0, 1);
+    }
+
+    #[test]
+    fn refined_blocks_start_where_their_parent_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, moved, makespans) = totals(folder.path(), &["--trigger", "never"]);
+        assert_eq!(moved, 0);
+        // Three ranks with 3; the one with the refined block has eight children and two.
+        assert_eq!(makespans[..2], [3.0, 3.0]);
+        assert!(makespans[2] >= 8.0, "{makespans:?}");
+    }
+
+    #[test]
+    fn a_limit_of_moves_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = totals(folder.path(), &[]);
+        let limited = totals(folder.path(), &["--moves-max", "2"]);
+        assert!(free.1 > 4 && limited.1 <= 6, "{free:?} {limited:?}");
+        assert!(limited.2[2] <= totals(folder.path(), &["--trigger", "never"]).2[2]);
+    }
+
+    #[test]
+    fn smoothed_costs_are_misled_less_by_a_hiccup() {
+        let folder = tempfile::tempdir().unwrap();
+        // Block 0 costs 8 but for a hiccup in one step; the others cost 1.
+        let mut text = "step,block,cost\n".to_owned();
+        for step in 0..8u64 {
+            for block in 0..9u64 {
+                let cost = if block == 0 && step != 5 { 8 } else { 1 };
+                text += &format!("{step},{block},{cost}\n");
+            }
+        }
+        let file = folder.path().join("noise.csv");
+        std::fs::write(&file, text).unwrap();
+        let with = |foresight: &str| {
+            let words = [
+                file.to_str().unwrap(),
+                "--ranks",
+                "2",
+                "--policies",
+                "lpt",
+                "--foresight",
+                foresight,
+            ];
+            let run = replay(&parsed(&words), &read(&file, 3).unwrap())
+                .unwrap()
+                .remove(0);
+            run.steps
+                .iter()
+                .map(|step| step.makespan)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(with("full")[4..], [8.0, 5.0, 8.0, 8.0]);
+        let none = with("none");
+        assert!(
+            none[6] > 8.0,
+            "the step after the hiccup is misled: {none:?}"
+        );
+        let smoothed = with("smoothed");
+        assert!(smoothed[6] < none[6] && smoothed[6] <= 9.0, "{smoothed:?}");
     }
 }
