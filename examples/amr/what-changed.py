@@ -36,13 +36,22 @@ def ratios(label, default, tuned):
     )
 
 
+def problems(folder, by_kind):
+    """A line for each problem: what it is, and its reductions."""
+    lines = (folder / "problems.txt").read_text().splitlines()
+    for nth, line in enumerate(lines):
+        default, tuned = (by_kind[kind][nth]["time_s"]["reduce"] for kind in ("default", "tuned"))
+        print(f"  {line:<46} reductions {default:6.2f} s {tuned:6.2f} s   {default / tuned:5.2f}")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     changed_cells.show(folder)
     by_kind = {kind: runs(folder, kind) for kind in KINDS}
     n = len(by_kind["default"])
     print()
-    print(f"{n} problems, without the shim and tuned, in turn:   default    tuned")
+    print(f"{n} problems, without the shim and tuned, in turn; seconds and their ratios:")
+    problems(folder, by_kind)
     time = lambda kind, name: [run["time_s"][name] for run in by_kind[kind]]
     for label, name in (("whole runs", "total"), ("their reductions", "reduce"), ("their ghost exchange", "comm")):
         ratios(label, time("default", name), time("tuned", name))
