@@ -1,10 +1,10 @@
 /* collective_fingerprint: shows which algorithm a collective really ran, by who sent what to whom.
  *
- *     collective_fingerprint --collective allreduce|bcast|allgather|alltoall|reduce --bytes N
+ *     collective_fingerprint --collective allreduce|bcast|...|barrier --bytes N
  *                            [--type byte|int|double] [--times K] [--warmup W] [--root R] [--hold R] [--sends yes|no]
  *
- * N is the message_bytes of the call: the vector of allreduce, reduce and bcast, one rank's block of allgather, one
- * pair's block of alltoall. Rank 0 prints one line of JSON:
+ * N is the message_bytes of the call: the vector of reductions and bcast, one rank's block of allgather(v), gather(v) and
+ * scatter(v), one pair's block of alltoall(v, w). Rank 0 prints one line of JSON:
  *
  *     collective, bytes, type, times, ranks, library
  *     right        whether every call's result was right (exact for byte and int, within the rounding bound for double)
@@ -12,7 +12,7 @@
  *     sends        per rank the messages that it sent inside the calls, as [peer in MPI_COMM_WORLD, bytes], in order
  *     messages     per rank the same without the order: [peer, bytes, how often], sorted
  *     order_digest, message_digest     of those two
- *     result_bits  digest of the result of a reduction on the root: with --type double it depends on the order of the
+ *     result_bits  digest of the result of a reduction, on the root or on all ranks: with --type double it depends on the order of the
  *                  additions, because the contributions differ in size by up to 2^52 and in sign
  *     same_bits    whether all ranks of an allreduce got the same bits
  *     before_hold  with --hold R, per rank how many messages it had sent when nothing moved any more without rank R, which
@@ -175,9 +175,14 @@ static int hooks_work(void)
 
 /* ------------------------------------------------------------------ the collective */
 
-enum collective { ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, REDUCE, N_COLLECTIVES };
+enum collective {
+    ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLGATHERV, GATHER, GATHERV, SCATTER, SCATTERV, ALLTOALLV, ALLTOALLW,
+    REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, BARRIER, N_COLLECTIVES
+};
 enum type { BYTE, INT, DOUBLE, N_TYPES };
-static const char *const collective_names[] = {"allreduce", "bcast", "allgather", "alltoall", "reduce"};
+static const char *const collective_names[] = {
+    "allreduce", "bcast",     "allgather",      "alltoall",             "reduce", "allgatherv", "gather", "gatherv", "scatter",
+    "scatterv",  "alltoallv", "alltoallw",      "reduce_scatter", "reduce_scatter_block", "scan",   "exscan", "barrier"};
 static const char *const type_names[] = {"byte", "int", "double"};
 
 struct job {
@@ -221,9 +226,34 @@ static double load(int type, const void *buffer, size_t at)
     return type == BYTE ? ((const unsigned char *)buffer)[at] : type == INT ? ((const int *)buffer)[at] : ((const double *)buffer)[at];
 }
 
+static int is_alltoall(int collective) { return collective == ALLTOALL || collective == ALLTOALLV || collective == ALLTOALLW; }
+
+static int is_allgather(int collective) { return collective == ALLGATHER || collective == ALLGATHERV; }
+
+static int is_gather(int collective) { return collective == GATHER || collective == GATHERV; }
+
+static int is_scatter(int collective) { return collective == SCATTER || collective == SCATTERV; }
+
+static int is_reduction(int collective)
+{
+    return collective == ALLREDUCE || collective == REDUCE || (collective >= REDUCE_SCATTER && collective <= EXSCAN);
+}
+
+/* What a rank gets of a vector of `count` elements: its first one, and how many. */
+static int part_of(const struct job *job, int rank, int *first)
+{
+    int share = job->count / n_ranks, rest = job->collective == REDUCE_SCATTER ? job->count % n_ranks : 0;
+    if (job->collective != REDUCE_SCATTER && job->collective != REDUCE_SCATTER_BLOCK) {
+        *first = 0;
+        return job->count;
+    }
+    *first = rank * share + (rank < rest ? rank : rest);
+    return share + (rank < rest);
+}
+
 static void fill(const struct job *job, void *send)
 {
-    int blocks = job->collective == ALLTOALL ? n_ranks : 1;
+    int blocks = is_alltoall(job->collective) || is_scatter(job->collective) ? n_ranks : 1;
     for (int to = 0; to < blocks; to++)
         for (int i = 0; i < job->count; i++)
             store(job->type, send, (size_t)to * job->count + i, value(job->type, world_rank, to, i));
@@ -233,7 +263,29 @@ static void call(const struct job *job, void *send, void *receive)
 {
     MPI_Datatype type = job->type == BYTE ? MPI_BYTE : job->type == INT ? MPI_INT : MPI_DOUBLE;
     MPI_Op op = job->type == BYTE ? MPI_BXOR : MPI_SUM;
+    static int counts[MAX_RANKS], at[MAX_RANKS], bytes_at[MAX_RANKS];
+    static MPI_Datatype types[MAX_RANKS];
+    int n = job->count, root = job->root, first;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    for (int rank = 0; rank < n_ranks; rank++) {
+        counts[rank] = job->collective == REDUCE_SCATTER ? part_of(job, rank, &first) : n;
+        at[rank] = rank * n;
+        bytes_at[rank] = at[rank] * size_of(job->type);
+        types[rank] = type;
+    }
     switch (job->collective) {
+    case ALLGATHERV: MPI_Allgatherv(send, n, type, receive, counts, at, type, comm); break;
+    case GATHER: MPI_Gather(send, n, type, receive, n, type, root, comm); break;
+    case GATHERV: MPI_Gatherv(send, n, type, receive, counts, at, type, root, comm); break;
+    case SCATTER: MPI_Scatter(send, n, type, receive, n, type, root, comm); break;
+    case SCATTERV: MPI_Scatterv(send, counts, at, type, receive, n, type, root, comm); break;
+    case ALLTOALLV: MPI_Alltoallv(send, counts, at, type, receive, counts, at, type, comm); break;
+    case ALLTOALLW: MPI_Alltoallw(send, counts, bytes_at, types, receive, counts, bytes_at, types, comm); break;
+    case REDUCE_SCATTER: MPI_Reduce_scatter(send, receive, counts, type, op, comm); break;
+    case REDUCE_SCATTER_BLOCK: MPI_Reduce_scatter_block(send, receive, n / n_ranks, type, op, comm); break;
+    case SCAN: MPI_Scan(send, receive, n, type, op, comm); break;
+    case EXSCAN: MPI_Exscan(send, receive, n, type, op, comm); break;
+    case BARRIER: MPI_Barrier(comm); break;
     case ALLREDUCE: MPI_Allreduce(send, receive, job->count, type, op, MPI_COMM_WORLD); break;
     case BCAST: MPI_Bcast(world_rank == job->root ? send : receive, job->count, type, job->root, MPI_COMM_WORLD); break;
     case ALLGATHER: MPI_Allgather(send, job->count, type, receive, job->count, type, MPI_COMM_WORLD); break;
@@ -244,10 +296,12 @@ static void call(const struct job *job, void *send, void *receive)
 
 static int reduced_right(const struct job *job, const void *receive, int i)
 {
+    int first, ranks = job->collective == SCAN ? world_rank + 1 : job->collective == EXSCAN ? world_rank : n_ranks;
+    part_of(job, world_rank, &first);
     double sum = 0, magnitude = 0, got = load(job->type, receive, (size_t)i);
     unsigned exclusive = 0;
-    for (int rank = 0; rank < n_ranks; rank++) {
-        double one = value(job->type, rank, 0, i);
+    for (int rank = 0; rank < ranks; rank++) {
+        double one = value(job->type, rank, 0, first + i);
         sum += one;
         magnitude += fabs(one);
         exclusive ^= (unsigned)one;
@@ -260,16 +314,22 @@ static int reduced_right(const struct job *job, const void *receive, int i)
 
 static int is_right(const struct job *job, const void *receive)
 {
-    if ((job->collective == BCAST && world_rank == job->root) || (job->collective == REDUCE && world_rank != job->root))
+    int collective = job->collective, first, count = part_of(job, world_rank, &first);
+    int at_root_alone = collective == REDUCE || is_gather(collective);
+    if ((collective == BCAST && world_rank == job->root) || (at_root_alone && world_rank != job->root) ||
+        (collective == EXSCAN && world_rank == 0) || collective == BARRIER)
         return 1;
-    int blocks = job->collective == ALLGATHER || job->collective == ALLTOALL ? n_ranks : 1;
+    int gathers = is_allgather(collective) || is_gather(collective);
+    int blocks = gathers || is_alltoall(collective) ? n_ranks : 1;
     for (int from = 0; from < blocks; from++)
-        for (int i = 0; i < job->count; i++) {
-            size_t at = (size_t)from * job->count + i;
-            int right = job->collective == ALLGATHER  ? load(job->type, receive, at) == value(job->type, from, 0, i)
-                        : job->collective == ALLTOALL ? load(job->type, receive, at) == value(job->type, from, world_rank, i)
-                        : job->collective == BCAST    ? load(job->type, receive, at) == value(job->type, job->root, 0, i)
-                                                      : reduced_right(job, receive, i);
+        for (int i = 0; i < count; i++) {
+            size_t at = (size_t)from * count + i;
+            double got = load(job->type, receive, at);
+            int right = gathers                   ? got == value(job->type, from, 0, i)
+                        : is_alltoall(collective) ? got == value(job->type, from, world_rank, i)
+                        : is_scatter(collective)  ? got == value(job->type, job->root, world_rank, i)
+                        : collective == BCAST     ? got == value(job->type, job->root, 0, i)
+                                                  : reduced_right(job, receive, i);
             if (!right)
                 return 0;
         }
@@ -393,7 +453,8 @@ static void gather_and_print_messages(void)
 
 static void print_result_bits(const struct job *job, const void *receive)
 {
-    uint64_t mine = digest(EMPTY_DIGEST, receive, (size_t)job->count * size_of(job->type)), all[MAX_RANKS];
+    int first, count = part_of(job, world_rank, &first);
+    uint64_t mine = digest(EMPTY_DIGEST, receive, (size_t)count * size_of(job->type)), all[MAX_RANKS];
     int same = 1;
     MPI_Gather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (world_rank != 0)
@@ -404,6 +465,9 @@ static void print_result_bits(const struct job *job, const void *receive)
         printf(", \"result_bits\": \"%016llx\", \"same_bits\": %s", (unsigned long long)all[0], same ? "true" : "false");
     else if (job->collective == REDUCE)
         printf(", \"result_bits\": \"%016llx\"", (unsigned long long)all[job->root]);
+    else if (is_reduction(job->collective))
+        printf(", \"result_bits\": \"%016llx\"",
+               (unsigned long long)digest(EMPTY_DIGEST, all, (size_t)n_ranks * sizeof *all));
 }
 
 static void print_library(void)
@@ -425,7 +489,7 @@ static int complain(const char *problem, const char *what)
     if (world_rank == 0)
         fprintf(stderr,
                 "collective_fingerprint: %s%s\n"
-                "usage: --collective allreduce|bcast|allgather|alltoall|reduce --bytes N [--type byte|int|double]\n"
+                "usage: --collective allreduce|bcast|...|barrier --bytes N [--type byte|int|double]\n"
                 "       [--times K] [--warmup W] [--root R] [--hold R] [--sends yes|no]\n",
                 problem, what);
     return 2;
@@ -478,9 +542,8 @@ static int read_job(int argc, char **argv, struct job *job)
     }
     if (job->collective == UNKNOWN || bytes == UNKNOWN)
         return complain("--collective and --bytes are needed", "");
-    int reduction = job->collective == ALLREDUCE || job->collective == REDUCE;
     if (job->type == UNKNOWN)
-        job->type = !reduction ? BYTE : bytes % 8 == 0 ? DOUBLE : bytes % 4 == 0 ? INT : BYTE;
+        job->type = !is_reduction(job->collective) ? BYTE : bytes % 8 == 0 ? DOUBLE : bytes % 4 == 0 ? INT : BYTE;
     if (bytes % size_of(job->type))
         return complain("--bytes is no multiple of the type's size", "");
     if (hold != UNKNOWN && !job->sends)

@@ -8,8 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { INIT, FINALIZE, ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, REDUCE, SPLIT, DUP, KINDS };
-static const char *names[KINDS] = {"init", "finalize", "allreduce", "bcast", "allgather", "alltoall", "reduce", "split", "dup"};
+enum {
+    INIT, FINALIZE, ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLGATHERV, GATHER, GATHERV, SCATTER, SCATTERV,
+    ALLTOALLV, ALLTOALLW, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, BARRIER, SPLIT, DUP, KINDS
+};
+static const char *names[KINDS] = {
+    "init", "finalize", "allreduce", "bcast", "allgather", "alltoall", "reduce", "allgatherv", "gather", "gatherv",
+    "scatter", "scatterv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+    "barrier", "split", "dup"
+};
 static long seen[KINDS];
 
 static void *find(const char *name) {
@@ -35,6 +42,34 @@ FORWARD(ALLTOALL, Alltoall, (const void *s, int n, MPI_Datatype t, void *r, int 
         (s, n, t, r, m, u, c))
 FORWARD(REDUCE, Reduce, (const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, int root, MPI_Comm c),
         (s, r, n, t, o, root, c))
+FORWARD(ALLGATHERV, Allgatherv,
+        (const void *s, int n, MPI_Datatype t, void *r, const int *m, const int *at, MPI_Datatype u, MPI_Comm c),
+        (s, n, t, r, m, at, u, c))
+FORWARD(GATHER, Gather, (const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, int root, MPI_Comm c),
+        (s, n, t, r, m, u, root, c))
+FORWARD(GATHERV, Gatherv,
+        (const void *s, int n, MPI_Datatype t, void *r, const int *m, const int *at, MPI_Datatype u, int root, MPI_Comm c),
+        (s, n, t, r, m, at, u, root, c))
+FORWARD(SCATTER, Scatter, (const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, int root, MPI_Comm c),
+        (s, n, t, r, m, u, root, c))
+FORWARD(SCATTERV, Scatterv,
+        (const void *s, const int *n, const int *at, MPI_Datatype t, void *r, int m, MPI_Datatype u, int root, MPI_Comm c),
+        (s, n, at, t, r, m, u, root, c))
+FORWARD(ALLTOALLV, Alltoallv,
+        (const void *s, const int *n, const int *from, MPI_Datatype t, void *r, const int *m, const int *to, MPI_Datatype u,
+         MPI_Comm c),
+        (s, n, from, t, r, m, to, u, c))
+FORWARD(ALLTOALLW, Alltoallw,
+        (const void *s, const int *n, const int *from, const MPI_Datatype *t, void *r, const int *m, const int *to,
+         const MPI_Datatype *u, MPI_Comm c),
+        (s, n, from, t, r, m, to, u, c))
+FORWARD(REDUCE_SCATTER, Reduce_scatter, (const void *s, void *r, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+        (s, r, n, t, o, c))
+FORWARD(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, (const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+        (s, r, n, t, o, c))
+FORWARD(SCAN, Scan, (const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (s, r, n, t, o, c))
+FORWARD(EXSCAN, Exscan, (const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (s, r, n, t, o, c))
+FORWARD(BARRIER, Barrier, (MPI_Comm c), (c))
 FORWARD(SPLIT, Comm_split, (MPI_Comm c, int color, int rank, MPI_Comm *made), (c, color, rank, made))
 FORWARD(DUP, Comm_dup, (MPI_Comm c, MPI_Comm *made), (c, made))
 

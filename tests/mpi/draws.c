@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         for (int k = 0; k < calls; k++)
-            for (int which = 0; which < 5; which++) right &= step(comm, which, count);
+            for (int which = 0; which < STEPS; which++) right &= step(comm, which, count);
         MPI_Comm_free(&comm);
     }
     return conclude(right);

@@ -31,7 +31,7 @@ static void drop(int i) {
 
 static void use(int i, int times) {
     for (int k = 0; k < times; k++) {
-        int which = (int)below(5), size = 1 << below(14), count = size + (int)below(3);
+        int which = (int)below(STEPS), size = 1 << below(14), count = size + (int)below(3);
         if (is_in(i)) right &= step(pool[i], which, count);
     }
 }

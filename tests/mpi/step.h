@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define STEP_MAX 20000 /* longs in a message, at most */
+#define STEPS 17       /* collectives, in the order of colltune_core::collective */
+#define STEP_RANKS 64
 
 static inline uint64_t next_random(uint64_t *state) {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -14,7 +16,8 @@ static inline uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Runs collective `which` of `count` longs; returns 0 and complains when a result is wrong. */
+/* Runs collective `which` of `count` longs, the message or a block as the collective counts its size;
+ * returns 0 and complains when a result is wrong. */
 static inline int step(MPI_Comm comm, int which, int count) {
     static long a[16 * STEP_MAX], b[16 * STEP_MAX];
     int rank, size, right = 1;
@@ -22,9 +25,19 @@ static inline int step(MPI_Comm comm, int which, int count) {
     MPI_Comm_size(comm, &size);
     long sum = (long)size * (size - 1) / 2;
     int root = count % size;
-    which %= 5;
+    which %= STEPS;
     if (which >= 2) count %= 16 * STEP_MAX / size;
     for (int i = 0; i < count; i++) a[i] = rank + i;
+    int counts[STEP_RANKS], at[STEP_RANKS], bytes_at[STEP_RANKS], cut[STEP_RANKS], before = 0;
+    MPI_Datatype types[STEP_RANKS];
+    for (int r = 0; r < size; r++) {
+        counts[r] = count;
+        at[r] = r * count;
+        bytes_at[r] = at[r] * (int)sizeof(long);
+        types[r] = MPI_LONG;
+        cut[r] = count / size + (r < count % size);
+        if (r < rank) before += cut[r];
+    }
     switch (which) {
     case 0:
         MPI_Allreduce(a, b, count, MPI_LONG, MPI_SUM, comm);
@@ -45,10 +58,52 @@ static inline int step(MPI_Comm comm, int which, int count) {
         for (int r = 0; r < size; r++)
             for (int i = 0; i < count; i++) right &= b[(long)r * count + i] == r * 1000000L + (long)rank * count + i;
         break;
-    default:
+    case 4:
         MPI_Reduce(a, b, count, MPI_LONG, MPI_SUM, root, comm);
         if (rank == root)
             for (int i = 0; i < count; i++) right &= b[i] == sum + (long)size * i;
+        break;
+    case 5:
+        MPI_Allgatherv(a, count, MPI_LONG, b, counts, at, MPI_LONG, comm);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++) right &= b[(long)r * count + i] == r + i;
+        break;
+    case 6: case 7:
+        if (which == 6) MPI_Gather(a, count, MPI_LONG, b, count, MPI_LONG, root, comm);
+        else MPI_Gatherv(a, count, MPI_LONG, b, counts, at, MPI_LONG, root, comm);
+        for (int r = 0; rank == root && r < size; r++)
+            for (int i = 0; i < count; i++) right &= b[(long)r * count + i] == r + i;
+        break;
+    case 8: case 9:
+        for (int i = 0; rank == root && i < count * size; i++) a[i] = i;
+        if (which == 8) MPI_Scatter(a, count, MPI_LONG, b, count, MPI_LONG, root, comm);
+        else MPI_Scatterv(a, counts, at, MPI_LONG, b, count, MPI_LONG, root, comm);
+        for (int i = 0; i < count; i++) right &= b[i] == (long)rank * count + i;
+        break;
+    case 10: case 11:
+        for (int i = 0; i < count * size; i++) a[i] = rank * 1000000L + i;
+        if (which == 10) MPI_Alltoallv(a, counts, at, MPI_LONG, b, counts, at, MPI_LONG, comm);
+        else MPI_Alltoallw(a, counts, bytes_at, types, b, counts, bytes_at, types, comm);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++) right &= b[(long)r * count + i] == r * 1000000L + (long)rank * count + i;
+        break;
+    case 12:
+        MPI_Reduce_scatter(a, b, cut, MPI_LONG, MPI_SUM, comm);
+        for (int i = 0; i < cut[rank]; i++) right &= b[i] == sum + (long)size * (before + i);
+        break;
+    case 13:
+        MPI_Reduce_scatter_block(a, b, count / size, MPI_LONG, MPI_SUM, comm);
+        for (int i = 0; i < count / size; i++) right &= b[i] == sum + (long)size * (rank * (count / size) + i);
+        break;
+    case 14:
+        MPI_Scan(a, b, count, MPI_LONG, MPI_SUM, comm);
+        for (int i = 0; i < count; i++) right &= b[i] == (long)rank * (rank + 1) / 2 + (rank + 1L) * i;
+        break;
+    case 15:
+        MPI_Exscan(a, b, count, MPI_LONG, MPI_SUM, comm);
+        for (int i = 0; rank > 0 && i < count; i++) right &= b[i] == (long)rank * (rank - 1) / 2 + (long)rank * i;
+        break;
+    default: MPI_Barrier(comm);
     }
     if (!right) fprintf(stderr, "wrong: collective %d, %d elements, rank %d of %d\n", which, count, rank, size);
     return right;

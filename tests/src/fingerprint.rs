@@ -9,7 +9,7 @@ use crate::library::Mpi;
 /// What one collective call looked like from outside. Equal algorithms give equal fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
-    /// Per rank [peer, bytes, how often], sorted.
+    /// Per rank [peer, bytes, how often], sorted; of alltoallv [peer, bytes] in order.
     pub messages: String,
     /// The digest of a sum's bits; empty for collectives that do not add.
     pub result_bits: String,
@@ -67,8 +67,13 @@ pub fn fingerprint_of(
         )
     });
     assert_eq!(line["right"], Value::Bool(true), "{}", outcome.command);
+    // Alltoallv's algorithms send the same messages in another order.
+    let messages = match collective {
+        Collective::Alltoallv => &line["sends"],
+        _ => &line["messages"],
+    };
     Fingerprint {
-        messages: line["messages"].to_string(),
+        messages: messages.to_string(),
         result_bits: if collective.is_reduction() {
             line["result_bits"].to_string()
         } else {

@@ -125,7 +125,8 @@ on_each_library! {
                 seen.push(ours);
             }
             let different: BTreeSet<_> = seen.iter().collect();
-            assert!(different.len() >= 2 && 2 * different.len() >= seen.len(), "{collective}: {} fingerprints of {} variants show little", different.len(), seen.len());
+            // Where the library has one algorithm for such calls, there is nothing to tell apart.
+            assert!(seen.len() < 2 || different.len() >= 2 && 2 * different.len() >= seen.len(), "{collective}: {} fingerprints of {} variants show little", different.len(), seen.len());
         }
     }
 

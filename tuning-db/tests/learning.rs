@@ -6,7 +6,7 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
-use colltune_db::test_support::{LIBRARY, Run, facts, time_ns};
+use colltune_db::test_support::{COLLECTIVES, LIBRARY, Run, facts, time_ns};
 use colltune_models::call::Row;
 use colltune_models::learn;
 use colltune_models::learn::{Context, Learned};
@@ -16,7 +16,7 @@ const SIZES: [u64; 6] = [8, 128, 2048, 16_384, 131_072, 1 << 20];
 
 /// Ranges that give every node count up to 4 a cell of its own; all that the synthetic runs draw may win.
 fn settings() -> Settings {
-    let spaces = Collective::ALL.map(|collective| {
+    let spaces = COLLECTIVES.map(|collective| {
         format!("[[space]]\ncollective = \"{collective}\"\nnodes = [1, 2, 3, 4, 5, \"inf\"]\n")
     });
     let families = "families = [\"native\", \"p2p\"]\n";
@@ -92,7 +92,7 @@ fn the_pick_at_three_nodes_is_within_a_tenth_of_the_best_without_any_run_there()
     for ppn in [2, 4] {
         for seed in [100, 200, 300] {
             let learned = learned(rows(seed, &[1, 2, 4], ppn), &settings);
-            for collective in Collective::ALL {
+            for collective in COLLECTIVES {
                 for bytes in SIZES {
                     let entry = cell(&learned.model, collective, bytes, 3, ppn);
                     assert_eq!(entry.source, Source::Predicted);
@@ -116,7 +116,7 @@ fn the_pick_at_three_nodes_is_within_a_tenth_of_the_best_without_any_run_there()
 fn measured_cells_pick_what_is_fast_and_never_what_is_slower_than_the_default() {
     let settings = settings();
     let learned = learned(rows(1, &[2, 4], 2), &settings);
-    for collective in Collective::ALL {
+    for collective in COLLECTIVES {
         for bytes in SIZES {
             for nodes in [2, 4] {
                 let entry = cell(&learned.model, collective, bytes, nodes, 2);
@@ -193,7 +193,7 @@ fn the_model_is_valid_covers_everything_and_keeps_to_budget_floor_and_exclusions
             );
         }
     }
-    assert_eq!(measured, Collective::ALL.len() * SIZES.len());
+    assert_eq!(measured, COLLECTIVES.len() * SIZES.len());
     let excluded = learned
         .statistics
         .iter()

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use colltune_core::catalogue::{self, Facts, Variant};
-use colltune_core::collective::Collective;
 use colltune_core::library::{Abi, Library};
 use colltune_core::record::{Header, Record};
 use colltune_core::select::mix;
 
 use super::report::{Finding, Report, Row, Target};
 use super::statistics::{Interval, median, spread};
+use super::ways::MEASURED;
 use super::{Bench, database};
 use crate::launch::library::reference;
 
@@ -196,7 +196,7 @@ fn header(
 /// A call whose time is a latency plus bytes over a bandwidth, both the variant's own, with noise.
 fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call: u64) -> Record {
     let draw = |salt: u64, below: u64| mix(mix(job, salt), call) % below;
-    let collective = Collective::ALL[draw(1, 5) as usize];
+    let collective = MEASURED[draw(1, MEASURED.len() as u64) as usize];
     let message_bytes = 8u64 << draw(2, 18);
     let facts = Facts {
         n_ranks: nodes * ppn,

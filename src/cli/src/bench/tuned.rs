@@ -20,7 +20,7 @@ use super::report::{Finding, Report, Row, Target};
 use super::statistics::{
     Interval, geometric_mean, geometric_mean_over_rounds, ratios, upper_bound,
 };
-use super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY, rounds, ways};
+use super::ways::{CONTROL_WAY, DEFAULT_WAY, MEASURED, TUNED_WAY, rounds, ways};
 use super::{Bench, database};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
@@ -96,7 +96,7 @@ fn measure(
 ) -> anyhow::Result<()> {
     let name = place.abi.name();
     let sizes: &[u64] = if bench.quick { &SIZES_QUICK } else { &SIZES };
-    let cells: Vec<Cell> = Collective::ALL
+    let cells: Vec<Cell> = MEASURED
         .iter()
         .flat_map(|c| sizes.iter().map(move |size| (*c, *size)))
         .collect();

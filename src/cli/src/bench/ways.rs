@@ -28,13 +28,21 @@ pub const DEFAULT_WAY: usize = 0;
 pub const TUNED_WAY: usize = 1;
 /// Place of the bare library once more: how far two jobs of one kind differ.
 pub const CONTROL_WAY: usize = 2;
+/// The collectives that the benches of tuning measure: the ones that programs spend their time in.
+pub const MEASURED: [Collective; 5] = [
+    Collective::Allreduce,
+    Collective::Bcast,
+    Collective::Allgather,
+    Collective::Alltoall,
+    Collective::Reduce,
+];
 /// The ways that are held against each other job by job.
 const PAIRED: usize = 3;
 
 /// The default, tuned, the default again, then the k-th native variant of all collectives at once, to keep jobs few.
 pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     let all = |tuner, name: &str| {
-        let names = Collective::ALL
+        let names = MEASURED
             .iter()
             .map(|collective| (*collective, name.to_owned()))
             .collect();
@@ -55,9 +63,10 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     let (single, joint): (Vec<_>, Vec<_>) = catalogue::all(place.library)
         .into_iter()
         .filter(|variant| variant.steering != Steering::None)
+        .filter(|variant| MEASURED.contains(&variant.collective))
         .partition(alone);
     let mut groups: Vec<Vec<Variant>> = single.into_iter().map(|variant| vec![variant]).collect();
-    for collective in Collective::ALL {
+    for collective in MEASURED {
         let start = groups.iter().take_while(|group| alone(&group[0])).count();
         let of_collective = joint
             .iter()
