@@ -16,6 +16,7 @@ use colltune_core::select::Chooser;
 
 use crate::abi::{self, Comm, bits};
 use crate::library::{Handles, Pmpi};
+use crate::node;
 use crate::p2p;
 use crate::steer::Carriers;
 
@@ -89,6 +90,7 @@ pub struct State {
     pub cells_in_use: u64,
     pub carriers: Carriers,
     pub p2p: p2p::Beside,
+    pub node: node::Beside,
 }
 
 impl State {
@@ -111,6 +113,7 @@ impl State {
             cells_in_use: 0,
             carriers: Default::default(),
             p2p: p2p::Beside::default(),
+            node: node::Beside::default(),
         }
     }
 }
@@ -119,6 +122,7 @@ impl State {
     /// Frees the communicators of ours that hang on it; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);
+        self.node.free();
         self.p2p.free();
     }
 }

@@ -39,7 +39,7 @@ impl Handout {
     pub fn may_run_own(&self) -> bool {
         let own = |name: &str| {
             let variant = name.parse::<VariantName>();
-            variant.is_ok_and(|variant| variant.family == Family::P2p)
+            variant.is_ok_and(|variant| matches!(variant.family, Family::P2p | Family::Node))
         };
         let best = || self.model.cells.iter().any(|cell| own(&cell.best));
         let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
@@ -48,7 +48,9 @@ impl Handout {
                 Mode::Record | Mode::Off => false,
                 Mode::Exploit => best(),
                 Mode::Explore => {
-                    self.families.contains(&Family::P2p)
+                    [Family::P2p, Family::Node]
+                        .iter()
+                        .any(|family| self.families.contains(family))
                         && (shares.any(|share| own(&share.name)) || best())
                 }
             }

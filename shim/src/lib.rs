@@ -4,7 +4,7 @@
 //! needs no MPI symbol and does nothing before `MPI_Init`. Modules stand in the order in which a
 //! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`]
 //! agrees with the other ranks ([`handshake`]) and hands out what rank 0 read; then each call goes
-//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`] or [`p2p`], and [`recorder`].
+//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`], [`p2p`] or [`node`], and [`recorder`].
 
 mod abi;
 mod library;
@@ -21,6 +21,8 @@ mod forms;
 #[cfg(mpi = "openmpi")]
 mod fortran;
 mod intercept;
+mod node;
+mod own;
 mod p2p;
 mod private;
 mod recorder;

@@ -13,11 +13,11 @@
 mod channel;
 
 pub mod arguments;
-mod program;
+pub mod program;
 
-mod lengths;
-mod places;
-mod scratch;
+pub mod lengths;
+pub mod places;
+pub mod scratch;
 
 mod run;
 
@@ -28,7 +28,7 @@ use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::plan::Plan;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
-use colltune_core::catalogue::Own;
+use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
 use crate::abi;
@@ -38,10 +38,11 @@ use crate::tune::Tuner;
 pub use arguments::Arguments;
 use arguments::{Input, Members};
 use channel::Channel;
-pub use channel::World;
+pub use channel::{Open, World};
 use lengths::Lengths;
 use places::Job;
 use program::Program;
+use scratch::User;
 
 /// More operations than this are not kept on one communicator: they can be compiled again.
 const OPERATIONS_MAX: usize = 1 << 20;
@@ -54,10 +55,24 @@ pub struct Beside {
     calls: u32,
     /// By the variant's place in the trace's header.
     classes: Vec<Classes>,
-    programs: Vec<Program>,
+    programs: Programs,
+}
+
+/// Programs that have been compiled.
+#[derive(Default)]
+struct Programs {
+    all: Vec<Program>,
     place_of: HashMap<Key, usize>,
     recent: Option<(Key, usize)>,
     operations: usize,
+}
+
+/// Who runs a schedule: all ranks of a communicator, or some of them.
+#[derive(Clone, Copy)]
+pub struct Group<'a> {
+    pub rank: usize,
+    /// For each rank of the group its rank in the world.
+    pub world_ranks: &'a [c_int],
 }
 
 /// The size classes of a variant that the members have agreed on, as bits.
@@ -89,7 +104,7 @@ pub struct Call {
     pub collective: Collective,
     /// The variant's place in the trace's header.
     pub variant: u16,
-    pub own: Own,
+    pub own: Scheduled,
     pub bytes: u64,
     pub arguments: Arguments,
 }
@@ -101,8 +116,28 @@ impl Beside {
         *self = Beside::default();
     }
 
+    /// The channel, once [`open`] said so.
+    pub fn channel(&self) -> &Open {
+        let Channel::Open(open) = &self.channel else {
+            unreachable!("a variant runs only after `ready` said so");
+        };
+        open
+    }
+
+    /// Counts a call, whose messages get a tag of their own.
+    pub fn count_call(&mut self) {
+        self.calls = self.calls.wrapping_add(1);
+    }
+
+    /// The tag of the present call.
+    pub fn tag(&self) -> c_int {
+        self.channel().tag(self.calls)
+    }
+}
+
+impl Programs {
     /// The place of the program of a case; compiled when it is first needed.
-    fn program(&mut self, own: Own, case: Case, buffers: Buffers) -> usize {
+    fn program(&mut self, own: Scheduled, case: Case, buffers: Buffers) -> usize {
         let row = own.place();
         let key = Key { row, case, buffers };
         if let Some((recent, place)) = self.recent
@@ -119,7 +154,7 @@ impl Beside {
     }
 
     #[cold]
-    fn compile(&mut self, own: Own, key: Key) -> usize {
+    fn compile(&mut self, own: Scheduled, key: Key) -> usize {
         let row = own.row();
         let case = key.case;
         let schedule = (row.schedule)(case);
@@ -129,14 +164,14 @@ impl Beside {
         };
         let program = Program::new(&plan, row.pattern.blocks(case.n_ranks));
         if self.operations > OPERATIONS_MAX {
-            self.programs.clear();
+            self.all.clear();
             self.place_of.clear();
             self.operations = 0;
         }
         self.operations += program.operations.len();
-        self.programs.push(program);
-        self.place_of.insert(key, self.programs.len() - 1);
-        self.programs.len() - 1
+        self.all.push(program);
+        self.place_of.insert(key, self.all.len() - 1);
+        self.all.len() - 1
     }
 }
 
@@ -151,21 +186,37 @@ pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
     bytes.saturating_mul(blocks as u64)
 }
 
+/// Opens the channel of a communicator. Collective at the first call that needs it; the answer is
+/// the same on all ranks.
+pub fn open(tuner: &Tuner, state: &mut State) -> bool {
+    if matches!(state.p2p.channel, Channel::Unopened) {
+        state.p2p.channel = Channel::open(tuner, state.comm);
+    }
+    matches!(state.p2p.channel, Channel::Open(_))
+}
+
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
 pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
-    match state.p2p.channel {
-        Channel::Open(_) => {}
-        Channel::Failed => return false,
-        Channel::Unopened => {
-            state.p2p.channel = Channel::open(tuner, state.comm);
-            if !matches!(state.p2p.channel, Channel::Open(_)) {
-                return false;
-            }
-        }
-    }
-    let bit = 1u64 << (class(call.bytes) & 63);
-    if let Some(classes) = state.p2p.classes.get(usize::from(call.variant)) {
+    open(tuner, state)
+        && settled(tuner, state, call.variant, call.bytes, |state| {
+            // Wrong arguments are no want of room: the library will report them.
+            with_job(tuner, &mut state.p2p, call, |job| has_room(job.demand())).unwrap_or(true)
+        })
+}
+
+/// Whether all ranks have room for the longest message of a variant's size class: found out once,
+/// together, and known from then on. `has_room` says it for this rank.
+#[inline]
+pub fn settled(
+    tuner: &Tuner,
+    state: &mut State,
+    variant: u16,
+    bytes: u64,
+    has_room: impl FnOnce(&mut State) -> bool,
+) -> bool {
+    let bit = 1u64 << (class(bytes) & 63);
+    if let Some(classes) = state.p2p.classes.get(usize::from(variant)) {
         if classes.ready & bit != 0 {
             return true;
         }
@@ -173,22 +224,28 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
             return false;
         }
     }
-    agree_on_room(tuner, state, call, bit)
+    settle(tuner, state, variant, bit, has_room)
 }
 
-/// All ranks make room for the longest message of the class, or none uses the variant for it.
+/// Makes room for calls that need `demand` bytes, or up to twice as much: so much longer are the
+/// longest messages of a class.
+fn has_room(demand: usize) -> bool {
+    let room = demand.saturating_mul(2).saturating_add(1 << 12);
+    scratch::with(User::Schedule, |scratch| scratch.block.reserve(room))
+}
+
+/// All ranks make room, or none uses the variant for the class.
 #[cold]
-fn agree_on_room(tuner: &Tuner, state: &mut State, call: &Call, bit: u64) -> bool {
-    // Messages of a class are less than twice as long as each other.
-    let room = |job: &Job| {
-        let demand = job.demand().saturating_mul(2).saturating_add(1 << 12);
-        scratch::with(|scratch| scratch.block.reserve(demand))
-    };
-    // Wrong arguments are no want of room: the library will report them.
-    let has_room = with_job(tuner, &mut state.p2p, call, room).unwrap_or(true);
-    let mut failed = [u64::from(!has_room)];
+fn settle(
+    tuner: &Tuner,
+    state: &mut State,
+    variant: u16,
+    bit: u64,
+    has_room: impl FnOnce(&mut State) -> bool,
+) -> bool {
+    let mut failed = [u64::from(!has_room(state))];
     let agreed = tuner.largest(state.comm, &mut failed) && failed[0] == 0;
-    let (all, place) = (&mut state.p2p.classes, usize::from(call.variant));
+    let (all, place) = (&mut state.p2p.classes, usize::from(variant));
     if all.len() <= place {
         all.resize(place + 1, Classes::default());
     }
@@ -203,21 +260,41 @@ fn agree_on_room(tuner: &Tuner, state: &mut State, call: &Call, bit: u64) -> boo
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
 pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> c_int) -> c_int {
-    state.p2p.calls = state.p2p.calls.wrapping_add(1);
-    let work = |job: &Job| {
-        scratch::with(|scratch| {
-            if !scratch.block.reserve(job.demand()) {
-                return Err(abi::MPI_ERR_NO_MEM as c_int);
-            }
-            // SAFETY: there is as much room as is demanded; the buffers are the application's.
-            unsafe { job.run(scratch) }
-        })
-    };
-    match with_job(tuner, &mut state.p2p, call, work) {
+    state.p2p.count_call();
+    match with_job(tuner, &mut state.p2p, call, run_job) {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
         Some(Err(code)) => private::report(tuner, state.comm, code),
     }
+}
+
+/// Runs a call among some of the communicator's ranks, with the tag of its present call. `None`
+/// where an argument is wrong.
+pub fn run_among(
+    tuner: &Tuner,
+    beside: &mut Beside,
+    group: Group,
+    call: &Call,
+) -> Option<Result<(), c_int>> {
+    let tag = beside.tag();
+    with_job_among(tuner, &mut beside.programs, tag, group, call, run_job)
+}
+
+/// Whether there is room for a call among some of the communicator's ranks.
+pub fn has_room_among(tuner: &Tuner, beside: &mut Beside, group: Group, call: &Call) -> bool {
+    let room = |job: &Job| has_room(job.demand());
+    with_job_among(tuner, &mut beside.programs, 0, group, call, room).unwrap_or(true)
+}
+
+fn run_job(job: &Job) -> Result<(), c_int> {
+    scratch::with(User::Schedule, |scratch| {
+        if !scratch.block.reserve(job.demand()) {
+            return Err(abi::MPI_ERR_NO_MEM as c_int);
+        }
+        // SAFETY: there is as much room as is demanded; the buffers are the application's, or such
+        // as the caller has for them.
+        unsafe { job.run(scratch) }
+    })
 }
 
 /// `None` where an argument is wrong.
@@ -228,12 +305,29 @@ fn with_job<T>(
     call: &Call,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
+    let tag = beside.tag();
     let Channel::Open(open) = &beside.channel else {
-        unreachable!("a variant runs only after `ready` said so");
+        return None;
     };
-    let members = Members {
+    let group = Group {
         rank: open.rank,
-        n_ranks: open.world_ranks.len(),
+        world_ranks: &open.world_ranks,
+    };
+    with_job_among(tuner, &mut beside.programs, tag, group, call, work)
+}
+
+#[inline]
+fn with_job_among<T>(
+    tuner: &Tuner,
+    programs: &mut Programs,
+    tag: c_int,
+    group: Group,
+    call: &Call,
+    work: impl FnOnce(&Job) -> T,
+) -> Option<T> {
+    let members = Members {
+        rank: group.rank,
+        n_ranks: group.world_ranks.len(),
     };
     let view = call
         .arguments
@@ -250,16 +344,13 @@ fn with_job<T>(
         (Input::InOutput { .. }, InPlace::Shared) => Buffers::Shared,
         _ => Buffers::Apart,
     };
-    let place = beside.program(call.own, case, buffers);
-    let program = &beside.programs[place];
-    let Channel::Open(open) = &beside.channel else {
-        unreachable!("nothing closed it since");
-    };
+    let place = programs.program(call.own, case, buffers);
+    let program = &programs.all[place];
     Some(work(&Job {
         tuner,
         comm: tuner.p2p.comm()?,
-        tag: open.tag(beside.calls),
-        world_ranks: &open.world_ranks,
+        tag,
+        world_ranks: group.world_ranks,
         members,
         program,
         view,

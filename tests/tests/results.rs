@@ -11,7 +11,7 @@ use colltune_tests::{Mpi, folder, job, on_each_library, read_log, traces};
 fn native(mpi: Mpi, collective: Collective) -> Vec<Variant> {
     let all = catalogue::variants(mpi.library(), collective);
     all.into_iter()
-        .filter(|variant| variant.name.family != Family::P2p)
+        .filter(|variant| variant.own.is_none())
         .collect()
 }
 

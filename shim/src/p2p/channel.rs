@@ -28,6 +28,8 @@ pub struct World {
     private: Private,
     /// How many channels there can be.
     channels: u64,
+    /// A tag that no message has.
+    unused_tag: c_int,
 }
 
 impl World {
@@ -48,7 +50,8 @@ impl World {
         let tags = largest.max(32_767) as u64 + 1;
         World {
             private: Private::make(tuner, world, || private::split(tuner, world)),
-            channels: tags / TAGS,
+            channels: (tags - 1) / TAGS,
+            unused_tag: (tags - 1) as c_int,
         }
     }
 
@@ -57,6 +60,18 @@ impl World {
             Private::Made(comm) => Some(comm),
             _ => None,
         }
+    }
+
+    /// Lets the library take care of all messages under way. It asks for one that never comes, from
+    /// anybody in the world: a question about one rank, or one that finds something, may end early.
+    pub fn progress(&self, pmpi: &Pmpi) {
+        let Private::Made(comm) = self.private else {
+            return;
+        };
+        let (mut flag, status) = (0, abi::MPI_STATUS_IGNORE as *mut c_void);
+        let source = abi::MPI_ANY_SOURCE as c_int;
+        // SAFETY: the communicator is valid; one number is written.
+        unsafe { (pmpi.iprobe)(source, self.unused_tag, comm, &mut flag, status) };
     }
 
     /// Only from MPI_Finalize.

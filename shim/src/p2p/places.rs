@@ -37,6 +37,7 @@ pub struct Job<'a> {
 }
 
 /// Where the logical buffers of a job begin.
+#[derive(Clone, Copy)]
 pub struct Places {
     pub input: *mut u8,
     pub output: *mut u8,
@@ -44,7 +45,7 @@ pub struct Places {
 
 impl Unit {
     /// The bytes that so many units take in memory; saturates.
-    fn bytes(&self, units: u64) -> usize {
+    pub fn bytes(&self, units: u64) -> usize {
         let Some(before_last) = units.checked_sub(1) else {
             return 0;
         };
@@ -55,7 +56,7 @@ impl Unit {
     }
 
     /// The address of unit 0 of `units` units that fill the memory from `start` on.
-    fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
+    pub fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
         let below = if self.stride < 0 {
             units.saturating_sub(1) as Aint * -self.stride
         } else {
@@ -318,7 +319,10 @@ impl Job<'_> {
 
     /// Copies between buffers of two types with one signature, each with its count: MPI does that
     /// only by a message.
-    unsafe fn message_to_self(
+    ///
+    /// # Safety
+    /// Both buffers hold what their types and counts say.
+    pub unsafe fn message_to_self(
         &self,
         from: (*mut u8, u64, Datatype),
         to: (*mut u8, u64, Datatype),

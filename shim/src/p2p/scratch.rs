@@ -79,16 +79,24 @@ pub struct Scratch {
     pub staging: Vec<*mut u8>,
 }
 
+/// Who borrows memory: what runs on a node runs schedules between nodes meanwhile.
+#[derive(Clone, Copy)]
+pub enum User {
+    Schedule,
+    Node,
+}
+
 thread_local! {
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static SCRATCH: [Cell<Option<Box<Scratch>>>; 2] = const { [Cell::new(None), Cell::new(None)] };
 }
 
 /// Lends the thread's memory out. A call inside another, should there ever be one, gets its own.
-pub fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
+    let place = user as usize;
     // A program may call MPI from what runs after its main thread's own memory is gone.
-    let kept = SCRATCH.try_with(Cell::take).ok().flatten();
+    let kept = SCRATCH.try_with(|all| all[place].take()).ok().flatten();
     let mut scratch = kept.unwrap_or_default();
     let result = work(&mut scratch);
-    let _ = SCRATCH.try_with(|place| place.set(Some(scratch)));
+    let _ = SCRATCH.try_with(|all| all[place].set(Some(scratch)));
     result
 }

@@ -15,6 +15,7 @@ use crate::abi::{self, Comm, Op};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::{Phase, Sample, State};
+use crate::own;
 use crate::p2p::{self, Arguments};
 
 /// The ways to run one call.
@@ -100,7 +101,7 @@ impl Tuner {
         let own = self.own_call(&call, variant, ways.arguments);
         let ready = variant == DEFAULT
             || match &own {
-                Some(own) => p2p::ready(self, call.state, own),
+                Some(own) => own::ready(self, call.state, own),
                 None => self.steer.ready(self, call.state, collective, variant),
             };
         let (variant, own) = if ready {
@@ -139,9 +140,9 @@ impl Tuner {
 
     /// The call as our own algorithms take it; `None` for the other families.
     #[inline]
-    fn own_call(&self, call: &Call, variant: u16, arguments: Arguments) -> Option<p2p::Call> {
+    fn own_call(&self, call: &Call, variant: u16, arguments: Arguments) -> Option<own::Call> {
         let which = call.collective.index();
-        Some(p2p::Call {
+        Some(own::Call {
             collective: call.collective,
             variant: self.first_variant[which] + variant,
             own: self.variants[which][usize::from(variant)].own?,
@@ -155,12 +156,12 @@ impl Tuner {
         state: &mut State,
         collective: Collective,
         variant: u16,
-        own: Option<p2p::Call>,
+        own: Option<own::Call>,
         ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         match own {
             _ if variant == DEFAULT => (ways.default)(),
-            Some(own) => p2p::run(self, state, &own, ways.default),
+            Some(own) => own::run(self, state, &own, ways.default),
             None => self
                 .steer
                 .run(self, state, collective, variant, ways.native),
@@ -199,6 +200,7 @@ impl Tuner {
                 && call
                     .reduction
                     .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
+                && own::fits(variant_of.own, &facts)
         } else {
             // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
             call.state.native && call.bytes <= i32::MAX as u64

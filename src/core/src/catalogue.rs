@@ -10,6 +10,7 @@ use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
 use crate::collective::Collective;
 use crate::library::{Abi, Library};
+use crate::node::between;
 use crate::variant::{DEFAULT, Family, VariantName};
 
 /// What a variant needs of a call; every need is a fact that all ranks of the communicator share.
@@ -51,6 +52,8 @@ pub enum Need {
     EqualBlocks,
     /// Elements of a predefined type without holes.
     PlainElements,
+    /// All ranks on one node.
+    OneNode,
 }
 
 /// The shared facts of one call that needs are checked against.
@@ -100,6 +103,7 @@ impl Need {
             Need::RanksByNode => facts.ranks_by_node,
             Need::EqualBlocks => facts.equal_blocks,
             Need::PlainElements => facts.plain_elements,
+            Need::OneNode => facts.nodes == 1,
         }
     }
 
@@ -129,6 +133,7 @@ impl Need {
             Need::RanksByNode => "ranks numbered node by node",
             Need::EqualBlocks => "blocks of one length",
             Need::PlainElements => "elements of a predefined type without holes",
+            Need::OneNode => "all ranks on one node",
         }
     }
 }
@@ -149,15 +154,41 @@ pub enum Steering {
     Mpich { algorithm: &'static str },
 }
 
-/// An algorithm of our own with its parameters.
+/// What runs a variant in which the library's own collectives have no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Own {
+pub enum Own {
+    /// A schedule over point-to-point messages.
+    Schedule(Scheduled),
+    /// Shared memory inside the nodes.
+    Node(OnNodes),
+}
+
+impl Own {
+    /// The schedule, of a variant that is nothing else.
+    pub fn schedule(&self) -> Option<&Scheduled> {
+        match self {
+            Own::Schedule(scheduled) => Some(scheduled),
+            Own::Node(_) => None,
+        }
+    }
+}
+
+/// A collective over shared memory inside each node, and over messages between the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnNodes {
+    /// What one rank of each node runs with those of the others; `None` on a single node.
+    pub between: Option<Scheduled>,
+}
+
+/// A schedule of our own with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
     /// Place in [`registry::ROWS`].
     place: usize,
     pub values: Values,
 }
 
-impl Own {
+impl Scheduled {
     pub fn row(&self) -> &'static Row {
         &registry::ROWS[self.place]
     }
@@ -276,8 +307,8 @@ use Collective::{
 use Need::{
     AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
     CountAtLeastRanks, EqualBlocks, EvenRanks, ExactlyTwoRanks, Hierarchy, InPlace,
-    MessageAboveSegment, NotInPlace, PlainElements, PowerOfTwoRanks, RanksByNode, SegmentPerRank,
-    ShareAboveSegment, SomeBytes, TwoSegments,
+    MessageAboveSegment, NotInPlace, OneNode, PlainElements, PowerOfTwoRanks, RanksByNode,
+    SegmentPerRank, ShareAboveSegment, SomeBytes, TwoSegments,
 };
 
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
@@ -466,6 +497,7 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
     std::iter::once(default)
         .chain(native)
         .chain(p2p(collective))
+        .chain(on_nodes(collective))
         .collect()
 }
 
@@ -559,9 +591,51 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
         collective,
         name,
         steering: Steering::None,
-        own: Some(Own { place, values }),
+        own: Some(Own::Schedule(Scheduled { place, values })),
         needs,
     }
+}
+
+/// Shared memory inside the nodes, for every library alike.
+fn on_nodes(collective: Collective) -> Vec<Variant> {
+    let name = |algorithm: String, segsize: u64| VariantName {
+        family: Family::Node,
+        algorithm,
+        segsize: (segsize > 0).then_some(segsize),
+        radix: None,
+        window: None,
+    };
+    let variant = |name, between, needs| Variant {
+        collective,
+        name,
+        steering: Steering::None,
+        own: Some(Own::Node(OnNodes { between })),
+        needs,
+    };
+    // A barrier has no bytes and is none the less for it.
+    let some = || (collective != Barrier).then_some(SomeBytes);
+    let needs = |need| some().into_iter().chain([need]).collect::<Vec<_>>();
+    let alone = between::on_one_node(collective)
+        .then(|| variant(name("shm".to_owned(), 0), None, needs(OneNode)));
+    let several = between::between(collective).iter();
+    let several = several.filter_map(|&(algorithm, segsize)| {
+        let pattern = between::pattern(collective)?;
+        let place = registry::ROWS
+            .iter()
+            .position(|row| row.pattern == pattern && row.name == algorithm)?;
+        let row = &registry::ROWS[place];
+        let values = row.values().into_iter().find(|v| v.segsize == segsize)?;
+        let mut needs = needs(Hierarchy);
+        // The ranks of a node need not follow one another, so operands change places.
+        needs.extend(collective.is_reduction().then_some(Commutative));
+        let between = Some(Scheduled { place, values });
+        Some(variant(
+            name(format!("shm+{algorithm}"), segsize),
+            between,
+            needs,
+        ))
+    });
+    alone.into_iter().chain(several).collect()
 }
 
 /// Whether `name` is the library's own choice.

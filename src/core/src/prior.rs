@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
-use crate::catalogue::{Need, Own, Variant};
+use crate::catalogue::{Need, Own, Scheduled, Variant};
 use crate::space::Cell;
 
 /// Messages that are cut into more segments than this gain nothing from the shorter ones.
@@ -52,7 +52,8 @@ impl<'a> Prior<'a> {
         let hopeless = self.hopeless(cell).to_vec();
         let both = self.variants.iter().zip(hopeless);
         both.map(|(variant, hopeless)| {
-            !hopeless && variant.own.is_none_or(|own| differs(&own, cell))
+            let schedule = variant.own.as_ref().and_then(Own::schedule);
+            !hopeless && schedule.is_none_or(|own| differs(own, cell))
         })
         .collect()
     }
@@ -91,7 +92,7 @@ impl<'a> Prior<'a> {
     /// depth that costs), and where the variant does not run on so many ranks.
     fn work(&mut self, place: usize, n_ranks: usize) -> Option<Work> {
         let variant = &self.variants[place];
-        let (own, ranks) = (variant.own?, n_ranks as u32);
+        let (own, ranks) = (*variant.own.as_ref()?.schedule()?, n_ranks as u32);
         let values = own.values;
         if own.row().pattern.has_root() || !variant.possible(ranks, ranks, u64::MAX) {
             return None;
@@ -122,7 +123,7 @@ impl Work {
 }
 
 /// What one rank sends or receives, whichever is more, of a message in one piece.
-fn work_of(own: &Own, rank: usize, n_ranks: usize) -> Work {
+fn work_of(own: &Scheduled, rank: usize, n_ranks: usize) -> Work {
     let row = own.row();
     let schedule = (row.schedule)(row.case(rank, n_ranks, 0, own.values, 0));
     let parts = schedule.parts_per_block as f64;
@@ -147,7 +148,7 @@ fn work_of(own: &Own, rank: usize, n_ranks: usize) -> Work {
 }
 
 /// Whether the parameters of a variant make it another one than the next smaller ones do.
-fn differs(own: &Own, cell: &Cell) -> bool {
+fn differs(own: &Scheduled, cell: &Cell) -> bool {
     let ranks_most = cell.nodes.last().saturating_mul(cell.ppn.last());
     own.row()
         .parameters

@@ -90,7 +90,7 @@ impl Default for Settings {
 }
 
 /// The families that `families` can name, sorted.
-pub const FAMILIES: [Family; 2] = [Family::Native, Family::P2p];
+pub const FAMILIES: [Family; 3] = [Family::Native, Family::P2p, Family::Node];
 
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {

@@ -1,0 +1,103 @@
+//! The barrier: lines without a message, and one number among the leaders.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use colltune_core::catalogue::{OnNodes, Scheduled};
+use colltune_core::collective::Collective;
+
+use super::segment::Segment;
+use super::team::Team;
+use crate::abi;
+use crate::own::Call;
+use crate::p2p::arguments::Arguments;
+use crate::p2p::{self, Group};
+use crate::tune::Tuner;
+
+/// Bytes of what the leaders reduce.
+const NUMBER: u64 = 8;
+
+/// Runs a barrier.
+pub fn run(
+    tuner: &Tuner,
+    p2p: &mut p2p::Beside,
+    team: &Team,
+    mut segment: Option<&mut Segment>,
+    call: &Call,
+    own: OnNodes,
+) -> Result<(), c_int> {
+    let Some(between) = own.between else {
+        if let Some(segment) = segment {
+            segment.meet(tuner);
+        }
+        return Ok(());
+    };
+    // All come to the leader, the leaders meet, all go.
+    if let Some(segment) = &mut segment {
+        segment.meet(tuner);
+    }
+    let mut result = Ok(());
+    if team.place == 0 {
+        let mut number = 0u64;
+        let leading = leading(tuner, call, between, &mut number);
+        let group = group(team);
+        result = p2p::run_among(tuner, p2p, group, &leading).unwrap_or(Ok(()));
+    }
+    if let Some(segment) = segment {
+        segment.meet(tuner);
+    }
+    result
+}
+
+/// Whether the leaders have room.
+pub fn has_room(
+    tuner: &Tuner,
+    p2p: &mut p2p::Beside,
+    team: &Team,
+    call: &Call,
+    own: OnNodes,
+) -> bool {
+    own.between.is_none_or(|between| {
+        let mut number = 0u64;
+        let leading = leading(tuner, call, between, &mut number);
+        p2p::has_room_among(tuner, p2p, group(team), &leading)
+    })
+}
+
+fn group(team: &Team) -> Group<'_> {
+    Group {
+        rank: team.node,
+        world_ranks: &team.leaders,
+    }
+}
+
+fn leading(tuner: &Tuner, call: &Call, between: Scheduled, number: &mut u64) -> p2p::Call {
+    p2p::Call {
+        collective: Collective::Allreduce,
+        variant: call.variant,
+        own: between,
+        bytes: NUMBER,
+        arguments: Arguments::Reduction {
+            send: abi::MPI_IN_PLACE as *const c_void,
+            recv: (&raw mut *number).cast(),
+            count: 1,
+            datatype: tuner.handles.uint64,
+            op: tuner.handles.max,
+            root: 0,
+        },
+    }
+}
+
+impl Segment {
+    /// Waits until every rank of the node is here.
+    #[inline]
+    pub fn meet(&mut self, tuner: &Tuner) {
+        let ticket = self.tell_line(tuner);
+        for place in self.others() {
+            let number = self.line(place, ticket);
+            self.patience
+                .until(tuner, || number.load(Ordering::Acquire) == ticket);
+        }
+        self.done_short(ticket);
+    }
+}

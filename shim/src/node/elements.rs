@@ -1,0 +1,277 @@
+//! Units of a call on their way into shared memory and out of it, and how they are combined.
+//!
+//! Shared memory holds packed bytes, because a type may lie otherwise in each rank's memory. Of a
+//! type without holes the elements are these bytes, so most reductions work on them where they are.
+
+use std::ffi::c_int;
+
+use crate::abi::{self, Comm, Datatype, Op, Sort};
+use crate::library::TypeFacts;
+use crate::p2p::arguments::Unit;
+use crate::p2p::places::{Job, check};
+use crate::tune::Tuner;
+
+/// How the units of a call are moved and combined.
+pub struct Elements<'a> {
+    pub tuner: &'a Tuner,
+    pub unit: Unit,
+    /// Bytes of a packed unit.
+    pub unit_bytes: u64,
+    pub sum: Option<Sum>,
+    /// Only for units with holes: what the memory of this rank looks like.
+    pub holed: Option<Holed<'a>>,
+}
+
+/// What units with holes need.
+pub struct Holed<'a> {
+    pub job: &'a Job<'a>,
+    pub comm: Comm,
+    /// Room for the units of a piece, twice, as addresses of unit 0.
+    pub spare: [*mut u8; 2],
+}
+
+/// Types whose sums are made here: a call of the library takes longer than a few additions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sum {
+    F64,
+    F32,
+    I64,
+    I32,
+}
+
+/// From so many bytes on the library's own loops are at least as fast.
+const SUM_BYTES_MOST: u64 = 256;
+
+impl Sum {
+    /// `None` where the library shall combine.
+    #[inline]
+    pub fn of(tuner: &Tuner, facts: &TypeFacts, op: Op) -> Option<Sum> {
+        if abi::bits(op) != abi::bits(tuner.handles.sum) {
+            return None;
+        }
+        match (facts.sort, facts.size) {
+            (Sort::Floating, 8) => Some(Sum::F64),
+            (Sort::Floating, 4) => Some(Sum::F32),
+            (Sort::Integer | Sort::Whole, 8) => Some(Sum::I64),
+            (Sort::Integer | Sort::Whole, 4) => Some(Sum::I32),
+            _ => None,
+        }
+    }
+
+    /// Adds units to others.
+    ///
+    /// # Safety
+    /// Both places hold so many numbers of the type and do not overlap.
+    #[inline]
+    unsafe fn add(self, from: *const u8, into: *mut u8, units: usize) {
+        macro_rules! each {
+            ($number:ty, $sum:expr) => {
+                for place in 0..units {
+                    let (from, into) = (from.cast::<$number>(), into.cast::<$number>());
+                    // SAFETY: the caller's promise is passed on; no alignment is asked for.
+                    unsafe {
+                        let (a, b) = (from.add(place), into.add(place));
+                        b.write_unaligned($sum(a.read_unaligned(), b.read_unaligned()));
+                    }
+                }
+            };
+        }
+        match self {
+            Sum::F64 => each!(f64, |a, b| a + b),
+            Sum::F32 => each!(f32, |a, b| a + b),
+            Sum::I64 => each!(i64, i64::wrapping_add),
+            Sum::I32 => each!(i32, i32::wrapping_add),
+        }
+    }
+}
+
+impl Elements<'_> {
+    /// The address of a unit.
+    #[inline]
+    pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
+        base.wrapping_offset(unit as isize * self.unit.stride)
+    }
+
+    /// Copies units into shared memory.
+    ///
+    /// # Safety
+    /// The units lie at `from`, and `to` has room for their packed bytes.
+    #[inline]
+    pub unsafe fn store(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
+        match &self.holed {
+            None => {
+                // SAFETY: units without holes are their bytes; the caller's promise is passed on.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
+                Ok(())
+            }
+            // SAFETY: the caller's promise is passed on.
+            Some(holed) => unsafe {
+                holed.pack(self.unit.datatype, from, units, to, self.bytes(units))
+            },
+        }
+    }
+
+    /// Copies units out of shared memory.
+    ///
+    /// # Safety
+    /// The packed units lie at `from`, and `to` has room for them.
+    #[inline]
+    pub unsafe fn load(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
+        match &self.holed {
+            None => {
+                // SAFETY: as in `store`.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
+                Ok(())
+            }
+            // SAFETY: as in `store`.
+            Some(holed) => unsafe {
+                holed.unpack(self.unit.datatype, from, self.bytes(units), units, to)
+            },
+        }
+    }
+
+    /// Combines packed units of a lower rank with what lies in `into`: operands keep their order.
+    ///
+    /// # Safety
+    /// The packed units lie at `from`, the others in this rank's form at `into`.
+    #[inline]
+    pub unsafe fn combine(&self, from: *mut u8, units: u64, into: *mut u8) -> Result<(), c_int> {
+        match &self.holed {
+            // SAFETY: without holes both forms are one.
+            None => unsafe { self.combine_own(from, units, into) },
+            Some(holed) => {
+                let spare = holed.spare[1];
+                // SAFETY: the spare room holds the units of a piece.
+                unsafe {
+                    self.load(from, units, spare)?;
+                    self.combine_own(spare, units, into)
+                }
+            }
+        }
+    }
+
+    /// The same with units that lie in this rank's form.
+    ///
+    /// # Safety
+    /// The units lie at both places, which do not overlap.
+    #[inline]
+    pub unsafe fn combine_own(
+        &self,
+        from: *mut u8,
+        units: u64,
+        into: *mut u8,
+    ) -> Result<(), c_int> {
+        if let Some(sum) = self.sum
+            && self.bytes(units) as u64 <= SUM_BYTES_MOST
+        {
+            // SAFETY: the type is a number of that kind; the caller's promise is passed on.
+            unsafe { sum.add(from, into, units as usize) };
+            return Ok(());
+        }
+        let Some(combine) = self.unit.combine.filter(|_| units > 0) else {
+            return Ok(());
+        };
+        // SAFETY: the caller's promise is passed on.
+        check(unsafe {
+            (self.tuner.pmpi.reduce_local)(
+                from.cast(),
+                into.cast(),
+                units as c_int,
+                self.unit.datatype,
+                combine.op,
+            )
+        })
+    }
+
+    /// Copies units with holes within this rank's memory.
+    ///
+    /// # Safety
+    /// The units lie at `from`, and `to` has room for them.
+    #[cold]
+    pub unsafe fn copy_holed(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
+        let Some(holed) = &self.holed else {
+            return Ok(());
+        };
+        let typed = |at| (at, units, self.unit.datatype);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { holed.job.message_to_self(typed(from), typed(to)) }
+    }
+
+    #[inline]
+    pub fn bytes(&self, units: u64) -> usize {
+        (units * self.unit_bytes) as usize
+    }
+}
+
+impl Holed<'_> {
+    /// # Safety
+    /// As [`Elements::store`].
+    #[cold]
+    unsafe fn pack(
+        &self,
+        datatype: Datatype,
+        from: *mut u8,
+        units: u64,
+        to: *mut u8,
+        bytes: usize,
+    ) -> Result<(), c_int> {
+        let tuner = self.job.tuner;
+        if from.is_null() {
+            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
+            let (typed, packed) = (
+                (from, units, datatype),
+                (to, bytes as u64, tuner.handles.byte),
+            );
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.job.message_to_self(typed, packed) };
+        }
+        let mut position = 0;
+        // SAFETY: the caller's promise is passed on.
+        check(unsafe {
+            (tuner.pmpi.pack)(
+                from.cast(),
+                units as c_int,
+                datatype,
+                to.cast(),
+                bytes as c_int,
+                &mut position,
+                self.comm,
+            )
+        })
+    }
+
+    /// # Safety
+    /// As [`Elements::load`].
+    #[cold]
+    unsafe fn unpack(
+        &self,
+        datatype: Datatype,
+        from: *mut u8,
+        bytes: usize,
+        units: u64,
+        to: *mut u8,
+    ) -> Result<(), c_int> {
+        let tuner = self.job.tuner;
+        if to.is_null() {
+            let (packed, typed) = (
+                (from, bytes as u64, tuner.handles.byte),
+                (to, units, datatype),
+            );
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.job.message_to_self(packed, typed) };
+        }
+        let mut position = 0;
+        // SAFETY: the caller's promise is passed on.
+        check(unsafe {
+            (tuner.pmpi.unpack)(
+                from.cast(),
+                bytes as c_int,
+                &mut position,
+                to.cast(),
+                units as c_int,
+                datatype,
+                self.comm,
+            )
+        })
+    }
+}

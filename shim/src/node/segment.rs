@@ -1,0 +1,335 @@
+//! The memory that the ranks of a node share: made, found by the others, given back.
+//!
+//! It is a file without a name (memfd): its first rank makes it, and the others open it through
+//! /proc. Nothing of it is ever left behind, however the job ends. Every rank reserves its own
+//! area, so that its memory lies near it and a want of memory shows in the set-up, on no later write.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use colltune_core::node::layout::{self, CELLS, Flag, LINES, PROCESSOR_WORDS};
+
+use super::patience::Patience;
+use super::team::Team;
+use crate::abi;
+use crate::p2p::Open;
+use crate::tune::Tuner;
+
+/// The most bytes of segments that a process has mapped at once.
+const MAPPED_MAX: u64 = 4 << 30;
+static MAPPED: AtomicU64 = AtomicU64::new(0);
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+/// A node's segment, and how far this rank has come in it.
+pub struct Segment {
+    start: *mut u8,
+    bytes: usize,
+    file: c_int,
+    pub place: usize,
+    pub n_here: usize,
+    pub patience: Patience,
+    /// The ticket of the next piece, and of the next short message; alike on all ranks.
+    pub next: u64,
+    pub next_short: u64,
+    /// The last tickets that may be written without asking whether the others are done.
+    pub room: u64,
+    pub room_short: u64,
+}
+
+/// How the first rank of a node tells the others where its segment is.
+#[derive(Clone, Copy, Default)]
+struct Address {
+    process: u64,
+    /// `u64::MAX` where it could not be made.
+    file: u64,
+    word: u64,
+}
+
+impl Segment {
+    /// Makes or finds the segment of this rank's node; none where it is alone there. Also whether
+    /// that failed. Collective over the node.
+    pub fn open(tuner: &Tuner, channel: &Open, team: &Team) -> (Option<Segment>, bool) {
+        if team.n_here() == 1 {
+            return (None, false);
+        }
+        let bytes = layout::segment_bytes(team.n_here()).filter(|&bytes| affordable(bytes));
+        let mut address = Address {
+            file: u64::MAX,
+            ..Address::default()
+        };
+        let mut segment = None;
+        if team.place == 0 {
+            segment = bytes.and_then(|bytes| Segment::make(bytes, team, &mut address));
+        }
+        let told = hand_over(tuner, channel, team, &mut address);
+        if team.place > 0 && told {
+            segment = bytes.and_then(|bytes| Segment::find(bytes, team, address));
+        }
+        let Some(segment) = segment.filter(|_| told) else {
+            return (None, true);
+        };
+        let reserved = segment.reserve();
+        (Some(segment), !reserved)
+    }
+
+    fn make(bytes: usize, team: &Team, address: &mut Address) -> Option<Segment> {
+        // SAFETY: the name is a C string; the flag keeps the file from children.
+        let file = unsafe { libc::memfd_create(c"colltune".as_ptr(), libc::MFD_CLOEXEC) };
+        if file < 0 {
+            return None;
+        }
+        // SAFETY: the file was just made.
+        let sized = unsafe { libc::ftruncate(file, bytes as libc::off_t) } == 0;
+        let segment = Segment::map(file, bytes, team).filter(|_| sized)?;
+        // A word that no other segment of this machine has: two nodes may have one name, and
+        // process numbers mean something else in each container.
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let word = colltune_core::select::mix(crate::clock::ticks(), made) | 1;
+        segment.number(0).store(word, Ordering::Release);
+        *address = Address {
+            process: u64::from(std::process::id()),
+            file: file as u64,
+            word,
+        };
+        Some(segment)
+    }
+
+    fn find(bytes: usize, team: &Team, address: Address) -> Option<Segment> {
+        if address.file == u64::MAX {
+            return None;
+        }
+        let path = format!("/proc/{}/fd/{}", address.process, address.file);
+        let path = CString::new(path).ok()?;
+        // SAFETY: the path is a C string; a plain file of ours is opened, or nothing.
+        let file = unsafe {
+            libc::open(
+                path.as_ptr(),
+                libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY,
+            )
+        };
+        if file < 0 {
+            return None;
+        }
+        // SAFETY: all-zero is a valid `stat`, and the call writes one.
+        let (code, found) = unsafe {
+            let mut found: libc::stat = std::mem::zeroed();
+            (libc::fstat(file, &mut found), found)
+        };
+        let ours = code == 0 && found.st_size == bytes as libc::off_t;
+        let regular = found.st_mode & libc::S_IFMT == libc::S_IFREG;
+        if !ours || !regular {
+            // SAFETY: just opened here.
+            unsafe { libc::close(file) };
+            return None;
+        }
+        let segment = Segment::map(file, bytes, team)?;
+        (segment.number(0).load(Ordering::Acquire) == address.word).then_some(segment)
+    }
+
+    /// Maps a file, which it owns from then on.
+    fn map(file: c_int, bytes: usize, team: &Team) -> Option<Segment> {
+        // SAFETY: a new mapping that overlaps nothing; its memory is used through this value alone.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            // SAFETY: the file is the caller's to give away.
+            unsafe { libc::close(file) };
+            return None;
+        }
+        // A child that the program forks has no business in it.
+        // SAFETY: the range was just mapped.
+        unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) };
+        MAPPED.fetch_add(bytes as u64, Ordering::Relaxed);
+        Some(Segment {
+            start: start.cast(),
+            bytes,
+            file,
+            place: team.place,
+            n_here: team.n_here(),
+            patience: Patience::Spin,
+            next: 1,
+            next_short: 1,
+            room: CELLS,
+            room_short: LINES,
+        })
+    }
+
+    /// Reserves this rank's area, and says there where it may run.
+    fn reserve(&self) -> bool {
+        let area = layout::area(self.place) as libc::off_t;
+        // SAFETY: the file is open and as long as all areas.
+        if unsafe { libc::posix_fallocate(self.file, area, layout::AREA as libc::off_t) } != 0 {
+            return false;
+        }
+        for (place, word) in processors().into_iter().enumerate() {
+            let offset = layout::processors(self.place) + place * 8;
+            self.number(offset).store(word, Ordering::Release);
+        }
+        true
+    }
+
+    /// Ends the set-up, once all ranks have reserved their areas.
+    pub fn settle(mut self, tuner: &Tuner) -> Segment {
+        self.close();
+        // Pages are found now and not in the first calls. Kernels before 5.14 do that then.
+        // SAFETY: the range is the mapping.
+        unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+        self.patience = self.how_to_wait(tuner);
+        self
+    }
+
+    /// Whether there are ranks that have to share processors: among those that may run on the
+    /// processors of one of them alone, or all together.
+    fn how_to_wait(&self, tuner: &Tuner) -> Patience {
+        let node = tuner.node_of_rank[tuner.rank as usize];
+        let ranks = tuner.node_of_rank.iter().filter(|other| **other == node);
+        // SAFETY: it only asks for a number.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        if ranks.count() as i64 > online {
+            return Patience::Yield;
+        }
+        let list = |place: usize| -> [u64; PROCESSOR_WORDS] {
+            std::array::from_fn(|word| {
+                self.number(layout::processors(place) + word * 8)
+                    .load(Ordering::Acquire)
+            })
+        };
+        let all: Vec<_> = (0..self.n_here).map(list).collect();
+        let count = |list: &[u64; PROCESSOR_WORDS]| -> usize {
+            list.iter().map(|word| word.count_ones() as usize).sum()
+        };
+        let union = all.iter().fold([0; PROCESSOR_WORDS], |union, list| {
+            std::array::from_fn(|word| union[word] | list[word])
+        });
+        let crowded = |within: &[u64; PROCESSOR_WORDS]| {
+            let inside = |list: &&[u64; PROCESSOR_WORDS]| {
+                list.iter().zip(within).all(|(own, all)| own & !all == 0)
+            };
+            all.iter().filter(inside).count() > count(within)
+        };
+        if crowded(&union) || all.iter().any(crowded) {
+            Patience::Yield
+        } else {
+            Patience::Spin
+        }
+    }
+
+    fn close(&mut self) {
+        if self.file >= 0 {
+            // SAFETY: the file is ours, and this is its last use.
+            unsafe { libc::close(self.file) };
+            self.file = -1;
+        }
+    }
+
+    /// A number in the segment.
+    #[inline(always)]
+    pub fn number(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset + 8 <= self.bytes && offset.is_multiple_of(8));
+        // SAFETY: the offset comes from the layout, which lies within the mapping and is aligned; all
+        // processes use these eight bytes as an atomic number only.
+        unsafe { &*self.start.add(offset).cast::<AtomicU64>() }
+    }
+
+    #[inline(always)]
+    pub fn flag(&self, place: usize, flag: Flag) -> &AtomicU64 {
+        self.number(layout::flag(place, flag))
+    }
+
+    /// The cell of a rank that holds, or will hold, a piece.
+    #[inline(always)]
+    pub fn cell(&self, place: usize, ticket: u64) -> *mut u8 {
+        // SAFETY: the offset comes from the layout, which lies within the mapping.
+        unsafe { self.start.add(layout::cell(place, ticket)) }
+    }
+
+    /// Every place on the node but the own.
+    pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.place;
+        (0..self.n_here).filter(move |&place| place != own)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.close();
+        // SAFETY: the mapping is this value's own, and nothing points into it any more.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        MAPPED.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+    }
+}
+
+fn affordable(bytes: usize) -> bool {
+    MAPPED.load(Ordering::Relaxed).saturating_add(bytes as u64) <= MAPPED_MAX
+}
+
+/// The processors that this process may run on; none where there are more than the list holds.
+fn processors() -> [u64; PROCESSOR_WORDS] {
+    let mut words = [0; PROCESSOR_WORDS];
+    // SAFETY: the list has as many bytes as are announced.
+    let code = unsafe {
+        libc::sched_getaffinity(
+            0,
+            size_of_val(&words),
+            words.as_mut_ptr().cast::<libc::cpu_set_t>(),
+        )
+    };
+    if code == 0 {
+        words
+    } else {
+        [0; PROCESSOR_WORDS]
+    }
+}
+
+/// The first rank of a node tells the others where the segment is; false on an error.
+fn hand_over(tuner: &Tuner, channel: &Open, team: &Team, address: &mut Address) -> bool {
+    let Some(comm) = tuner.p2p.comm() else {
+        return false;
+    };
+    let (mut words, tag) = (
+        [address.process, address.file, address.word],
+        channel.tag(0),
+    );
+    let datatype = tuner.handles.uint64;
+    let buffer = words.as_mut_ptr().cast::<c_void>();
+    let status = abi::MPI_STATUS_IGNORE as *mut c_void;
+    let mut fine = true;
+    let others = if team.place == 0 {
+        &team.here[1..]
+    } else {
+        &team.here[..1]
+    };
+    for other in others {
+        let peer = channel.world_ranks[*other];
+        let mut request = tuner.handles.request_null;
+        // SAFETY: the buffer holds three numbers until the message is through.
+        let code = unsafe {
+            let posted = if team.place == 0 {
+                (tuner.pmpi.isend)(buffer, 3, datatype, peer, tag, comm, &mut request)
+            } else {
+                (tuner.pmpi.irecv)(buffer, 3, datatype, peer, tag, comm, &mut request)
+            };
+            if posted == abi::SUCCESS {
+                (tuner.pmpi.wait)(&mut request, status)
+            } else {
+                posted
+            }
+        };
+        fine &= code == abi::SUCCESS;
+    }
+    *address = Address {
+        process: words[0],
+        file: words[1],
+        word: words[2],
+    };
+    fine
+}

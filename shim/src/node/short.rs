@@ -1,0 +1,192 @@
+//! Messages that travel in one cache line with the number that says that they have come.
+//!
+//! The acts are those of a message of one piece; there is nothing to cut.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use colltune_core::node::act::Kind;
+use colltune_core::node::layout::{self, Flag, LINES};
+
+use super::elements::Elements;
+use super::pieces::{Blocks, Data};
+use super::segment::Segment;
+use crate::tune::Tuner;
+
+/// Ranks tell now and then only that they are done with lines.
+const TOLD: u64 = LINES / 4;
+
+/// What a line carries.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Load([u64; 7]);
+
+impl Load {
+    const EMPTY: Load = Load([0; 7]);
+
+    fn start(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+impl Segment {
+    #[inline(always)]
+    fn send_line(&mut self, tuner: &Tuner, ticket: u64, load: &Load, bytes: usize) {
+        if ticket > self.room_short {
+            self.await_room_short(tuner, ticket);
+        }
+        let line = layout::line(self.place, ticket);
+        for place in 0..bytes.div_ceil(8) {
+            let word = self.number(line + 8 + 8 * place);
+            word.store(load.0[place], Ordering::Relaxed);
+        }
+        self.number(line).store(ticket, Ordering::Release);
+    }
+
+    #[cold]
+    fn await_room_short(&mut self, tuner: &Tuner, ticket: u64) {
+        let mut least = u64::MAX;
+        for place in self.others() {
+            let done = self.flag(place, Flag::ShortDone);
+            let patience = self.patience;
+            patience.until(tuner, || done.load(Ordering::Acquire) + LINES >= ticket);
+            least = least.min(done.load(Ordering::Acquire));
+        }
+        self.room_short = least + LINES;
+    }
+
+    #[inline(always)]
+    fn receive_line(&self, tuner: &Tuner, from: usize, ticket: u64, bytes: usize) -> Load {
+        let line = layout::line(from, ticket);
+        let number = self.number(line);
+        self.patience
+            .until(tuner, || number.load(Ordering::Acquire) == ticket);
+        let mut load = Load::EMPTY;
+        for place in 0..bytes.div_ceil(8) {
+            let word = self.number(line + 8 + 8 * place);
+            load.0[place] = word.load(Ordering::Relaxed);
+        }
+        load
+    }
+
+    /// Sends a line without a message; its ticket.
+    #[inline]
+    pub fn tell_line(&mut self, tuner: &Tuner) -> u64 {
+        let ticket = self.next_short();
+        self.send_line(tuner, ticket, &Load::EMPTY, 0);
+        ticket
+    }
+
+    /// The number of a rank's line.
+    #[inline(always)]
+    pub fn line(&self, place: usize, ticket: u64) -> &AtomicU64 {
+        self.number(layout::line(place, ticket))
+    }
+
+    #[inline(always)]
+    fn next_short(&mut self) -> u64 {
+        let ticket = self.next_short;
+        self.next_short += 1;
+        ticket
+    }
+
+    #[inline(always)]
+    pub fn done_short(&self, ticket: u64) {
+        if ticket.is_multiple_of(TOLD) {
+            self.flag(self.place, Flag::ShortDone)
+                .store(ticket, Ordering::Release);
+        }
+    }
+}
+
+/// Runs a phase whose message, or all of its blocks, fits into a line.
+///
+/// # Safety
+/// As [`super::pieces::run`].
+pub unsafe fn run(
+    elements: &Elements,
+    segment: &mut Segment,
+    kind: Kind,
+    data: Data,
+) -> Result<(), c_int> {
+    let ticket = segment.next_short();
+    let (tuner, own, n) = (elements.tuner, segment.place, segment.n_here);
+    let blocks = match data.blocks {
+        Blocks::Exchanged => n,
+        _ => 1,
+    };
+    let bytes = elements.bytes(data.units) * blocks;
+    let mut mine = Load::EMPTY;
+    let contributes = !matches!(kind, Kind::Bcast { root } if root != own);
+    // After a fault the others still get what they wait for.
+    let mut result = Ok(());
+    if contributes {
+        // SAFETY: the line holds the bytes, and the data lies there by the caller's promise.
+        result = unsafe { elements.store(data.source, data.units * blocks as u64, mine.start()) };
+    }
+    if !matches!(kind, Kind::ReduceWhole { root } if root == own) && contributes {
+        segment.send_line(tuner, ticket, &mine, bytes);
+    }
+    match kind {
+        Kind::Bcast { root } if root != own => {
+            let mut load = segment.receive_line(tuner, root, ticket, bytes);
+            // SAFETY: as above.
+            result = result.and(unsafe { elements.load(load.start(), data.units, data.target) });
+        }
+        Kind::AllreduceWhole | Kind::AllreduceSliced => {
+            // SAFETY: as above.
+            result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
+        }
+        Kind::ReduceWhole { root } | Kind::ReduceSliced { root } if root == own => {
+            // SAFETY: as above.
+            result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
+        }
+        Kind::Exchange => {
+            for step in 1..n {
+                let from = (own + step) % n;
+                let mut load = segment.receive_line(tuner, from, ticket, bytes);
+                let skip = match data.blocks {
+                    Blocks::Exchanged => elements.bytes(data.units) * own,
+                    _ => 0,
+                };
+                let to = elements.at(data.target, from as u64 * data.units);
+                let block = load.start().wrapping_add(skip);
+                // SAFETY: the target holds a block for each rank.
+                result = result.and(unsafe { elements.load(block, data.units, to) });
+            }
+        }
+        _ => {}
+    }
+    segment.done_short(ticket);
+    result
+}
+
+/// Combines everybody's contribution into the target, from the last rank down.
+#[inline(always)]
+unsafe fn fold(
+    elements: &Elements,
+    segment: &Segment,
+    ticket: u64,
+    mine: Load,
+    data: Data,
+) -> Result<(), c_int> {
+    let bytes = elements.bytes(data.units);
+    let mut result = Ok(());
+    for place in (0..segment.n_here).rev() {
+        let mut load = if place == segment.place {
+            mine
+        } else {
+            segment.receive_line(elements.tuner, place, ticket, bytes)
+        };
+        // SAFETY: the target has room for the message.
+        let done = unsafe {
+            if place + 1 == segment.n_here {
+                elements.load(load.start(), data.units, data.target)
+            } else {
+                elements.combine(load.start(), data.units, data.target)
+            }
+        };
+        result = result.and(done);
+    }
+    result
+}

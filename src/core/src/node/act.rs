@@ -1,0 +1,116 @@
+//! What each rank of a node does in a collective: a pure function from (kind, rank, ranks) to acts.
+//!
+//! Piece `p` of a call has the ticket `first + p`; tickets run on through all calls of a
+//! communicator. A rank may fill the cell of ticket `t` once every other rank is done with
+//! `t - CELLS`, whose piece lay there. [`Act`] says what each act waits for, reads, writes and
+//! tells; the tests run the acts of several calls in every interleaving.
+
+/// What the ranks of a node do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every rank gets the piece of rank `root`.
+    Bcast { root: usize },
+    /// Every rank combines whole pieces for itself: fewest waits.
+    AllreduceWhole,
+    /// Every rank combines a slice of each piece for all: least work.
+    AllreduceSliced,
+    /// The root combines whole pieces.
+    ReduceWhole { root: usize },
+    /// Every rank combines a slice for the root.
+    ReduceSliced { root: usize },
+    /// Every rank gets something from every other rank's piece: allgather and alltoall.
+    Exchange,
+}
+
+/// One act of a rank. "Every rank" leaves the rank itself out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Waits until every rank is done with what lay in the cell, writes the piece there, and tells
+    /// that it is filled.
+    Fill { piece: u64 },
+    /// Waits until rank `from` has filled its cell, and reads there what is meant for this rank.
+    Take { piece: u64, from: usize },
+    /// Waits until every rank has filled its cell, and combines all of it.
+    Fold { piece: u64 },
+    /// Waits until every rank has filled its cell, combines the own slice of all, writes it into the
+    /// own cell, and tells that it is combined.
+    Combine { piece: u64 },
+    /// Waits until every rank has combined its slice, and reads it in that rank's cell.
+    Collect { piece: u64 },
+    /// Tells that this rank needs nothing of the piece, or of any before, any more.
+    Done { piece: u64 },
+}
+
+/// Hands the acts of a rank to `visit`, in order. Whatever a rank fills ahead, it fills one piece
+/// ahead at most, so rings of two cells are enough not to wait for ever.
+///
+/// Errors: the first of `visit`.
+#[inline]
+pub fn acts<E>(
+    kind: Kind,
+    rank: usize,
+    n_ranks: usize,
+    pieces: u64,
+    mut visit: impl FnMut(Act) -> Result<(), E>,
+) -> Result<(), E> {
+    let fills = match kind {
+        Kind::Bcast { root } => rank == root,
+        Kind::ReduceWhole { root } => rank != root,
+        _ => true,
+    };
+    if fills && pieces > 0 {
+        visit(Act::Fill { piece: 0 })?;
+    }
+    for piece in 0..pieces {
+        if fills && piece + 1 < pieces {
+            visit(Act::Fill { piece: piece + 1 })?;
+        }
+        match kind {
+            Kind::Bcast { root } if rank != root => visit(Act::Take { piece, from: root })?,
+            Kind::AllreduceWhole => visit(Act::Fold { piece })?,
+            Kind::ReduceWhole { root } if rank == root => visit(Act::Fold { piece })?,
+            Kind::Bcast { .. } | Kind::ReduceWhole { .. } => {}
+            Kind::AllreduceSliced => {
+                visit(Act::Combine { piece })?;
+                visit(Act::Collect { piece })?;
+            }
+            Kind::ReduceSliced { root } => {
+                visit(Act::Combine { piece })?;
+                if rank == root {
+                    visit(Act::Collect { piece })?;
+                }
+            }
+            Kind::Exchange => {
+                // Each begins with its neighbour, so that not all read one rank's cell at once.
+                for step in 1..n_ranks {
+                    let from = (rank + step) % n_ranks;
+                    visit(Act::Take { piece, from })?;
+                }
+            }
+        }
+        visit(Act::Done { piece })?;
+    }
+    Ok(())
+}
+
+/// A message that is longer is combined in slices: with two waits instead of one, but `n_ranks`
+/// times less work for each. Pieces are looked at, because each has its waits.
+const WHOLE_MOST: u64 = 4 << 10;
+
+/// How an allreduce of `bytes` bytes runs.
+pub fn allreduce(bytes: u64, n_ranks: usize) -> Kind {
+    if bytes.saturating_mul(n_ranks as u64) <= 2 * WHOLE_MOST {
+        Kind::AllreduceWhole
+    } else {
+        Kind::AllreduceSliced
+    }
+}
+
+/// How a reduce of `bytes` bytes runs.
+pub fn reduce(bytes: u64, n_ranks: usize, root: usize) -> Kind {
+    if n_ranks == 2 || bytes <= WHOLE_MOST {
+        Kind::ReduceWhole { root }
+    } else {
+        Kind::ReduceSliced { root }
+    }
+}
