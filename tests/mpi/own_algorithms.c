@@ -298,6 +298,7 @@ int main(int argc, char **argv) {
             reductions(comm, count);
             located(comm, count);
             movements(comm, count);
+            MPI_Barrier(comm);
         }
     }
     MPI_Comm_free(&turned);

@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
     int count = argc > 1 ? atoi(argv[1]) : 100, rank, size, right = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int which = 0; which < 5; which++)
+    for (int which = 0; which <= 5; which++)
         for (int sender = 0; sender < size; sender++) {
             int receiver = (sender + 1) % size;
             MPI_Request request = MPI_REQUEST_NULL;
@@ -24,7 +24,8 @@ int main(int argc, char **argv) {
                 MPI_Recv(in, BIG, MPI_LONG, sender, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
                 for (int i = 0; i < BIG; i++) right &= in[i] == sender + i;
             }
-            right &= step(MPI_COMM_WORLD, which, count + sender);
+            if (which < 5) right &= step(MPI_COMM_WORLD, which, count + sender);
+            else MPI_Barrier(MPI_COMM_WORLD);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         }
     return conclude(right);

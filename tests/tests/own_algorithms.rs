@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use colltune_core::catalogue::{self, Variant};
+use colltune_core::catalogue::{self, Need, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::variant::Family;
 use colltune_tests::{
     Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
     tool,
 };
 
+/// Those of one node; what needs several has tests of its own.
 fn own_variants(mpi: Mpi, collective: Collective) -> Vec<Variant> {
     let all = catalogue::variants(mpi.library(), collective);
     all.into_iter()
-        .filter(|variant| variant.name.family == Family::P2p)
+        .filter(|variant| variant.own.is_some() && !variant.needs.contains(&Need::Hierarchy))
         .collect()
 }
 
@@ -101,7 +101,7 @@ on_each_library! {
     }
 
     fn families_are_drawn_as_the_settings_say_and_ranks_agree(mpi: Mpi) {
-        for (families, seed) in [("native,p2p", 31), ("p2p", 32), ("native", 33), ("p2p", 34)] {
+        for (families, seed) in [("native,p2p", 31), ("p2p", 32), ("native", 33), ("p2p,node", 34)] {
             let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
             let db = folder();
             let outcome = job(n_ranks)
@@ -116,7 +116,7 @@ on_each_library! {
             outcome.succeeds().prints("ok\n").is_silent();
             let log = read_log(&db.path().join("log"), n_ranks);
             assert_ranks_agree(&log);
-            for family in ["native", "p2p"] {
+            for family in ["native", "p2p", "node"] {
                 let wanted = families.contains(family);
                 assert_eq!(ran(&log, family) > 50, wanted, "{family}, drawn from {families}");
                 assert_eq!(ran(&log, family) > 0, wanted, "{family}, drawn from {families}");
