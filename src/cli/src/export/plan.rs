@@ -272,6 +272,7 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::Commutative | Need::BuiltinOp | Need::NotInPlace => (true, 0),
             Need::InPlace
             | Need::Hierarchy
+            | Need::OneNode
             | Need::RanksByNode
             | Need::EqualBlocks
             | Need::PlainElements => (false, 0),
