@@ -62,13 +62,22 @@ fn faces(problem: &Problem) -> Vec<Vec<Face>> {
     let longest = rows.clone().map(|row| row[1] - row[0]).max();
     let mut found: Vec<u32> = vec![0; longest.unwrap_or(0) as usize + 1];
     for ((a, octant), row) in (0u32..).zip(mesh.octants).zip(rows) {
-        // Whether a contact is a face cannot be predicted: each is written, and stays if it is one.
-        let mut n = 0;
+        // Which contacts are later blocks, and which of those are faces, cannot be predicted: each is
+        // written, and stays if it is one.
+        let mut later = 0;
         for &b in &graph.neighbours[row[0] as usize..row[1] as usize] {
+            found[later] = b;
+            later += usize::from(b > a);
+        }
+        let mut n = 0;
+        for place in 0..later {
+            let b = found[place];
             let is_face = share_a_face(octant, &mesh.octants[b as usize], mesh.dimensions);
             found[n] = b;
-            n += usize::from((b > a) & is_face);
+            n += usize::from(is_face);
         }
+        // In which order a caller names neighbours decides nothing.
+        found[..n].sort_unstable();
         for &b in &found[..n] {
             let level = octant.level.max(mesh.octants[b as usize].level);
             by_level[usize::from(level)].push([a, b]);
@@ -522,6 +531,22 @@ mod tests {
         let mut owner_of = vec![None; roots.len()];
         for (&root, &owner) in roots.of_block.iter().zip(&owners) {
             assert_eq!(*owner_of[root as usize].get_or_insert(owner), owner);
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_neighbours_in_the_graph_decides_nothing() {
+        let case = case(4);
+        let problem = problem(&case, 24);
+        let mut reversed = case.1.clone();
+        for row in case.1.offsets.windows(2) {
+            let row = row[0] as usize..row[1] as usize;
+            reversed.neighbours[row.clone()].reverse();
+            reversed.bytes[row].reverse();
+        }
+        let other = problem.with_graph(reversed.as_graph()).unwrap();
+        for argument in [Argument::None, Argument::Roots] {
+            assert_eq!(place(&other, &argument), place(&problem, &argument));
         }
     }
 
