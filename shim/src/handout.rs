@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bincode::{Decode, Encode};
 use colltune_core::library::Library;
 use colltune_core::model::Model;
+use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::variant::{Family, VariantName};
@@ -164,7 +165,7 @@ fn read_database(
     ppn: u64,
     warnings: &mut Vec<String>,
 ) -> Option<Handout> {
-    let settings = match read_settings(request.db.as_deref(), variables) {
+    let mut settings = match read_settings(request.db.as_deref(), variables) {
         Ok(settings) => settings,
         Err(problem) => {
             warnings.push(format!("failed to {problem}; collectives run untuned"));
@@ -172,9 +173,15 @@ fn read_database(
         }
     };
     let machine = settings.machine.clone().unwrap_or_else(machine_name);
-    let initial = || Model::initial_within(&settings, library, &machine, nodes, ppn);
     let model = match request.db.as_deref().map(|db| read_model(db, library)) {
-        None | Some(Ok(None)) => initial(),
+        None | Some(Ok(None)) => {
+            let simulated = request.db.as_deref().map(|db| read_simulated(db, library));
+            match simulated.transpose() {
+                Ok(found) => settings.simulated.extend(found.flatten()),
+                Err(problem) => warnings.push(format!("failed to {problem}; it is not used")),
+            }
+            Model::initial_within(&settings, library, &machine, nodes, ppn)
+        }
         Some(Ok(Some(model))) => model,
         Some(Err(problem)) => {
             warnings.push(format!("failed to {problem}; collectives run untuned"));
@@ -252,6 +259,18 @@ fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Se
             .map_err(|error| error.to_string())?;
     }
     Ok(settings)
+}
+
+/// What `colltune calibrate` found for `library`, as settings hold it; `None` where it never ran.
+fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simulated)>, String> {
+    let file = db.join(library.to_string()).join(simulated::FILE);
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Simulated::from_json(&text, library)
+            .map(|found| Some((library, found)))
+            .map_err(|error| format!("{error} ({})", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("read {}: {error}", file.display())),
+    }
 }
 
 /// The model in force for `library`; `None` before any training.

@@ -1,9 +1,12 @@
 //! Where everything is in a database, and what the site decided.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
+use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::{Settings, SettingsError};
 use thiserror::Error;
 
@@ -125,6 +128,47 @@ impl Database {
         self.library(library).join("CURRENT")
     }
 
+    /// Where the parameters measured with a library are.
+    pub fn calibration(&self, library: Library) -> PathBuf {
+        self.library(library).join(colltune_core::calibration::FILE)
+    }
+
+    /// Where what the simulator found for a library is.
+    pub fn simulated(&self, library: Library) -> PathBuf {
+        self.library(library)
+            .join(colltune_core::prior::simulated::FILE)
+    }
+
+    /// Publishes a calibration, and what the simulator finds from it in the cells of the settings.
+    ///
+    /// Errors: `Io` naming what cannot be written.
+    pub fn calibrate(
+        &self,
+        library: Library,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Result<Simulated, DbError> {
+        let folder = self.library(library);
+        fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+        let file = self.calibration(library);
+        write::atomically(&file, calibration.to_toml().as_bytes())?;
+        let found = Simulated::new(&settings.space, library, &calibration.machine());
+        write::atomically(&self.simulated(library), found.to_json().as_bytes())?;
+        Ok(found)
+    }
+
+    /// What the simulator found for each library that was calibrated. A file that cannot be used
+    /// is passed over: without it the prior goes by shapes.
+    fn all_simulated(&self) -> BTreeMap<Library, Simulated> {
+        let libraries = self.libraries().unwrap_or_default();
+        let read = |library: Library| {
+            let text = fs::read_to_string(self.simulated(library)).ok()?;
+            let found = Simulated::from_json(&text, library).ok()?;
+            Some((library, found))
+        };
+        libraries.into_iter().filter_map(read).collect()
+    }
+
     /// The libraries that have data or generations here, sorted.
     pub fn libraries(&self) -> Result<Vec<Library>, DbError> {
         let mut found = Vec::new();
@@ -159,6 +203,7 @@ impl Database {
                     .map_err(DbError::Environment)?;
             }
         }
+        settings.simulated = self.all_simulated();
         Ok(settings)
     }
 
@@ -222,6 +267,9 @@ fn commented_settings(machine: &str) -> String {
 #explore_total = {explore_total}
 # The most that exploring may cost the time spent in a communicator's collectives.
 #explore_budget = {explore_budget}
+# Before any training a variant is not drawn where it is expected to be slower than another one by
+# more than this factor; `colltune calibrate` makes the expectation this machine's own.
+#hopeless_factor = {hopeless_factor}
 
 # The most calls that one rank records in one run, and how many ranks record.
 #records_per_run = {records}
@@ -252,6 +300,7 @@ fn commented_settings(machine: &str) -> String {
 "#,
         explore_total = usual.explore_total,
         explore_budget = usual.explore_budget,
+        hopeless_factor = usual.hopeless_factor,
         records = usual.records_per_run,
         per_node = usual.recording_ranks_per_node,
         ranks = usual.recording_ranks,

@@ -12,6 +12,10 @@ pub mod bench;
 
 pub mod placement;
 
+pub mod calibrate;
+
+pub mod simulate;
+
 pub mod variants;
 
 pub mod doctor;

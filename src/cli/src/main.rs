@@ -33,6 +33,8 @@ fn main() -> ExitCode {
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Bench(args) => command::bench::run(&args),
+        Command::Calibrate(args) => command::calibrate::run(&args),
+        Command::Simulate(args) => command::simulate::run(&args),
         Command::Placement(args) => command::placement::run(&args),
     };
     match result {
@@ -78,6 +80,10 @@ enum Command {
     Doctor(command::doctor::Args),
     /// Measure colltune on this machine
     Bench(command::bench::Args),
+    /// Measure what messages and reductions cost on this machine
+    Calibrate(command::calibrate::Args),
+    /// Predict how long colltune's own algorithms take on a machine of any size
+    Simulate(command::simulate::Args),
     /// Try out policies that place the blocks of an adaptive mesh on ranks
     Placement(command::placement::Args),
 }

@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod node;
 pub mod variant;
 
+pub mod calibration;
 pub mod model;
 pub mod prior;
 pub mod settings;

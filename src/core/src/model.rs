@@ -153,7 +153,9 @@ impl Model {
             let name = |variant: &Variant| variant.name.to_string();
             variants.iter().map(name).collect::<Vec<_>>()
         });
-        let mut priors = known.each_ref().map(|variants| Prior::new(variants));
+        let mut priors = known
+            .each_ref()
+            .map(|variants| Prior::new(variants, settings, library));
         let reachable = |cell: &Cell| cell.nodes.lo <= nodes && cell.ppn.lo <= ppn;
         let cells = settings.space.cells();
         let cells = cells

@@ -1,22 +1,26 @@
 //! What is drawn before anything is known: not what another variant does as well, nor what is
-//! hopeless by its shape alone.
+//! hopeless, as the simulator found for this machine ([`simulated`]) or, where nothing was measured,
+//! by its shape alone.
 //!
 //! A cell has few samples before its first training, and each variant more takes some from the
 //! others. The rules look at the cell's bounds only, so that all its calls share the answer; what
 //! they leave out can still be forced.
 
-use std::collections::HashMap;
+pub mod simulated;
+
+use std::collections::{BTreeMap, HashMap};
 
 use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
 use crate::catalogue::{Need, Own, Scheduled, Variant};
+use crate::library::Library;
+use crate::settings::Settings;
 use crate::space::Cell;
+use simulated::Place;
 
 /// Messages that are cut into more segments than this gain nothing from the shorter ones.
 const SEGMENTS_DRAWN: u64 = 256;
-/// What costs so many times as much as another variant, on every machine between the two of
-/// [`MACHINES`] and at every size of the cell, is hopeless.
-const HOPELESS: f64 = 10.0;
+/// What is hopeless by its shape is so on every machine between these two, at every size of the cell.
 /// Costs of one message and of one byte in nanoseconds: a fast node's memory and a slow network.
 const MACHINES: [(f64, f64); 2] = [(1e3, 0.05), (20e3, 8.0)];
 /// Shapes are looked at with at most so many ranks; what is hopeless there is so with more.
@@ -25,6 +29,9 @@ const RANKS_LOOKED_AT: u64 = 128;
 /// The prior over one collective's variants.
 pub struct Prior<'a> {
     variants: &'a [Variant],
+    /// What costs more than so many times as much as another variant is hopeless.
+    factor: f64,
+    simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
     works: HashMap<(usize, usize, usize, usize), Work>,
     hopeless: HashMap<(usize, u64, u64), Vec<bool>>,
 }
@@ -38,9 +45,16 @@ struct Work {
 }
 
 impl<'a> Prior<'a> {
-    pub fn new(variants: &'a [Variant]) -> Prior<'a> {
+    /// The prior over `variants`, which are one collective's.
+    pub fn new(variants: &'a [Variant], settings: &'a Settings, library: Library) -> Prior<'a> {
+        let simulated = variants.first().and_then(|variant| {
+            let of_library = settings.simulated.get(&library)?;
+            Some(of_library.of(variant.collective))
+        });
         Prior {
             variants,
+            factor: settings.hopeless_factor,
+            simulated: simulated.unwrap_or_default(),
             works: HashMap::new(),
             hopeless: HashMap::new(),
         }
@@ -49,7 +63,16 @@ impl<'a> Prior<'a> {
     /// The places of the variants that are worth drawing in a cell where they are possible. Of
     /// the library's own ones all are.
     pub fn worth_drawing(&mut self, cell: &Cell) -> Vec<bool> {
-        let hopeless = self.hopeless(cell).to_vec();
+        let hopeless: Vec<bool> = match self.simulated.get(&Place::of(cell)) {
+            Some(slower) => {
+                let slow = |variant: &Variant| {
+                    let slower = slower.get(&variant.name.to_string());
+                    slower.is_some_and(|slower| *slower > self.factor)
+                };
+                self.variants.iter().map(slow).collect()
+            }
+            None => self.hopeless(cell).to_vec(),
+        };
         let both = self.variants.iter().zip(hopeless);
         both.map(|(variant, hopeless)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
@@ -65,27 +88,20 @@ impl<'a> Prior<'a> {
             let works: Vec<Option<Work>> = (0..self.variants.len())
                 .map(|place| self.work(place, n_ranks))
                 .collect();
-            let least = cell.bytes.lo.max(1);
-            let sizes = [least, cell.bytes.last().min(least.saturating_mul(16))];
+            let (sizes, factor) = (ends(cell), self.factor);
             let found = (0..works.len())
                 .map(|place| {
                     (0..works.len()).any(|rival| {
-                        self.replaces(rival, place)
-                            && works[place]
-                                .zip(works[rival])
-                                .is_some_and(|(own, rival)| own.is_hopeless_beside(rival, sizes))
+                        replaces(&self.variants[rival], &self.variants[place])
+                            && works[place].zip(works[rival]).is_some_and(|(own, rival)| {
+                                own.is_hopeless_beside(rival, sizes, factor)
+                            })
                     })
                 })
                 .collect();
             self.hopeless.insert(key, found);
         }
         &self.hopeless[&key]
-    }
-
-    /// Whether `rival` can run wherever `place` can.
-    fn replaces(&self, rival: usize, place: usize) -> bool {
-        let needs = |place: usize| self.variants[place].needs.iter();
-        needs(rival).all(|need| *need == Need::SomeBytes || needs(place).any(|own| own == need))
     }
 
     /// `None` where the busiest rank says little about the whole (in trees with a root it is the
@@ -110,16 +126,29 @@ impl<'a> Prior<'a> {
 }
 
 impl Work {
-    fn is_hopeless_beside(self, rival: Work, sizes: [u64; 2]) -> bool {
+    fn is_hopeless_beside(self, rival: Work, sizes: [u64; 2], factor: f64) -> bool {
         let cost = |work: Work, (message, byte): (f64, f64), size: u64| {
             work.messages * message + work.blocks * size as f64 * byte
         };
         // Costs are linear in the size, so what holds at both ends holds between them.
         MACHINES.into_iter().all(|machine| {
-            let worse = |size| cost(self, machine, size) > HOPELESS * cost(rival, machine, size);
+            let worse = |size| cost(self, machine, size) > factor * cost(rival, machine, size);
             sizes.into_iter().all(worse)
         })
     }
+}
+
+/// Whether `rival` can run wherever `variant` can.
+fn replaces(rival: &Variant, variant: &Variant) -> bool {
+    let needed = |need: &Need| *need == Need::SomeBytes || variant.needs.contains(need);
+    rival.needs.iter().all(needed)
+}
+
+/// The sizes between which a cell's variants are compared.
+fn ends(cell: &Cell) -> [u64; 2] {
+    let least = cell.bytes.lo.max(1);
+    let most = cell.bytes.hi.unwrap_or(u64::MAX);
+    [least, most.min(least.saturating_mul(16)).max(least)]
 }
 
 /// What one rank sends or receives, whichever is more, of a message in one piece.
@@ -187,12 +216,12 @@ fn least_ranks(cell: &Cell) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::simulate::Machine;
     use crate::catalogue;
     use crate::collective::Collective;
     use crate::space::Range;
 
     fn drawn(collective: Collective, bytes: (u64, u64), nodes: (u64, u64)) -> Vec<String> {
-        let variants = catalogue::variants("openmpi-4.1.4".parse().unwrap(), collective);
         let range = |(lo, hi)| Range { lo, hi: Some(hi) };
         let cell = Cell {
             collective,
@@ -200,7 +229,13 @@ mod tests {
             nodes: range(nodes),
             ppn: range((1, 2)),
         };
-        let worth = Prior::new(&variants).worth_drawing(&cell);
+        drawn_in(&Settings::default(), &cell)
+    }
+
+    fn drawn_in(settings: &Settings, cell: &Cell) -> Vec<String> {
+        let library = "openmpi-4.1.4".parse().unwrap();
+        let variants = catalogue::variants(library, cell.collective);
+        let worth = Prior::new(&variants, settings, library).worth_drawing(cell);
         let named = variants.iter().zip(worth).filter(|(_, worth)| *worth);
         named.map(|(variant, _)| variant.name.to_string()).collect()
     }
@@ -218,6 +253,29 @@ mod tests {
         let few = drawn(Collective::Allreduce, (64, 256), (5, 9));
         assert!(has(&few, "p2p:ring"));
         assert!(has(&short, "default") && has(&short, "native:ring"));
+    }
+
+    #[test]
+    fn what_the_simulator_found_decides_by_the_sites_factor() {
+        let text = "[[space]]\ncollective = \"allreduce\"\nbytes = [0, 256, \"inf\"]\n\
+             nodes = [1, 8, \"inf\"]\nppn = [1, 2, \"inf\"]\n";
+        let mut settings = Settings::from_toml(text).unwrap();
+        let blocks = &mut settings.space.blocks;
+        blocks.retain(|block| block.collective == Collective::Allreduce);
+        let (library, machine) = ("openmpi-4.1.4".parse().unwrap(), Machine::TYPICAL);
+        let found = simulated::Simulated::new(&settings.space, library, &machine);
+        let mut cells = settings.space.cells().map(|(cell, _)| cell);
+        let cell = cells
+            .find(|cell| cell.bytes.lo == 0 && cell.nodes.lo == 8 && cell.ppn.lo == 2)
+            .expect("the space has it");
+        let ring = found.of(Collective::Allreduce)[&Place::of(&cell)]["p2p:ring"];
+        settings.simulated.insert(library, found);
+        settings.hopeless_factor = ring - 0.1;
+        let drawn = drawn_in(&settings, &cell);
+        assert!(!has(&drawn, "p2p:ring") && has(&drawn, "p2p:recursive_doubling"));
+        assert!(has(&drawn, "native:ring"));
+        settings.hopeless_factor = ring + 0.1;
+        assert!(has(&drawn_in(&settings, &cell), "p2p:ring"));
     }
 
     #[test]
@@ -240,7 +298,8 @@ mod tests {
             {
                 continue;
             }
-            let worth = Prior::new(&variants).worth_drawing(&cell);
+            let settings = Settings::default();
+            let worth = Prior::new(&variants, &settings, library).worth_drawing(&cell);
             let own = variants
                 .iter()
                 .zip(worth)

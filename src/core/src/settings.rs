@@ -12,6 +12,7 @@
 //! ppn = [1, "inf"]
 //! ```
 
+use std::collections::BTreeMap;
 use std::ops::Range as Span;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use thiserror::Error;
 use toml::Spanned;
 
 use crate::collective::Collective;
+use crate::library::Library;
+use crate::prior::simulated::Simulated;
 use crate::space::{Block, Hole, Space};
 use crate::variant::{Family, VariantName};
 
@@ -58,6 +61,11 @@ pub struct Settings {
     pub explore_total: f64,
     /// The most that exploring may cost the time spent in a communicator's collectives, as a share.
     pub explore_budget: f64,
+    /// Before any training a variant is not drawn where the prior finds it slower than another one
+    /// by more than this factor.
+    pub hopeless_factor: f64,
+    /// What the simulator found for a library; it lies in the library's folder, not among the keys.
+    pub simulated: BTreeMap<Library, Simulated>,
     pub reproducible: Reproducible,
     /// The tuned call of a communicator at which it is set up.
     pub setup_after: u32,
@@ -81,6 +89,8 @@ impl Default for Settings {
             samples_per_cell: 256,
             explore_total: 0.15,
             explore_budget: 0.02,
+            hopeless_factor: 10.0,
+            simulated: BTreeMap::new(),
             reproducible: Reproducible::Off,
             setup_after: 8,
             stale_after: Duration::from_secs(3600),
@@ -106,7 +116,7 @@ pub enum SettingsError {
 }
 
 /// The keys whose values are single, and so can be overridden by `COLLTUNE_<KEY>`.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 14] = [
     "machine",
     "exclude",
     "families",
@@ -116,6 +126,7 @@ pub const KEYS: [&str; 13] = [
     "samples_per_cell",
     "explore_total",
     "explore_budget",
+    "hopeless_factor",
     "reproducible",
     "setup_after",
     "stale_after",
@@ -134,6 +145,7 @@ struct File {
     samples_per_cell: Option<Spanned<toml::Value>>,
     explore_total: Option<Spanned<toml::Value>>,
     explore_budget: Option<Spanned<toml::Value>>,
+    hopeless_factor: Option<Spanned<toml::Value>>,
     reproducible: Option<Spanned<toml::Value>>,
     setup_after: Option<Spanned<toml::Value>>,
     stale_after: Option<Spanned<toml::Value>>,
@@ -177,6 +189,7 @@ impl Settings {
             file.samples_per_cell,
             file.explore_total,
             file.explore_budget,
+            file.hopeless_factor,
             file.reproducible,
             file.setup_after,
             file.stale_after,
@@ -241,6 +254,7 @@ impl Settings {
             "samples_per_cell" => self.samples_per_cell = whole(&value, 1, 1 << 30)? as u32,
             "explore_total" => self.explore_total = share(&value)?,
             "explore_budget" => self.explore_budget = share(&value)?,
+            "hopeless_factor" => self.hopeless_factor = factor(&value)?,
             "setup_after" => self.setup_after = whole(&value, 1, 1 << 30)? as u32,
             "stale_after" => self.stale_after = duration(&value)?,
             "seed" => self.seed = Some(whole(&value, 0, i64::MAX as u64)?),
@@ -348,6 +362,15 @@ fn share(value: &toml::Value) -> Result<f64, String> {
     number
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
+}
+
+fn factor(value: &toml::Value) -> Result<f64, String> {
+    let number = value
+        .as_float()
+        .or_else(|| value.as_integer().map(|number| number as f64));
+    number
+        .filter(|number| *number > 1.0)
+        .ok_or_else(|| format!("{value} is not a factor above 1"))
 }
 
 /// Reads a length of time such as `10s`, `500ms`, `1h`, or a number of seconds.
@@ -525,7 +548,7 @@ mod tests {
     fn every_key_can_be_set_in_the_file_and_by_variable() {
         let text = "machine = \"hydra\"\nexclude = [\"native:linear\"]\nfamilies = [\"p2p\"]\nrecords_per_run = 5\n\
             recording_ranks_per_node = 1\nrecording_ranks = 4\nsamples_per_cell = 9\nexplore_total = 0.1\n\
-            explore_budget = 0.5\nreproducible = \"strict\"\nsetup_after = 1\nstale_after = \"2h\"\nseed = 7\n";
+            explore_budget = 0.5\nhopeless_factor = 4.5\nreproducible = \"strict\"\nsetup_after = 1\nstale_after = \"2h\"\nseed = 7\n";
         let from_file = Settings::from_toml(text).unwrap();
         let mut from_variables = Settings::default();
         for (variable, value) in [
@@ -538,6 +561,7 @@ mod tests {
             ("SAMPLES_PER_CELL", "9"),
             ("EXPLORE_TOTAL", "0.1"),
             ("EXPLORE_BUDGET", "0.5"),
+            ("HOPELESS_FACTOR", "4.5"),
             ("REPRODUCIBLE", "strict"),
             ("SETUP_AFTER", "1"),
             ("STALE_AFTER", "2h"),

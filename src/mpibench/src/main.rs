@@ -17,6 +17,9 @@ mod neighbours;
 mod churn;
 mod overhead;
 
+mod calibrate;
+mod pair;
+
 mod check;
 
 use std::path::PathBuf;
@@ -53,6 +56,8 @@ enum Mode {
     Churn(churn::Arguments),
     /// Exchange the messages of a plan in rounds, and count and check what arrives.
     Neighbours(neighbours::Arguments),
+    /// Measure latency, overhead, gap and time per byte inside a node and between nodes.
+    Calibrate(calibrate::Arguments),
     /// Time MPI_Init.
     Startup,
     /// Compare what collectives return with what they must return; exit with 1 if anything differs.
@@ -118,6 +123,7 @@ fn main() -> ExitCode {
         Mode::Overhead(arguments) => overhead::run(arguments),
         Mode::Churn(arguments) => churn::run(arguments, world),
         Mode::Neighbours(arguments) => neighbours::run(arguments, world),
+        Mode::Calibrate(arguments) => calibrate::run(arguments, world),
         Mode::Startup => json!({ "init_ns": world.maxima(&[init.as_nanos() as f64])[0] }),
         Mode::ReferenceCheck(arguments) => check::run(arguments, world),
     };

@@ -174,7 +174,7 @@ pub fn library_version() -> String {
         .to_owned()
 }
 
-fn check(name: &str, code: c_int) {
+pub fn check(name: &str, code: c_int) {
     assert!(code == 0, "{name} returned error code {code}");
 }
 
@@ -275,6 +275,60 @@ impl Comm {
         result
     }
 
+    pub fn raw(self) -> ffi::MPI_Comm {
+        self.raw
+    }
+
+    /// The lowest rank on this rank's node.
+    pub fn node_leader(self) -> usize {
+        let mut node = self.raw;
+        // SAFETY: the communicator is valid, the new one is freed below.
+        let code = unsafe {
+            ffi::PMPI_Comm_split_type(
+                self.raw,
+                ffi::RSMPI_COMM_TYPE_SHARED,
+                0,
+                null_info(),
+                &mut node,
+            )
+        };
+        check("PMPI_Comm_split_type", code);
+        // The largest of what counts down is the lowest rank.
+        let lowest = place(node).maxima(&[-(self.rank as f64)])[0];
+        // SAFETY: made just above, freed once.
+        check("PMPI_Comm_free", unsafe { ffi::PMPI_Comm_free(&mut node) });
+        -lowest as usize
+    }
+
+    /// Every rank's number, on all of them; invisible to a tuner.
+    pub fn of_all(self, number: u64) -> Vec<u64> {
+        let mut all = vec![0u64; self.n_ranks];
+        let (own, result) = ((&raw const number).cast(), all.as_mut_ptr().cast());
+        // SAFETY: one number goes out, and one from each rank comes in, for which there is room.
+        check("PMPI_Allgather", unsafe {
+            let number = ffi::RSMPI_UINT64_T;
+            ffi::PMPI_Allgather(own, 1, number, result, 1, number, self.raw)
+        });
+        all
+    }
+
+    /// A barrier whose waiting ranks sleep, so that they take no core from a rank that measures.
+    pub fn meet_asleep(self) {
+        let mut done: c_int = 0;
+        // SAFETY: the communicator is valid; the request is tested until it is done; a status is
+        // plain numbers, for which zero is a value.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let mut status: ffi::MPI_Status = std::mem::zeroed();
+            check("PMPI_Ibarrier", ffi::PMPI_Ibarrier(self.raw, &mut request));
+            while done == 0 {
+                std::thread::sleep(Duration::from_micros(500));
+                let code = ffi::PMPI_Test(&mut request, &mut done, &mut status);
+                check("PMPI_Test", code);
+            }
+        }
+    }
+
     /// Ranks that share memory with this one.
     pub fn node_ranks(self) -> usize {
         let mut node = self.raw;
@@ -310,6 +364,22 @@ impl Comm {
         // SAFETY: `split` made it, and this consumes the last use.
         check("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&mut raw) });
     }
+}
+
+/// Adds doubles to others, as a reduction of the library does.
+pub fn reduce_local(from: &[f64], to: &mut [f64]) {
+    assert_eq!(from.len(), to.len());
+    let count = c_int::try_from(from.len()).expect("a count fits an int");
+    // SAFETY: both hold `count` doubles.
+    check("PMPI_Reduce_local", unsafe {
+        ffi::PMPI_Reduce_local(
+            from.as_ptr().cast(),
+            to.as_mut_ptr().cast(),
+            count,
+            ffi::RSMPI_DOUBLE,
+            ffi::RSMPI_SUM,
+        )
+    });
 }
 
 fn null_info() -> ffi::MPI_Info {

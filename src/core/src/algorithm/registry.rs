@@ -4,6 +4,7 @@ pub use super::row::{Cut, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values
 
 use super::pattern::Pattern;
 use super::row::row;
+use super::simulate::symmetry::Symmetry;
 use super::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter};
 use super::{scan, scatter};
 use crate::catalogue::Need;
@@ -54,20 +55,24 @@ pub const ROWS: &[Row] = &[
         "recursive_doubling",
         allreduce::recursive_doubling::schedule,
         THAKUR,
-    ),
+    )
+    .symmetric(Symmetry::Exchange),
     row(Allreduce, "ring", allreduce::ring::schedule, RING)
         .needs(&[Commutative])
-        .copied_in_place(),
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
     row(Allreduce, "segmented_ring", allreduce::ring::schedule, RING)
         .parameters(SEGMENTED_SHARE)
         .needs(&[Commutative])
-        .copied_in_place(),
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
     row(
         Allreduce,
         "rabenseifner",
         allreduce::rabenseifner::schedule,
         THAKUR,
-    ),
+    )
+    .symmetric(Symmetry::Exchange),
     row(
         Allreduce,
         "circulant",
@@ -75,7 +80,8 @@ pub const ROWS: &[Row] = &[
         TRAEFF,
     )
     .needs(&[Commutative])
-    .copied_in_place(),
+    .copied_in_place()
+    .symmetric(Symmetry::Rotation(1)),
     row(
         Allreduce,
         "recursive_multiplying",
@@ -105,7 +111,8 @@ pub const ROWS: &[Row] = &[
         allreduce::swing::schedule,
         "De Sensi et al., Swing, NSDI 2024",
     )
-    .needs(&[Commutative, PowerOfTwoRanks]),
+    .needs(&[Commutative, PowerOfTwoRanks])
+    .symmetric(Symmetry::Rotation(2)),
     row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
     row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
     row(Bcast, "chain", bcast::chain::schedule, PJESIVAC).parameters(SEGMENTED),
@@ -164,7 +171,9 @@ pub const ROWS: &[Row] = &[
     row(Reduce, "bine", reduce::bine::schedule, BINE)
         .needs(&[Commutative, PowerOfTwoRanks])
         .copied_in_place(),
-    row(Allgather, "ring", allgather::ring::schedule, THAKUR).any_lengths(),
+    row(Allgather, "ring", allgather::ring::schedule, THAKUR)
+        .any_lengths()
+        .symmetric(Symmetry::Rotation(1)),
     row(
         Allgather,
         "recursive_doubling",
@@ -172,10 +181,12 @@ pub const ROWS: &[Row] = &[
         THAKUR,
     )
     .needs(&[PowerOfTwoRanks])
-    .any_lengths(),
+    .any_lengths()
+    .symmetric(Symmetry::Exchange),
     row(Allgather, "bruck", allgather::bruck::schedule, BRUCK)
         .parameters(RADIX)
-        .any_lengths(),
+        .any_lengths()
+        .symmetric(Symmetry::Rotation(1)),
     row(
         Allgather,
         "neighbour_exchange",
@@ -183,32 +194,40 @@ pub const ROWS: &[Row] = &[
         "Chen, Zhang & Wang, HPC Asia 2005",
     )
     .needs(&[EvenRanks])
-    .any_lengths(),
+    .any_lengths()
+    .symmetric(Symmetry::Rotation(2)),
     row(
         Allgather,
         "sparbit",
         allgather::sparbit::schedule,
         "Loch & Koslovski, arXiv 2109.08751",
     )
-    .any_lengths(),
+    .any_lengths()
+    .symmetric(Symmetry::Rotation(1)),
     row(
         Allgather,
         "circulant",
         allgather::circulant::schedule,
         TRAEFF,
     )
-    .any_lengths(),
+    .any_lengths()
+    .symmetric(Symmetry::Rotation(1)),
     row(Allgather, "bine", allgather::bine::schedule, BINE)
         .needs(&[PowerOfTwoRanks])
-        .any_lengths(),
+        .any_lengths()
+        .symmetric(Symmetry::Rotation(2)),
     row(Alltoall, "pairwise", alltoall::scattered::pairwise, THAKUR)
         .any_lengths()
-        .copied_in_place(),
-    row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK).parameters(RADIX),
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
+    row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK)
+        .parameters(RADIX)
+        .symmetric(Symmetry::Rotation(1)),
     row(Alltoall, "scattered", alltoall::scattered::schedule, THAKUR)
         .parameters(WINDOWS)
         .any_lengths()
-        .copied_in_place(),
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
     row(
         ReduceScatter,
         "recursive_halving",
@@ -217,7 +236,8 @@ pub const ROWS: &[Row] = &[
     )
     .needs(&[Commutative])
     .any_lengths()
-    .copied_in_place(),
+    .copied_in_place()
+    .symmetric(Symmetry::Exchange),
     row(
         ReduceScatter,
         "pairwise",
@@ -226,7 +246,8 @@ pub const ROWS: &[Row] = &[
     )
     .needs(&[Commutative])
     .any_lengths()
-    .copied_in_place(),
+    .copied_in_place()
+    .symmetric(Symmetry::Rotation(1)),
     row(
         ReduceScatter,
         "circulant",
@@ -235,11 +256,13 @@ pub const ROWS: &[Row] = &[
     )
     .needs(&[Commutative])
     .any_lengths()
-    .copied_in_place(),
+    .copied_in_place()
+    .symmetric(Symmetry::Rotation(1)),
     row(ReduceScatter, "bine", reduce_scatter::bine::schedule, BINE)
         .needs(&[Commutative, PowerOfTwoRanks])
         .any_lengths()
-        .copied_in_place(),
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(2)),
     row(
         Gather,
         "linear",
@@ -292,7 +315,8 @@ pub const ROWS: &[Row] = &[
         barrier::dissemination::schedule,
         "Hensgen, Finkel & Manber, IJPP 17(1), 1988",
     )
-    .parameters(RADIX),
+    .parameters(RADIX)
+    .symmetric(Symmetry::Rotation(1)),
     row(
         Barrier,
         "tree",

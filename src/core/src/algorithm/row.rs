@@ -2,6 +2,7 @@
 
 use super::pattern::Pattern;
 use super::schedule::{Case, Schedule};
+use super::simulate::symmetry::Symmetry;
 use crate::catalogue::Need;
 use crate::variant::Size;
 
@@ -16,6 +17,7 @@ pub struct Row {
     pub needs: &'static [Need],
     pub lengths: Lengths,
     pub in_place: InPlace,
+    pub symmetry: Symmetry,
     /// Where the algorithm is described.
     pub source: &'static str,
 }
@@ -67,6 +69,15 @@ pub struct Values {
 pub const SEGMENTS_MAX: u64 = 1024;
 
 impl Row {
+    /// Whether the schedule exists for that many ranks.
+    pub fn fits(&self, n_ranks: usize) -> bool {
+        self.needs.iter().all(|need| match need {
+            Need::EvenRanks => n_ranks.is_multiple_of(2),
+            Need::PowerOfTwoRanks => n_ranks.is_power_of_two(),
+            _ => true,
+        })
+    }
+
     /// The case of one call.
     ///
     /// Units: `message_bytes` as the collective defines it; a fact that all ranks share.
@@ -179,6 +190,7 @@ pub(super) const fn row(
         needs: &[],
         lengths: Lengths::Equal,
         in_place: InPlace::Shared,
+        symmetry: Symmetry::None,
         source,
     }
 }
@@ -197,6 +209,10 @@ impl Row {
             lengths: Lengths::Any,
             ..self
         }
+    }
+
+    pub(super) const fn symmetric(self, symmetry: Symmetry) -> Row {
+        Row { symmetry, ..self }
     }
 
     pub(super) const fn copied_in_place(self) -> Row {

@@ -2,12 +2,21 @@
 
 use std::collections::VecDeque;
 
-use crate::algorithm::schedule::{Order, Part, Parts, Schedule, Step, Steps, Temporary, place};
+use crate::algorithm::schedule::{
+    Buffer, Order, Part, Parts, Schedule, Step, Steps, Temporary, place,
+};
 
 /// A message under way, as its rank sees it.
 pub enum Pending {
-    Out { what: Parts, done: f64 },
-    In { from: u32, into: Parts },
+    Out { what: Held, done: f64 },
+    In { from: u32, into: Held },
+}
+
+/// The chunks of a message under way.
+pub struct Held {
+    parts: Parts,
+    /// Whether they are single runs of one buffer in ascending order, so that one can be searched for.
+    ascending: bool,
 }
 
 pub struct Rank {
@@ -56,11 +65,39 @@ impl Rank {
         chunks as f64 * self.chunk_bytes
     }
 
-    fn clashes(&self, pending: &Pending, part: &Part, access: Access) -> bool {
-        let parts = match pending {
-            Pending::Out { .. } if access == Access::Read => return false,
-            Pending::Out { what: parts, .. } | Pending::In { into: parts, .. } => parts,
+    /// The chunks of a message, to be compared with those of later steps.
+    pub fn hold(&self, parts: Parts) -> Held {
+        let all = parts.as_slice();
+        let single = |part: &Part| part.runs == 1 && part.len > 0 && self.is_flat(part);
+        let ascends = |pair: &[Part]| {
+            pair[0].buffer == pair[1].buffer && pair[0].first + pair[0].len <= pair[1].first
         };
+        let ascending = all.len() > 2 && all.iter().all(single) && all.windows(2).all(ascends);
+        Held { parts, ascending }
+    }
+
+    /// Whether chunks of the part's buffer lie where they are named.
+    fn is_flat(&self, part: &Part) -> bool {
+        match part.buffer {
+            Buffer::Temporary(index) => {
+                let temporary = self.temporaries.get(usize::from(index));
+                !matches!(temporary, Some(Temporary::Ring { .. }))
+            }
+            Buffer::Input | Buffer::Output => true,
+        }
+    }
+
+    fn clashes(&self, pending: &Pending, part: &Part, access: Access) -> bool {
+        let held = match pending {
+            Pending::Out { .. } if access == Access::Read => return false,
+            Pending::Out { what: held, .. } | Pending::In { into: held, .. } => held,
+        };
+        let parts = &held.parts;
+        if held.ascending && part.runs == 1 {
+            let all = parts.as_slice();
+            let next = all.partition_point(|other| other.first + other.len <= part.first);
+            return all.get(next).is_some_and(|other| other.overlaps(part));
+        }
         let overlaps = |other: &Part| {
             other.buffer == part.buffer
                 && place(other, &self.temporaries).overlaps(&place(part, &self.temporaries))

@@ -10,11 +10,7 @@ use crate::catalogue::Need;
 
 /// Whether the row's schedule exists for that many ranks.
 pub fn fits(row: &Row, n_ranks: usize) -> bool {
-    row.needs.iter().all(|need| match need {
-        Need::EvenRanks => n_ranks.is_multiple_of(2),
-        Need::PowerOfTwoRanks => n_ranks.is_power_of_two(),
-        _ => true,
-    })
+    row.fits(n_ranks)
 }
 
 fn operands(row: &Row) -> Operands {

@@ -1,0 +1,166 @@
+//! `colltune calibrate`: measures this machine, so that times can be predicted before the first run.
+//!
+//! ```text
+//! $ colltune calibrate --db ./hydra.db -- mpirun -n 8
+//! $ colltune simulate --db ./hydra.db --ranks 64x16 --collective allreduce
+//! ```
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use colltune_core::algorithm::simulate::Link;
+use colltune_core::calibration::{Calibration, SCHEMA};
+use colltune_core::library::Library;
+use colltune_db::Database;
+use serde_json::Value;
+
+use crate::bench::place::helper;
+use crate::failure::usage;
+use crate::launch::library::of_launcher;
+
+/// Runs the helper program with the given line and writes what it measured into the database.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let db = Database::create_or_open(&args.db)?;
+    let settings = db.settings()?;
+    let measured = measure(args)?;
+    let calibration = calibration(&measured, db.machine(&settings))?;
+    let library: Library = calibration
+        .library
+        .parse()
+        .with_context(|| format!("use {}", calibration.library))?;
+    let found = db.calibrate(library, &calibration, &settings)?;
+    print!("{}", calibration.to_toml());
+    if calibration.between.is_none() {
+        eprintln!(
+            "colltune: the job had one node; usual parameters stand for the network between nodes"
+        );
+    }
+    let factor = settings.hopeless_factor;
+    println!(
+        "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
+        db.calibration(library).display(),
+        found.hopeless(factor)
+    );
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune calibrate --db ./hydra.db -- mpirun -n 8
+      Everything up to the program's name of a line that starts a job, on two nodes with two ranks
+      or more: one pair inside a node and one between nodes are measured, in a few seconds.
+
+Measured are latency, overhead, gap and time per byte of messages on both levels, the size from which
+a send waits for its receive, and what combining and copying cost per byte. They go to
+DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
+beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
+drawn before the first training. Run it again after changing the tuning space.")]
+pub struct Args {
+    /// The tuning database; made where there is none
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: PathBuf,
+    /// The launcher with its options, without a program
+    #[arg(last = true, required = true, value_name = "mpirun ...")]
+    line: Vec<OsString>,
+}
+
+/// What the helper program says; it takes seconds unless the job hangs.
+const JOB_SECONDS: &str = "300";
+
+fn measure(args: &Args) -> anyhow::Result<Value> {
+    let launcher = args
+        .line
+        .first()
+        .map_or(OsStr::new(""), OsString::as_os_str);
+    let Some(abi) = of_launcher(launcher).abi else {
+        return Err(usage(format!(
+            "calibrate: {} does not say which MPI library it starts; name its own mpirun or mpiexec",
+            launcher.display()
+        )));
+    };
+    let answer =
+        std::env::temp_dir().join(format!("colltune-calibrate-{}.json", std::process::id()));
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "-k", "2", JOB_SECONDS]);
+    command.args(&args.line).arg(helper(abi)?).arg("calibrate");
+    command.arg("--json").arg(&answer);
+    let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
+        command.env_remove(name);
+    }
+    let output = command
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .context("start the job")?;
+    let text = std::fs::read_to_string(&answer);
+    let _ = std::fs::remove_file(&answer);
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("finish the job ({}):\n{}", output.status, stderr.trim());
+    }
+    let text = text.context("read what colltune-mpibench measured; is the folder of temporary files shared with the first node?")?;
+    serde_json::from_str(&text).context("read what colltune-mpibench measured")
+}
+
+/// Reads the helper's answer.
+fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibration> {
+    let number = |of: &Value, name: &str| {
+        let number = of[name].as_f64();
+        number.with_context(|| format!("read what colltune-mpibench measured: it has no {name}"))
+    };
+    let link = |of: &Value| -> anyhow::Result<Option<Link>> {
+        if of.is_null() {
+            return Ok(None);
+        }
+        Ok(Some(Link {
+            latency_ns: number(of, "latency_ns")?,
+            overhead_ns: number(of, "overhead_ns")?,
+            gap_ns: number(of, "gap_ns")?,
+            per_byte_ns: number(of, "per_byte_ns")?,
+            // No message is so long that it asks first.
+            rendezvous_bytes: of["rendezvous_bytes"].as_f64().unwrap_or(f64::INFINITY),
+        }))
+    };
+    let calibration = Calibration {
+        schema: SCHEMA,
+        library: measured["library"].as_str().unwrap_or("").to_owned(),
+        machine,
+        nodes: number(measured, "nodes")? as u32,
+        ppn: number(measured, "ppn")? as u32,
+        reduce_per_byte_ns: number(measured, "reduce_per_byte_ns")?,
+        copy_per_byte_ns: number(measured, "copy_per_byte_ns")?,
+        inside: link(&measured["inside"])?,
+        between: link(&measured["between"])?,
+    };
+    calibration.check()?;
+    Ok(calibration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_helpers_answer_becomes_a_calibration_and_what_is_missing_is_named() {
+        let text = r#"{"library":"openmpi-4.1.4","n_ranks":2,"ppn":2,"nodes":1,"mode":"calibrate",
+            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"between":null,"inside":{"latency_ns":300,
+            "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
+        let read = calibration(&serde_json::from_str(text).unwrap(), "here".to_owned()).unwrap();
+        assert_eq!(read.inside.unwrap().rendezvous_bytes, f64::INFINITY);
+        assert_eq!(
+            (read.inside.unwrap().overhead_ns, read.between),
+            (90.5, None)
+        );
+        assert_eq!(Calibration::from_toml(&read.to_toml()), Ok(read));
+        let less = text.replace("\"gap_ns\":100,", "");
+        let error = calibration(&serde_json::from_str(&less).unwrap(), String::new());
+        assert!(error.unwrap_err().to_string().contains("gap_ns"));
+        let wrong = text.replace("300", "-300");
+        assert!(calibration(&serde_json::from_str(&wrong).unwrap(), String::new()).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! What was measured of a machine: `calibration.toml`, from which times are predicted.
+//!
+//! ```toml
+//! schema = 1
+//! library = "openmpi-4.1.4"
+//! machine = "hydra"
+//! nodes = 4
+//! ppn = 2
+//! reduce_per_byte_ns = 0.1
+//! copy_per_byte_ns = 0.08
+//! [inside]
+//! latency_ns = 250.0
+//! overhead_ns = 150.0
+//! gap_ns = 100.0
+//! per_byte_ns = 0.12
+//! rendezvous_bytes = 4096.0
+//! ```
+//! and `[between]` with the same keys. A level that could not be measured, because the job had one
+//! node or one rank on each, is missing; what is usual stands for it.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::algorithm::simulate::{Link, Machine};
+
+/// The version of the layout of `calibration.toml`.
+pub const SCHEMA: u32 = 1;
+
+/// The name of the file in the folder of its library.
+pub const FILE: &str = "calibration.toml";
+
+/// The parameters of one machine with one library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    pub schema: u32,
+    /// The database key of the library, as in `openmpi-4.1.4`.
+    pub library: String,
+    pub machine: String,
+    /// The job that measured.
+    pub nodes: u32,
+    pub ppn: u32,
+    pub reduce_per_byte_ns: f64,
+    pub copy_per_byte_ns: f64,
+    pub inside: Option<Link>,
+    pub between: Option<Link>,
+}
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CalibrationError {
+    #[error("read the calibration: {0}")]
+    Toml(String),
+    #[error(
+        "use the calibration: its layout has version {0}, this colltune reads version {SCHEMA}"
+    )]
+    Schema(u32),
+    #[error("use the calibration: {0} is negative, infinite or no number")]
+    Value(&'static str),
+}
+
+impl Calibration {
+    /// Reads `calibration.toml`.
+    ///
+    /// Errors: `Toml` for text that is not this layout, `Schema` for another version, `Value` for
+    /// parameters that no machine has.
+    pub fn from_toml(text: &str) -> Result<Calibration, CalibrationError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema: u32,
+        }
+        let toml = |error: toml::de::Error| CalibrationError::Toml(error.message().to_owned());
+        let Versioned { schema } = toml::from_str(text).map_err(toml)?;
+        if schema != SCHEMA {
+            return Err(CalibrationError::Schema(schema));
+        }
+        let calibration: Calibration = toml::from_str(text).map_err(toml)?;
+        calibration.check()?;
+        Ok(calibration)
+    }
+
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a calibration holds only numbers and names")
+    }
+
+    /// Errors: `Value` naming the first parameter that no machine has.
+    pub fn check(&self) -> Result<(), CalibrationError> {
+        let valid = |time: f64| time.is_finite() && time >= 0.0;
+        let link = |link: Option<Link>| link.is_none_or(|link| link.is_valid());
+        let all = [
+            ("reduce_per_byte_ns", valid(self.reduce_per_byte_ns)),
+            ("copy_per_byte_ns", valid(self.copy_per_byte_ns)),
+            ("a parameter of [inside]", link(self.inside)),
+            ("a parameter of [between]", link(self.between)),
+        ];
+        match all.into_iter().find(|(_, valid)| !valid) {
+            Some((name, _)) => Err(CalibrationError::Value(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The machine for the simulator; what was not measured is [`Machine::TYPICAL`].
+    pub fn machine(&self) -> Machine {
+        Machine {
+            inside: self.inside.unwrap_or(Machine::TYPICAL.inside),
+            between: self.between.unwrap_or(Machine::TYPICAL.between),
+            reduce_per_byte_ns: self.reduce_per_byte_ns,
+            copy_per_byte_ns: self.copy_per_byte_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Calibration {
+        Calibration {
+            schema: SCHEMA,
+            library: "openmpi-4.1.4".to_owned(),
+            machine: "hydra".to_owned(),
+            nodes: 4,
+            ppn: 2,
+            reduce_per_byte_ns: 0.25,
+            copy_per_byte_ns: 0.125,
+            inside: Some(Machine::TYPICAL.inside),
+            between: None,
+        }
+    }
+
+    #[test]
+    fn a_calibration_reads_back_as_written_and_the_usual_stands_for_what_is_missing() {
+        let read = Calibration::from_toml(&some().to_toml()).unwrap();
+        assert_eq!(read, some());
+        assert_eq!(read.machine().between, Machine::TYPICAL.between);
+        assert_eq!(read.machine().reduce_per_byte_ns, 0.25);
+        let endless = Link {
+            rendezvous_bytes: f64::INFINITY,
+            ..Machine::TYPICAL.between
+        };
+        let endless = Calibration {
+            between: Some(endless),
+            ..some()
+        };
+        assert_eq!(Calibration::from_toml(&endless.to_toml()), Ok(endless));
+    }
+
+    #[test]
+    fn other_versions_unknown_keys_and_impossible_values_are_errors() {
+        let text = some().to_toml();
+        let newer = text.replace("schema = 1", "schema = 2\nsomething = 3");
+        assert_eq!(
+            Calibration::from_toml(&newer),
+            Err(CalibrationError::Schema(2))
+        );
+        for (from, to) in [
+            ("nodes = 4", "nodes = 4\nracks = 1"),
+            ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = -1.0"),
+            ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = nan"),
+            ("latency_ns = 250.0", "latency_ns = inf"),
+            ("ppn = 2", ""),
+        ] {
+            assert!(text.contains(from));
+            assert!(
+                Calibration::from_toml(&text.replace(from, to)).is_err(),
+                "{to}"
+            );
+        }
+        assert!(Calibration::from_toml("").is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! What the simulator finds of every cell: `prior.json`, computed once from a calibration.
+//!
+//! Simulating takes too long for the start of a job, so a job reads what was found. Each place, which
+//! is what cells that are simulated alike have in common, names the variants that are much slower
+//! than another one, and by how much; how much is hopeless is the site's to say, and may change
+//! without a new simulation.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{differs, ends, replaces};
+use crate::algorithm::simulate::{Machine, estimate_ns};
+use crate::catalogue::{self, Scheduled, Variant};
+use crate::collective::Collective;
+use crate::library::Library;
+use crate::space::{Cell, Space};
+
+/// The version of the layout of `prior.json`.
+pub const SCHEMA: u32 = 1;
+/// The name of the file in the folder of its library.
+pub const FILE: &str = "prior.json";
+
+/// Less than this is not worth a line: nobody would call it hopeless.
+const SLOWER_LEAST: f64 = 3.0;
+/// What is hopeless on so many nodes, or on so many ranks of each, is so on more.
+const NODES_LOOKED_AT: u64 = 8;
+const PPN_LOOKED_AT: u64 = 4;
+/// No variant takes more on so few ranks.
+const STEPS_MAX: usize = 1 << 20;
+
+/// What was found for one library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulated {
+    pub schema: u32,
+    pub library: String,
+    places: Vec<Slow>,
+}
+
+/// Where a cell is simulated: on the least of its nodes and ranks, at both ends of its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    nodes: u64,
+    ppn: u64,
+    bytes: [u64; 2],
+}
+
+impl Place {
+    pub fn of(cell: &Cell) -> Place {
+        Place {
+            nodes: cell.nodes.lo.clamp(1, NODES_LOOKED_AT),
+            ppn: cell.ppn.lo.clamp(1, PPN_LOOKED_AT),
+            bytes: ends(cell),
+        }
+    }
+}
+
+/// The slow variants of one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Slow {
+    collective: Collective,
+    place: Place,
+    /// By name: how many times as long as another variant, at the least of both sizes.
+    slower: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SimulatedError {
+    #[error("read the simulated prior: {0}")]
+    Json(String),
+    #[error(
+        "use the simulated prior: its layout has version {0}, this colltune reads version {SCHEMA}"
+    )]
+    Schema(u32),
+    #[error("use the simulated prior: it is of {found}, not of {wanted}")]
+    Library { found: String, wanted: String },
+}
+
+impl Simulated {
+    /// Simulates every variant of our own in every cell of a space, on the least ranks of the cell
+    /// and at both ends of its sizes.
+    pub fn new(space: &Space, library: Library, machine: &Machine) -> Simulated {
+        let mut clocks: [Option<Clock>; Collective::ALL.len()] = Default::default();
+        let mut seen = HashSet::new();
+        let mut places = Vec::new();
+        for (cell, _) in space.cells() {
+            let (collective, place) = (cell.collective, Place::of(&cell));
+            if !seen.insert((collective, place)) {
+                continue;
+            }
+            let clock = clocks[collective.index()].get_or_insert_with(|| Clock {
+                variants: catalogue::variants(library, collective),
+                machine,
+                times: HashMap::new(),
+            });
+            let slower = clock.slower(&cell);
+            if !slower.is_empty() {
+                places.push(Slow {
+                    collective,
+                    place,
+                    slower,
+                });
+            }
+        }
+        Simulated {
+            schema: SCHEMA,
+            library: library.to_string(),
+            places,
+        }
+    }
+
+    /// Reads `prior.json`.
+    ///
+    /// Errors: `Json` for text that is not this layout, `Schema` and `Library` for another version
+    /// or library.
+    pub fn from_json(text: &str, library: Library) -> Result<Simulated, SimulatedError> {
+        let read: Simulated =
+            serde_json::from_str(text).map_err(|error| SimulatedError::Json(error.to_string()))?;
+        if read.schema != SCHEMA {
+            return Err(SimulatedError::Schema(read.schema));
+        }
+        if read.library != library.to_string() {
+            return Err(SimulatedError::Library {
+                found: read.library,
+                wanted: library.to_string(),
+            });
+        }
+        Ok(read)
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a prior holds only numbers, names and lists")
+    }
+
+    /// How many variants are more than `factor` times as slow as another one, over all places.
+    pub fn hopeless(&self, factor: f64) -> usize {
+        let all = self.places.iter().flat_map(|place| place.slower.values());
+        all.filter(|&&slower| slower > factor).count()
+    }
+
+    /// The slow variants of one collective, by place.
+    pub fn of(&self, collective: Collective) -> HashMap<Place, &BTreeMap<String, f64>> {
+        let of = self
+            .places
+            .iter()
+            .filter(|slow| slow.collective == collective);
+        of.map(|slow| (slow.place, &slow.slower)).collect()
+    }
+}
+
+/// The simulated times of one collective's variants.
+struct Clock<'a> {
+    variants: Vec<Variant>,
+    machine: &'a Machine,
+    /// By variant, nodes, ranks per node and bytes.
+    times: HashMap<(usize, u64, u64, u64), Option<f64>>,
+}
+
+impl Clock<'_> {
+    fn slower(&mut self, cell: &Cell) -> BTreeMap<String, f64> {
+        let Place {
+            nodes,
+            ppn,
+            bytes: sizes,
+        } = Place::of(cell);
+        if nodes * ppn < 2 {
+            return BTreeMap::new();
+        }
+        let times: Vec<Option<[f64; 2]>> = (0..self.variants.len())
+            .map(|place| {
+                let own = self.variants[place].own.as_ref()?.schedule().copied()?;
+                if !differs(&own, cell) {
+                    return None;
+                }
+                let [first, last] = sizes.map(|bytes| self.time(place, own, (nodes, ppn, bytes)));
+                Some([first?, last?])
+            })
+            .collect();
+        let ratio = |place: usize, rival: usize| {
+            let (own, rival) = (times[place]?, times[rival]?);
+            Some((own[0] / rival[0]).min(own[1] / rival[1]))
+        };
+        let worst = |place: usize| {
+            let rivals = (0..times.len())
+                .filter(|&rival| replaces(&self.variants[rival], &self.variants[place]));
+            rivals
+                .filter_map(|rival| ratio(place, rival))
+                .fold(0.0, f64::max)
+        };
+        (0..times.len())
+            .map(|place| (self.variants[place].name.to_string(), worst(place)))
+            .filter(|(_, worst)| *worst >= SLOWER_LEAST && worst.is_finite())
+            // Three digits are more than such a prediction has.
+            .map(|(name, worst)| (name, (worst * 10.0).round() / 10.0))
+            .collect()
+    }
+
+    /// `None` where the variant does not run on so many ranks.
+    fn time(&mut self, place: usize, own: Scheduled, at: (u64, u64, u64)) -> Option<f64> {
+        let (nodes, ppn, bytes) = at;
+        let (variant, machine) = (&self.variants[place], self.machine);
+        let key = (place, nodes, ppn, bytes);
+        *self.times.entry(key).or_insert_with(|| {
+            let n_ranks = (nodes * ppn) as u32;
+            if !variant.possible(n_ranks, nodes as u32, u64::MAX) {
+                return None;
+            }
+            let node_of: Vec<u32> = (0..n_ranks).map(|rank| rank / ppn as u32).collect();
+            estimate_ns(own.row(), own.values, &node_of, bytes, machine, STEPS_MAX)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    const LIBRARY: &str = "openmpi-4.1.4";
+
+    fn of(text: &str) -> Simulated {
+        let settings = Settings::from_toml(text).unwrap();
+        Simulated::new(&settings.space, LIBRARY.parse().unwrap(), &Machine::TYPICAL)
+    }
+
+    /// Few cells: the others of the usual space take seconds.
+    fn few() -> String {
+        Collective::ALL
+            .into_iter()
+            .map(|collective| {
+                format!(
+                    "[[space]]\ncollective = \"{collective}\"\nbytes = [0, 16, 1048576, \"inf\"]\n\
+                     nodes = [1, 8, \"inf\"]\nppn = [1, 4, \"inf\"]\n"
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn short_messages_on_many_ranks_leave_rings_and_chains_behind() {
+        let found = of(&few());
+        let places = found.of(Collective::Allreduce);
+        let at = |bytes: u64| {
+            let here =
+                |place: &&Place| place.bytes[0] == bytes && (place.nodes, place.ppn) == (8, 4);
+            places.keys().find(here).map(|place| places[place])
+        };
+        let short = at(1).expect("something is slow there");
+        assert!(short["p2p:ring"] > 4.0, "{short:?}");
+        assert!(!short.contains_key("p2p:recursive_doubling"));
+        assert!(at(1 << 20).is_none_or(|long| !long.contains_key("p2p:ring")));
+        let lone = |place: &Place| place.nodes == 1 && place.ppn == 1;
+        assert!(!places.keys().any(lone), "one rank has nothing to do");
+        assert!(found.hopeless(3.0) > found.hopeless(10.0));
+    }
+
+    #[test]
+    fn what_was_found_reads_back_and_other_layouts_are_errors() {
+        let found = of(&few());
+        let text = found.to_json();
+        let library = LIBRARY.parse().unwrap();
+        assert_eq!(Simulated::from_json(&text, library), Ok(found));
+        let newer = text.replace("\"schema\":1", "\"schema\":2");
+        assert_eq!(
+            Simulated::from_json(&newer, library),
+            Err(SimulatedError::Schema(2))
+        );
+        assert!(Simulated::from_json(&text, "mpich-4.0.2".parse().unwrap()).is_err());
+        assert!(Simulated::from_json("{}", library).is_err());
+    }
+}

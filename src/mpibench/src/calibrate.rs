@@ -1,0 +1,206 @@
+//! Measures what the simulator wants to know: latency, overhead, gap and time per byte of a message
+//! inside a node and between nodes, from which size on a send waits for its receive, and what
+//! combining and copying cost.
+//!
+//! One pair of ranks measures at a time; the others sleep, so that they take no core from it.
+//! Latency is what remains of half a round trip without both ends' overhead, which is the time that
+//! posting a message takes; the gap is the time between messages of a stream; the time per byte is
+//! the slope of half a round trip over the longest messages.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::mpi::{self, Comm};
+use crate::pair::Pair;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Blocks of each measurement, of which the median counts
+    #[arg(long, default_value_t = 7)]
+    repetitions: usize,
+    /// About how long a block takes
+    #[arg(long, default_value_t = 4000)]
+    block_us: u64,
+}
+
+const SMALL: usize = 8;
+/// Sizes of which half a round trip is measured; the slope is that of the last two.
+const SIZES: [usize; 5] = [SMALL, 1 << 12, 1 << 16, 1 << 18, 1 << 20];
+/// Untimed round trips before those that count.
+const WARMUP: u32 = 20;
+/// Messages of a stream.
+const STREAM: usize = 64;
+/// Bytes that are combined and copied: they fit a core's second cache.
+const LOCAL: usize = 1 << 17;
+
+pub fn run(arguments: &Arguments, world: Comm) -> Value {
+    let leaders = world.of_all(world.node_leader() as u64);
+    let mut nodes: Vec<u64> = leaders.clone();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let inside = (0..world.n_ranks)
+        .find(|&rank| leaders[rank] != rank as u64)
+        .map(|rank| (leaders[rank] as usize, rank));
+    let between = nodes
+        .get(1)
+        .map(|&other| (nodes[0] as usize, other as usize));
+    let [inside, between] = [inside, between].map(|pair| match pair {
+        Some(pair) => level(arguments, world, pair),
+        None => Value::Null,
+    });
+    let local = alone(world, 0, || {
+        let repeat = |work: &mut dyn FnMut()| per_byte_ns(arguments, work);
+        let (from, mut to) = (vec![1.0f64; LOCAL / 8], vec![1.0f64; LOCAL / 8]);
+        let reduce = repeat(&mut || mpi::reduce_local(&from, &mut to));
+        let copy = repeat(&mut || {
+            to.copy_from_slice(std::hint::black_box(&from));
+            std::hint::black_box(&mut to);
+        });
+        vec![reduce, copy]
+    });
+    json!({
+        "mode": "calibrate",
+        "nodes": nodes.len(),
+        "reduce_per_byte_ns": local[0],
+        "copy_per_byte_ns": local[1],
+        "inside": inside,
+        "between": between,
+    })
+}
+
+const EAGER_LEAST: usize = 256;
+
+/// Sizes of which is asked whether they are sent without asking, up to the longest.
+fn eager_sizes() -> impl Iterator<Item = usize> {
+    let longest = SIZES[SIZES.len() - 1];
+    std::iter::successors(Some(EAGER_LEAST), |bytes| Some(bytes * 2))
+        .take_while(move |&bytes| bytes <= longest)
+}
+
+/// What `rank` measures while the others sleep, on all ranks.
+fn alone(world: Comm, rank: usize, measure: impl FnOnce() -> Vec<f64>) -> Vec<f64> {
+    let values = if world.rank == rank {
+        measure()
+    } else {
+        Vec::new()
+    };
+    world.meet_asleep();
+    let count = world.maxima(&[values.len() as f64])[0] as usize;
+    let mut own = vec![0.0; count];
+    own[..values.len()].copy_from_slice(&values);
+    world.maxima(&own)
+}
+
+fn per_byte_ns(arguments: &Arguments, work: &mut dyn FnMut()) -> f64 {
+    let once = |work: &mut dyn FnMut(), calls: u32| {
+        let start = Instant::now();
+        (0..calls).for_each(|_| work());
+        start.elapsed().as_nanos() as f64 / f64::from(calls)
+    };
+    let calls = calls_in_block(arguments, once(work, 5));
+    let blocks = (0..arguments.repetitions.max(1)).map(|_| once(work, calls));
+    median(blocks.collect()) / LOCAL as f64
+}
+
+fn calls_in_block(arguments: &Arguments, one_ns: f64) -> u32 {
+    (arguments.block_us as f64 * 1e3 / one_ns.max(1.0)).clamp(2.0, 10_000.0) as u32
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// One level, measured by two ranks.
+fn level(arguments: &Arguments, world: Comm, (first, second): (usize, usize)) -> Value {
+    let bytes_max = SIZES[SIZES.len() - 1];
+    let mut measured = vec![0.0; SIZES.len() + 3];
+    if world.rank == first {
+        let mut pair = Pair::new(world, second, bytes_max);
+        measured = ask(arguments, &mut pair);
+    } else if world.rank == second {
+        answer(arguments, &mut Pair::new(world, first, bytes_max));
+    }
+    world.meet_asleep();
+    let measured = world.maxima(&measured);
+    let (one_way, rest) = measured.split_at(SIZES.len());
+    link(one_way, rest[0], rest[1], rest[2])
+}
+
+/// The parameters. `eager_bytes` is the longest message that is sent without asking.
+fn link(one_way_ns: &[f64], overhead_ns: f64, gap_ns: f64, eager_bytes: f64) -> Value {
+    // Both ends' overheads are part of the way of a message, which cannot be shorter than they are.
+    let overhead_ns = overhead_ns.min(one_way_ns[0] / 3.0);
+    let last = SIZES.len() - 1;
+    let bytes = (SIZES[last] - SIZES[last - 1]) as f64;
+    let per_byte_ns = ((one_way_ns[last] - one_way_ns[last - 1]) / bytes).max(0.0);
+    let latency_ns = one_way_ns[0] - 2.0 * overhead_ns - SMALL as f64 * per_byte_ns;
+    json!({
+        "latency_ns": latency_ns.max(0.0),
+        "overhead_ns": overhead_ns,
+        "gap_ns": gap_ns,
+        "per_byte_ns": per_byte_ns,
+        "rendezvous_bytes": (eager_bytes < SIZES[last] as f64).then_some(2.0 * eager_bytes),
+        "one_way_ns": SIZES.iter().zip(one_way_ns).collect::<Vec<_>>(),
+    })
+}
+
+/// Round trips of every size, a stream, and eager sends: the half that measures.
+fn ask(arguments: &Arguments, pair: &mut Pair) -> Vec<f64> {
+    let mut measured = Vec::new();
+    for bytes in SIZES {
+        let trips = |pair: &mut Pair, trips: u32| {
+            let start = Instant::now();
+            for _ in 0..trips {
+                pair.send(bytes);
+                pair.receive(bytes);
+            }
+            start.elapsed().as_nanos() as f64 / f64::from(trips) / 2.0
+        };
+        let one = trips(pair, WARMUP);
+        let count = calls_in_block(arguments, 2.0 * one);
+        pair.tell(count);
+        let blocks = (0..arguments.repetitions.max(1)).map(|_| trips(pair, count));
+        measured.push(median(blocks.collect()));
+    }
+    let streams = (0..arguments.repetitions.max(1)).map(|_| {
+        let start = Instant::now();
+        let posting = pair.stream(SMALL, STREAM);
+        pair.receive(0);
+        [posting, start.elapsed()].map(|time: Duration| time.as_nanos() as f64 / STREAM as f64)
+    });
+    let streams: Vec<[f64; 2]> = streams.collect();
+    measured.extend([0, 1].map(|which| median(streams.iter().map(|of| of[which]).collect())));
+    // The longest of those that are all eager from the shortest on.
+    let mut eager = EAGER_LEAST / 2;
+    for bytes in eager_sizes() {
+        if pair.is_eager(bytes) && bytes == 2 * eager {
+            eager = bytes;
+        }
+    }
+    measured.push(eager as f64);
+    measured
+}
+
+/// The half that answers.
+fn answer(arguments: &Arguments, pair: &mut Pair) {
+    for bytes in SIZES {
+        let trips = |pair: &mut Pair, count: u32| {
+            for _ in 0..count {
+                pair.receive(bytes);
+                pair.send(bytes);
+            }
+        };
+        trips(pair, WARMUP);
+        let count = pair.hear();
+        (0..arguments.repetitions.max(1)).for_each(|_| trips(pair, count));
+    }
+    for _ in 0..arguments.repetitions.max(1) {
+        (0..STREAM).for_each(|_| pair.receive(SMALL));
+        pair.send(0);
+    }
+    for bytes in eager_sizes() {
+        pair.receive_late(bytes);
+    }
+}
