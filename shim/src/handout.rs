@@ -40,7 +40,9 @@ impl Handout {
     pub fn may_run_own(&self) -> bool {
         let own = |name: &str| {
             let variant = name.parse::<VariantName>();
-            variant.is_ok_and(|variant| matches!(variant.family, Family::P2p | Family::Node))
+            variant.is_ok_and(|variant| {
+                matches!(variant.family, Family::Mockup | Family::P2p | Family::Node)
+            })
         };
         let best = || self.model.cells.iter().any(|cell| own(&cell.best));
         let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
@@ -49,7 +51,7 @@ impl Handout {
                 Mode::Record | Mode::Off => false,
                 Mode::Exploit => best(),
                 Mode::Explore => {
-                    [Family::P2p, Family::Node]
+                    [Family::Mockup, Family::P2p, Family::Node]
                         .iter()
                         .any(|family| self.families.contains(family))
                         && (shares.any(|share| own(&share.name)) || best())

@@ -21,6 +21,7 @@ mod forms;
 #[cfg(mpi = "openmpi")]
 mod fortran;
 mod intercept;
+mod mockup;
 mod node;
 mod own;
 mod p2p;

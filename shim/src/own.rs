@@ -7,6 +7,7 @@ use colltune_core::collective::Collective;
 use colltune_core::node::layout;
 
 use crate::communicator::State;
+use crate::mockup;
 use crate::node;
 use crate::p2p::{self, Arguments};
 use crate::tune::Tuner;
@@ -56,6 +57,7 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
     match call.own {
         Own::Schedule(own) => p2p::ready(tuner, state, &call.scheduled(own)),
         Own::Node(own) => node::ready(tuner, state, call, own),
+        Own::Composed(own) => mockup::ready(tuner, state, call, own),
     }
 }
 
@@ -65,5 +67,6 @@ pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> 
     match call.own {
         Own::Schedule(own) => p2p::run(tuner, state, &call.scheduled(own), default),
         Own::Node(own) => node::run(tuner, state, call, own, default),
+        Own::Composed(own) => mockup::run(tuner, state, call, own, default),
     }
 }

@@ -229,7 +229,7 @@ pub fn settled(
 
 /// Makes room for calls that need `demand` bytes, or up to twice as much: so much longer are the
 /// longest messages of a class.
-fn has_room(demand: usize) -> bool {
+pub fn has_room(demand: usize) -> bool {
     let room = demand.saturating_mul(2).saturating_add(1 << 12);
     scratch::with(User::Schedule, |scratch| scratch.block.reserve(room))
 }

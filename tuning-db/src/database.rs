@@ -260,7 +260,8 @@ fn commented_settings(machine: &str) -> String {
 
 # Variants that are never drawn, in any cell.
 #exclude = ["native:basic_linear"]
-# The families whose variants are drawn: the library's own algorithms (native), and colltune's (p2p).
+# The families whose variants are drawn: the library's own algorithms (native), compositions of its
+# collectives (mockup), and colltune's algorithms (p2p).
 #families = ["native"]
 
 # The most that exploring may take of a cell's sampled calls after the first training.

@@ -9,6 +9,7 @@
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
 use crate::collective::Collective;
+use crate::composition::{self, Composition};
 use crate::library::{Abi, Library};
 use crate::node::between;
 use crate::variant::{DEFAULT, Family, VariantName};
@@ -154,13 +155,15 @@ pub enum Steering {
     Mpich { algorithm: &'static str },
 }
 
-/// What runs a variant in which the library's own collectives have no part.
+/// What runs a variant that is none of the library's algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     /// A schedule over point-to-point messages.
     Schedule(Scheduled),
     /// Shared memory inside the nodes.
     Node(OnNodes),
+    /// The library's other collectives.
+    Composed(Composition),
 }
 
 impl Own {
@@ -168,7 +171,7 @@ impl Own {
     pub fn schedule(&self) -> Option<&Scheduled> {
         match self {
             Own::Schedule(scheduled) => Some(scheduled),
-            Own::Node(_) => None,
+            Own::Node(_) | Own::Composed(_) => None,
         }
     }
 }
@@ -205,7 +208,7 @@ pub struct Variant {
     pub collective: Collective,
     pub name: VariantName,
     pub steering: Steering,
-    /// What runs it where the library has no part in it.
+    /// What runs it where it is none of the library's algorithms.
     pub own: Option<Own>,
     pub needs: Vec<Need>,
 }
@@ -496,6 +499,7 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
     };
     std::iter::once(default)
         .chain(native)
+        .chain(mockups(collective))
         .chain(p2p(collective))
         .chain(on_nodes(collective))
         .collect()
@@ -548,6 +552,22 @@ fn mpich(collective: Collective) -> Vec<Variant> {
         needs: needs.to_vec(),
     })
     .collect()
+}
+
+/// Compositions of the library's collectives, for every library alike.
+fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
+    composition::rows(collective).map(move |row| Variant {
+        collective,
+        name: VariantName {
+            family: Family::Mockup,
+            ..VariantName::native(row.name, None)
+        },
+        steering: Steering::None,
+        own: Some(Own::Composed(row.composition)),
+        needs: std::iter::once(SomeBytes)
+            .chain(row.needs.iter().copied())
+            .collect(),
+    })
 }
 
 /// Our own schedules, for every library alike.

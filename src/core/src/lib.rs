@@ -12,6 +12,7 @@ pub mod library;
 
 pub mod algorithm;
 pub mod catalogue;
+pub mod composition;
 pub mod node;
 pub mod variant;
 

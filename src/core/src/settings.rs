@@ -100,7 +100,7 @@ impl Default for Settings {
 }
 
 /// The families that `families` can name, sorted.
-pub const FAMILIES: [Family; 3] = [Family::Native, Family::P2p, Family::Node];
+pub const FAMILIES: [Family; 4] = [Family::Native, Family::Mockup, Family::P2p, Family::Node];
 
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {

@@ -603,11 +603,9 @@ mod tests {
                 for values in row.values() {
                     let [whole, folded] = whole_and_folded(row, values, nodes, ppn);
                     let what = format!("{} on {nodes} x {ppn}", row.variant(values));
-                    if nodes == 1 || ppn == 1 {
-                        assert_close(folded, whole, &what);
-                    }
-                    // Ranks that share ports serve each other in turn, and fall out of step.
-                    let range = 0.74 * whole..whole * 1.000_001;
+                    // Ranks that share ports are served in turn, and fall out of step.
+                    let least = if nodes == 1 || ppn == 1 { 0.999 } else { 0.74 };
+                    let range = least * whole..1.001 * whole;
                     assert!(range.contains(&folded), "{what}: {folded}, {whole}");
                 }
             }

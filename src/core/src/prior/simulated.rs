@@ -25,7 +25,7 @@ pub const FILE: &str = "prior.json";
 /// Less than this is not worth a line: nobody would call it hopeless.
 const SLOWER_LEAST: f64 = 3.0;
 /// What is hopeless on so many nodes, or on so many ranks of each, is so on more.
-const NODES_LOOKED_AT: u64 = 8;
+const NODES_LOOKED_AT: u64 = 32;
 const PPN_LOOKED_AT: u64 = 4;
 /// No variant takes more on so few ranks.
 const STEPS_MAX: usize = 1 << 20;

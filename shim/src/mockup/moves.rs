@@ -1,0 +1,370 @@
+//! Compositions that move data: the caller's elements where each rank's own types tell all, packed
+//! bytes where parts of a message are cut that no type describes.
+
+use std::ffi::{c_int, c_void};
+
+use super::{Done, Job, Room, done, in_place};
+use crate::abi::Datatype;
+use crate::p2p::arguments::{Arguments, Input, Memory};
+use crate::p2p::scratch::ALIGN;
+
+/// The arguments of an allgather or alltoall.
+#[derive(Clone, Copy)]
+struct Blocks {
+    send: *const c_void,
+    send_count: c_int,
+    send_type: Datatype,
+    recv: *mut c_void,
+    recv_count: c_int,
+    recv_type: Datatype,
+}
+
+impl Job<'_> {
+    /// Packs a part of the application's memory to `bytes` bytes at `to`.
+    ///
+    /// # Safety
+    /// The memory is valid, and there is room for as many bytes.
+    unsafe fn pack(&self, from: Memory, to: *mut u8, bytes: usize) -> Done {
+        if from.plain {
+            // SAFETY: plain memory is the packed bytes of its elements.
+            unsafe { std::ptr::copy(from.start, to, bytes) };
+            return Ok(());
+        }
+        let mut position = 0;
+        // SAFETY: the memory is the application's, and there is room for what it packs into.
+        done(unsafe {
+            (self.tuner.pmpi.pack)(
+                from.start.cast(),
+                from.count as c_int,
+                from.datatype,
+                to.cast(),
+                bytes as c_int,
+                &mut position,
+                self.comm,
+            )
+        })
+    }
+
+    /// Unpacks `bytes` bytes into the application's memory.
+    ///
+    /// # Safety
+    /// There are as many bytes, and the memory is valid.
+    unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
+        let mut position = 0;
+        // SAFETY: as in `pack`.
+        done(unsafe {
+            (self.tuner.pmpi.unpack)(
+                from.cast(),
+                bytes as c_int,
+                &mut position,
+                to.start.cast(),
+                to.count as c_int,
+                to.datatype,
+                self.comm,
+            )
+        })
+    }
+
+    /// The message of a broadcast as bytes: in the caller's buffer, or packed at the root.
+    ///
+    /// # Safety
+    /// As for [`Job::run`].
+    unsafe fn message(&self, room: &Room) -> Result<*mut u8, c_int> {
+        match self.output() {
+            Some(memory) if memory.plain => Ok(memory.start),
+            Some(memory) if self.is_root() => {
+                // SAFETY: there is room for the message.
+                unsafe { self.pack(memory, room.bytes, self.view.block as usize) }
+                    .map(|()| room.bytes)
+            }
+            _ => Ok(room.bytes),
+        }
+    }
+
+    /// Puts a broadcast message of bytes where the caller wants it.
+    ///
+    /// # Safety
+    /// The message has come as a whole, and the view's buffers are valid.
+    unsafe fn deliver(&self, message: *const u8) -> Done {
+        match self.output() {
+            Some(memory) if !memory.plain && !self.is_root() => {
+                // SAFETY: the message has come as a whole.
+                unsafe { self.unpack(message, self.view.block as usize, memory) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`]; so it is for the other ones.
+    pub(super) unsafe fn bcast_by_scatter(&self, room: &Room) -> Done {
+        let (n, total) = (self.members.n_ranks, self.view.block as usize);
+        let (block, byte) = (total / n, self.tuner.handles.byte);
+        let (count, rest) = (block as c_int, (total % n) as c_int);
+        let (parts, comm, root) = (self.parts, self.comm, self.root());
+        // SAFETY: the message has `n` blocks and the rest; a rank's own block lies at its place.
+        unsafe {
+            let message = self.message(room)?;
+            let own: *mut c_void = message.wrapping_add(self.members.rank * block).cast();
+            let scatter = parts.scatter;
+            done(if self.is_root() {
+                scatter(
+                    message.cast(),
+                    count,
+                    byte,
+                    in_place(),
+                    count,
+                    byte,
+                    root,
+                    comm,
+                )
+            } else {
+                scatter(std::ptr::null(), count, byte, own, count, byte, root, comm)
+            })?;
+            let whole = message.cast();
+            done((parts.allgather)(
+                in_place(),
+                count,
+                byte,
+                whole,
+                count,
+                byte,
+                comm,
+            ))?;
+            if rest > 0 {
+                let last = message.wrapping_add(n * block).cast();
+                done((parts.bcast)(last, rest, byte, root, comm))?;
+            }
+            self.deliver(message)
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Room) -> Done {
+        let (total, byte) = (self.view.block as c_int, self.tuner.handles.byte);
+        // SAFETY: the lists have a place for each rank; the root alone contributes.
+        unsafe {
+            for rank in 0..self.members.n_ranks {
+                let own = if rank == self.view.root { total } else { 0 };
+                room.counts.add(rank).write(own);
+                room.displacements.add(rank).write(0);
+            }
+            let message = self.message(room)?;
+            done((self.parts.allgatherv)(
+                in_place(),
+                0,
+                byte,
+                message.cast(),
+                room.counts,
+                room.displacements,
+                byte,
+                self.comm,
+            ))?;
+            self.deliver(message)
+        }
+    }
+
+    /// The caller's arguments, where MPI_IN_PLACE stands for a buffer that is passed twice.
+    fn arguments(&self) -> Blocks {
+        let Arguments::Blocks {
+            send,
+            send_count,
+            send_type,
+            recv,
+            recv_count,
+            recv_type,
+            ..
+        } = self.call.arguments
+        else {
+            unreachable!("the view of blocks is made of an allgather's or alltoall's arguments");
+        };
+        Blocks {
+            send: if self.is_in_place() { in_place() } else { send },
+            send_count: send_count as c_int,
+            send_type,
+            recv,
+            recv_count: recv_count as c_int,
+            recv_type,
+        }
+    }
+
+    /// Lists equal blocks of `count` elements, one after another.
+    ///
+    /// # Safety
+    /// The lists have a place for each rank.
+    unsafe fn list_blocks(&self, counts: *mut c_int, displacements: *mut c_int, count: c_int) {
+        for rank in 0..self.members.n_ranks {
+            // SAFETY: as the caller promises.
+            unsafe {
+                counts.add(rank).write(count);
+                displacements.add(rank).write(rank as c_int * count);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
+        let of = self.arguments();
+        // SAFETY: the lists have a place for each rank; the rest is the application's.
+        done(unsafe {
+            self.list_blocks(room.counts, room.displacements, of.recv_count);
+            (self.parts.allgatherv)(
+                of.send,
+                of.send_count,
+                of.send_type,
+                of.recv,
+                room.counts,
+                room.displacements,
+                of.recv_type,
+                self.comm,
+            )
+        })
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn allgather_by_gather(&self) -> Done {
+        let mut of = self.arguments();
+        let (recv, count, recv_type) = (of.recv, of.recv_count, of.recv_type);
+        if self.is_in_place() && !self.is_root() {
+            let elements = self.members.rank as isize * count as isize;
+            let own = recv.wrapping_byte_offset(elements * self.stride(recv_type)?);
+            (of.send, of.send_count, of.send_type) = (own, count, recv_type);
+        }
+        let (root, comm) = (self.root(), self.comm);
+        let all = count * self.members.n_ranks as c_int;
+        // SAFETY: every rank has room for all blocks, as the application promises.
+        unsafe {
+            done((self.parts.gather)(
+                of.send,
+                of.send_count,
+                of.send_type,
+                recv,
+                count,
+                recv_type,
+                root,
+                comm,
+            ))?;
+            done((self.parts.bcast)(recv, all, recv_type, root, comm))
+        }
+    }
+
+    /// The own block of an allgather, packed at `to`.
+    ///
+    /// # Safety
+    /// There is room for a block, and the view's buffers are valid.
+    unsafe fn pack_own_block(&self, to: *mut u8) -> Done {
+        let bytes = self.view.block as usize;
+        let of = self.arguments();
+        let memory = match self.view.input {
+            Input::User(memory) => memory,
+            _ => {
+                let elements = self.members.rank as isize * of.recv_count as isize;
+                let start = of
+                    .recv
+                    .wrapping_byte_offset(elements * self.stride(of.recv_type)?);
+                Memory {
+                    start: start.cast(),
+                    count: of.recv_count as u64,
+                    datatype: of.recv_type,
+                    plain: self.output().is_some_and(|memory| memory.plain),
+                }
+            }
+        };
+        // SAFETY: as the caller promises, there is room for a block.
+        unsafe { self.pack(memory, to, bytes) }
+    }
+
+    /// Where all blocks of an allgather go as bytes: the caller's buffer where it holds them so,
+    /// else the second half of the room.
+    fn all_blocks(&self, room: &Room) -> (*mut u8, Option<Memory>) {
+        let all = self.view.block as usize * self.members.n_ranks;
+        match self.output() {
+            Some(memory) if memory.plain => (memory.start, None),
+            memory => (room.bytes.wrapping_add(all.next_multiple_of(ALIGN)), memory),
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Room) -> Done {
+        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        // SAFETY: the room holds all blocks twice.
+        unsafe {
+            self.pack_own_block(room.bytes)?;
+            for rank in 1..n {
+                let copy = room.bytes.add(rank * block);
+                std::ptr::copy_nonoverlapping(room.bytes, copy, block);
+            }
+            let (all, unpacked) = self.all_blocks(room);
+            done((self.parts.alltoall)(
+                room.bytes.cast(),
+                count,
+                byte,
+                all.cast(),
+                count,
+                byte,
+                self.comm,
+            ))?;
+            match unpacked {
+                Some(memory) => self.unpack(all, n * block, memory),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn allgather_by_allreduce(&self, room: &Room) -> Done {
+        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let (byte, or) = (self.tuner.handles.byte, self.tuner.handles.bitwise_or);
+        let count = (n * block) as c_int;
+        // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
+        unsafe {
+            std::ptr::write_bytes(room.bytes, 0, n * block);
+            self.pack_own_block(room.bytes.add(self.members.rank * block))?;
+            let (all, unpacked) = self.all_blocks(room);
+            let own = room.bytes.cast();
+            done((self.parts.allreduce)(
+                own,
+                all.cast(),
+                count,
+                byte,
+                or,
+                self.comm,
+            ))?;
+            match unpacked {
+                Some(memory) => self.unpack(all, n * block, memory),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Job::run`].
+    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Room) -> Done {
+        let of = self.arguments();
+        // SAFETY: there are two lists each for what is sent and what is received.
+        done(unsafe {
+            let n = self.members.n_ranks;
+            let sent = room.bytes.cast::<c_int>();
+            let received = sent.add(2 * n);
+            self.list_blocks(sent, sent.add(n), of.send_count);
+            self.list_blocks(received, received.add(n), of.recv_count);
+            (self.parts.alltoallv)(
+                of.send,
+                sent,
+                sent.add(n),
+                of.send_type,
+                of.recv,
+                received,
+                received.add(n),
+                of.recv_type,
+                self.comm,
+            )
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Collectives as compositions of the library's other ones: the family `mockup`.
+//!
+//! Where a library has tuned one collective better than another, its own parts make the better whole.
+//! Each part runs as the library chooses. A new composition is one row here and one function in the
+//! shim. Source: Hunold & Carpen-Amarie, IEEE TPDS 29(9), 2018, which calls them mock-ups.
+
+use crate::catalogue::Need;
+use crate::collective::Collective;
+
+/// What a collective is composed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Composition {
+    AllreduceReduceBcast,
+    /// What the ranks do not divide is reduced by itself.
+    AllreduceReduceScatterBlockAllgather,
+    AllreduceReduceScatterAllgatherv,
+    /// What the ranks do not divide is broadcast by itself.
+    BcastScatterAllgather,
+    /// Every rank but the root contributes nothing.
+    BcastAllgatherv,
+    ReduceAllreduce,
+    /// What the ranks do not divide is reduced by itself.
+    ReduceReduceScatterBlockGather,
+    ReduceReduceScatterGatherv,
+    AllgatherAllgatherv,
+    AllgatherGatherBcast,
+    /// Every rank sends its block to each.
+    AllgatherAlltoall,
+    /// A bitwise or of blocks that are zero but at home.
+    AllgatherAllreduce,
+    AlltoallAlltoallv,
+}
+
+use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
+use Composition as Is;
+use Need::{BytesAtLeastRanks, CountAtLeastRanks};
+
+/// One composition of one collective.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub collective: Collective,
+    /// The algorithm's part of the name, as in `mockup:reduce+bcast`.
+    pub name: &'static str,
+    pub composition: Composition,
+    /// Beside at least one byte.
+    pub needs: &'static [Need],
+}
+
+const fn row(
+    collective: Collective,
+    name: &'static str,
+    composition: Composition,
+    needs: &'static [Need],
+) -> Row {
+    Row {
+        collective,
+        name,
+        composition,
+        needs,
+    }
+}
+
+/// Every composition, in the order of collectives.
+pub const ROWS: &[Row] = &[
+    row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[]),
+    row(
+        Allreduce,
+        "reduce_scatter_block+allgather",
+        Is::AllreduceReduceScatterBlockAllgather,
+        &[CountAtLeastRanks],
+    ),
+    row(
+        Allreduce,
+        "reduce_scatter+allgatherv",
+        Is::AllreduceReduceScatterAllgatherv,
+        &[CountAtLeastRanks],
+    ),
+    row(
+        Bcast,
+        "scatter+allgather",
+        Is::BcastScatterAllgather,
+        &[BytesAtLeastRanks],
+    ),
+    row(Bcast, "allgatherv", Is::BcastAllgatherv, &[]),
+    row(Allgather, "allgatherv", Is::AllgatherAllgatherv, &[]),
+    row(Allgather, "gather+bcast", Is::AllgatherGatherBcast, &[]),
+    row(Allgather, "alltoall", Is::AllgatherAlltoall, &[]),
+    row(Allgather, "allreduce", Is::AllgatherAllreduce, &[]),
+    row(Alltoall, "alltoallv", Is::AlltoallAlltoallv, &[]),
+    row(Reduce, "allreduce", Is::ReduceAllreduce, &[]),
+    row(
+        Reduce,
+        "reduce_scatter_block+gather",
+        Is::ReduceReduceScatterBlockGather,
+        &[CountAtLeastRanks],
+    ),
+    row(
+        Reduce,
+        "reduce_scatter+gatherv",
+        Is::ReduceReduceScatterGatherv,
+        &[CountAtLeastRanks],
+    ),
+];
+
+/// The rows of one collective.
+pub fn rows(collective: Collective) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.collective == collective)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_composition_stands_twice_and_none_is_of_its_own_collective_alone() {
+        let mut seen = std::collections::HashSet::new();
+        for row in ROWS {
+            assert!(seen.insert(row.composition), "{} stands twice", row.name);
+            assert_ne!(row.name, row.collective.name());
+        }
+    }
+}
