@@ -19,7 +19,7 @@ use colltune_core::composition::Composition;
 
 use crate::abi::{self, Comm, Datatype};
 use crate::communicator::State;
-use crate::library::Collectives;
+use crate::library::collectives::Collectives;
 use crate::own::Call;
 use crate::p2p::arguments::{Input, Members, Memory, Output, View};
 use crate::p2p::scratch::{self, ALIGN, User};

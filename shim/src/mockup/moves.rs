@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::{Done, Job, Room, done, in_place};
-use crate::abi::Datatype;
+use crate::abi::{self, Datatype};
 use crate::p2p::arguments::{Arguments, Input, Memory};
 use crate::p2p::scratch::ALIGN;
 
@@ -30,6 +30,12 @@ impl Job<'_> {
             unsafe { std::ptr::copy(from.start, to, bytes) };
             return Ok(());
         }
+        if from.start.is_null() {
+            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
+            let (typed, packed) = ((from.start, from.count, from.datatype), (to, bytes));
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.message_to_self(typed, self.packed(packed)) };
+        }
         let mut position = 0;
         // SAFETY: the memory is the application's, and there is room for what it packs into.
         done(unsafe {
@@ -50,6 +56,11 @@ impl Job<'_> {
     /// # Safety
     /// There are as many bytes, and the memory is valid.
     unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
+        if to.start.is_null() {
+            let (packed, typed) = ((from.cast_mut(), bytes), (to.start, to.count, to.datatype));
+            // SAFETY: the caller's promise is passed on.
+            return unsafe { self.message_to_self(self.packed(packed), typed) };
+        }
         let mut position = 0;
         // SAFETY: as in `pack`.
         done(unsafe {
@@ -61,6 +72,41 @@ impl Job<'_> {
                 to.count as c_int,
                 to.datatype,
                 self.comm,
+            )
+        })
+    }
+
+    fn packed(&self, (start, bytes): (*mut u8, usize)) -> (*mut u8, u64, Datatype) {
+        (start, bytes as u64, self.tuner.handles.byte)
+    }
+
+    /// Copies between buffers of two types by a message of this rank to itself, on the communicator
+    /// of ours, where nothing of the program's can take it.
+    ///
+    /// # Safety
+    /// Both buffers hold their elements.
+    unsafe fn message_to_self(
+        &self,
+        from: (*mut u8, u64, Datatype),
+        to: (*mut u8, u64, Datatype),
+    ) -> Done {
+        let own = self.tuner.rank as c_int;
+        let comm = self.tuner.p2p.comm().ok_or(abi::MPI_ERR_NO_MEM as c_int)?;
+        // SAFETY: the caller's promise; the status is the constant that ignores it.
+        done(unsafe {
+            (self.tuner.pmpi.sendrecv)(
+                from.0.cast(),
+                from.1 as c_int,
+                from.2,
+                own,
+                0,
+                to.0.cast(),
+                to.1 as c_int,
+                to.2,
+                own,
+                0,
+                comm,
+                abi::MPI_STATUS_IGNORE as *mut c_void,
             )
         })
     }

@@ -13,6 +13,7 @@ pub mod churn;
 pub mod exploring;
 pub mod learning;
 pub mod overhead;
+pub mod simulator;
 pub mod startup;
 pub mod tuned;
 
@@ -41,7 +42,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 7] = [
+pub const SUITES: [Suite; 8] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -66,6 +67,11 @@ pub const SUITES: [Suite; 7] = [
         name: "exploring",
         about: "what exploring costs a job in generations 0, 1 and 2",
         run: exploring::run,
+    },
+    Suite {
+        name: "simulator",
+        about: "simulated against measured order of variants on the cluster; 32,768 ranks simulated",
+        run: simulator::run,
     },
     Suite {
         name: "tuned-node",

@@ -108,7 +108,7 @@ fn measure(args: &Args) -> anyhow::Result<Value> {
 }
 
 /// Reads the helper's answer.
-fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibration> {
+pub fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibration> {
     let number = |of: &Value, name: &str| {
         let number = of[name].as_f64();
         number.with_context(|| format!("read what colltune-mpibench measured: it has no {name}"))

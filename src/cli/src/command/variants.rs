@@ -46,8 +46,8 @@ Examples:
       A name from the list, on every call that has what the variant needs.
 
 `default` is the library's own choice and always applies; `native` variants are the library's own
-algorithms, `p2p` are colltune's. A call that lacks what a drawn or forced variant needs runs
-`default`.")]
+algorithms, `mockup` are compositions of its other collectives, `p2p` are colltune's algorithms. A call
+that lacks what a drawn or forced variant needs runs `default`.")]
 pub struct Args {
     /// Only this MPI library: openmpi, mpich
     #[arg(long, value_parser = parse::abi, value_name = "LIBRARY")]
