@@ -12,7 +12,7 @@ use anyhow::Context;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::registry;
 use colltune_core::algorithm::simulate::{Machine, estimate_ns};
-use colltune_core::catalogue::{self, Variant};
+use colltune_core::catalogue::{self, Own, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::request::Mode;
 
@@ -62,7 +62,8 @@ fn correlate(bench: &Bench, place: &Place, report: &mut Report) -> anyhow::Resul
     let mut correlations = Vec::new();
     for (cell, variants) in measured {
         let simulated = variants.iter().map(|(variant, _)| {
-            let own = variant.own.context("simulate a variant of the library's")?;
+            let own = variant.own.as_ref().and_then(Own::schedule);
+            let own = own.context("simulate what is no schedule")?;
             estimate_ns(own.row(), own.values, &node_of, cell.1, &machine, STEPS_MAX)
                 .with_context(|| format!("simulate {}", variant.name))
         });
@@ -122,7 +123,9 @@ fn measure(bench: &Bench, place: &Place) -> anyhow::Result<Measured> {
     let db = database::empty(bench, "simulator")?;
     let own = COLLECTIVES.map(|collective| {
         let all = catalogue::variants(place.library, collective);
-        let own = all.into_iter().filter(|variant| variant.own.is_some());
+        let own = all
+            .into_iter()
+            .filter(|variant| variant.own.as_ref().and_then(Own::schedule).is_some());
         own.collect::<Vec<_>>()
     });
     let longest = own.iter().map(Vec::len).max().unwrap_or(0);
