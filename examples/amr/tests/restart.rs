@@ -92,3 +92,28 @@ fn vtk_files_have_a_piece_for_each_rank_and_a_series() {
     let broken = try_run(2, &line).expect_err("no folder");
     assert!(matches!(broken, Broken::Output { .. }), "{broken}");
 }
+
+#[test]
+fn a_value_that_is_no_number_ends_every_rank_with_its_variable_and_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), STENCIL, 2);
+    let cells = folder.path().join("cells.00000006.00001");
+    let mut bytes = std::fs::read(&cells).expect("cells");
+    bytes[800..808].copy_from_slice(&f64::NAN.to_le_bytes());
+    std::fs::write(&cells, &bytes).expect("written");
+    // A checkpoint that is whole but for what stands in it.
+    let path = folder.path().join("checkpoint.json");
+    let text = std::fs::read_to_string(&path).expect("an index");
+    let mut index: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    index["hashes"][1] = twox_hash::XxHash3_64::oneshot(&bytes).into();
+    std::fs::write(&path, index.to_string()).expect("written");
+    let from = folder.path().display();
+    let line = format!("{SMALL} {STENCIL} --num_tsteps 12 --checksum_freq 1 --restart {from}");
+    match try_run(3, &line) {
+        Err(broken) => {
+            let text = broken.to_string();
+            assert!(text.contains("is not finite at step 7"), "{text}");
+        }
+        Ok(summary) => panic!("accepted: {summary:?}"),
+    }
+}
