@@ -6,6 +6,8 @@
 pub enum PlacementError {
     #[error("place blocks on 0 ranks: at least one is needed")]
     NoRanks,
+    #[error("place blocks on {0} ranks: at most {max} fit", max = crate::problem::RANKS_MAX)]
+    TooManyRanks(u32),
     #[error("place {0} blocks: at most {max} can be numbered", max = u32::MAX)]
     TooManyBlocks(usize),
     #[error("use the cost of block {block}: {cost} is not finite")]

@@ -29,6 +29,9 @@ pub struct Problem<'a> {
     threads: usize,
 }
 
+/// More ranks than any machine has: what policies hold for each rank must fit into memory.
+pub const RANKS_MAX: u32 = 1 << 26;
+
 /// Where the blocks are: the leaves of a quadtree or octree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mesh<'a> {
@@ -94,6 +97,9 @@ impl<'a> Problem<'a> {
     pub fn new(costs: &'a [f64], ranks: u32) -> Result<Self, PlacementError> {
         if ranks == 0 {
             return Err(PlacementError::NoRanks);
+        }
+        if ranks > RANKS_MAX {
+            return Err(PlacementError::TooManyRanks(ranks));
         }
         if costs.len() >= u32::MAX as usize {
             return Err(PlacementError::TooManyBlocks(costs.len()));
@@ -363,6 +369,10 @@ mod tests {
         assert_eq!(
             Problem::new(&[1.0], 0).unwrap_err(),
             PlacementError::NoRanks
+        );
+        assert_eq!(
+            Problem::new(&[1.0], u32::MAX).unwrap_err(),
+            PlacementError::TooManyRanks(u32::MAX)
         );
         let problem = Problem::new(&[1.0, 2.0], 3).unwrap();
         assert!(problem.with_ranks_per_node(0).is_err());

@@ -54,7 +54,7 @@ typedef struct colltune_placement_problem {
     size_t struct_size;         /* sizeof(colltune_placement_problem) */
     size_t blocks;
     const double *costs;        /* finite, at least 0 */
-    uint32_t ranks;             /* at least 1 */
+    uint32_t ranks;             /* at least 1, at most 2^26 */
     uint32_t ranks_per_node;    /* 0 is taken as 1 */
     const colltune_octant *octants; /* or NULL */
     uint8_t dimensions;         /* 2 or 3, if there are octants */

@@ -131,6 +131,49 @@ fn odd(random: &mut Random) -> u64 {
     }
 }
 
+/// The functions that judge, limit and order, with the same arguments: a code each, and no panic.
+fn others(random: &mut Random, given: &Problem, owners: &[u32], octants: &[Octant]) {
+    let n = owners.len();
+    let mut certificate = Certificate {
+        struct_size: size_of::<Certificate>(),
+        ..Certificate::default()
+    };
+    let mut limited = vec![u32::MAX; n];
+    let mut keys = vec![u64::MAX; n];
+    let keep = f64::from_bits(random.bits());
+    let keep = [0.0, 0.5, 1.0, keep][random.below(4)];
+    let curve = [c"morton", c"hilbert", c"peano", c"\xff"][random.below(4)];
+    let dimensions = [2, 3, odd(random) as u8][random.below(3)];
+    let (blocks_max, bytes_max) = (odd(random), odd(random));
+    // SAFETY: all pointers come from live Rust values of the lengths told, or were made null.
+    let codes = unsafe {
+        [
+            colltune_placement_certify(given, owners.as_ptr(), n, &mut certificate),
+            colltune_placement_limit_migration(
+                given,
+                owners.as_ptr(),
+                n,
+                keep,
+                blocks_max,
+                bytes_max,
+                limited.as_mut_ptr(),
+            ),
+            colltune_placement_keys(
+                curve.as_ptr(),
+                dimensions,
+                octants.as_ptr(),
+                n,
+                keys.as_mut_ptr(),
+            ),
+        ]
+    };
+    for code in codes {
+        assert!((OK..INTERNAL).contains(&code), "{}", last_message());
+    }
+    assert!(codes[1] != OK || limited.iter().all(|&owner| owner < given.ranks));
+    assert!(codes[2] == OK || keys.iter().all(|&key| key == u64::MAX));
+}
+
 #[test]
 fn random_and_hostile_arguments_are_answered() {
     let mut random = Random::new(99);
@@ -216,7 +259,7 @@ fn random_and_hostile_arguments_are_answered() {
             given.blocks_per_rank_max = random.below(12) as u32;
             given.threads = random.below(4) as u32;
             if random.below(10) == 0 {
-                given.ranks = random.below(3_000) as u32;
+                given.ranks = [random.below(3_000) as u32, u32::MAX, 1 << 31][random.below(3)];
             }
         }
         let policy = &names[random.below(names.len())];
@@ -234,6 +277,7 @@ fn random_and_hostile_arguments_are_answered() {
             }
             false => assert!(found.iter().all(|&o| o == u32::MAX) && !last_message().is_empty()),
         }
+        others(&mut random, &given, &owners, &octants);
     }
     assert!(
         codes[OK as usize] > 1_000 && codes[VALUE as usize] > 1_000,
