@@ -103,22 +103,25 @@ fn sizes(problem: &Problem) -> Vec<usize> {
         return best;
     }
     let starts = Starts::new(problem);
-    let mut high = starts.makespan(&best);
-    let mut low = contiguous_optimal::optimum(problem, u32::MAX).min(high);
-    // The unrestricted optimum is often attained, so it is tried first.
-    let mut ceiling = low;
-    while low < high {
-        match starts.below(ceiling) {
+    let (low, mut high) = (
+        contiguous_optimal::optimum(problem, u32::MAX),
+        starts.makespan(&best),
+    );
+    // The makespan is the load of some interval: those between the bounds are searched by halves, after
+    // the lowest, which is often attained. Here loads are differences of long sums, which are rounded.
+    let loads = starts.loads(low * (1.0 - 1e-8), high);
+    let (mut from, mut to) = (0, loads.len());
+    let mut probe = 0;
+    while from < to {
+        match starts.below(loads[probe]) {
             Some(found) => {
-                high = starts.makespan(&found).min(ceiling);
+                high = starts.makespan(&found);
                 best = found;
+                to = loads.partition_point(|&load| load < high).min(probe);
             }
-            None => low = ceiling,
+            None => from = probe + 1,
         }
-        ceiling = low + (high - low) / 2.0;
-        if high - low <= high * 1e-12 || ceiling <= low {
-            break;
-        }
+        probe = from + (to.saturating_sub(from)) / 2;
     }
     best
 }
@@ -174,6 +177,22 @@ impl Starts {
             self.before[start] - self.before[start - size]
         };
         sizes.iter().map(load).fold(0.0, f64::max)
+    }
+
+    /// The loads that intervals can have from `low` to below `high`, ascending.
+    fn loads(&self, low: f64, high: f64) -> Vec<f64> {
+        let mut loads = Vec::new();
+        for size in self.smallest..=self.largest {
+            for start in 0..(self.n() + 1).saturating_sub(size) {
+                let load = self.before[start + size] - self.before[start];
+                if low <= load && load < high {
+                    loads.push(load);
+                }
+            }
+        }
+        loads.sort_unstable_by(f64::total_cmp);
+        loads.dedup();
+        loads
     }
 
     /// Sizes with no load above `ceiling`, if there are.
