@@ -44,7 +44,6 @@ impl Patience {
     #[cold]
     fn longer(self, tuner: &Tuner, come: &dyn Fn() -> bool) {
         loop {
-            tuner.p2p.progress(tuner.pmpi);
             match self {
                 Patience::Spin => {
                     for _ in 0..LOOKS {
@@ -64,6 +63,7 @@ impl Patience {
                     }
                 }
             }
+            tuner.p2p.progress(tuner.pmpi);
         }
     }
 }

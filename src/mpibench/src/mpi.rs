@@ -178,6 +178,11 @@ pub fn check(name: &str, code: c_int) {
     assert!(code == 0, "{name} returned error code {code}");
 }
 
+/// Types that processes can share: all bits zero are a value, and only atomics change.
+pub trait Shared {}
+
+impl Shared for crate::exchange::Line {}
+
 impl Comm {
     /// Runs one collective call with data from and to `buffers`.
     pub fn run(self, call: Call, buffers: &mut Buffers) {
@@ -347,6 +352,52 @@ impl Comm {
         // SAFETY: made just above, freed once.
         check("PMPI_Comm_free", unsafe { ffi::PMPI_Comm_free(&mut node) });
         n_ranks
+    }
+
+    /// A `T` of each rank in memory that all of them share, all bits zero. It is never given back.
+    pub fn shared<T: Shared>(self) -> Vec<&'static T> {
+        let mut window = std::mem::MaybeUninit::uninit();
+        let mut base: *mut c_void = std::ptr::null_mut();
+        let bytes = size_of::<T>() as ffi::MPI_Aint;
+        // SAFETY: the communicator is valid and all results are valid for writing.
+        let code = unsafe {
+            ffi::MPI_Win_allocate_shared(
+                // A line more, so that an aligned one lies in it.
+                2 * bytes,
+                1,
+                null_info(),
+                self.raw,
+                (&raw mut base).cast(),
+                window.as_mut_ptr(),
+            )
+        };
+        check("MPI_Win_allocate_shared", code);
+        let query = |rank: usize| {
+            let (mut start, mut size, mut unit): (*mut c_void, ffi::MPI_Aint, c_int) =
+                (std::ptr::null_mut(), 0, 0);
+            // SAFETY: the window was made above; all results are valid for writing.
+            let code = unsafe {
+                ffi::MPI_Win_shared_query(
+                    window.assume_init(),
+                    rank as c_int,
+                    &mut size,
+                    &mut unit,
+                    (&raw mut start).cast(),
+                )
+            };
+            check("MPI_Win_shared_query", code);
+            let start = start.cast::<u8>();
+            let aligned = start.wrapping_add(start.align_offset(align_of::<T>()));
+            aligned.cast::<T>()
+        };
+        let own = query(self.rank);
+        // SAFETY: twice the bytes hold an aligned one; every rank clears its own before the barrier.
+        unsafe { own.write_bytes(0, 1) };
+        self.synchronise();
+        // SAFETY: the window lives until the process ends, and each place holds a cleared value.
+        (0..self.n_ranks)
+            .map(|rank| unsafe { &*query(rank) })
+            .collect()
     }
 
     /// A communicator of the ranks that give the same colour.

@@ -4,11 +4,12 @@
 pub const LINE: usize = 64;
 /// Bytes of a message that fit into a line beside its number.
 pub const LINE_BYTES: usize = LINE - 8;
-/// Flags of different kinds stand so far apart that fetching one does not fetch another.
+/// Lines and flags stand so far apart that fetching one does not fetch its neighbour, which another
+/// rank may be about to write.
 const APART: usize = 2 * LINE;
 
-/// Lines of a rank's ring of short messages.
-pub const LINES: u64 = 16;
+/// Lines of a rank's ring of short messages: so many calls may a root be ahead.
+pub const LINES: u64 = 64;
 /// Cells of a rank's ring of pieces.
 pub const CELLS: u64 = 8;
 /// Bytes of a cell.
@@ -23,7 +24,7 @@ const HEADER: usize = PAGE;
 const FLAGS: usize = 4 * APART;
 const PROCESSORS: usize = FLAGS;
 const RING: usize = PROCESSORS + PROCESSOR_WORDS * 8;
-const PIECES: usize = (RING + LINES as usize * LINE).next_multiple_of(PAGE);
+const PIECES: usize = (RING + LINES as usize * APART).next_multiple_of(PAGE);
 
 /// Bytes of one rank's area: whole pages, so that each rank provides its own.
 pub const AREA: usize = PIECES + CELLS as usize * CELL;
@@ -69,7 +70,7 @@ pub fn processors(rank: usize) -> usize {
 /// Where the line of a short message lies.
 #[inline]
 pub fn line(rank: usize, ticket: u64) -> usize {
-    area(rank) + RING + (ticket % LINES) as usize * LINE
+    area(rank) + RING + (ticket % LINES) as usize * APART
 }
 
 /// Where the cell of a piece lies.
