@@ -15,6 +15,7 @@ use std::time::Instant;
 use colltune_amr::options::{self, Refusal};
 use colltune_amr::output::publish::publish;
 use colltune_amr::ranks::Ranks;
+use colltune_amr::report::Summary;
 use colltune_amr::run;
 use colltune_amr::settings::Settings;
 
@@ -41,26 +42,7 @@ fn work(world: &dyn Ranks, started: Instant) -> u8 {
     };
     let mut tell = |line: &str| println!("{line}");
     match run::run(world, &settings, started, &mut tell) {
-        Ok((summary, blocks_max)) => {
-            if !is_first {
-                return 0;
-            }
-            if settings.options.report_perf & 4 != 0 {
-                println!("{}", summary.text(blocks_max));
-            }
-            let Some(path) = &settings.options.json else {
-                return 0;
-            };
-            let text = serde_json::to_string_pretty(&summary).expect("plain data");
-            let written = publish(path, |file| writeln!(file, "{text}"));
-            match written {
-                Ok(()) => 0,
-                Err(error) => {
-                    eprintln!("error: {error}");
-                    1
-                }
-            }
-        }
+        Ok((summary, blocks_max)) => tell_summary(world, &settings, &summary, blocks_max),
         Err(broken) => {
             if is_first {
                 eprintln!("error: {broken}");
@@ -68,6 +50,27 @@ fn work(world: &dyn Ranks, started: Instant) -> u8 {
             1
         }
     }
+}
+
+/// Rank 0 prints the summary and writes it where `--json` says; every rank ends as that went.
+fn tell_summary(world: &dyn Ranks, settings: &Settings, summary: &Summary, blocks_max: i64) -> u8 {
+    let mut failed = [0];
+    let is_first = world.rank() == 0;
+    if is_first && settings.options.report_perf & 4 != 0 {
+        println!("{}", summary.text(blocks_max));
+    }
+    let Some(path) = &settings.options.json else {
+        return 0;
+    };
+    if is_first {
+        let text = serde_json::to_string_pretty(summary).expect("plain data");
+        if let Err(error) = publish(path, |file| writeln!(file, "{text}")) {
+            eprintln!("error: {error}");
+            failed = [1];
+        }
+    }
+    world.broadcast_i32(0, &mut failed);
+    failed[0] as u8
 }
 
 fn say(refusal: &Refusal) {
