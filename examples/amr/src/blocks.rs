@@ -212,6 +212,20 @@ impl Blocks {
         moved
     }
 
+    /// The leaves of `rank` in the order of their slots.
+    pub fn in_memory(&self, mesh: &Mesh, rank: usize) -> Vec<usize> {
+        let mut leaves: Vec<u32> = Vec::new();
+        for i in mesh.own(rank) {
+            let slot = self.slots[i] as usize;
+            if slot >= leaves.len() {
+                leaves.resize(slot + 1, u32::MAX);
+            }
+            leaves[slot] = i as u32;
+        }
+        let used = leaves.into_iter().filter(|&i| i != u32::MAX);
+        used.map(|i| i as usize).collect()
+    }
+
     /// Whether exactly the leaves of `rank` have slots, each its own.
     pub fn is_valid(&self, mesh: &Mesh, rank: usize) -> Result<(), String> {
         let mut used: Vec<Slot> = mesh.own(rank).map(|i| self.slots[i]).collect();

@@ -21,6 +21,19 @@ pub struct Field {
     n_slots: u32,
 }
 
+/// A field's spare slab while it is lent.
+#[derive(Debug)]
+pub struct Spare {
+    values: Vec<f64>,
+    block_len: usize,
+}
+
+impl Spare {
+    pub fn block_mut(&mut self, slot: Slot) -> &mut [f64] {
+        &mut self.values[slot as usize * self.block_len..][..self.block_len]
+    }
+}
+
 /// How a cell's value is divided when its block splits, and put together when it is joined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
@@ -78,14 +91,16 @@ impl Field {
         )
     }
 
-    /// The spare variable of a block: see [`Field::by_variable`].
-    pub fn spare_mut(&mut self, slot: Slot) -> &mut [f64] {
-        self.var_mut(slot, self.shape.n_vars)
+    /// The spare slab, to be written while the others are read: see [`Field::by_variable`].
+    pub fn lend_spare(&mut self) -> (Spare, &Field) {
+        let block_len = self.shape.cells_per_var();
+        let values = std::mem::take(&mut self.slabs[self.shape.n_vars]);
+        (Spare { values, block_len }, self)
     }
 
     /// Makes what stands in the spare slab the values of `var`, and `var`'s slab the spare one.
-    pub fn take_spare(&mut self, var: usize) {
-        self.slabs.swap(var, self.shape.n_vars);
+    pub fn take_spare(&mut self, var: usize, spare: Spare) {
+        self.slabs[self.shape.n_vars] = std::mem::replace(&mut self.slabs[var], spare.values);
     }
 
     pub fn shape(&self) -> BlockShape {

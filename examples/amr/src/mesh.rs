@@ -5,12 +5,14 @@
 //! (its mark) has to travel. The rest of the app sees the mesh through this type's methods alone, so
 //! that a list that holds a rank's own leaves and their surroundings can take its place.
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 
 use crate::leaf::{FACES, Grid, Leaf, axis, tangents};
 
-/// What one leaf costs on every rank: leaf, owner, neighbour table, hash entry, share of quads.
-pub const BYTES_PER_LEAF: usize = 16 + 4 + 24 + 28 + 16;
+/// What one leaf costs on every rank: leaf, owner, neighbour table, key, share of quads.
+pub const BYTES_PER_LEAF: usize = 16 + 4 + 24 + 8 + 16;
 
 /// What lies beyond a face of a leaf. Numbers are places in the mesh's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,8 @@ pub struct Mesh {
     owners: Vec<u32>,
     /// The rank on which an inner block was split: its children are joined there again.
     homes: FxHashMap<u64, u32>,
-    places: FxHashMap<u64, u32>,
+    /// Ascending: a leaf is found by halving.
+    keys: Vec<u64>,
     neighbours: Vec<[Code; FACES]>,
     quads: Vec<[u32; 4]>,
 }
@@ -67,56 +70,63 @@ impl Mesh {
         owners: Vec<u32>,
         homes: FxHashMap<u64, u32>,
     ) -> Mesh {
-        assert_eq!(leaves.len(), owners.len());
-        assert!(leaves.len() < 1 << 30, "too many leaves for 30 bits");
-        let mut places = FxHashMap::with_capacity_and_hasher(leaves.len(), Default::default());
-        places.extend(
-            leaves
-                .iter()
-                .zip(0u32..)
-                .map(|(leaf, i)| (leaf.packed(), i)),
-        );
-        let mut mesh = Mesh {
-            grid,
-            leaves,
-            owners,
-            homes,
-            places,
-            neighbours: Vec::new(),
-            quads: Vec::new(),
+        let mut mesh = Mesh::unconnected(grid, leaves, owners, homes);
+        // Leaves out of order cannot be found: they stay without neighbours, and `is_valid` names them.
+        (mesh.neighbours, mesh.quads) = match mesh.keys.is_sorted() {
+            true => table(mesh.len(), |i, face| mesh.look(i, face)),
+            false => table(mesh.len(), |_, _| Neighbour::Boundary),
         };
-        mesh.connect();
         mesh
     }
 
-    fn connect(&mut self) {
-        let mut quads = Vec::new();
-        let codes = self
-            .leaves
-            .iter()
-            .map(|&leaf| std::array::from_fn(|face| self.look(leaf, face, &mut quads)))
-            .collect();
-        self.neighbours = codes;
-        self.quads = quads;
+    /// The same where the neighbours are known: `neighbour(i, face)` says what [`Mesh::neighbour`] will.
+    pub fn connected(
+        grid: Grid,
+        leaves: Vec<Leaf>,
+        owners: Vec<u32>,
+        homes: FxHashMap<u64, u32>,
+        neighbour: impl Fn(usize, usize) -> Neighbour,
+    ) -> Mesh {
+        let mut mesh = Mesh::unconnected(grid, leaves, owners, homes);
+        (mesh.neighbours, mesh.quads) = table(mesh.len(), neighbour);
+        mesh
     }
 
-    fn look(&self, leaf: Leaf, face: usize, quads: &mut Vec<[u32; 4]>) -> Code {
+    fn unconnected(
+        grid: Grid,
+        leaves: Vec<Leaf>,
+        owners: Vec<u32>,
+        homes: FxHashMap<u64, u32>,
+    ) -> Mesh {
+        assert_eq!(leaves.len(), owners.len());
+        assert!(leaves.len() < 1 << 30, "too many leaves for 30 bits");
+        Mesh {
+            grid,
+            keys: leaves.iter().map(|&leaf| grid.key(leaf)).collect(),
+            neighbours: Vec::new(),
+            quads: Vec::new(),
+            leaves,
+            owners,
+            homes,
+        }
+    }
+
+    /// What lies beyond `face` of leaf `i`, by search.
+    fn look(&self, i: usize, face: usize) -> Neighbour {
+        let leaf = self.leaves[i];
         let Some(beyond) = leaf.beyond(face, self.grid) else {
-            return Code::BOUNDARY;
+            return Neighbour::Boundary;
         };
-        let find = |leaf: Leaf| self.places.get(&leaf.packed()).copied();
-        if let Some(i) = find(beyond) {
-            return Code(Code::SAME | i);
+        let place = self.holder(beyond);
+        match self.leaves[place].level.cmp(&leaf.level) {
+            Ordering::Equal => Neighbour::Same(place),
+            Ordering::Less => Neighbour::Coarser(place),
+            Ordering::Greater => Neighbour::Finer(std::array::from_fn(|q| {
+                let child = beyond.child(touching_octant(face, q));
+                self.place(child)
+                    .expect("leaves tile the domain and differ by one level at most")
+            })),
         }
-        if let Some(i) = beyond.parent().and_then(find) {
-            return Code(Code::COARSER | i);
-        }
-        let quad = std::array::from_fn(|q| {
-            let child = beyond.child(touching_octant(face, q));
-            find(child).expect("leaves tile the domain and differ by one level at most")
-        });
-        quads.push(quad);
-        Code(Code::FINER | (quads.len() as u32 - 1))
     }
 
     pub fn len(&self) -> usize {
@@ -140,7 +150,14 @@ impl Mesh {
     }
 
     pub fn place(&self, leaf: Leaf) -> Option<usize> {
-        self.places.get(&leaf.packed()).map(|&i| i as usize)
+        let place = self.keys.binary_search(&self.grid.key(leaf)).ok()?;
+        (self.leaves[place] == leaf).then_some(place)
+    }
+
+    /// The place of the leaf that `block` is or lies in, or of the first leaf in it.
+    pub fn holder(&self, block: Leaf) -> usize {
+        let key = self.grid.key(block);
+        self.keys.partition_point(|&other| other <= key) - 1
     }
 
     /// Places of the leaves that `rank` owns, in order.
@@ -212,8 +229,7 @@ impl Mesh {
     /// Checks the mesh's invariants for a job of `n_ranks` ranks and names the first that fails.
     pub fn is_valid(&self, n_ranks: usize) -> Result<(), String> {
         let mut next = 0u64;
-        for &leaf in &self.leaves {
-            let key = self.grid.key(leaf);
+        for (&leaf, &key) in self.leaves.iter().zip(&self.keys) {
             if key != next {
                 return Err(format!(
                     "{leaf:?} starts at key {key}, not {next}: no tiling"
@@ -278,6 +294,25 @@ impl Mesh {
     }
 }
 
+/// The table of neighbours of `n` leaves, and the quadruples that it refers to.
+fn table(
+    n: usize,
+    neighbour: impl Fn(usize, usize) -> Neighbour,
+) -> (Vec<[Code; FACES]>, Vec<[u32; 4]>) {
+    let mut quads = Vec::new();
+    let mut code = |i: usize, face: usize| match neighbour(i, face) {
+        Neighbour::Boundary => Code::BOUNDARY,
+        Neighbour::Same(j) => Code(Code::SAME | j as u32),
+        Neighbour::Coarser(j) => Code(Code::COARSER | j as u32),
+        Neighbour::Finer(quad) => {
+            quads.push(quad.map(|j| j as u32));
+            Code(Code::FINER | (quads.len() as u32 - 1))
+        }
+    };
+    let codes = (0..n).map(|i| std::array::from_fn(|face| code(i, face)));
+    (codes.collect(), quads)
+}
+
 /// The quadrant of a coarser neighbour's face that `leaf` covers; the face is normal to `axis`.
 pub fn quadrant(leaf: Leaf, axis: usize) -> usize {
     let [t0, t1] = tangents(axis);
@@ -285,7 +320,7 @@ pub fn quadrant(leaf: Leaf, axis: usize) -> usize {
 }
 
 /// The octant, of the block beyond `face`, that touches quadrant `q` of that face.
-fn touching_octant(face: usize, q: usize) -> usize {
+pub fn touching_octant(face: usize, q: usize) -> usize {
     let [t0, t1] = tangents(axis(face));
     // Beyond a low face lies the upper half of the neighbour.
     ((1 - face % 2) << axis(face)) | ((q & 1) << t0) | ((q >> 1) << t1)

@@ -3,8 +3,11 @@
 //! A mark is what a leaf may do in one pass. The rules are miniAMR's, stated for the whole mesh: the
 //! outcome is a function of the leaves and the marks alone, whoever owns them.
 
+mod carried;
+
 use rustc_hash::FxHashMap;
 
+use self::carried::Carried;
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
 
@@ -191,17 +194,13 @@ fn coarser_or_equal_beyond(mesh: &Mesh, i: usize, across: Across) -> impl Iterat
             }
             at[d] = to as u32;
         }
-        let mut beyond = Leaf {
+        let beyond = Leaf {
             level: leaf.level,
             at,
         };
         // Finer leaves there look this way themselves.
-        loop {
-            match mesh.place(beyond) {
-                Some(place) => return Some(place),
-                None => beyond = beyond.parent()?,
-            }
-        }
+        let place = mesh.holder(beyond);
+        (mesh.leaves()[place].level <= leaf.level).then_some(place)
     })
 }
 
@@ -252,18 +251,21 @@ pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
         n_splits: 0,
         n_joins: 0,
     };
+    // What becomes of each old leaf starts here.
+    let mut places = Vec::with_capacity(mesh.len());
     let mut i = 0;
     while i < mesh.len() {
         let (leaf, owner) = (mesh.leaves()[i], mesh.owners()[i]);
+        let place = leaves.len() as u32;
         match marks[i] {
             Mark::Split => {
                 pass.n_splits += 1;
                 homes.insert(leaf.packed(), owner);
-                for octant in 0..8 {
-                    leaves.push(leaf.child(octant));
-                    owners.push(owner);
-                    pass.origins.push(Origin::Part(i, octant));
-                }
+                leaves.extend((0..8).map(|octant| leaf.child(octant)));
+                owners.extend([owner; 8]);
+                let parts = (0..8).map(|octant| Origin::Part(i, octant));
+                pass.origins.extend(parts);
+                places.push(place);
                 i += 1;
             }
             Mark::Join => {
@@ -273,15 +275,24 @@ pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
                 leaves.push(parent);
                 owners.push(homes.remove(&parent.packed()).expect("it was split once"));
                 pass.origins.push(Origin::Joined(i));
+                places.extend([place; 8]);
                 i += 8;
             }
             Mark::Stay => {
                 leaves.push(leaf);
                 owners.push(owner);
                 pass.origins.push(Origin::Kept(i));
+                places.push(place);
                 i += 1;
             }
         }
     }
-    (Mesh::new(mesh.grid, leaves, owners, homes), pass)
+    let carried = Carried {
+        old: mesh,
+        marks,
+        places: &places,
+    };
+    let neighbour = |i: usize, face: usize| carried.neighbour(i, pass.origins[i], face);
+    let mesh = Mesh::connected(mesh.grid, leaves, owners, homes, neighbour);
+    (mesh, pass)
 }

@@ -2,7 +2,7 @@
 
 use colltune_amr::blocks::Blocks;
 use colltune_amr::exchange::face::{Crossing, Faces, Reach};
-use colltune_amr::exchange::plan::{Plan, Sweeps};
+use colltune_amr::exchange::plan::{Plan, Sweeps, View, Within};
 use colltune_amr::exchange::{Bundling, Exchange, Manner, Order, Sending, Task};
 use colltune_amr::field::{Field, Meaning};
 use colltune_amr::leaf::{FACES, Grid, Leaf, axis};
@@ -112,6 +112,25 @@ fn leaves_tile_the_domain_with_symmetric_neighbours_and_one_owner_each() {
         mesh = random_pass(&mesh, &mut random).0;
         mesh.is_valid(n_ranks)
             .unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}
+
+#[test]
+fn neighbours_carried_through_a_pass_are_those_that_a_search_finds() {
+    for seed in 0..n_meshes() {
+        let mut random = Random(seed);
+        let mesh = random_pass(&random_mesh(seed, 2), &mut random).0;
+        let owners = mesh.owners().to_vec();
+        let searched = Mesh::new(
+            mesh.grid,
+            mesh.leaves().to_vec(),
+            owners,
+            mesh.homes().clone(),
+        );
+        for (i, face) in (0..mesh.len()).flat_map(|i| (0..FACES).map(move |face| (i, face))) {
+            let (carried, found) = (mesh.neighbour(i, face), searched.neighbour(i, face));
+            assert_eq!(carried, found, "seed {seed}: leaf {i}, face {face}");
+        }
     }
 }
 
@@ -265,7 +284,13 @@ fn exchange_and_check(ranks: &dyn Ranks, mesh: &Mesh, sweeps: Sweeps, manner: Ma
             _ => Crossing::SummedBySender,
         },
     };
-    let plan = Plan::new(mesh, rank, &blocks.slots, &faces, sweeps);
+    let view = View {
+        mesh,
+        rank,
+        slots: &blocks.slots,
+        faces: &faces,
+    };
+    let plan = Plan::new(view, sweeps, Within::Listed);
     let order: Vec<usize> = (0..plan.sweeps.len()).collect();
     let task = Task {
         ranks,

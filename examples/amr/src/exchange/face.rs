@@ -6,6 +6,7 @@
 use crate::field::Meaning;
 use crate::leaf::{axis, tangents};
 use crate::shape::BlockShape;
+use crate::stencil::between::Plane;
 
 /// Where the ghost values of a face come from, seen from the block that needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,15 @@ pub enum Crossing {
     SummedBySender,
     /// All cells travel: four times as many. For [`Meaning::Total`] only.
     SummedByReceiver,
+}
+
+/// What ghost values of a block of another level are taken from.
+#[derive(Clone, Copy, Debug)]
+pub enum Giver<'a> {
+    /// One variable of a block of this rank.
+    Block(&'a [f64]),
+    /// What [`Faces::pack`] made.
+    Packed(&'a [f64]),
 }
 
 /// Rows of cells in a slice.
@@ -290,6 +300,53 @@ impl Faces {
         }
     }
 
+    /// What lies beyond `face` in a block of the same level, which is stored without ghosts.
+    pub fn beyond_same<'a>(&self, face: usize, from: &'a [f64]) -> Plane<'a> {
+        self.given(face, 0).of(from)
+    }
+
+    /// What a wall at `face` of a block without ghosts mirrors: the cells inside.
+    pub fn beyond_wall<'a>(&self, face: usize, own: &'a [f64]) -> Plane<'a> {
+        let normal = Faces::beyond(self.stored, face ^ 1, 0);
+        let span = self.tangent_span(self.stored, face);
+        Faces::plane(self.stored, face, normal, span).of(own)
+    }
+
+    /// A plane of ghost values without gaps, as messages between blocks of one level hold it.
+    pub fn beyond_packed<'a>(&self, face: usize, cells: &'a [f64]) -> Plane<'a> {
+        dense(fine_span(self.stored, face).map(|(_, n)| n)).of(cells)
+    }
+
+    /// Fills a plane of ghost values without gaps, or the quadrant of it that `source` says, from a block
+    /// of another level: cells hold totals, and there is one layer of ghosts.
+    pub fn fill_plane(&self, face: usize, source: Source, to: &mut [f64], from: Giver) {
+        debug_assert_eq!((self.meaning, self.ghosted.ghosts), (Meaning::Total, 1));
+        let counts = fine_span(self.stored, face).map(|(_, n)| n);
+        let halves = counts.map(|n| n / 2);
+        match (source, from) {
+            (Source::Same, _) => unreachable!("used where it lies"),
+            (Source::Coarser(q), Giver::Block(from)) => {
+                let coarse = self.given_quadrant(face, 0, q);
+                spread(to, dense(counts), from, coarse, self.coarse_factor());
+            }
+            (Source::Coarser(_), Giver::Packed(from)) => {
+                let factor = self.coarse_factor();
+                spread(to, dense(counts), from, dense(halves), factor);
+            }
+            (Source::Finer(q), Giver::Block(from)) => {
+                let to_view = dense(counts).quadrant(q);
+                self.coarsen(face, 0, to, to_view, from);
+            }
+            (Source::Finer(q), Giver::Packed(from)) => {
+                let to_view = dense(counts).quadrant(q);
+                match self.crossing {
+                    Crossing::SummedBySender => copy(to, to_view, from, dense(halves)),
+                    Crossing::SummedByReceiver => gather(to, to_view, from, dense(counts)),
+                }
+            }
+        }
+    }
+
     /// Ghosts beyond the domain mirror the cells inside.
     pub fn reflect(&self, face: usize, cells: &mut [f64]) {
         let span = self.tangent_span(self.ghosted, face);
@@ -351,6 +408,24 @@ fn dense(counts: [usize; 2]) -> View {
 impl View {
     fn row(&self, j: usize) -> usize {
         self.first + j * self.strides[1]
+    }
+
+    fn of(self, cells: &[f64]) -> Plane<'_> {
+        Plane {
+            cells: &cells[self.first..],
+            strides: self.strides,
+        }
+    }
+
+    fn quadrant(self, quadrant: u8) -> View {
+        let counts = self.counts.map(|n| n / 2);
+        let upper = [usize::from(quadrant & 1), usize::from(quadrant >> 1)];
+        let along = |t: usize| upper[t] * counts[t] * self.strides[t];
+        View {
+            first: self.first + along(0) + along(1),
+            counts,
+            ..self
+        }
     }
 }
 

@@ -167,7 +167,7 @@ impl Exchange {
     fn count_copies(&mut self, sweep: &Sweep, n_vars: usize) {
         let bytes = 8 * sweep.n_copied * n_vars;
         let traffic = &mut self.spent.traffic;
-        traffic.add(Kind::Local, sweep.links.len() as u64, bytes as u64);
+        traffic.add(Kind::Local, sweep.n_links as u64, bytes as u64);
     }
 
     /// Fills ghosts of `vars` from this rank's own blocks and at the boundary.

@@ -1,14 +1,15 @@
 //! Who gives which ghost values to whom: made anew when the mesh or an owner changes.
 //!
 //! Cost: one entry of 12 bytes per face of an own leaf that needs values (up to four where the
-//! neighbours are finer). Both sides of a message order its faces by the receiving leaf, face and
+//! neighbours are finer); for stencils without diagonals, which take ghosts in through an
+//! [`Intake`](super::intake::Intake), those of faces that cross ranks only. Both sides of a message order its faces by the receiving leaf, face and
 //! quadrant, which both know, so a message needs no header.
 
 use std::collections::BTreeMap;
 
 use crate::exchange::face::{Faces, Source};
 use crate::field::Slot;
-use crate::leaf::{FACES, axis, opposite};
+use crate::leaf::{axis, opposite};
 use crate::mesh::{Mesh, Neighbour, quadrant};
 
 /// Ghosts of one face of `to`, filled from another block of this rank.
@@ -44,11 +45,13 @@ pub struct Partner {
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     pub axes: Vec<usize>,
+    /// Where [`Within::Listed`].
     pub links: Vec<Link>,
-    /// Faces on the domain's boundary.
+    /// Faces on the domain's boundary, where [`Within::Listed`].
     pub boundary: Vec<(Slot, u8)>,
     pub partners: Vec<Partner>,
-    /// Values per variable that the links copy.
+    /// Faces, or quarters of them, filled from this rank's own blocks, and their values per variable.
+    pub n_links: usize,
     pub n_copied: usize,
 }
 
@@ -67,6 +70,25 @@ pub enum Sweeps {
     AtOnce,
 }
 
+/// Faces that this rank fills by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// The plan lists them.
+    Listed,
+    /// The plan counts them: an intake has them.
+    Counted,
+}
+
+/// What a plan is made for: a mesh as one rank sees it.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub mesh: &'a Mesh,
+    pub rank: usize,
+    /// Where this rank holds each leaf, if it owns it.
+    pub slots: &'a [Slot],
+    pub faces: &'a Faces,
+}
+
 /// Faces of the two directions of messages with one rank, with what they are ordered by.
 #[derive(Default)]
 struct Pair {
@@ -75,16 +97,14 @@ struct Pair {
 }
 
 impl Plan {
-    /// `slots[i]` is where this rank holds leaf `i`, if it owns it.
-    pub fn new(mesh: &Mesh, rank: usize, slots: &[Slot], faces: &Faces, sweeps: Sweeps) -> Plan {
+    pub fn new(view: View, sweeps: Sweeps, within: Within) -> Plan {
         let groups: Vec<Vec<usize>> = match sweeps {
             Sweeps::ByAxis => (0..3).map(|axis| vec![axis]).collect(),
             Sweeps::AtOnce => vec![vec![0, 1, 2]],
         };
-        let own: Vec<usize> = mesh.own(rank).collect();
         let sweeps = groups
             .into_iter()
-            .map(|axes| Sweep::new(mesh, rank, &own, slots, faces, axes))
+            .map(|axes| Sweep::new(view, axes, within))
             .collect();
         Plan { sweeps }
     }
@@ -99,63 +119,71 @@ impl Plan {
 }
 
 impl Sweep {
-    fn new(
-        mesh: &Mesh,
-        rank: usize,
-        own: &[usize],
-        slots: &[Slot],
-        faces: &Faces,
-        axes: Vec<usize>,
-    ) -> Sweep {
+    fn new(view: View, axes: Vec<usize>, within: Within) -> Sweep {
         let mut sweep = Sweep::default();
         let mut pairs: BTreeMap<usize, Pair> = BTreeMap::new();
-        for &i in own {
-            for face in (0..FACES).filter(|&face| axes.contains(&axis(face))) {
-                for (j, source) in sources(mesh, i, face) {
-                    let owner = mesh.owners()[j] as usize;
-                    let face = face as u8;
-                    if owner == rank {
-                        sweep.links.push(Link {
-                            to: slots[i],
-                            from: slots[j],
-                            face,
-                            source,
-                        });
-                        continue;
+        let owners = view.mesh.owners();
+        for i in view.mesh.own(view.rank) {
+            for face in axes.iter().flat_map(|&axis| [2 * axis, 2 * axis + 1]) {
+                let neighbour = view.mesh.neighbour(i, face);
+                for_each_source(view.mesh, i, face, neighbour, |j, source| {
+                    let owner = owners[j] as usize;
+                    if owner == view.rank {
+                        sweep.links_to(view, (i, j), face, source, within);
+                    } else {
+                        let pair = pairs.entry(owner).or_default();
+                        pair.crosses(view, (i, j), face, source);
                     }
-                    let pair = pairs.entry(owner).or_default();
-                    let receive = Half {
-                        slot: slots[i],
-                        face,
-                        source,
-                    };
-                    pair.receives.push(((i, face, source), receive));
-                    // What j needs from i in return.
-                    let (face, source) = returned(mesh, i, j, usize::from(face), source);
-                    let send = Half {
-                        slot: slots[i],
-                        face,
-                        source,
-                    };
-                    pair.sends.push(((j, face, source), send));
-                }
-                if mesh.neighbour(i, face) == Neighbour::Boundary {
-                    sweep.boundary.push((slots[i], face as u8));
+                });
+                if neighbour == Neighbour::Boundary && within == Within::Listed {
+                    sweep.boundary.push((view.slots[i], face as u8));
                 }
             }
         }
         sweep.partners = pairs
             .into_iter()
-            .map(|(rank, pair)| pair.into_partner(rank, faces))
+            .map(|(rank, pair)| pair.into_partner(rank, view.faces))
             .collect();
-        let len = |link: &Link| faces.packed_len(usize::from(link.face), link.source);
-        sweep.n_copied = sweep.links.iter().map(len).sum();
         sweep.axes = axes;
         sweep
+    }
+
+    /// Own leaf `i` takes `source` from own leaf `j`.
+    fn links_to(
+        &mut self,
+        view: View,
+        (i, j): (usize, usize),
+        face: usize,
+        source: Source,
+        within: Within,
+    ) {
+        self.n_links += 1;
+        self.n_copied += view.faces.packed_len(face, source);
+        if within == Within::Listed {
+            self.links.push(Link {
+                to: view.slots[i],
+                from: view.slots[j],
+                face: face as u8,
+                source,
+            });
+        }
     }
 }
 
 impl Pair {
+    /// Own leaf `i` takes `source` from leaf `j` of the other rank, and gives what `j` needs in return.
+    fn crosses(&mut self, view: View, (i, j): (usize, usize), face: usize, source: Source) {
+        let half = |face: u8, source: Source| Half {
+            slot: view.slots[i],
+            face,
+            source,
+        };
+        let (back, given) = returned(view.mesh, i, j, face, source);
+        let face = face as u8;
+        self.receives.push(((i, face, source), half(face, source)));
+        self.sends.push(((j, back, given), half(back, given)));
+    }
+
     fn into_partner(mut self, rank: usize, faces: &Faces) -> Partner {
         self.sends.sort_unstable_by_key(|(order, _)| *order);
         let len = |half: &Half| faces.packed_len(usize::from(half.face), half.source);
@@ -171,18 +199,25 @@ impl Pair {
     }
 }
 
-/// Which leaves fill the ghosts of `face` of leaf `i`.
-fn sources(mesh: &Mesh, i: usize, face: usize) -> Vec<(usize, Source)> {
-    match mesh.neighbour(i, face) {
-        Neighbour::Boundary => Vec::new(),
-        Neighbour::Same(j) => vec![(j, Source::Same)],
+/// Which leaves fill the ghosts of `face` of leaf `i`, beyond which lies `neighbour`.
+#[inline]
+pub fn for_each_source(
+    mesh: &Mesh,
+    i: usize,
+    face: usize,
+    neighbour: Neighbour,
+    mut take: impl FnMut(usize, Source),
+) {
+    match neighbour {
+        Neighbour::Boundary => {}
+        Neighbour::Same(j) => take(j, Source::Same),
         Neighbour::Coarser(j) => {
             let q = quadrant(mesh.leaves()[i], axis(face)) as u8;
-            vec![(j, Source::Coarser(q))]
+            take(j, Source::Coarser(q));
         }
         Neighbour::Finer(quad) => {
-            let of = |q: usize| (quad[q], Source::Finer(q as u8));
-            (0..4).map(of).collect()
+            let numbered = quad.into_iter().zip(0u8..);
+            numbered.for_each(|(j, q)| take(j, Source::Finer(q)));
         }
     }
 }

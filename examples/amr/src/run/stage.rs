@@ -7,11 +7,11 @@ use super::Run;
 use crate::checksum::{self, Broken};
 use crate::cost::{self, CostModel};
 use crate::exact_sum::ExactSum;
-use crate::exchange::face::copy_row;
 use crate::exchange::intake::{Givers, Variable};
 use crate::exchange::{Arrived, Task};
 use crate::settings::Work;
-use crate::stencil::{Points, average, average_into, mixed, reciprocal};
+use crate::stencil::between::average_between;
+use crate::stencil::{Points, average, mixed, reciprocal};
 
 /// The orders of the axes that `--permute` goes through.
 const PERMUTATIONS: [[usize; 3]; 6] = [
@@ -78,11 +78,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Seven points: each block is put together with its ghosts in a scratch block and averaged from
-    /// there into the spare variable, so that memory is read and written once.
+    /// Seven points: each block is averaged between its neighbours' cells into the spare variable, so that
+    /// memory is read and written once.
     fn average_seven(&mut self, arrived: &Arrived, vars: &Range<usize>, var: usize) {
         let start = Instant::now();
         let (machine, faces) = (self.machine, &self.faces);
+        let cells = faces.stored.cells;
         let factor = reciprocal(7, self.n_stages);
         let variable = Variable {
             var,
@@ -92,41 +93,31 @@ impl Run<'_> {
         let uneven = self.settings.cost != CostModel::Uniform;
         // Reading the clock for each block and variable costs a few percent.
         let measures = self.measured.is_some() || self.telemetry.is_some();
-        let field = &mut self.blocks.field;
+        let (mut spare, field) = self.blocks.field.lend_spare();
+        let (x_sums, planes) = self.scratch.split_at_mut(cells[0] * cells[1]);
         for (i, &slot) in self.own.iter().enumerate() {
             let of_block = measures.then(Instant::now);
-            let scratch = &mut self.scratch;
-            let rows = faces.ghosted.rows();
-            let nx = faces.ghosted.cells[0];
-            for (row, own) in rows.zip(field.var(slot, var).chunks_exact(nx)) {
-                copy_row(&mut scratch[row..row + nx], own);
-            }
-            let of_ghosts = of_block.map(|start| (start, Instant::now()));
+            let old = field.var(slot, var);
             let givers = Givers {
                 faces,
                 field,
                 arrived,
             };
-            self.intake.fill(i, variable, givers, scratch);
-            if let Some((_, start)) = of_ghosts {
+            let ghosts = self.intake.planes(i, variable, givers, old, planes);
+            if let Some(start) = of_block {
                 self.times.intake += start.elapsed().as_secs_f64();
             }
-            average_into(
-                machine,
-                faces.ghosted,
-                factor,
-                scratch,
-                field.spare_mut(slot),
-            );
+            let new = spare.block_mut(slot);
+            average_between(machine, cells, factor, old, ghosts, new, x_sums);
             if uneven {
                 let leaf = self.mesh.leaves()[self.own_leaves[i]];
-                cost::iterate(scratch, self.settings.cost.iterations(leaf, || false));
+                cost::iterate(old, self.settings.cost.iterations(leaf, || false));
             }
-            if let Some((start, _)) = of_ghosts {
+            if let Some(start) = of_block {
                 self.block_times[i] += start.elapsed().as_secs_f64();
             }
         }
-        field.take_spare(var);
+        self.blocks.field.take_spare(var, spare);
         let took = start.elapsed().as_secs_f64();
         self.times.calc += took;
         self.add_step_time(1, took);

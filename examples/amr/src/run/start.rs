@@ -10,8 +10,8 @@ use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
 use crate::exchange::intake::Intake;
-use crate::exchange::plan::Plan;
-use crate::field::{Field, Meaning, Slot};
+use crate::exchange::plan::{Plan, View, Within};
+use crate::field::{Field, Meaning};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::{CriterionName, WeighName};
@@ -88,17 +88,22 @@ impl<'a> Run<'a> {
     /// The exchange of the mesh as it is now.
     pub(super) fn connect(&mut self) {
         let rank = self.ranks.rank();
-        let own = self.mesh.own(rank).map(|i| (self.blocks.slots[i], i));
-        let mut own: Vec<(Slot, usize)> = own.collect();
-        // In the order of memory.
-        own.sort_unstable();
-        (self.own, self.own_leaves) = own.into_iter().unzip();
+        self.own_leaves = self.blocks.in_memory(&self.mesh, rank);
+        let slots = self.blocks.slots.as_slice();
+        self.own = self.own_leaves.iter().map(|&i| slots[i]).collect();
         self.block_times = vec![0.0; self.own.len()];
-        let slots = &self.blocks.slots;
-        self.plan = Plan::new(&self.mesh, rank, slots, &self.faces, self.settings.sweeps);
+        let view = View {
+            mesh: &self.mesh,
+            rank,
+            slots,
+            faces: &self.faces,
+        };
         if self.settings.work == Work::Seven {
+            self.plan = Plan::new(view, self.settings.sweeps, Within::Counted);
             let bundling = self.settings.manner.bundling;
-            self.intake = Intake::new(&self.plan, &self.own, &self.faces, bundling);
+            self.intake = Intake::new(view, &self.own_leaves, &self.plan, bundling);
+        } else {
+            self.plan = Plan::new(view, self.settings.sweeps, Within::Listed);
         }
         let counts = self.mesh.per_rank(self.ranks.n_ranks());
         let most = counts.into_iter().max().unwrap_or(0);

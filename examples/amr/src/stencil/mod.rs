@@ -5,6 +5,8 @@
 //! the ghosts between rows along: their values are meaningless and are replaced by the next exchange,
 //! and without them there would be no short rows that vectors do not fill.
 
+pub mod between;
+
 pub mod mixed;
 
 use crate::shape::BlockShape;
@@ -73,55 +75,6 @@ pub fn average(
             Points::TwentySeven => twenty_seven(shape, factor, cells, scratch),
         },
     );
-}
-
-/// The averages over seven points of `old`, which has ghosts, in `new`, which has none.
-///
-/// Shape: `old` is one variable in `ghosted` shape; `new` has the interior cells only.
-pub fn average_into(
-    machine: Machine,
-    ghosted: BlockShape,
-    factor: f64,
-    old: &[f64],
-    new: &mut [f64],
-) {
-    machine.run(
-        #[inline(always)]
-        || match ghosted.cells[0] {
-            4 => rows::<4>(ghosted, factor, old, new),
-            6 => rows::<6>(ghosted, factor, old, new),
-            8 => rows::<8>(ghosted, factor, old, new),
-            10 => rows::<10>(ghosted, factor, old, new),
-            12 => rows::<12>(ghosted, factor, old, new),
-            n if n % 16 == 0 => rows::<16>(ghosted, factor, old, new),
-            n if n % 4 == 0 => rows::<4>(ghosted, factor, old, new),
-            _ => rows::<2>(ghosted, factor, old, new),
-        },
-    );
-}
-
-/// Rows in pieces of `N` cells: with a length that is known, no cell is left to a scalar loop.
-#[inline(always)]
-fn rows<const N: usize>(ghosted: BlockShape, factor: f64, old: &[f64], new: &mut [f64]) {
-    let ([_, sy, sz], nx) = (ghosted.strides(), ghosted.cells[0]);
-    for (first, out) in ghosted.rows().zip(new.chunks_exact_mut(nx)) {
-        for (piece, out) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-            let at = first + piece * N;
-            let part = |start: usize| -> &[f64; N] { old[start..].first_chunk().expect("inside") };
-            let (centre, west, east) = (part(at), part(at - 1), part(at + 1));
-            let (south, north) = (part(at - sy), part(at + sy));
-            let (below, above) = (part(at - sz), part(at + sz));
-            // A local result: stores to `out` between the loads would forbid vectors.
-            let mut result = [0.0; N];
-            for i in 0..N {
-                let x = west[i] + east[i];
-                let y = south[i] + north[i];
-                let z = below[i] + above[i];
-                result[i] = ((x + y) + (z + centre[i])) * factor;
-            }
-            *out = result;
-        }
-    }
 }
 
 /// First and last-but-one place of the run that covers all interior cells.
