@@ -244,6 +244,9 @@ pub struct Options {
     /// Write the summary as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,
+    /// Measure the memory's bandwidth at the end, and report the run's updates as a share of it.
+    #[arg(long, conflicts_with = "compat")]
+    pub bandwidth: bool,
     /// Check every invariant of mesh and blocks after each refinement.
     #[arg(long)]
     pub validate: bool,

@@ -37,6 +37,14 @@ pub struct Shock {
     pub error: f64,
 }
 
+/// With `--bandwidth`: bytes that all ranks together read and write in a second of plain copying, and
+/// the share of it that the run's updates would need with one read and one write each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Memory {
+    pub bytes_per_s: f64,
+    pub share: f64,
+}
+
 /// The summary that `--json` writes.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Summary {
@@ -54,6 +62,8 @@ pub struct Summary {
     pub rss_max_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shock: Option<Shock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
 }
 
 impl Times {
@@ -104,8 +114,15 @@ impl Summary {
                 100.0 * shock.error
             )
         });
+        let memory = self.memory.map_or_else(String::new, |memory| {
+            format!(
+                "Memory: {:.2e} bytes a second; the updates take {:.1} % of that at 16 bytes each\n",
+                memory.bytes_per_s,
+                100.0 * memory.share
+            )
+        });
         format!(
-            "{shock}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+            "{shock}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
              Updates: {} cells, {:.3e} a second\n\
              Checksums: largest drift {:.3e}; mesh {}\n\
              Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\

@@ -202,3 +202,12 @@ fn balance_across_edges_and_corners_makes_more_blocks_each() {
         "{faces} {edges} {corners}"
     );
 }
+
+#[test]
+fn updates_are_reported_as_a_share_of_the_memorys_bandwidth_on_request() {
+    let line = "--nx 4 --ny 4 --nz 4 --npx 2 --num_tsteps 2";
+    let memory = |line: &str| try_run(2, line).expect("a good run").memory;
+    assert!(memory(line).is_none());
+    let memory = memory(&format!("{line} --bandwidth")).expect("measured");
+    assert!(memory.bytes_per_s > 0.0 && memory.share > 0.0, "{memory:?}");
+}

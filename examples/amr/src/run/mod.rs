@@ -1,6 +1,7 @@
 //! The run: steps of stages, checks, refinement and balance, and the summary.
 
 mod adapt;
+mod bandwidth;
 mod checkpoint;
 mod gas;
 mod picture;
@@ -115,7 +116,11 @@ pub fn run(
     let steps = run.steps(first, tell)?;
     run.close_telemetry(steps)?;
     run.times.total = start.elapsed().as_secs_f64();
-    Ok(run.finish(steps))
+    let (mut summary, blocks_max) = run.finish(steps);
+    if settings.options.bandwidth {
+        summary.memory = Some(bandwidth::measure(ranks, summary.updates_per_s));
+    }
+    Ok((summary, blocks_max))
 }
 
 /// What some rank has to complain of, the lowest one's words; every rank gets the same.

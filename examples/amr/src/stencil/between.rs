@@ -239,7 +239,11 @@ mod tests {
         let mut ghosts = Vec::new();
         for (j, i) in (0..shape.cells[t1]).flat_map(|j| (0..shape.cells[t0]).map(move |i| (j, i))) {
             let mut at = [0; 3];
-            at[d] = if face % 2 == 0 { 0 } else { shape.cells[d] + 1 };
+            at[d] = if face.is_multiple_of(2) {
+                0
+            } else {
+                shape.cells[d] + 1
+            };
             (at[t0], at[t1]) = (i + 1, j + 1);
             ghosts.push(cells[shape.index(0, at[0], at[1], at[2])]);
         }
