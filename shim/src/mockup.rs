@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
     fn output(&self) -> Option<Memory> {
         match self.view.output {
             Output::User { memory, .. } => Some(memory),
-            Output::Nothing => None,
+            Output::Nothing | Output::InInput => None,
         }
     }
 

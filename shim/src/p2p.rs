@@ -36,7 +36,7 @@ use crate::communicator::State;
 use crate::private;
 use crate::tune::Tuner;
 pub use arguments::Arguments;
-use arguments::{Input, Members};
+use arguments::{Input, Members, Output};
 use channel::Channel;
 pub use channel::{Open, World};
 use lengths::Lengths;
@@ -182,7 +182,11 @@ fn class(bytes: u64) -> u32 {
 
 /// The bytes of the whole message: every rank counts them alike.
 pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
-    let blocks = Pattern::of(collective).map_or(1, |pattern| pattern.blocks(n_ranks as usize));
+    // The message of a reduction is the whole vector, of however many blocks.
+    let blocks = match Pattern::of(collective) {
+        Some(pattern) if !pattern.is_reduction() => pattern.blocks(n_ranks as usize),
+        _ => 1,
+    };
     bytes.saturating_mul(blocks as u64)
 }
 
@@ -342,6 +346,9 @@ fn with_job_among<T>(
     );
     let buffers = match (view.input, row.in_place) {
         (Input::InOutput { .. }, InPlace::Shared) => Buffers::Shared,
+        (Input::User(_), InPlace::Shared) if matches!(view.output, Output::InInput) => {
+            Buffers::Shared
+        }
         _ => Buffers::Apart,
     };
     let place = programs.program(call.own, case, buffers);

@@ -1,4 +1,4 @@
-/* The five collectives in the shapes that are hard for an algorithm of one's own: derived types with
+/* The collectives that have algorithms of their own in the shapes that are hard for an algorithm of one's own: derived types with
  * holes, negative lower bounds and other orders in memory, operations of the program's that do not
  * commute, pairs with their places, in place, odd roots, fewer elements than ranks.
  *
@@ -160,6 +160,76 @@ static void reductions(MPI_Comm comm, int count) {
     MPI_Type_free(&below);
 }
 
+static Map maps_up_to(int last, int i) {
+    Map result = map_of(0, i);
+    for (int r = 1; r <= last; r++) result = then(result, map_of(r, i));
+    return result;
+}
+
+static int is_up_to(const Map *x, int last, int count) {
+    int ok = 1;
+    for (int i = 0; i < count; i++) ok &= x[i].a == maps_up_to(last, i).a && x[i].b == maps_up_to(last, i).b;
+    return ok;
+}
+
+static void prefixes(MPI_Comm comm, int count) {
+    MPI_Datatype map = map_type(), holed = holed_type();
+    MPI_Op maps, holeds;
+    MPI_Op_create(compose, 0, &maps);
+    MPI_Op_create(compose_holed, 0, &holeds);
+    Map *a = fresh(sizeof(Map) * (size_t)(count + 1)), *b = fresh(sizeof(Map) * (size_t)(count + 1));
+    Holed *c = fresh(sizeof(Holed) * (size_t)(count + 1)), *d = fresh(sizeof(Holed) * (size_t)(count + 1));
+    int ok = 1;
+    for (int i = 0; i < count; i++) {
+        a[i] = map_of(rank, i);
+        c[i].a = a[i].a;
+        c[i].b = a[i].b;
+    }
+    MPI_Scan(a, b, count, map, maps, comm);
+    check(is_up_to(b, rank, count), "scan that does not commute", count);
+    memcpy(b, a, sizeof(Map) * (size_t)count);
+    MPI_Scan(MPI_IN_PLACE, b, count, map, maps, comm);
+    check(is_up_to(b, rank, count), "scan in place", count);
+    MPI_Scan(c, d, count, holed, holeds, comm);
+    for (int i = 0; i < count; i++) ok &= d[i].a == maps_up_to(rank, i).a && d[i].b == maps_up_to(rank, i).b;
+    check(ok && holes_are_whole(d, count), "scan with holes", count);
+    MPI_Exscan(a, b, count, map, maps, comm);
+    check(rank == 0 || is_up_to(b, rank - 1, count), "exscan that does not commute", count);
+    memcpy(b, a, sizeof(Map) * (size_t)count);
+    MPI_Exscan(MPI_IN_PLACE, b, count, map, maps, comm);
+    check(rank == 0 || is_up_to(b, rank - 1, count), "exscan in place", count);
+    free(a);
+    free(b);
+    free(c);
+    free(d);
+    MPI_Op_free(&maps);
+    MPI_Op_free(&holeds);
+    MPI_Type_free(&map);
+    MPI_Type_free(&holed);
+}
+
+static long value_of(int from, int to, int i);
+
+static void blocks(MPI_Comm comm, int count) {
+    size_t longs = (size_t)count * (size_t)size;
+    long *a = fresh(sizeof(long) * (longs + 1)), *b = fresh(sizeof(long) * (longs + 1));
+    for (int in_place = 0; in_place < 2; in_place++) {
+        int ok = 1;
+        long *given = in_place ? b : a;
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++) given[(size_t)r * (size_t)count + (size_t)i] = value_of(rank, r, i);
+        MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : a, b, count, MPI_LONG, MPI_SUM, comm);
+        for (int i = 0; i < count; i++) {
+            long sum = 0;
+            for (int r = 0; r < size; r++) sum += value_of(r, rank, i);
+            ok &= b[i] == sum;
+        }
+        check(ok, in_place ? "reduce_scatter_block in place" : "reduce_scatter_block", count);
+    }
+    free(a);
+    free(b);
+}
+
 static void located(MPI_Comm comm, int count) {
     struct { double value; int place; } *a = fresh(16 * (size_t)(count + 1)), *b = fresh(16 * (size_t)(count + 1));
     int ok = 1;
@@ -282,6 +352,46 @@ static void movements(MPI_Comm comm, int count) {
     free(wide);
 }
 
+static void rooted(MPI_Comm comm, int count) {
+    if (count == 0) return;
+    size_t longs = (size_t)count * (size_t)size;
+    long *plain = fresh(sizeof(long) * longs), *wide = fresh(sizeof(long) * 2 * longs);
+    MPI_Datatype backward = backward_type(count), none = MPI_DATATYPE_NULL;
+    long *origin = wide + 2 * (count - 1), untouched;
+    memset(&untouched, HOLE, sizeof untouched);
+    for (int root = 0; root < size; root += count > 100000 ? 2 : 1) {
+        int ok = 1, whole = 1, is_root = rank == root;
+        for (int i = 0; i < count; i++) plain[i] = value_of(rank, root, i);
+        MPI_Gather(plain, count, MPI_LONG, is_root ? origin : NULL, is_root, is_root ? backward : none, root, comm);
+        for (int r = 0; is_root && r < size; r++)
+            for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, root, i), whole &= UNTOUCHED(r, i);
+        check(ok && whole, "gather into a derived type", count);
+        for (int i = 0; i < count; i++) WIDE(rank, i) = value_of(rank, root, i + 1);
+        long *own = origin + 2L * rank * count;
+        MPI_Gather(is_root ? MPI_IN_PLACE : own, 1, backward, origin, 1, backward, root, comm);
+        for (int r = 0; is_root && r < size; r++)
+            for (int i = 0; i < count; i++) ok &= WIDE(r, i) == value_of(r, root, i + 1), whole &= UNTOUCHED(r, i);
+        check(ok && whole, "gather in a derived type, in place", count);
+        for (int r = 0; is_root && r < size; r++)
+            for (int i = 0; i < count; i++) WIDE(r, i) = value_of(root, r, i + 2);
+        MPI_Scatter(is_root ? origin : NULL, is_root, is_root ? backward : none, plain, count, MPI_LONG, root, comm);
+        for (int i = 0; i < count; i++) ok &= plain[i] == value_of(root, rank, i + 2);
+        check(ok, "scatter out of a derived type", count);
+        for (int r = 0; is_root && r < size; r++)
+            for (int i = 0; i < count; i++) plain[(size_t)r * (size_t)count + (size_t)i] = value_of(root, r, i + 3);
+        void *place = is_root ? MPI_IN_PLACE : (void *)origin;
+        MPI_Scatter(plain, count, MPI_LONG, place, 1, backward, root, comm);
+        for (int i = 0; i < count; i++) {
+            long found = is_root ? plain[(size_t)rank * (size_t)count + (size_t)i] : WIDE(0, i);
+            ok &= found == value_of(root, rank, i + 3);
+        }
+        check(ok, "scatter into a derived type, in place", count);
+    }
+    MPI_Type_free(&backward);
+    free(plain);
+    free(wide);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     static const int usual[] = {0, 1, 2, 3, 5, 17, 1000, 3001};
@@ -296,8 +406,11 @@ int main(int argc, char **argv) {
         for (int c = 0; c < n; c++) {
             int count = argc > 1 ? atoi(argv[c + 1]) : usual[c];
             reductions(comm, count);
+            prefixes(comm, count);
+            blocks(comm, count);
             located(comm, count);
             movements(comm, count);
+            rooted(comm, count);
             MPI_Barrier(comm);
         }
     }

@@ -258,7 +258,7 @@ fn direct(view: &View) -> Option<Places> {
         return None;
     }
     let output = match &view.output {
-        Output::Nothing => std::ptr::null_mut(),
+        Output::Nothing | Output::InInput => std::ptr::null_mut(),
         Output::User { memory, .. } if plain(memory) => memory.start,
         Output::User { .. } => return None,
     };

@@ -34,7 +34,6 @@ pub enum Arguments {
         recv: *mut c_void,
         recv_count: i64,
         recv_type: Datatype,
-        #[allow(dead_code, reason = "gather and scatter have no schedules of ours yet")]
         root: c_int,
     },
     /// The barrier, and collectives with lists of counts, which the library alone runs.
@@ -89,6 +88,8 @@ pub enum Input {
 pub enum Output {
     /// There is none on this rank.
     Nothing,
+    /// The same memory as the input's own block, where it is already.
+    InInput,
     User {
         memory: Memory,
         /// What of it must be there before the schedule begins.
@@ -138,18 +139,23 @@ impl Arguments {
         members: Members,
     ) -> Option<View> {
         match collective {
-            Collective::Allreduce | Collective::Reduce => {
-                self.reduction(tuner, collective == Collective::Reduce, members)
+            Collective::Allreduce | Collective::Scan => {
+                self.reduction(tuner, Gets::Everywhere, members)
             }
+            Collective::Reduce => self.reduction(tuner, Gets::AtRoot, members),
+            Collective::Exscan => self.reduction(tuner, Gets::AboveFirst, members),
+            Collective::ReduceScatterBlock => self.reduction(tuner, Gets::OneBlock, members),
             Collective::Bcast => self.bcast(tuner, bytes, members),
             Collective::Allgather => self.blocks(tuner, Blocks::Own, bytes, members),
             Collective::Alltoall => self.blocks(tuner, Blocks::All, bytes, members),
+            Collective::Gather => self.gather(tuner, bytes, members),
+            Collective::Scatter => self.scatter(tuner, bytes, members),
             // They have no schedules in the catalogue (`Pattern::of`).
             _ => None,
         }
     }
 
-    fn reduction(&self, tuner: &Tuner, rooted: bool, members: Members) -> Option<View> {
+    fn reduction(&self, tuner: &Tuner, result: Gets, members: Members) -> Option<View> {
         let Arguments::Reduction {
             send,
             recv,
@@ -164,15 +170,26 @@ impl Arguments {
         let root = members.root(root)?;
         let unit = tuner.element(datatype, op)?;
         let memory = |start: *mut c_void| tuner.memory(start, count, datatype);
+        let blocks = match result {
+            Gets::OneBlock => members.n_ranks as u64,
+            _ => 1,
+        };
+        let input_units = blocks.checked_mul(count as u64)?;
         let view = |input, output| View {
             root,
             unit,
             block: count as u64,
-            input_units: count as u64,
+            input_units,
             input,
             output,
         };
-        if rooted && members.rank != root {
+        let has_result = match result {
+            Gets::Everywhere | Gets::OneBlock => true,
+            Gets::AtRoot => members.rank == root,
+            // Where there is none the buffer need not be one.
+            Gets::AboveFirst => members.rank > 0 || is_in_place(send),
+        };
+        if !has_result {
             let input = Input::User(memory(send.cast_mut())?);
             return Some(view(input, Output::Nothing));
         }
@@ -219,6 +236,92 @@ impl Arguments {
                 },
                 written: !is_root,
             },
+        })
+    }
+
+    fn gather(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
+        let Arguments::Blocks {
+            send,
+            send_count,
+            send_type,
+            recv,
+            recv_count,
+            recv_type,
+            root,
+        } = *self
+        else {
+            return None;
+        };
+        let root = members.root(root)?;
+        let from = members.rank as u64 * bytes;
+        let in_place = members.rank == root && is_in_place(send);
+        let input = if in_place {
+            Input::InOutput { from }
+        } else {
+            tuner.given(send.cast_mut(), send_count, send_type, bytes)?
+        };
+        let output = if members.rank == root {
+            let count = recv_count.checked_mul(members.n_ranks as i64)?;
+            Output::User {
+                memory: tuner.memory(recv, count, recv_type)?,
+                before: if in_place {
+                    Before::OwnBlock
+                } else {
+                    Before::Nothing
+                },
+                written: true,
+            }
+        } else {
+            Output::Nothing
+        };
+        Some(View {
+            root,
+            unit: tuner.byte(),
+            block: bytes,
+            input_units: bytes,
+            input,
+            output,
+        })
+    }
+
+    fn scatter(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
+        let Arguments::Blocks {
+            send,
+            send_count,
+            send_type,
+            recv,
+            recv_count,
+            recv_type,
+            root,
+        } = *self
+        else {
+            return None;
+        };
+        let root = members.root(root)?;
+        let n = members.n_ranks as u64;
+        let input_units = bytes.checked_mul(n)?;
+        let input = if members.rank == root {
+            let count = send_count.checked_mul(n as i64)?;
+            tuner.given(send.cast_mut(), count, send_type, input_units)?
+        } else {
+            Input::Nothing
+        };
+        let output = if members.rank == root && is_in_place(recv) {
+            Output::InInput
+        } else {
+            Output::User {
+                memory: tuner.memory(recv, recv_count, recv_type)?,
+                before: Before::Nothing,
+                written: true,
+            }
+        };
+        Some(View {
+            root,
+            unit: tuner.byte(),
+            block: bytes,
+            input_units,
+            input,
+            output,
         })
     }
 
@@ -281,6 +384,17 @@ impl Arguments {
     }
 }
 
+/// Which ranks get which result of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gets {
+    Everywhere,
+    AtRoot,
+    /// Every rank but the first.
+    AboveFirst,
+    /// Every rank its block; the count is a block's.
+    OneBlock,
+}
+
 /// What each rank hands over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Blocks {
@@ -319,6 +433,18 @@ impl Tuner {
             datatype,
             plain,
         })
+    }
+
+    /// What a rank hands over, if it is `bytes` packed bytes.
+    fn given(
+        &self,
+        start: *mut c_void,
+        count: i64,
+        datatype: Datatype,
+        bytes: u64,
+    ) -> Option<Input> {
+        let memory = self.memory(start, count, datatype)?;
+        (self.packed_bytes(&memory)? == bytes).then_some(Input::User(memory))
     }
 
     /// Whether the library takes a derived type in a message: it is committed. Asked by packing

@@ -113,7 +113,7 @@ impl Job<'_> {
 
     fn copies_output(&self) -> bool {
         match self.view.output {
-            Output::Nothing => false,
+            Output::Nothing | Output::InInput => false,
             Output::User { memory, .. } => self.moves_bytes() && !memory.plain,
         }
     }

@@ -65,6 +65,12 @@ impl Pattern {
             Collective::Allgather => Pattern::Allgather,
             Collective::Alltoall => Pattern::Alltoall,
             Collective::Reduce => Pattern::Reduce,
+            Collective::Gather => Pattern::Gather,
+            Collective::Scatter => Pattern::Scatter,
+            Collective::ReduceScatterBlock => Pattern::ReduceScatter,
+            Collective::Scan => Pattern::Scan,
+            Collective::Exscan => Pattern::Exscan,
+            // A barrier has no bytes; the others have lists of counts.
             _ => return None,
         })
     }
