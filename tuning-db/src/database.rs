@@ -261,8 +261,8 @@ fn commented_settings(machine: &str) -> String {
 # Variants that are never drawn, in any cell.
 #exclude = ["native:basic_linear"]
 # The families whose variants are drawn: the library's own algorithms (native), compositions of its
-# collectives (mockup), and colltune's algorithms (p2p).
-#families = ["native"]
+# collectives (mockup), colltune's schedules (p2p) and its shared memory inside the nodes (node).
+#families = ["native", "node"]
 
 # The most that exploring may take of a cell's sampled calls after the first training.
 #explore_total = {explore_total}

@@ -4,7 +4,7 @@
 //! machine = "hydra"
 //! explore_total = 0.15
 //! exclude = ["native:basic_linear"]
-//! families = ["native"]
+//! families = ["native", "node"]
 //! [[space]]
 //! collective = "allreduce"
 //! bytes = [0, 8, 64, 512, "inf"]
@@ -82,7 +82,7 @@ impl Default for Settings {
             space: Space::default(),
             exclude: Vec::new(),
             // With few runs each further variant takes samples from the others.
-            families: vec![Family::Native],
+            families: vec![Family::Native, Family::Node],
             records_per_run: 10_000,
             recording_ranks_per_node: 2,
             recording_ranks: 32,
