@@ -90,6 +90,7 @@ program fortran_caller
          do i = 0, n - 1
             right = right .and. all(recv(i*count + 1:(i + 1)*count) == i)
          end do
+         call other_collectives(count, root)
 #if !defined(MODULE_MPI) && !defined(MPIFH)
          send = rank
          call MPI_Bcast(send, count, MPI_INTEGER, root, MPI_COMM_WORLD)
@@ -111,6 +112,94 @@ program fortran_caller
    call MPI_Finalize(ierror)
 
 contains
+
+   ! The other collectives, with lists of counts and of types, and in place.
+   subroutine other_collectives(count, root)
+      integer, intent(in) :: count, root
+      integer :: counts(0:n - 1), at(0:n - 1), bytes_at(0:n - 1), i, part
+      HANDLE(MPI_Datatype) :: kinds(0:n - 1)
+      do i = 0, n - 1
+         counts(i) = count
+         at(i) = (n - 1 - i)*count
+         bytes_at(i) = at(i)*4
+         kinds(i) = MPI_INTEGER
+      end do
+      call MPI_Barrier(MPI_COMM_WORLD, ierror)
+      right = right .and. ierror == MPI_SUCCESS
+      send(1:count) = [(rank + i, i=1, count)]
+
+      call MPI_Scan(send, recv, count, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+      right = right .and. all(recv(1:count) == [(rank*(rank + 1)/2 + (rank + 1)*i, i=1, count)])
+      recv(1:count) = send(1:count)
+      call MPI_Scan(MPI_IN_PLACE, recv, count, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+      right = right .and. all(recv(1:count) == [(rank*(rank + 1)/2 + (rank + 1)*i, i=1, count)])
+      call MPI_Exscan(send, recv, count, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+      if (rank > 0) right = right .and. all(recv(1:count) == [(rank*(rank - 1)/2 + rank*i, i=1, count)])
+      part = count/n
+      call MPI_Reduce_scatter_block(send, recv, part, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+      right = right .and. all(recv(1:part) == [(n*(n - 1)/2 + n*(rank*part + i), i=1, part)])
+      counts = part
+      counts(0) = count - (n - 1)*part
+      call MPI_Reduce_scatter(send, recv, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+      right = right .and. all(recv(1:counts(rank)) == [(n*(n - 1)/2 + n*(sum(counts(0:rank - 1)) + i), i=1, counts(rank))])
+      counts = count
+
+      call MPI_Allgatherv(send, count, MPI_INTEGER, recv, counts, at, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+      call check_gathered(at, count)
+      recv = -1
+      recv(at(rank) + 1:at(rank) + count) = send(1:count)
+      call MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, counts, at, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+      call check_gathered(at, count)
+      recv = -1
+      call MPI_Gatherv(send, count, MPI_INTEGER, recv, counts, at, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+      if (rank == root) call check_gathered(at, count)
+      at = [(i*count, i=0, n - 1)]
+      recv = -1
+      if (rank == root) then
+         recv(rank*count + 1:(rank + 1)*count) = send(1:count)
+         call MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, count, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+         call check_gathered(at, count)
+      else
+         call MPI_Gather(send, count, MPI_INTEGER, recv, 0, MPI_DATATYPE_NULL, root, MPI_COMM_WORLD, ierror)
+         right = right .and. all(recv == -1)
+      end if
+
+      send = 3*root
+      if (rank == root) send(1:n*count) = [(i, i=1, n*count)]
+      if (rank == root) then
+         call MPI_Scatter(send, count, MPI_INTEGER, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root, MPI_COMM_WORLD, ierror)
+      else
+         call MPI_Scatter(send, 0, MPI_DATATYPE_NULL, recv, count, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+         right = right .and. all(recv(1:count) == [(rank*count + i, i=1, count)])
+      end if
+      call MPI_Scatterv(send, counts, at, MPI_INTEGER, recv, count, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+      right = right .and. all(recv(1:count) == [(rank*count + i, i=1, count)])
+
+      send(1:n*count) = [(100000*rank + i, i=1, n*count)]
+      recv = -1
+      call MPI_Alltoallv(send, counts, at, MPI_INTEGER, recv, counts, at, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+      call check_exchanged(count)
+      recv = -1
+      bytes_at = 4*at
+      call MPI_Alltoallw(send, counts, bytes_at, kinds, recv, counts, bytes_at, kinds, MPI_COMM_WORLD, ierror)
+      call check_exchanged(count)
+   end subroutine
+
+   subroutine check_gathered(at, count)
+      integer, intent(in) :: at(0:), count
+      integer :: r, i
+      do r = 0, n - 1
+         right = right .and. all(recv(at(r) + 1:at(r) + count) == [(r + i, i=1, count)])
+      end do
+   end subroutine
+
+   subroutine check_exchanged(count)
+      integer, intent(in) :: count
+      integer :: r, i
+      do r = 0, n - 1
+         right = right .and. all(recv(r*count + 1:(r + 1)*count) == [(100000*r + rank*count + i, i=1, count)])
+      end do
+   end subroutine
 
    ! The same bytes, described by their absolute address.
    subroutine from_the_bottom(count, root)

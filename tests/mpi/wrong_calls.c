@@ -23,14 +23,59 @@ static void tell(const char *collective, const char *mistake, int code) {
     handled_class = 0;
 }
 
+/* Mistakes have numbers, since some kill a library by themselves. */
+#define TRY(collective, mistake, call) \
+    if (++number >= first && number <= last) tell(collective, mistake, call);
+
+/* The same for the other collectives. */
+static void further_mistakes(MPI_Comm comm, MPI_Comm freed) {
+    static double a[8192], b[8192];
+    int n = 64, root = 0, counts[64], wrong[64], at[64], bytes_at[64];
+    MPI_Datatype type = MPI_DOUBLE, no_type = MPI_DATATYPE_NULL, types[64], no_types[64];
+    MPI_Op op = MPI_SUM;
+    for (int r = 0; r < n_ranks; r++) {
+        counts[r] = n, wrong[r] = -1, at[r] = r * n, bytes_at[r] = 8 * r * n;
+        types[r] = type, no_types[r] = no_type;
+    }
+#define MOVES(mistake, N, C, T, TT, ROOT, COMM) \
+    TRY("gather", mistake, MPI_Gather(a, N, T, b, N, T, ROOT, COMM)) \
+    TRY("scatter", mistake, MPI_Scatter(a, N, T, b, N, T, ROOT, COMM)) \
+    TRY("gatherv", mistake, MPI_Gatherv(a, N, T, b, C, at, T, ROOT, COMM)) \
+    TRY("scatterv", mistake, MPI_Scatterv(a, C, at, T, b, N, T, ROOT, COMM)) \
+    TRY("allgatherv", mistake, MPI_Allgatherv(a, N, T, b, C, at, T, COMM)) \
+    TRY("alltoallv", mistake, MPI_Alltoallv(a, C, at, T, b, C, at, T, COMM)) \
+    TRY("alltoallw", mistake, MPI_Alltoallw(a, C, bytes_at, TT, b, C, bytes_at, TT, COMM))
+#define SUMS(mistake, N, C, T, O, COMM) \
+    TRY("scan", mistake, MPI_Scan(a, b, N, T, O, COMM)) \
+    TRY("exscan", mistake, MPI_Exscan(a, b, N, T, O, COMM)) \
+    TRY("reduce_scatter_block", mistake, MPI_Reduce_scatter_block(a, b, N, T, O, COMM)) \
+    TRY("reduce_scatter", mistake, MPI_Reduce_scatter(a, b, C, T, O, COMM))
+    MOVES("without a type", n, counts, no_type, no_types, root, comm)
+    MOVES("without a communicator", n, counts, type, types, root, MPI_COMM_NULL)
+    MOVES("with a negative count", -1, wrong, type, types, root, comm)
+    TRY("gather", "to a root beyond", MPI_Gather(a, n, type, b, n, type, n_ranks, comm))
+    TRY("scatter", "from a root beyond", MPI_Scatter(a, n, type, b, n, type, n_ranks, comm))
+    TRY("gatherv", "to a root beyond", MPI_Gatherv(a, n, type, b, counts, at, type, n_ranks, comm))
+    TRY("scatterv", "from a root beyond", MPI_Scatterv(a, counts, at, type, b, n, type, n_ranks, comm))
+    TRY("gather", "to a negative root", MPI_Gather(a, n, type, b, n, type, -7, comm))
+    TRY("scatter", "from a negative root", MPI_Scatter(a, n, type, b, n, type, -7, comm))
+    SUMS("without a type", n, counts, no_type, op, comm)
+    SUMS("without a communicator", n, counts, type, op, MPI_COMM_NULL)
+    SUMS("without an operation", n, counts, type, MPI_OP_NULL, comm)
+    SUMS("of bits of doubles", n, counts, type, MPI_BXOR, comm)
+    TRY("barrier", "without a communicator", MPI_Barrier(MPI_COMM_NULL))
+    TRY("allgatherv", "in place twice", MPI_Allgatherv(MPI_IN_PLACE, n, type, MPI_IN_PLACE, counts, at, type, comm))
+    TRY("scan", "in place twice", MPI_Scan(MPI_IN_PLACE, MPI_IN_PLACE, n, type, op, comm))
+    SUMS("with a negative count", -1, wrong, type, op, comm)
+    TRY("gather", "on a freed communicator", MPI_Gather(a, n, type, b, n, type, root, freed))
+    TRY("barrier", "on a freed communicator", MPI_Barrier(freed))
+}
+
 static void mistakes(MPI_Comm comm, MPI_Comm freed) {
     static double a[4096], b[4096];
     int n = 64;
     MPI_Datatype type = MPI_DOUBLE, no_type = MPI_DATATYPE_NULL;
     MPI_Op op = MPI_SUM;
-/* Mistakes have numbers, since some kill a library by themselves. */
-#define TRY(collective, mistake, call) \
-    if (++number >= first && number <= last) tell(collective, mistake, call);
 #define ALL(mistake, A, B, N, T, O, ROOT, C) \
     TRY("allreduce", mistake, MPI_Allreduce(A, B, N, T, O, C)) \
     TRY("reduce", mistake, MPI_Reduce(A, B, N, T, O, ROOT, C)) \
@@ -44,6 +89,7 @@ static void mistakes(MPI_Comm comm, MPI_Comm freed) {
         MPI_Bcast(a, n, type, 0, comm);
         MPI_Allgather(a, n, type, b, n, type, comm);
         MPI_Alltoall(a, n, type, b, n, type, comm);
+        MPI_Barrier(comm);
     }
     ALL("with a negative count", a, b, -1, type, op, 0, comm)
     ALL("without a type", a, b, n, no_type, op, 0, comm)
@@ -67,6 +113,7 @@ static void mistakes(MPI_Comm comm, MPI_Comm freed) {
     MPI_Type_contiguous(3, MPI_INT, &raw);
     TRY("bcast", "of a type that is not committed", MPI_Bcast(a, n, raw, 0, comm))
     MPI_Type_free(&raw);
+    further_mistakes(comm, freed);
     for (int i = 0; i < n; i++) a[i] = rank;
     int right = MPI_Allreduce(a, b, n, type, op, comm) == MPI_SUCCESS && b[n - 1] == n_ranks * (n_ranks - 1) / 2;
     tell("allreduce", right ? "that is right" : "THAT SHOULD BE RIGHT", MPI_SUCCESS);
