@@ -28,15 +28,19 @@ impl<N: Number> Form for Reduction<N> {
 
     #[inline(always)]
     fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        // In place is a shared fact of these two alone; where the result of a rank has no meaning, its
-        // buffer has none.
-        let common = matches!(self.collective, Collective::Allreduce | Collective::Scan);
-        if self.root < 0 || (common && is_refused(self.send, self.recv, self.count.into())) {
+        // Where the result of a rank has no meaning, its buffer has none, and may be any.
+        let everywhere = matches!(self.collective, Collective::Allreduce | Collective::Scan);
+        if self.root < 0 || (everywhere && is_refused(self.send, self.recv, self.count.into())) {
             return None;
         }
-        let in_place = common && is_in_place(self.send);
+        let in_place = match self.collective {
+            Collective::Allreduce | Collective::Scan | Collective::ReduceScatterBlock => {
+                is_in_place(self.send)
+            }
+            _ => false,
+        };
         let operands = (self.datatype, self.op);
-        tuner.reduction(self.collective, operands, comm, in_place, |n_ranks| {
+        tuner.reduction(self.collective, operands, comm, |n_ranks| {
             let count = u64::try_from(self.count.into()).ok()?;
             let blocks = match self.collective {
                 Collective::ReduceScatterBlock => n_ranks.into(),
@@ -45,6 +49,7 @@ impl<N: Number> Form for Reduction<N> {
             Some(Elements {
                 count: count.saturating_mul(blocks),
                 equal_blocks: true,
+                in_place,
             })
         })
     }
@@ -101,22 +106,19 @@ impl<N: Number> Form for ReduceScatter<N> {
     #[inline]
     fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
         let operands = (self.datatype, self.op);
-        // In place need not be common: a rank without elements may have no receive buffer.
-        tuner.reduction(
-            Collective::ReduceScatter,
-            operands,
-            comm,
-            false,
-            |n_ranks| {
-                // SAFETY: MPI asks for a count for each rank, the same on all ranks.
-                let counts = unsafe { numbers(self.counts, n_ranks) }?;
-                let first = counts.first().map_or(0, |&count| count.into());
-                Some(Elements {
-                    count: sum(counts),
-                    equal_blocks: counts.iter().all(|&count| count.into() == first),
-                })
-            },
-        )
+        tuner.reduction(Collective::ReduceScatter, operands, comm, |n_ranks| {
+            // SAFETY: MPI asks for a count for each rank, the same on all ranks.
+            let counts = unsafe { numbers(self.counts, n_ranks) }?;
+            let first = counts.first().map_or(0, |&count| count.into());
+            // A rank without elements may have no receive buffer, and then is not in place with the
+            // others; so such calls count as in place on all ranks.
+            let some_without = counts.iter().any(|&count| count.into() == 0);
+            Some(Elements {
+                count: sum(counts),
+                equal_blocks: counts.iter().all(|&count| count.into() == first),
+                in_place: some_without || is_in_place(self.send),
+            })
+        })
     }
 
     #[inline]

@@ -14,6 +14,7 @@ pub struct Elements {
     pub count: u64,
     /// Whether all ranks' blocks of the result are of one length.
     pub equal_blocks: bool,
+    pub in_place: bool,
 }
 
 /// The facts of a call that all its ranks share.
@@ -21,6 +22,7 @@ struct Shared {
     bytes: u64,
     reduction: Option<Reduction>,
     equal_blocks: bool,
+    in_place: bool,
 }
 
 impl Tuner {
@@ -32,7 +34,6 @@ impl Tuner {
         collective: Collective,
         (datatype, op): (Datatype, Op),
         comm: Comm,
-        in_place: bool,
         elements: impl FnOnce(u32) -> Option<Elements>,
     ) -> Option<Call<'_>> {
         if bits(op) == bits(self.handles.op_null) {
@@ -44,10 +45,11 @@ impl Tuner {
         {
             return None;
         }
-        self.classify(collective, comm, in_place, |n_ranks| {
+        self.classify(collective, comm, |n_ranks| {
             let Elements {
                 count,
                 equal_blocks,
+                in_place,
             } = elements(n_ranks)?;
             let reduction = Reduction {
                 count,
@@ -58,6 +60,7 @@ impl Tuner {
                 bytes: message_bytes(count, size.into()),
                 reduction: Some(reduction),
                 equal_blocks,
+                in_place,
             })
         })
     }
@@ -87,11 +90,12 @@ impl Tuner {
         in_place: bool,
         block_bytes: impl FnOnce(u32) -> Option<u64>,
     ) -> Option<Call<'_>> {
-        self.classify(collective, comm, in_place, |n_ranks| {
+        self.classify(collective, comm, |n_ranks| {
             Some(Shared {
                 bytes: block_bytes(n_ranks)?,
                 reduction: None,
                 equal_blocks: true,
+                in_place,
             })
         })
     }
@@ -102,7 +106,6 @@ impl Tuner {
         &self,
         collective: Collective,
         comm: Comm,
-        in_place: bool,
         shared: impl FnOnce(u32) -> Option<Shared>,
     ) -> Option<Call<'_>> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
@@ -111,6 +114,7 @@ impl Tuner {
             bytes,
             reduction,
             equal_blocks,
+            in_place,
         } = shared(state.n_ranks)?;
         let which = collective.index();
         let cell = match state.phase {

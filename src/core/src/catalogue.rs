@@ -317,6 +317,7 @@ use Need::{
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
 /// (open-mpi/ompi issues 7765 and 8010), so the needs here do. It has nothing for gatherv, scatterv
 /// and alltoallw. `linear_sync` has no segments here: each rank would cut its block by its own type.
+/// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
 const OPENMPI: &[OpenMpiRow] = &[
     row(Allreduce, 1, "basic_linear", &[]),
     row(Allreduce, 2, "nonoverlapping", &[]).alone(),
@@ -406,14 +407,34 @@ const OPENMPI: &[OpenMpiRow] = &[
     row(Scatter, 3, "linear_nb", &[]),
     row(Alltoallv, 1, "basic_linear", &[NotInPlace]),
     row(Alltoallv, 2, "pairwise", &[NotInPlace]),
-    row(ReduceScatter, 1, "non-overlapping", &[]).alone(),
-    row(ReduceScatter, 2, "recursive_halving", &[Commutative]),
-    row(ReduceScatter, 3, "ring", &[Commutative]),
-    row(ReduceScatter, 4, "butterfly", &[Commutative]),
-    row(ReduceScatterBlock, 1, "basic_linear", &[]).alone(),
-    row(ReduceScatterBlock, 2, "recursive_doubling", &[Commutative]),
-    row(ReduceScatterBlock, 3, "recursive_halving", &[Commutative]),
-    row(ReduceScatterBlock, 4, "butterfly", &[Commutative]),
+    row(ReduceScatter, 1, "non-overlapping", &[NotInPlace]).alone(),
+    row(
+        ReduceScatter,
+        2,
+        "recursive_halving",
+        &[Commutative, NotInPlace],
+    ),
+    row(ReduceScatter, 3, "ring", &[Commutative, NotInPlace]),
+    row(ReduceScatter, 4, "butterfly", &[Commutative, NotInPlace]),
+    row(ReduceScatterBlock, 1, "basic_linear", &[NotInPlace]).alone(),
+    row(
+        ReduceScatterBlock,
+        2,
+        "recursive_doubling",
+        &[Commutative, NotInPlace],
+    ),
+    row(
+        ReduceScatterBlock,
+        3,
+        "recursive_halving",
+        &[Commutative, NotInPlace],
+    ),
+    row(
+        ReduceScatterBlock,
+        4,
+        "butterfly",
+        &[Commutative, NotInPlace],
+    ),
     row(Scan, 1, "linear", &[]),
     row(Scan, 2, "recursive_doubling", &[]),
     row(Exscan, 1, "linear", &[]),
@@ -428,7 +449,8 @@ const OPENMPI: &[OpenMpiRow] = &[
 
 /// MPICH's intra-communicator algorithms as of 4.0, by the names of `..._INTRA_ALGORITHM`. Where a
 /// call has one alone, it is what `default` runs, and has no row: gather(v), scatter(v), exscan,
-/// alltoallv and alltoallw. `noncommutative` steps over elements by their true extent.
+/// alltoallv and alltoallw. `noncommutative` steps over elements by their true extent; `pairwise` copies
+/// overlapping memory in place, and as in Open MPI the rest of the buffer differs there.
 const MPICH: &[(Collective, &str, &[Need])] = &[
     (Allreduce, "smp", &[Commutative, Hierarchy]),
     (Allreduce, "recursive_doubling", &[]),
@@ -465,19 +487,27 @@ const MPICH: &[(Collective, &str, &[Need])] = &[
     (
         ReduceScatter,
         "noncommutative",
-        &[PowerOfTwoRanks, EqualBlocks, PlainElements],
+        &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements],
     ),
-    (ReduceScatter, "pairwise", &[Commutative]),
-    (ReduceScatter, "recursive_doubling", &[]),
-    (ReduceScatter, "recursive_halving", &[Commutative]),
+    (ReduceScatter, "pairwise", &[Commutative, NotInPlace]),
+    (ReduceScatter, "recursive_doubling", &[NotInPlace]),
+    (
+        ReduceScatter,
+        "recursive_halving",
+        &[Commutative, NotInPlace],
+    ),
     (
         ReduceScatterBlock,
         "noncommutative",
-        &[PowerOfTwoRanks, PlainElements],
+        &[NotInPlace, PowerOfTwoRanks, PlainElements],
     ),
-    (ReduceScatterBlock, "pairwise", &[Commutative]),
-    (ReduceScatterBlock, "recursive_doubling", &[]),
-    (ReduceScatterBlock, "recursive_halving", &[Commutative]),
+    (ReduceScatterBlock, "pairwise", &[Commutative, NotInPlace]),
+    (ReduceScatterBlock, "recursive_doubling", &[NotInPlace]),
+    (
+        ReduceScatterBlock,
+        "recursive_halving",
+        &[Commutative, NotInPlace],
+    ),
     (Scan, "smp", &[Commutative, Hierarchy, RanksByNode]),
     (Scan, "recursive_doubling", &[]),
     (Barrier, "dissemination", &[]),
