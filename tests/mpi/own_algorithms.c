@@ -405,6 +405,7 @@ int main(int argc, char **argv) {
         MPI_Comm_size(comm, &size);
         for (int c = 0; c < n; c++) {
             int count = argc > 1 ? atoi(argv[c + 1]) : usual[c];
+            if (k == 0 && count > 100000) continue; /* long ones once */
             reductions(comm, count);
             prefixes(comm, count);
             blocks(comm, count);
