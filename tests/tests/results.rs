@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::variant::Family;
 use colltune_tests::{Mpi, folder, job, on_each_library, read_log, traces};
 
 /// The library's own variants; those of ours have tests of their own.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Mpi, folder, is_long, job, on_each_library};
+use colltune_tests::{folder, is_long, job, on_each_library};
 
 /// Calls of a short soak, and of the long one (COLLTUNE_LONG=1).
 const SHORT: u64 = 50_000;
