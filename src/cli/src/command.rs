@@ -1,4 +1,6 @@
-//! The subcommands, one file each.
+//! The subcommands, one file each, and what they write ([`output`]).
+
+mod output;
 
 pub mod run;
 

@@ -20,7 +20,6 @@ mod replay;
 mod sedov;
 
 mod plot;
-mod publish;
 
 use clap::Subcommand;
 use colltune_placement::Policy;

@@ -5,7 +5,6 @@
 //! $ colltune simulate --ranks 4x2 --collective bcast --bytes 8,64KiB --db ./hydra.db --json
 //! ```
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -18,6 +17,7 @@ use colltune_core::variant::Size;
 use colltune_db::Database;
 use serde::Serialize;
 
+use super::output::print;
 use crate::failure::usage;
 
 /// Prints the table, or JSON.
@@ -34,14 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         table(args, &source, &predictions)
     };
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
-    }
+    print(&text)
 }
 
 #[derive(clap::Args, Debug)]

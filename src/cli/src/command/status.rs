@@ -5,7 +5,6 @@
 //! $ colltune status --db ./hydra.db --json | jq '.cells[] | select(.gain > 1.1) | .best'
 //! ```
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -17,6 +16,7 @@ use colltune_db::{Database, Generation};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
+use super::output::print;
 use crate::failure::usage;
 
 /// Prints the table, or JSON.
@@ -28,15 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         table(&db, &generations, args.all)
     };
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        // `colltune status | head` is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
-    }
+    print(&text)
 }
 
 #[derive(clap::Args, Debug)]

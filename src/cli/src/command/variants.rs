@@ -4,15 +4,13 @@
 //! $ colltune variants --mpi openmpi --collective bcast
 //! ```
 
-use std::io::Write;
-
-use anyhow::Context;
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
 use serde::Serialize;
 
+use super::output::print;
 use crate::launch::library::reference;
 use crate::parse;
 
@@ -27,14 +25,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         table(&rows)
     };
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
-    }
+    print(&text)
 }
 
 #[derive(clap::Args, Debug)]

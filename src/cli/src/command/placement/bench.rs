@@ -20,8 +20,8 @@ use serde::Serialize;
 
 use self::row::{Flat, Row, Time, in_columns, messages, panels, proof};
 use super::plot::svg;
-use super::publish::{csv, print, progress, write};
 use super::scene::{Scene, SceneArgs, needs_mesh};
+use crate::command::output::{csv, print, progress, write};
 
 /// Measures, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {

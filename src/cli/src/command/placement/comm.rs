@@ -17,12 +17,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::plot::{Line, Panel, Scale, svg};
-use super::publish::{print, progress, table, write};
 use super::scene::{Scene, SceneArgs};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::Place;
 use crate::bench::statistics::spread;
+use crate::command::output::{print, progress, table, write};
 use crate::parse;
 
 /// Places, has the messages sent, compares the counts, and reports.

@@ -4,7 +4,7 @@ use anyhow::Context;
 use colltune_placement::policy::{Need, Row, TABLE};
 use serde_json::json;
 
-use super::publish::print;
+use crate::command::output::print;
 
 /// Prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use self::follow::{Judged, Run, follow};
 use super::plot::{Line, Panel, Scale, svg};
-use super::publish::{print, progress, table, write};
 use super::recorded::{Recording, read};
 use super::scene::{SceneArgs, needs_mesh};
+use crate::command::output::{print, progress, table, write};
 
 /// Places every step with every policy, writes the files, and prints the totals.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -22,11 +22,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plot::{Bar, bars};
-use super::publish::{print, progress, table, write};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::{Place, helper};
 use crate::bench::statistics::{Spread, median, spread};
+use crate::command::output::{print, progress, table, write};
 use crate::parse;
 
 /// Runs, writes the files, and prints the table.

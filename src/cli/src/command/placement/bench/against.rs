@@ -12,7 +12,7 @@ use colltune_placement::published::{Published, RIVALS, instance};
 use colltune_placement::{Policy, Problem, makespan, place};
 use serde::Serialize;
 
-use crate::command::placement::publish::{csv, print, progress, table, write};
+use crate::command::output::{csv, print, progress, table, write};
 
 /// Compares, writes the files, prints the table, and fails if a policy is worse on average.
 pub fn run(instances: u64, out: &Path, json: bool) -> anyhow::Result<()> {

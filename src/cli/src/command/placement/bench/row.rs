@@ -3,8 +3,8 @@
 use colltune_placement::{Certificate, Locality, Proof};
 use serde::Serialize;
 
+use crate::command::output::table;
 use crate::command::placement::plot::{Line, Panel, Scale};
-use crate::command::placement::publish::table;
 
 #[derive(Serialize)]
 pub struct Row {
