@@ -114,3 +114,27 @@ pub fn reduce(bytes: u64, n_ranks: usize, root: usize) -> Kind {
         Kind::ReduceSliced { root }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn in_an_exchange_every_rank_takes_every_other_ranks_piece_once() {
+        for n_ranks in 2..8 {
+            for rank in 0..n_ranks {
+                let mut taken = vec![0; n_ranks];
+                let Ok(()) = acts(Kind::Exchange, rank, n_ranks, 3, |act| {
+                    if let Act::Take { piece: 1, from } = act {
+                        taken[from] += 1;
+                    }
+                    Ok::<(), Infallible>(())
+                });
+                let wanted: Vec<_> = (0..n_ranks).map(|from| i32::from(from != rank)).collect();
+                assert_eq!(taken, wanted, "rank {rank} of {n_ranks}");
+            }
+        }
+    }
+}
