@@ -83,7 +83,7 @@ const OPS: [&str; 12] = [
     "MPI_MINLOC",
     "MPI_MAXLOC",
 ];
-const NUMBERS: [&str; 13] = [
+const NUMBERS: [&str; 14] = [
     "MPI_IN_PLACE",
     "MPI_STATUS_IGNORE",
     "MPI_SUCCESS",
@@ -98,6 +98,7 @@ const NUMBERS: [&str; 13] = [
     "MPI_ERR_NO_MEM",
     // In Open MPI the first of an enumeration, which no preprocessor sees: 0, as what is missing.
     "MPI_TAG_UB",
+    "MPI_THREAD_MULTIPLE",
 ];
 
 fn main() {
@@ -115,7 +116,8 @@ fn main() {
     ];
     let mut probe =
         "#include <mpi.h>\n#ifdef OPEN_MPI\ncolltune_abi openmpi\n#elif defined(MPICH_VERSION)\n\
-                     colltune_abi mpich\n#endif\n"
+                     colltune_abi mpich\n#elif defined(MPI_ABI_VERSION)\n\
+                     colltune_abi standard\n#endif\n"
             .to_owned();
     for name in lists.iter().flat_map(|(_, names)| names.iter()) {
         probe += &format!("colltune_value_{name} {name}\n");
@@ -124,7 +126,7 @@ fn main() {
     let abi = text
         .lines()
         .find_map(|line| line.strip_prefix("colltune_abi "))
-        .unwrap_or_else(|| panic!("{mpicc} is neither Open MPI's nor MPICH's compiler"));
+        .unwrap_or_else(|| panic!("{mpicc} is neither Open MPI's nor MPICH's compiler, nor one for the standard binary interface"));
     println!("cargo:rustc-cfg=mpi=\"{}\"", abi.trim());
 
     let mut code = String::new();
@@ -178,6 +180,11 @@ fn constant(text: &str, name: &str) -> String {
         .find_map(|line| line.strip_prefix(&mark))
         .unwrap_or_else(|| panic!("{name} got lost"))
         .trim();
+    let value = if value == name {
+        enumerator(text, name).unwrap_or(value)
+    } else {
+        value
+    };
     if let Some((_, symbol)) = value.rsplit_once('&') {
         let symbol: String = symbol
             .chars()
@@ -202,5 +209,17 @@ fn constant(text: &str, name: &str) -> String {
     };
     number.map_or("Constant::Missing".to_owned(), |number| {
         format!("Constant::Number({number})")
+    })
+}
+
+/// The number of a name that is no macro but stands in an enumeration: `NAME = -1`.
+fn enumerator<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let ends_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).find_map(|(start, _)| {
+        let whole = !text[..start].ends_with(ends_name);
+        let rest = text[start + name.len()..].trim_start();
+        let value = rest.strip_prefix('=').filter(|_| whole)?;
+        let end = value.find([',', '}', '\n'])?;
+        Some(value[..end].trim())
     })
 }

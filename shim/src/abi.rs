@@ -1,11 +1,12 @@
 //! Types and constants of the MPI library that this build serves.
 //!
-//! Handles are pointers in Open MPI and 32-bit numbers in MPICH (kept in 64 bits here). The constants come out of the
+//! Handles are pointers in Open MPI and in the standard binary interface, which has small numbers in them, and
+//! 32-bit numbers in MPICH (kept in 64 bits here). The constants come out of the
 //! library's own `mpi.h` when the shim is built (`build.rs`).
 
 use std::ffi::{CStr, c_int, c_void};
 
-#[cfg(mpi = "openmpi")]
+#[cfg(not(mpi = "mpich"))]
 mod handles {
     use std::ffi::c_void;
     pub type Handle = *mut c_void;
@@ -66,18 +67,24 @@ pub type Errhandler = Handle;
 /// An address, or a distance between two.
 pub type Aint = isize;
 /// `MPI_Count` is 64 bits wide in every library that has the large-count functions.
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 pub type Count = i64;
 
 /// The ABI that this build serves, by its name in [`colltune_core::library::Abi`].
 pub const ABI: colltune_core::library::Abi = if cfg!(mpi = "openmpi") {
     colltune_core::library::Abi::OpenMpi
-} else {
+} else if cfg!(mpi = "mpich") {
     colltune_core::library::Abi::Mpich
+} else {
+    colltune_core::library::Abi::Standard
 };
 
-/// MPI_THREAD_MULTIPLE, the highest of the four thread levels that the standard orders.
-pub const THREAD_MULTIPLE: c_int = 3;
+/// MPI_THREAD_MULTIPLE, the highest of the thread levels that the standard orders.
+/// Open MPI's header leaves its number to the compiler: the last of four, from 0 on.
+pub const THREAD_MULTIPLE: c_int = match MPI_THREAD_MULTIPLE {
+    0 => 3,
+    number => number as c_int,
+};
 
 /// One constant of `mpi.h`.
 #[allow(dead_code, reason = "each library uses the forms that its header has")]

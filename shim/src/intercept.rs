@@ -7,7 +7,7 @@ use colltune_core::collective::Collective::{
     ReduceScatterBlock, Scan, Scatter,
 };
 
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 use crate::abi::{Aint, Count};
 use crate::abi::{Comm, Datatype, Op};
 use crate::fence::fence;
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
 }
 
 /// The library has no such function, though the program calls it: it cannot have been linked.
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 const ABSENT: c_int = 15;
 
 /// Defines a collective under its name and, with counts of type `MPI_Count`, under its large-count
@@ -90,7 +90,7 @@ macro_rules! collective {
             });
         };
         // MPI 4 has them, and newer programs and mpi4py call them.
-        #[cfg(mpi = "mpich")]
+        #[cfg(not(mpi = "openmpi"))]
         const _: () = {
             type Elements = Count;
             #[allow(dead_code, reason = "as above")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bincode::{Decode, Encode};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
-use colltune_core::library::Library;
+use colltune_core::library::{Library, Product};
 use colltune_core::record::Header;
 use colltune_core::select::mix;
 use colltune_core::settings::parse_duration;
@@ -163,7 +163,7 @@ fn library_version(pmpi: &Pmpi) -> Result<Library, String> {
     );
     let library = Library::from_version_text(&text)
         .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
-    if library.abi == abi::ABI {
+    if abi::ABI.serves(library.product) {
         Ok(library)
     } else {
         Err(format!(
@@ -186,7 +186,7 @@ fn shake_hands<'a>(
     }
     // A world that another job spawned under MPICH has no name of its own to meet under.
     if std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0")
-        && abi::ABI == colltune_core::library::Abi::Mpich
+        && library.product != Product::OpenMpi
     {
         return (Outcome::StaySilently, None);
     }

@@ -9,7 +9,7 @@ mod openmpi;
 #[cfg(mpi = "openmpi")]
 pub use openmpi::{Carriers, Steer};
 
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 mod mpich;
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 pub use mpich::{Carriers, Steer};

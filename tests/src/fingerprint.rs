@@ -1,6 +1,7 @@
 //! Which algorithm a collective really ran: who sent what to whom, and how a sum was rounded.
 
 use colltune_core::collective::Collective;
+use colltune_core::library::Product;
 use serde_json::Value;
 
 use crate::job::{Job, job};
@@ -54,9 +55,11 @@ pub fn fingerprint_of(
         &warmup,
     ];
     // Debian's file of parameters keeps the monitoring out with `pml = ^ucx`.
-    let job = match job.library() {
-        Mpi::OpenMpi => job.env("OMPI_MCA_pml_monitoring_enable", "1"),
-        Mpi::Mpich => job,
+    let job = match job.library().product() {
+        Product::OpenMpi => job.env("OMPI_MCA_pml_monitoring_enable", "1"),
+        // With shared memory of its own MPICH shows no messages.
+        Product::Mpich if job.library() != Mpi::Mpich => job.env("MPIR_CVAR_NOLOCAL", "1"),
+        Product::Mpich | Product::Intel => job,
     };
     let outcome = job.run("collective_fingerprint", &arguments);
     outcome.succeeds();

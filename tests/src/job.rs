@@ -232,7 +232,7 @@ impl Job {
         }
         let mut launcher: Vec<OsString> = self.prefix.iter().map(OsString::from).collect();
         launcher.push(self.mpi.launcher().into());
-        if self.mpi == Mpi::OpenMpi {
+        if self.mpi.is_openmpi() {
             launcher.extend(
                 ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from),
             );
@@ -287,7 +287,7 @@ impl Job {
         // Settings of the person who runs the tests must not leak in.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
-            if ["COLLTUNE_", "OMPI_MCA_coll", "MPIR_CVAR_"]
+            if ["COLLTUNE_", "OMPI_MCA_coll", "MPIR_CVAR_", "I_MPI_"]
                 .iter()
                 .any(|prefix| name.starts_with(prefix))
                 || name == "LD_PRELOAD"
@@ -297,7 +297,8 @@ impl Job {
         }
         command
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .envs(self.mpi.variables());
         command
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env(MARK, &mark);

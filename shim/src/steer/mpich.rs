@@ -1,9 +1,10 @@
-//! MPICH: control variables that are read at each call.
+//! MPICH, through its own binary interface or the standard one: control variables that are read at each call.
 //!
 //! `MPIR_CVAR_<COLLECTIVE>_INTRA_ALGORITHM` names the algorithm, and `..._DEVICE_COLLECTIVE` must
 //! be off for it, or the device's own composition would apply it to parts of the communicator only.
-//! Values are found by name: MPICH 4.0 gives no enumeration through MPI_T, so their order is read
-//! off the variable's description and checked against the catalogue.
+//! Values are found by name: MPICH gives no enumeration through MPI_T (4.0.2 to 5.0.2), so their order is
+//! read off the variable's description, and in 4.0, whose descriptions have lost their line ends, checked
+//! against the catalogue. Other libraries with this binary interface cannot be steered while they run.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -20,7 +21,7 @@ const COLLECTIVES: usize = Collective::ALL.len();
 type InitThread = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
 type GetIndex = unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int;
 #[rustfmt::skip]
-type GetInfo = unsafe extern "C" fn(c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_void,
+type GetInfo = unsafe extern "C" fn(c_int, *mut c_char, *mut c_int, *mut c_int, *mut u64, *mut c_void,
                                     *mut c_char, *mut c_int, *mut c_int, *mut c_int) -> c_int;
 type HandleAlloc = unsafe extern "C" fn(c_int, *mut c_void, *mut *mut c_void, *mut c_int) -> c_int;
 type Access = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
@@ -67,11 +68,12 @@ impl Carriers {
 
 impl Steer {
     pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
-        let tools = Tools::find();
+        let steerable = |variant: &Variant| matches!(variant.steering, Steering::Mpich { .. });
+        let any = variants.iter().flatten().any(steerable);
+        let tools = any.then(Tools::find).flatten();
         let controls = Collective::ALL.map(|collective| {
             let variants = &variants[collective.index()];
-            let native = |variant: &Variant| variant.steering != Steering::None;
-            let tools = tools.as_ref().filter(|_| variants.iter().any(native))?;
+            let tools = tools.as_ref().filter(|_| variants.iter().any(steerable))?;
             tools.control(collective, variants)
         });
         Steer { tools, controls }
@@ -146,7 +148,8 @@ impl Tools {
             Steering::Mpich { algorithm } => Some(algorithm),
             _ => None,
         };
-        let values = values_by_order(&description, variants.iter().filter_map(name_of))?;
+        let values = values_by_line(&description)
+            .or_else(|| values_by_order(&description, variants.iter().filter_map(name_of)))?;
         let value_of = |variant: &Variant| {
             let name = name_of(variant)?;
             values
@@ -166,7 +169,9 @@ impl Tools {
         let name = CString::new(name).ok()?;
         let mut text = vec![0u8; 8192];
         let (mut index, mut count, mut original) = (0, 0, 0);
-        let (mut verbosity, mut datatype, mut bind, mut scope) = (0, 0, 0, 0);
+        let (mut verbosity, mut bind, mut scope) = (0, 0, 0);
+        // A handle: four bytes in one binary interface, eight in the other.
+        let mut datatype = 0u64;
         let (mut name_length, mut text_length) = (0, text.len() as c_int);
         let mut handle = std::ptr::null_mut();
         // SAFETY: every pointer is to a local that is large enough; a null name is allowed.
@@ -204,6 +209,16 @@ impl Tools {
         // SAFETY: the handle is of an int variable, and `value` is an int.
         unsafe { (self.write)(variable.handle, (&raw mut value).cast()) };
     }
+}
+
+/// Each value's name and number, where every value is explained in a line of its own:
+/// `smp           - Force smp algorithm`. `None` for a description of one line.
+fn values_by_line(description: &str) -> Option<Vec<(&str, c_int)>> {
+    let explained = description.lines().skip(1);
+    let names = explained.map(|line| Some(line.split_once(" - ")?.0.trim()));
+    let names: Vec<&str> = names.collect::<Option<_>>()?;
+    let known = names.first() == Some(&"auto");
+    known.then(|| names.into_iter().zip(0..).collect())
 }
 
 /// The value of each of `names`, by their order in a variable's description.

@@ -39,7 +39,7 @@ impl Tuner {
         root: c_int,
         comm: Comm,
     ) -> c_int {
-        if buffer.is_null() && cfg!(mpi = "mpich") {
+        if buffer.is_null() && !cfg!(mpi = "openmpi") {
             // MPI_BOTTOM, which MPICH 4.0 does not pack from; it cuts messages by their bytes itself.
             // SAFETY: the caller's promise is passed on.
             return unsafe { (self.pmpi.bcast)(buffer, count, datatype, root, comm) };

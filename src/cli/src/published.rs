@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Library, Product};
 use colltune_core::model::SCHEMA;
 use colltune_db::{Database, Generation};
 use colltune_models::statistics::CellStatistics;
@@ -21,12 +21,12 @@ pub struct Published {
     pub cells: Vec<CellStatistics>,
 }
 
-/// Loads the generation in force: of the library `key`, else of the only trained one (of `abi`).
+/// Loads the generation in force: of the library `key`, else of the only trained one (of `product`).
 ///
 /// Errors: no trained library, several of them and none named, a generation that cannot be read.
-pub fn load(db: &Path, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Published> {
+pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::Result<Published> {
     let db = Database::open(db)?;
-    let generation = Generation::load(&db, choose_library(&db, key, abi)?)?;
+    let generation = Generation::load(&db, choose_library(&db, key, product)?)?;
     if generation.number == 0 {
         bail!(
             "export {}: it is not trained yet, run `colltune train --db {}`",
@@ -43,7 +43,11 @@ pub fn load(db: &Path, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Pu
     })
 }
 
-fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow::Result<Library> {
+fn choose_library(
+    db: &Database,
+    key: Option<&str>,
+    product: Option<Product>,
+) -> anyhow::Result<Library> {
     let found = db.libraries()?;
     let listed = |list: &[Library]| match list {
         [] => "no library yet".to_owned(),
@@ -55,10 +59,10 @@ fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow:
     };
     if let Some(key) = key {
         let library: Library = key.parse().map_err(usage)?;
-        if let Some(abi) = abi.filter(|abi| *abi != library.abi) {
+        if let Some(product) = product.filter(|product| *product != library.product) {
             return Err(usage(format!(
                 "export {library} in the format of {}",
-                abi.name()
+                product.title()
             )));
         }
         if !found.contains(&library) {
@@ -73,13 +77,13 @@ fn choose_library(db: &Database, key: Option<&str>, abi: Option<Abi>) -> anyhow:
     let fitting: Vec<Library> = found
         .iter()
         .copied()
-        .filter(|library| abi.is_none_or(|abi| abi == library.abi))
+        .filter(|library| product.is_none_or(|product| product == library.product))
         .collect();
     match fitting[..] {
         [library] => Ok(library),
         [] => bail!(
             "find a trained {}library in {}: it holds {}; run some jobs, then `colltune train --db {1}`",
-            abi.map_or_else(String::new, |abi| format!("{} ", abi.name())),
+            product.map_or_else(String::new, |product| format!("{} ", product.title())),
             db.root().display(),
             listed(&found)
         ),

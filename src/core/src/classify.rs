@@ -89,13 +89,13 @@ pub fn message_bytes(count: u64, type_size: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::{Abi, Library};
+    use crate::library::{Library, Product};
     use crate::settings::Settings;
 
     #[test]
     fn every_call_finds_the_one_cell_that_contains_it() {
         let library = Library {
-            abi: Abi::Mpich,
+            product: Product::Mpich,
             version: (4, 0, 2),
         };
         let model = Model::initial(&Settings::default(), library, "test");
@@ -122,7 +122,7 @@ mod tests {
     fn uneven_ranges_are_found_as_a_search_from_the_top_finds_them() {
         let text = "[[space]]\ncollective = \"bcast\"\nbytes = [0, 1, 3, 5, 6, 7, 100, 101, 1000000, \"inf\"]";
         let library = Library {
-            abi: Abi::Mpich,
+            product: Product::Mpich,
             version: (4, 0, 2),
         };
         let model = Model::initial(&Settings::from_toml(text).unwrap(), library, "test");

@@ -10,39 +10,89 @@ use thiserror::Error;
 pub enum Abi {
     OpenMpi,
     Mpich,
+    /// The one that MPI 5 standardises (`libmpi_abi`); any library may offer it beside its own.
+    Standard,
 }
 
 impl Abi {
-    pub const ALL: [Abi; 2] = [Abi::OpenMpi, Abi::Mpich];
+    pub const ALL: [Abi; 3] = [Abi::OpenMpi, Abi::Mpich, Abi::Standard];
+    /// Those that every build makes; the standard one needs a compiler wrapper that few systems have.
+    pub const COMMON: [Abi; 2] = [Abi::OpenMpi, Abi::Mpich];
 
-    /// The folder below `target/` and the `--mpi` argument: `openmpi`, `mpich`.
+    /// The folder below `target/` and the `--mpi` argument of `colltune run`.
     pub const fn name(self) -> &'static str {
         match self {
             Abi::OpenMpi => "openmpi",
             Abi::Mpich => "mpich",
+            Abi::Standard => "mpi_abi",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Abi> {
         Self::ALL.into_iter().find(|abi| abi.name() == name)
     }
+
+    /// Whether the build for this interface serves programs on `product`.
+    pub const fn serves(self, product: Product) -> bool {
+        match self {
+            Abi::Standard => true,
+            Abi::OpenMpi => matches!(product, Product::OpenMpi),
+            Abi::Mpich => matches!(product, Product::Mpich | Product::Intel),
+        }
+    }
+}
+
+/// Whose library it is: what decides which algorithms there are, whatever the binary interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Product {
+    OpenMpi,
+    Mpich,
+    Intel,
+}
+
+impl Product {
+    pub const ALL: [Product; 3] = [Product::OpenMpi, Product::Mpich, Product::Intel];
+
+    /// The first word of its database keys: `openmpi`, `mpich`, `intel`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Product::OpenMpi => "openmpi",
+            Product::Mpich => "mpich",
+            Product::Intel => "intel",
+        }
+    }
+
+    /// Its name as its makers write it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Product::OpenMpi => "Open MPI",
+            Product::Mpich => "MPICH",
+            Product::Intel => "Intel MPI",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Product> {
+        Self::ALL.into_iter().find(|product| product.name() == name)
+    }
 }
 
 /// An MPI library and its version; displays as its database key, `openmpi-4.1.4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Library {
-    pub abi: Abi,
+    pub product: Product,
     /// Major, minor, patch.
     pub version: (u16, u16, u16),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
-    #[error("recognise the MPI library {0:?} (known: Open MPI, MPICH)")]
+    #[error("recognise the MPI library {0:?} (known: Open MPI, MPICH, Intel MPI)")]
     Unknown(String),
     #[error("read a version number out of {0:?}")]
     NoVersion(String),
-    #[error("read the library key {0:?} (it looks like openmpi-4.1.4 or mpich-4.0.2)")]
+    #[error(
+        "read the library key {0:?} (it looks like openmpi-4.1.4, mpich-4.0.2 or intel-2021.17.0)"
+    )]
     Key(String),
 }
 
@@ -51,16 +101,25 @@ impl Library {
     ///
     /// Errors: `Unknown` for another library, `NoVersion` where no `a.b[.c]` follows its name.
     pub fn from_version_text(text: &str) -> Result<Library, LibraryError> {
-        let known = [("Open MPI v", Abi::OpenMpi), ("MPICH Version:", Abi::Mpich)];
-        let Some((abi, rest)) = known
+        let known = [
+            ("Open MPI v", Product::OpenMpi),
+            ("MPICH Version:", Product::Mpich),
+            ("Intel(R) MPI Library", Product::Intel),
+        ];
+        let Some((product, rest)) = known
             .into_iter()
-            .find_map(|(mark, abi)| text.split_once(mark).map(|(_, rest)| (abi, rest)))
+            .find_map(|(mark, product)| text.split_once(mark).map(|(_, rest)| (product, rest)))
         else {
             return Err(LibraryError::Unknown(text.chars().take(60).collect()));
         };
         let version = version_at_start(rest.trim_start())
             .ok_or_else(|| LibraryError::NoVersion(text.chars().take(60).collect()))?;
-        Ok(Library { abi, version })
+        Ok(Library { product, version })
+    }
+
+    /// Whether it is at least of this major and minor version.
+    pub fn is_at_least(&self, (major, minor): (u16, u16)) -> bool {
+        (self.version.0, self.version.1) >= (major, minor)
     }
 }
 
@@ -82,7 +141,7 @@ fn version_at_start(text: &str) -> Option<(u16, u16, u16)> {
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (major, minor, patch) = self.version;
-        write!(f, "{}-{major}.{minor}.{patch}", self.abi.name())
+        write!(f, "{}-{major}.{minor}.{patch}", self.product.name())
     }
 }
 
@@ -92,9 +151,9 @@ impl FromStr for Library {
     fn from_str(key: &str) -> Result<Library, LibraryError> {
         let bad = || LibraryError::Key(key.to_owned());
         let (name, version) = key.split_once('-').ok_or_else(bad)?;
-        let abi = Abi::from_name(name).ok_or_else(bad)?;
+        let product = Product::from_name(name).ok_or_else(bad)?;
         let version = version_at_start(version).ok_or_else(bad)?;
-        let library = Library { abi, version };
+        let library = Library { product, version };
         if library.to_string() == key {
             Ok(library)
         } else {
@@ -123,6 +182,10 @@ mod tests {
                 "MPICH Version:      4.3\nMPICH Release date: x",
                 "mpich-4.3.0",
             ),
+            (
+                "Intel(R) MPI Library 2021.19.0 for Linux* OS\n",
+                "intel-2021.19.0",
+            ),
         ];
         for (text, key) in texts {
             let library = Library::from_version_text(text).unwrap();
@@ -134,7 +197,7 @@ mod tests {
     #[test]
     fn foreign_texts_and_keys_are_refused() {
         assert!(matches!(
-            Library::from_version_text("Intel(R) MPI Library 2021.17"),
+            Library::from_version_text("LAM/MPI 7.1.4"),
             Err(LibraryError::Unknown(_))
         ));
         assert!(matches!(
@@ -145,6 +208,7 @@ mod tests {
             "openmpi",
             "openmpi-4",
             "lam-7.1.4",
+            "mpi_abi-5.0.2",
             "openmpi-4.1.4-x",
             "openmpi-../..",
             "openmpi-99999999.1.1",

@@ -297,10 +297,10 @@ fn least_u32(value: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::Abi;
+    use crate::library::Product;
 
     const LIBRARY: Library = Library {
-        abi: Abi::OpenMpi,
+        product: Product::OpenMpi,
         version: (4, 1, 4),
     };
 
@@ -360,7 +360,7 @@ mod tests {
             Err(ModelError::Json(_))
         ));
         let other = Library {
-            abi: Abi::OpenMpi,
+            product: Product::OpenMpi,
             version: (4, 1, 5),
         };
         assert!(matches!(

@@ -145,10 +145,10 @@ pub fn parse_log(text: &str) -> Result<String, RequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::Abi;
+    use crate::library::Product;
 
     const LIBRARY: Library = Library {
-        abi: Abi::OpenMpi,
+        product: Product::OpenMpi,
         version: (4, 1, 4),
     };
 

@@ -14,7 +14,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
         "10,000 times MPI_Comm_split, one MPI_Allreduce of 8 B, MPI_Comm_free on 2 ranks"
             .to_owned(),
     );
-    for abi in Abi::ALL {
+    for abi in Abi::COMMON {
         match Place::node(abi, 2) {
             Ok(place) => measure(bench, &place, &mut report)?,
             Err(error) => report

@@ -185,6 +185,10 @@ fn library_options(place: &Place, tuner: &Tuner) -> Vec<String> {
                 let name = format!("MPIR_CVAR_{}_INTRA_ALGORITHM", collective.to_uppercase());
                 options.extend(["-genv".to_owned(), name, algorithm.to_owned()]);
             }
+            Steering::Intel { preset } => {
+                let name = format!("I_MPI_ADJUST_{}", collective.to_uppercase());
+                options.extend(["-genv".to_owned(), name, preset.to_string()]);
+            }
         }
     }
     options

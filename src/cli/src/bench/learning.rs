@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use colltune_core::catalogue::{self, Facts, Variant};
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Library, Product};
 use colltune_core::record::{Header, Record};
 use colltune_core::select::mix;
 
@@ -29,7 +29,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     report.notes.push(format!(
         "{RECORDS} synthetic records of {}: {} jobs, 2 recording ranks each, 1, 2 and 4 nodes, all collectives and \
          variants, 8 B to 1 MiB",
-        reference(Abi::OpenMpi),
+        reference(Product::OpenMpi),
         RECORDS / RECORDS_PER_TRACE / RANKS_PER_JOB as usize
     ));
     let (mut ingest, mut train, mut memory) = (Vec::new(), Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ fn high_water_mib(status_file: &str) -> Option<f64> {
 
 /// Writes the traces of one job, `records` records for each recording rank.
 fn write_job(db: &Path, job: u64, records: usize) -> anyhow::Result<()> {
-    let library = reference(Abi::OpenMpi);
+    let library = reference(Product::OpenMpi);
     let variants = catalogue::all(library);
     let nodes = [1, 2, 4][(job % 3) as usize];
     let ppn = 8;

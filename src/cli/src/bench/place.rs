@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use colltune_core::library::{Abi, Library};
 
-use crate::launch::library::{Launcher, of_launcher, reference};
+use crate::launch::library::{Launcher, of_abi, of_launcher};
 use crate::launch::needs::resolve;
 use crate::launch::shim;
 
@@ -29,7 +29,7 @@ const PIN: &str =
 
 /// The launchers that PATH has for each library.
 pub fn launchers() -> Vec<(Abi, Launcher)> {
-    Abi::ALL
+    Abi::COMMON
         .into_iter()
         .filter_map(|abi| launcher_of(abi).map(|name| (abi, of_launcher(&name))))
         .collect()
@@ -42,7 +42,7 @@ fn launcher_of(abi: Abi) -> Option<OsString> {
         format!("mpiexec.{}", abi.name()),
     ];
     let fits =
-        |name: &OsString| resolve(name, None).is_some() && of_launcher(name).abi == Some(abi);
+        |name: &OsString| resolve(name, None).is_some() && of_launcher(name).abi() == Some(abi);
     names.into_iter().map(OsString::from).find(fits)
 }
 
@@ -64,7 +64,7 @@ impl Place {
                 "time {n_ranks} ranks of {name} on {cores} cores: that needs real-time scheduling (chrt -r), and Open MPI"
             );
         }
-        let library = of_launcher(&launcher).library.unwrap_or(reference(abi));
+        let library = of_launcher(&launcher).library.unwrap_or(of_abi(abi));
         Ok(Place {
             abi,
             library,

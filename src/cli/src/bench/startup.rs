@@ -13,7 +13,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::comparing("with `colltune run` and the shim, ms", "plain mpirun, ms");
     report.notes.push("whole time from mpirun's start to its end of a program that calls MPI_Init and MPI_Finalize; \
                        init: MPI_Init alone on the slowest rank".to_owned());
-    for abi in Abi::ALL {
+    for abi in Abi::COMMON {
         match Place::node(abi, 2) {
             Ok(place) => {
                 measure(bench, &place, 2, &mut report)?;

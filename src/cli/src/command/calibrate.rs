@@ -75,7 +75,7 @@ fn measure(args: &Args) -> anyhow::Result<Value> {
         .line
         .first()
         .map_or(OsStr::new(""), OsString::as_os_str);
-    let Some(abi) = of_launcher(launcher).abi else {
+    let Some(abi) = of_launcher(launcher).abi() else {
         return Err(usage(format!(
             "calibrate: {} does not say which MPI library it starts; name its own mpirun or mpiexec",
             launcher.display()

@@ -96,7 +96,9 @@ fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
         if needs::in_path(OsStr::new(name)).is_none() {
             continue;
         }
-        let Launcher { abi, library, text } = of_launcher(OsStr::new(name));
+        let launcher = of_launcher(OsStr::new(name));
+        let abi = launcher.abi();
+        let Launcher { library, text, .. } = launcher;
         match abi {
             Some(abi) if found.iter().all(|(known, _)| *known != abi) => {
                 let version = library.map_or(text, |library| library.to_string());

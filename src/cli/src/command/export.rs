@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Library, Product};
 
 use crate::export::notes::Notes;
 use crate::export::plan::JobShape;
@@ -21,7 +21,7 @@ use crate::published::{self, Published};
 /// Writes the tables.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let shape = shape(args)?;
-    let published = published::load(&args.db, args.library.as_deref(), args.format.abi())?;
+    let published = published::load(&args.db, args.library.as_deref(), args.format.product())?;
     let files = files(&published, args.format, shape)?;
     write(&args.output, &files)?;
     summary(args, &published, &files);
@@ -76,10 +76,10 @@ enum Format {
 }
 
 impl Format {
-    const fn abi(self) -> Option<Abi> {
+    const fn product(self) -> Option<Product> {
         match self {
-            Format::Openmpi => Some(Abi::OpenMpi),
-            Format::Mpich => Some(Abi::Mpich),
+            Format::Openmpi => Some(Product::OpenMpi),
+            Format::Mpich => Some(Product::Mpich),
             Format::Csv | Format::Json => None,
         }
     }

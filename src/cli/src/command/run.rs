@@ -73,7 +73,7 @@ pub struct Args {
     /// Write each tuned call as a line of JSON to DIR/rank-N.jsonl
     #[arg(long, value_name = "calls:DIR")]
     log: Option<String>,
-    /// The MPI library, where the program does not tell: openmpi, mpich
+    /// The MPI library, where the program does not tell: openmpi, mpich (Intel MPI's too), mpi_abi
     #[arg(long, value_parser = abi, value_name = "LIBRARY")]
     mpi: Option<Abi>,
     /// The line that starts the job
@@ -214,7 +214,7 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
             Needs::Mpi(abi) => return Ok(Some(abi)),
             Needs::UnknownMpi(name) => bail!(
                 "tune {}: it needs {name}, an MPI library that no build of colltune serves (served: libraries with \
-                 the binary interface of Open MPI 4 and 5, and of MPICH)",
+                 the binary interface of Open MPI 4 and 5, of MPICH, and of MPI 5)",
                 file.display()
             ),
             Needs::NotElf => may_load_mpi_later |= place == 0 || is_script(&file),
@@ -227,7 +227,7 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
     if !may_load_mpi_later {
         eprintln!(
             "colltune: {} needs no MPI library that can be seen, so it is started without the tuner \
-             (if it loads MPI later on, say which: --mpi openmpi or --mpi mpich)",
+             (if it loads MPI later on, say which: --mpi openmpi, --mpi mpich or --mpi mpi_abi)",
             words[0].display()
         );
         return Ok(None);
@@ -235,10 +235,10 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
     let launcher = line
         .launcher
         .map_or(OsStr::new("mpirun"), |place| &line.words[place]);
-    let known = library::of_launcher(launcher).abi;
+    let known = library::of_launcher(launcher).abi();
     let abi = known.with_context(|| {
         format!(
-            "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi or --mpi mpich",
+            "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi, --mpi mpich or --mpi mpi_abi",
             words[0].display(),
             launcher.display()
         )
@@ -278,8 +278,8 @@ fn check_force(args: &Args, abis: &[Option<Abi>], line: &Line) -> anyhow::Result
         .launcher
         .and_then(|place| library::of_launcher(&line.words[place]).library);
     let library = launched_by
-        .filter(|library| library.abi == abi)
-        .unwrap_or(library::reference(abi));
+        .filter(|library| abi.serves(library.product))
+        .unwrap_or(library::of_abi(abi));
     request::check_force(&forced, library).map_err(usage)
 }
 

@@ -6,7 +6,7 @@
 
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::library::Abi;
+use colltune_core::library::{Library, Product};
 use colltune_core::variant::Size;
 use serde::Serialize;
 
@@ -33,6 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 Examples:
   colltune variants
   colltune variants --mpi openmpi --collective bcast
+  colltune variants --mpi mpich-5.0.2
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       A name from the list, on every call that has what the variant needs.
 
@@ -40,9 +41,9 @@ Examples:
 algorithms, `mockup` are compositions of its other collectives, `p2p` are colltune's algorithms. A call
 that lacks what a drawn or forced variant needs runs `default`.")]
 pub struct Args {
-    /// Only this MPI library: openmpi, mpich
-    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY")]
-    mpi: Option<Abi>,
+    /// Only this MPI library: openmpi, mpich, intel; or a version of it: openmpi-5.0.11
+    #[arg(long, value_parser = parse::library, value_name = "LIBRARY")]
+    mpi: Option<Library>,
     /// Only this collective
     #[arg(long, value_parser = parse::collective, value_name = "COLLECTIVE")]
     collective: Option<Collective>,
@@ -68,27 +69,29 @@ struct Row {
 }
 
 fn rows(args: &Args) -> Vec<Row> {
-    let wanted = |abi: &Abi| args.mpi.is_none_or(|only| only == *abi);
+    let libraries = match args.mpi {
+        Some(library) => vec![library],
+        None => Product::ALL.map(reference).to_vec(),
+    };
     let collectives: Vec<Collective> = Collective::ALL
         .into_iter()
         .filter(|collective| args.collective.is_none_or(|only| only == *collective))
         .collect();
-    Abi::ALL
+    libraries
         .into_iter()
-        .filter(wanted)
-        .flat_map(|abi| {
+        .flat_map(|library| {
             collectives
                 .iter()
-                .flat_map(move |collective| of(abi, *collective))
+                .flat_map(move |collective| of(library, *collective))
         })
         .collect()
 }
 
-fn of(abi: Abi, collective: Collective) -> impl Iterator<Item = Row> {
-    catalogue::variants(reference(abi), collective)
+fn of(library: Library, collective: Collective) -> impl Iterator<Item = Row> {
+    catalogue::variants(library, collective)
         .into_iter()
         .map(move |variant| Row {
-            mpi: abi.name(),
+            mpi: library.product.name(),
             collective,
             library_name: match variant.steering {
                 Steering::None => None,
@@ -97,6 +100,10 @@ fn of(abi: Abi, collective: Collective) -> impl Iterator<Item = Row> {
                 }
                 Steering::Mpich { algorithm } => Some(format!(
                     "MPIR_CVAR_{}_INTRA_ALGORITHM={algorithm}",
+                    collective.name().to_uppercase()
+                )),
+                Steering::Intel { preset } => Some(format!(
+                    "I_MPI_ADJUST_{}={preset}",
                     collective.name().to_uppercase()
                 )),
             },
@@ -152,9 +159,9 @@ mod tests {
             collective: None,
             json: false,
         });
-        let known: usize = Abi::ALL
+        let known: usize = Product::ALL
             .into_iter()
-            .map(|abi| catalogue::all(reference(abi)).len())
+            .map(|product| catalogue::all(reference(product)).len())
             .sum();
         assert_eq!(rows.len(), known);
         let text = table(&rows);

@@ -5,20 +5,28 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Abi, Library, Product};
 
 use super::needs;
 
 /// The version that the catalogue of a library was written from.
-pub const fn reference(abi: Abi) -> Library {
+pub const fn reference(product: Product) -> Library {
+    let version = match product {
+        Product::OpenMpi => (4, 1, 4),
+        Product::Mpich => (4, 0, 2),
+        Product::Intel => (2021, 19, 0),
+    };
+    Library { product, version }
+}
+
+/// The library whose own binary interface this is; the standard one is MPICH's from 5.0 on.
+pub const fn of_abi(abi: Abi) -> Library {
     match abi {
-        Abi::OpenMpi => Library {
-            abi,
-            version: (4, 1, 4),
-        },
-        Abi::Mpich => Library {
-            abi,
-            version: (4, 0, 2),
+        Abi::OpenMpi => reference(Product::OpenMpi),
+        Abi::Mpich => reference(Product::Mpich),
+        Abi::Standard => Library {
+            product: Product::Mpich,
+            version: (5, 0, 0),
         },
     }
 }
@@ -26,10 +34,18 @@ pub const fn reference(abi: Abi) -> Library {
 /// What a launcher says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
-    pub abi: Option<Abi>,
+    pub product: Option<Product>,
     pub library: Option<Library>,
     /// The first line of `--version`.
     pub text: String,
+}
+
+impl Launcher {
+    /// The binary interface that programs of its library have unless they chose the standard one.
+    pub fn abi(&self) -> Option<Abi> {
+        let product = self.product?;
+        Abi::COMMON.into_iter().find(|abi| abi.serves(product))
+    }
 }
 
 /// Asks `launcher --version`, with `LD_PRELOAD` removed. A launcher that says nothing within
@@ -37,8 +53,8 @@ pub struct Launcher {
 pub fn of_launcher(launcher: &OsStr) -> Launcher {
     let text = version_text(launcher).unwrap_or_default();
     let library = library_in(&text);
-    let by_name = || needs::resolve(launcher, None).and_then(|file| abi_of_name(&file));
-    let abi = library.map(|library| library.abi).or_else(by_name);
+    let by_name = || needs::resolve(launcher, None).and_then(|file| product_of_name(&file));
+    let product = library.map(|library| library.product).or_else(by_name);
     let first = text
         .lines()
         .map(str::trim)
@@ -46,25 +62,25 @@ pub fn of_launcher(launcher: &OsStr) -> Launcher {
         .unwrap_or("")
         .to_owned();
     Launcher {
-        abi,
+        product,
         library,
         text: first,
     }
 }
 
-fn abi_of_name(file: &Path) -> Option<Abi> {
+fn product_of_name(file: &Path) -> Option<Product> {
     let file = file.canonicalize().ok()?;
     let name = file.file_name()?.to_str()?;
     match name {
         _ if name.contains("openmpi") || name.contains("orterun") || name.contains("prterun") => {
-            Some(Abi::OpenMpi)
+            Some(Product::OpenMpi)
         }
-        _ if name.contains("hydra") || name.contains("mpich") => Some(Abi::Mpich),
+        _ if name.contains("hydra") || name.contains("mpich") => Some(Product::Mpich),
         _ => None,
     }
 }
 
-/// Reads `mpirun (Open MPI) 4.1.4` and Hydra's `Version: 4.0.2`.
+/// Reads `mpirun (Open MPI) 4.1.4`, Hydra's `Version: 4.0.2`, and Intel's Hydra.
 fn library_in(text: &str) -> Option<Library> {
     let version_after = |mark: &str, name: &str| {
         let rest = text.split_once(mark)?.1.trim_start();
@@ -76,6 +92,11 @@ fn library_in(text: &str) -> Option<Library> {
         .or_else(|| {
             text.contains("HYDRA")
                 .then(|| version_after("Version:", "MPICH Version:"))
+                .flatten()
+        })
+        .or_else(|| {
+            text.contains("Intel(R) MPI Library")
+                .then(|| version_after(", Version", "Intel(R) MPI Library "))
                 .flatten()
         })
 }
@@ -118,6 +139,10 @@ mod tests {
             (
                 "HYDRA build details:\n    Version:      4.0.2\n    Release Date: x\n",
                 "mpich-4.0.2",
+            ),
+            (
+                "Intel(R) MPI Library for Linux* OS, Version 2021.19.0 Build 20260929 (id: 1821d9b)\n",
+                "intel-2021.19.0",
             ),
         ] {
             assert_eq!(library_in(text).unwrap().to_string(), key);

@@ -49,12 +49,8 @@ fn abi_of(soname: &str) -> Option<Result<Abi, String>> {
         ("libmpi" | "libmpi_usempi", ".12") => Some(Ok(Abi::Mpich)),
         (stem, ".12" | "") if mpich.contains(&stem) => Some(Ok(Abi::Mpich)),
         (stem, ".12") if stem.starts_with("libmpi_") => Some(Ok(Abi::Mpich)),
-        (stem, _)
-            if stem == "libmpi"
-                || stem == "libmpi_abi"
-                || openmpi.contains(&stem)
-                || mpich.contains(&stem) =>
-        {
+        ("libmpi_abi" | "libmpifort_abi", _) => Some(Ok(Abi::Standard)),
+        (stem, _) if stem == "libmpi" || openmpi.contains(&stem) || mpich.contains(&stem) => {
             Some(Err(soname.to_owned()))
         }
         _ => None,
@@ -237,12 +233,12 @@ mod tests {
             ("libmpi.so.12", Abi::Mpich),
             ("libmpifort.so.12", Abi::Mpich),
             ("libmpi_gnu_123.so.12", Abi::Mpich),
+            ("libmpi_abi.so.0", Abi::Standard),
+            ("libmpi_abi.so.1", Abi::Standard),
         ] {
             assert_eq!(abi_of(name), Some(Ok(abi)), "{name}");
         }
-        for name in ["libmpi_abi.so.0", "libmpi.so.20"] {
-            assert_eq!(abi_of(name), Some(Err(name.to_owned())));
-        }
+        assert_eq!(abi_of("libmpi.so.20"), Some(Err("libmpi.so.20".to_owned())));
         for name in [
             "libc.so.6",
             "libmpfr.so.6",

@@ -1,0 +1,133 @@
+//! Intel MPI's algorithms.
+//!
+//! Source: Intel MPI Library Developer Reference for Linux, "I_MPI_ADJUST Family Environment Variables".
+//! The library knows more presets than its documentation names; those are left out. So are the ones that it
+//! calls "SHM-based" and "NUMA aware": they have limits that are not documented, behind which something
+//! else would run under their name.
+
+use super::Need::{
+    Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, NotInPlace, PowerOfTwoRanks,
+};
+use super::{Need, Steering, Variant};
+use crate::collective::Collective::{
+    self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather,
+    Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv,
+};
+use crate::variant::VariantName;
+
+/// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
+const INTEL: &[(Collective, u16, &str, &[Need])] = &[
+    (Allreduce, 1, "recursive_doubling", &[]),
+    (
+        Allreduce,
+        2,
+        "rabenseifner",
+        &[Commutative, CountAtLeastPowerOfTwo],
+    ),
+    (Allreduce, 3, "reduce+bcast", &[]),
+    (Allreduce, 4, "topology_aware_reduce+bcast", &[]),
+    (Allreduce, 5, "binomial_gather+scatter", &[]),
+    (Allreduce, 6, "topology_aware_binomial_gather+scatter", &[]),
+    (
+        Allreduce,
+        7,
+        "shumilin_ring",
+        &[Commutative, CountAtLeastRanks],
+    ),
+    (Allreduce, 8, "ring", &[Commutative, CountAtLeastRanks]),
+    (Allreduce, 9, "knomial", &[Commutative]),
+    (Bcast, 1, "binomial", &[]),
+    (Bcast, 2, "recursive_doubling", &[]),
+    (Bcast, 3, "ring", &[]),
+    (Bcast, 4, "topology_aware_binomial", &[]),
+    (Bcast, 5, "topology_aware_recursive_doubling", &[]),
+    (Bcast, 6, "topology_aware_ring", &[]),
+    (Bcast, 7, "shumilin", &[]),
+    (Bcast, 8, "knomial", &[]),
+    (Allgather, 1, "recursive_doubling", &[PowerOfTwoRanks]),
+    (Allgather, 2, "bruck", &[]),
+    (Allgather, 3, "ring", &[]),
+    (Allgather, 4, "topology_aware_gatherv+bcast", &[]),
+    (Allgather, 5, "knomial", &[]),
+    (Alltoall, 1, "bruck", &[NotInPlace]),
+    (Alltoall, 2, "isend_irecv+waitall", &[NotInPlace]),
+    (Alltoall, 3, "pairwise", &[NotInPlace]),
+    (Alltoall, 4, "plum", &[NotInPlace]),
+    (Reduce, 1, "shumilin", &[Commutative, CountAtLeastRanks]),
+    (Reduce, 2, "binomial", &[]),
+    (
+        Reduce,
+        3,
+        "topology_aware_shumilin",
+        &[Commutative, CountAtLeastRanks],
+    ),
+    (Reduce, 4, "topology_aware_binomial", &[]),
+    (
+        Reduce,
+        5,
+        "rabenseifner",
+        &[Commutative, CountAtLeastPowerOfTwo],
+    ),
+    (
+        Reduce,
+        6,
+        "topology_aware_rabenseifner",
+        &[Commutative, CountAtLeastPowerOfTwo],
+    ),
+    (Reduce, 7, "knomial", &[Commutative]),
+    (Allgatherv, 1, "recursive_doubling", &[PowerOfTwoRanks]),
+    (Allgatherv, 2, "bruck", &[]),
+    (Allgatherv, 3, "ring", &[]),
+    (Allgatherv, 4, "topology_aware_gatherv+bcast", &[]),
+    (Gather, 1, "binomial", &[]),
+    (Gather, 2, "topology_aware_binomial", &[]),
+    (Gather, 3, "shumilin", &[]),
+    (Gatherv, 1, "linear", &[]),
+    (Gatherv, 2, "topology_aware_linear", &[]),
+    (Gatherv, 3, "knomial", &[]),
+    (Scatter, 1, "binomial", &[]),
+    (Scatter, 2, "topology_aware_binomial", &[]),
+    (Scatter, 3, "shumilin", &[]),
+    (Scatterv, 1, "linear", &[]),
+    (Scatterv, 2, "topology_aware_linear", &[]),
+    (Alltoallv, 1, "isend_irecv+waitall", &[NotInPlace]),
+    (Alltoallv, 2, "plum", &[NotInPlace]),
+    (
+        ReduceScatter,
+        1,
+        "recursive_halving",
+        &[Commutative, NotInPlace],
+    ),
+    (ReduceScatter, 2, "pairwise", &[Commutative, NotInPlace]),
+    (ReduceScatter, 3, "recursive_doubling", &[NotInPlace]),
+    (ReduceScatter, 4, "reduce+scatterv", &[NotInPlace]),
+    (
+        ReduceScatter,
+        5,
+        "topology_aware_reduce+scatterv",
+        &[NotInPlace],
+    ),
+    (Scan, 1, "partial_results_gathering", &[]),
+    (Scan, 2, "topology_aware_partial_results_gathering", &[]),
+    (Exscan, 1, "partial_results_gathering", &[]),
+    (Exscan, 2, "topology_aware_partial_results_gathering", &[]),
+    (Barrier, 1, "dissemination", &[]),
+    (Barrier, 2, "recursive_doubling", &[]),
+    (Barrier, 3, "topology_aware_dissemination", &[]),
+    (Barrier, 4, "topology_aware_recursive_doubling", &[]),
+    (Barrier, 5, "binomial_gather+scatter", &[]),
+    (Barrier, 6, "topology_aware_binomial_gather+scatter", &[]),
+];
+
+/// The native variants of `collective` in Intel MPI.
+pub(super) fn variants(collective: Collective) -> Vec<Variant> {
+    let rows = INTEL.iter().filter(|(of, ..)| *of == collective);
+    rows.map(|&(_, preset, name, needs)| Variant {
+        collective,
+        name: VariantName::native(name, None),
+        steering: Steering::Intel { preset },
+        own: None,
+        needs: needs.to_vec(),
+    })
+    .collect()
+}

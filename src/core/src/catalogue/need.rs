@@ -1,0 +1,126 @@
+//! What a variant needs of a call, and whether a call has it.
+
+/// What a variant needs of a call; every need is a fact that all ranks of the communicator share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A commutative operation.
+    Commutative,
+    /// An operation that MPI predefines.
+    BuiltinOp,
+    /// At least as many elements as ranks.
+    CountAtLeastRanks,
+    /// At least as many elements as the largest power of two that is not above the ranks.
+    CountAtLeastPowerOfTwo,
+    /// At least one byte for each rank.
+    BytesAtLeastRanks,
+    /// A message larger than the segment, else it would be the variant without segments.
+    MessageAboveSegment,
+    /// A message of at least two segments.
+    TwoSegments,
+    /// At least one segment for each rank.
+    SegmentPerRank,
+    /// More than one segment for each rank, else it would be the variant without segments.
+    ShareAboveSegment,
+    /// At least one byte: nothing of ours runs, and is timed, where there is nothing to do.
+    SomeBytes,
+    PowerOfTwoRanks,
+    EvenRanks,
+    /// At least two ranks; every family but `default` needs them.
+    TwoRanks,
+    ExactlyTwoRanks,
+    AboveTwoRanks,
+    NotInPlace,
+    InPlace,
+    /// Several nodes, with several ranks on at least one of them.
+    Hierarchy,
+    /// Ranks of a node stand together in rank order.
+    RanksByNode,
+    /// Blocks of one length, on all ranks.
+    EqualBlocks,
+    /// Elements of a predefined type without holes.
+    PlainElements,
+    /// All ranks on one node.
+    OneNode,
+}
+
+/// The shared facts of one call that needs are checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub n_ranks: u32,
+    pub nodes: u32,
+    pub message_bytes: u64,
+    /// Elements of a reduction; `None` for other collectives, where it is no shared fact.
+    pub count: Option<u64>,
+    pub commutative: bool,
+    pub builtin_op: bool,
+    pub in_place: bool,
+    /// Whether the ranks of each node stand together in rank order.
+    pub ranks_by_node: bool,
+    /// Whether all blocks are of one length; true where a collective has no other.
+    pub equal_blocks: bool,
+    /// Whether a reduction's elements are of a predefined type without holes.
+    pub plain_elements: bool,
+}
+
+impl Need {
+    /// Whether a call has what is needed. Total: no input overflows or panics.
+    pub fn met(self, facts: &Facts, segsize: u64) -> bool {
+        let n = u64::from(facts.n_ranks);
+        let count = facts.count.unwrap_or(0);
+        let bytes = facts.message_bytes;
+        match self {
+            Need::Commutative => facts.commutative,
+            Need::BuiltinOp => facts.builtin_op,
+            Need::CountAtLeastRanks => count >= n,
+            Need::CountAtLeastPowerOfTwo => count >= n.checked_ilog2().map_or(0, |log| 1 << log),
+            Need::BytesAtLeastRanks => bytes >= n,
+            Need::MessageAboveSegment => bytes > segsize,
+            Need::TwoSegments => bytes >= segsize.saturating_mul(2).max(2),
+            Need::SegmentPerRank => bytes >= segsize.saturating_mul(n),
+            Need::ShareAboveSegment => bytes > segsize.saturating_mul(n),
+            Need::SomeBytes => bytes > 0,
+            Need::PowerOfTwoRanks => n.is_power_of_two(),
+            Need::EvenRanks => n.is_multiple_of(2),
+            Need::TwoRanks => n >= 2,
+            Need::ExactlyTwoRanks => n == 2,
+            Need::AboveTwoRanks => n > 2,
+            Need::NotInPlace => !facts.in_place,
+            Need::InPlace => facts.in_place,
+            Need::Hierarchy => facts.nodes > 1 && facts.n_ranks > facts.nodes,
+            Need::RanksByNode => facts.ranks_by_node,
+            Need::EqualBlocks => facts.equal_blocks,
+            Need::PlainElements => facts.plain_elements,
+            Need::OneNode => facts.nodes == 1,
+        }
+    }
+
+    /// The restriction in words, for the person whose forced variant does not apply.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Need::Commutative => "a commutative operation",
+            Need::BuiltinOp => "a predefined operation",
+            Need::CountAtLeastRanks => "at least as many elements as ranks",
+            Need::CountAtLeastPowerOfTwo => {
+                "at least as many elements as the largest power of two below the ranks"
+            }
+            Need::BytesAtLeastRanks => "at least one byte per rank",
+            Need::MessageAboveSegment => "a message larger than one segment",
+            Need::TwoSegments => "a message of at least two segments",
+            Need::SegmentPerRank => "a message of at least one segment per rank",
+            Need::ShareAboveSegment => "a message of more than one segment per rank",
+            Need::SomeBytes => "a message of at least one byte",
+            Need::PowerOfTwoRanks => "a power-of-two number of ranks",
+            Need::EvenRanks => "an even number of ranks",
+            Need::TwoRanks => "at least two ranks",
+            Need::ExactlyTwoRanks => "exactly two ranks",
+            Need::AboveTwoRanks => "more than two ranks",
+            Need::NotInPlace => "a call that is not in place",
+            Need::InPlace => "a call in place",
+            Need::Hierarchy => "several nodes with several ranks on one of them",
+            Need::RanksByNode => "ranks numbered node by node",
+            Need::EqualBlocks => "blocks of one length",
+            Need::PlainElements => "elements of a predefined type without holes",
+            Need::OneNode => "all ranks on one node",
+        }
+    }
+}

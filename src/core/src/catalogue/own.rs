@@ -1,0 +1,170 @@
+//! The variants that are none of the library's algorithms: schedules, shared memory, compositions.
+
+use super::Need::{
+    Commutative, Hierarchy, MessageAboveSegment, OneNode, ShareAboveSegment, SomeBytes,
+};
+use super::{Steering, Variant};
+use crate::algorithm::pattern::Pattern;
+use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
+use crate::collective::Collective;
+use crate::composition::{self, Composition};
+use crate::node::between;
+use crate::variant::{Family, VariantName};
+
+/// What runs a variant that is none of the library's algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// A schedule over point-to-point messages.
+    Schedule(Scheduled),
+    /// Shared memory inside the nodes.
+    Node(OnNodes),
+    /// The library's other collectives.
+    Composed(Composition),
+}
+
+impl Own {
+    /// The schedule, of a variant that is nothing else.
+    pub fn schedule(&self) -> Option<&Scheduled> {
+        match self {
+            Own::Schedule(scheduled) => Some(scheduled),
+            Own::Node(_) | Own::Composed(_) => None,
+        }
+    }
+}
+
+/// A collective over shared memory inside each node, and over messages between the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnNodes {
+    /// What one rank of each node runs with those of the others; `None` on a single node.
+    pub between: Option<Scheduled>,
+}
+
+/// A schedule of our own with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Place in [`registry::ROWS`].
+    place: usize,
+    pub values: Values,
+}
+
+impl Scheduled {
+    pub fn row(&self) -> &'static Row {
+        &registry::ROWS[self.place]
+    }
+
+    /// The place of its row in [`registry::ROWS`].
+    pub fn place(&self) -> usize {
+        self.place
+    }
+}
+
+/// All of them, for every library alike.
+pub(super) fn variants(collective: Collective) -> impl Iterator<Item = Variant> {
+    mockups(collective)
+        .chain(p2p(collective))
+        .chain(on_nodes(collective))
+}
+
+/// Compositions of the library's collectives, for every library alike.
+fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
+    composition::rows(collective).map(move |row| Variant {
+        collective,
+        name: VariantName {
+            family: Family::Mockup,
+            ..VariantName::native(row.name, None)
+        },
+        steering: Steering::None,
+        own: Some(Own::Composed(row.composition)),
+        needs: std::iter::once(SomeBytes)
+            .chain(row.needs.iter().copied())
+            .collect(),
+    })
+}
+
+/// Our own schedules, for every library alike.
+fn p2p(collective: Collective) -> Vec<Variant> {
+    let pattern = Pattern::of(collective);
+    let rows = registry::ROWS.iter().enumerate();
+    rows.filter(|(_, row)| Some(row.pattern) == pattern)
+        .flat_map(|(place, row)| {
+            row.values()
+                .into_iter()
+                .map(move |values| scheduled(collective, place, row, values))
+        })
+        .collect()
+}
+
+fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) -> Variant {
+    let mut name = VariantName {
+        family: Family::P2p,
+        algorithm: row.name.to_owned(),
+        segsize: None,
+        radix: None,
+        window: None,
+    };
+    let mut needs = vec![SomeBytes];
+    needs.extend_from_slice(row.needs);
+    for parameter in row.parameters {
+        match parameter {
+            Parameter::Segsize(..) if values.segsize == 0 => {}
+            Parameter::Segsize(cut, _) => {
+                name.segsize = Some(values.segsize);
+                needs.push(match cut {
+                    Cut::Message => MessageAboveSegment,
+                    Cut::Share => ShareAboveSegment,
+                });
+            }
+            Parameter::Radix(_) => name.radix = u32::try_from(values.radix).ok(),
+            Parameter::Window(_) => name.window = u32::try_from(values.window).ok(),
+        }
+    }
+    Variant {
+        collective,
+        name,
+        steering: Steering::None,
+        own: Some(Own::Schedule(Scheduled { place, values })),
+        needs,
+    }
+}
+
+/// Shared memory inside the nodes, for every library alike.
+fn on_nodes(collective: Collective) -> Vec<Variant> {
+    let name = |algorithm: String, segsize: u64| VariantName {
+        family: Family::Node,
+        algorithm,
+        segsize: (segsize > 0).then_some(segsize),
+        radix: None,
+        window: None,
+    };
+    let variant = |name, between, needs| Variant {
+        collective,
+        name,
+        steering: Steering::None,
+        own: Some(Own::Node(OnNodes { between })),
+        needs,
+    };
+    // A barrier has no bytes and is none the less for it.
+    let some = || (collective != Collective::Barrier).then_some(SomeBytes);
+    let needs = |need| some().into_iter().chain([need]).collect::<Vec<_>>();
+    let alone = between::on_one_node(collective)
+        .then(|| variant(name("shm".to_owned(), 0), None, needs(OneNode)));
+    let several = between::between(collective).iter();
+    let several = several.filter_map(|&(algorithm, segsize)| {
+        let pattern = between::pattern(collective)?;
+        let place = registry::ROWS
+            .iter()
+            .position(|row| row.pattern == pattern && row.name == algorithm)?;
+        let row = &registry::ROWS[place];
+        let values = row.values().into_iter().find(|v| v.segsize == segsize)?;
+        let mut needs = needs(Hierarchy);
+        // The ranks of a node need not follow one another, so operands change places.
+        needs.extend(collective.is_reduction().then_some(Commutative));
+        let between = Some(Scheduled { place, values });
+        Some(variant(
+            name(format!("shm+{algorithm}"), segsize),
+            between,
+            needs,
+        ))
+    });
+    alone.into_iter().chain(several).collect()
+}
