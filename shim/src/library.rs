@@ -124,6 +124,40 @@ functions! {
     }
 }
 
+/// Messages of more elements than an `int` counts, where the library has such functions.
+pub struct Large {
+    pub isend: Option<
+        unsafe extern "C" fn(
+            *const c_void,
+            i64,
+            Datatype,
+            c_int,
+            c_int,
+            Comm,
+            *mut Request,
+        ) -> c_int,
+    >,
+    pub irecv: Option<
+        unsafe extern "C" fn(*mut c_void, i64, Datatype, c_int, c_int, Comm, *mut Request) -> c_int,
+    >,
+}
+
+/// Only a program that has such functions too comes to need them.
+#[cold]
+pub fn large() -> &'static Large {
+    static LARGE: OnceLock<Large> = OnceLock::new();
+    LARGE.get_or_init(|| {
+        let [isend, irecv] = [c"PMPI_Isend_c", c"PMPI_Irecv_c"].map(find);
+        // SAFETY: the symbols are null, which is `None`, or the MPI functions of these names.
+        unsafe {
+            Large {
+                isend: std::mem::transmute::<*mut c_void, Option<_>>(isend),
+                irecv: std::mem::transmute::<*mut c_void, Option<_>>(irecv),
+            }
+        }
+    })
+}
+
 static NEXT: OnceLock<Next> = OnceLock::new();
 static PMPI: OnceLock<Option<Pmpi>> = OnceLock::new();
 

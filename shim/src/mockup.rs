@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
     fn output(&self) -> Option<Memory> {
         match self.view.output {
             Output::User { memory, .. } => Some(memory),
-            Output::Nothing | Output::InInput => None,
+            Output::Nothing | Output::InInput | Output::Blocks { .. } => None,
         }
     }
 
@@ -230,12 +230,8 @@ impl<'a> Job<'a> {
 
     /// Bytes from one element of a datatype to the next.
     fn stride(&self, datatype: Datatype) -> Result<isize, c_int> {
-        if let Some(facts) = self.tuner.types.get(datatype) {
-            return Ok(facts.size as isize);
-        }
-        let (mut lower, mut stride) = (0, 0);
-        // SAFETY: the application passed the handle as a datatype; two numbers are written.
-        let code = unsafe { (self.tuner.pmpi.type_get_extent)(datatype, &mut lower, &mut stride) };
-        done(code).map(|()| stride)
+        let stride = self.tuner.stride(datatype);
+        // The view was made of the same type.
+        stride.ok_or(abi::MPI_ERR_NO_MEM as c_int)
     }
 }

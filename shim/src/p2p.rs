@@ -8,7 +8,8 @@
 //! class, where the ranks agree on whether all had room, so that a repeated call allocates nothing.
 //!
 //! In the order of a call: its [`channel`], its [`arguments`] as this rank sees them, the [`program`], the
-//! [`lengths`] of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`].
+//! [`lengths`] of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
+//! each rank knows its own counts alone it is an [`exchange`] of the application's own blocks.
 
 mod channel;
 
@@ -21,10 +22,12 @@ pub mod scratch;
 
 mod run;
 
+mod exchange;
+
 use std::collections::HashMap;
 use std::ffi::c_int;
 
-use colltune_core::algorithm::pattern::Pattern;
+use colltune_core::algorithm::pattern::{Holds, Pattern};
 use colltune_core::algorithm::plan::Plan;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
@@ -61,6 +64,8 @@ pub struct Beside {
 /// Programs that have been compiled.
 #[derive(Default)]
 struct Programs {
+    /// Where the blocks of the present call begin, where they are uneven.
+    starts: Vec<u64>,
     all: Vec<Program>,
     place_of: HashMap<Key, usize>,
     recent: Option<(Key, usize)>,
@@ -202,10 +207,14 @@ pub fn open(tuner: &Tuner, state: &mut State) -> bool {
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
 pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
+    if exchange::runs(call.collective) {
+        return open(tuner, state);
+    }
     open(tuner, state)
         && settled(tuner, state, call.variant, call.bytes, |state| {
             // Wrong arguments are no want of room: the library will report them.
-            with_job(tuner, &mut state.p2p, call, |job| has_room(job.demand())).unwrap_or(true)
+            let room = |job: &Job| has_room(job.demand_in_class());
+            with_job(tuner, &mut state.p2p, call, room).unwrap_or(true)
         })
 }
 
@@ -265,7 +274,12 @@ fn settle(
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
 pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> c_int) -> c_int {
     state.p2p.count_call();
-    match with_job(tuner, &mut state.p2p, call, run_job) {
+    let result = if exchange::runs(call.collective) {
+        exchange::run(tuner, &mut state.p2p, call)
+    } else {
+        with_job(tuner, &mut state.p2p, call, run_job)
+    };
+    match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
         Some(Err(code)) => private::report(tuner, state.comm, code),
@@ -352,7 +366,25 @@ fn with_job_among<T>(
         _ => Buffers::Apart,
     };
     let place = programs.program(call.own, case, buffers);
+    if let Some(uneven) = view.uneven {
+        uneven.fill(&mut programs.starts, members.n_ranks)?;
+    }
     let program = &programs.all[place];
+    let (parts, chunks) = (program.parts_per_block, program.chunks);
+    let lengths = match view.uneven {
+        None => Lengths::new(view.block, parts, chunks),
+        Some(_) => {
+            let before = |holds| match holds {
+                Holds::OwnBlock => members.rank as u64 * u64::from(parts),
+                Holds::Message | Holds::Nothing => 0,
+            };
+            let before = lengths::Before {
+                input: before(row.pattern.input(members.rank, view.root)),
+                output: before(row.pattern.output(members.rank, view.root)),
+            };
+            Lengths::uneven(&programs.starts, parts, chunks, before)
+        }
+    };
     Some(work(&Job {
         tuner,
         comm: tuner.p2p.comm()?,
@@ -361,7 +393,7 @@ fn with_job_among<T>(
         members,
         program,
         view,
-        lengths: Lengths::new(view.block, program.parts_per_block, program.chunks),
+        lengths,
         in_place: row.in_place,
     }))
 }

@@ -1,7 +1,7 @@
 /* A message that needs its sender's help is pending while the sender waits in a collective: the
  * receiver takes it before it joins. A collective that does not drive the library's progress hangs.
  *
- * usage: pending LONGS
+ * usage: pending LONGS ...
  * Prints "ok" when every result is right. */
 #include "step.h"
 
@@ -10,12 +10,12 @@ static long out[BIG], in[BIG];
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    int count = argc > 1 ? atoi(argv[1]) : 100, rank, size, right = 1;
+    int rank, size, right = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int which = 0; which <= 5; which++)
+    for (int turn = 0; turn < (argc - 1) * STEPS; turn++)
         for (int sender = 0; sender < size; sender++) {
-            int receiver = (sender + 1) % size;
+            int which = turn % STEPS, count = atoi(argv[1 + turn / STEPS]), receiver = (sender + 1) % size;
             MPI_Request request = MPI_REQUEST_NULL;
             if (rank == sender) {
                 for (int i = 0; i < BIG; i++) out[i] = sender + i;
@@ -24,8 +24,7 @@ int main(int argc, char **argv) {
                 MPI_Recv(in, BIG, MPI_LONG, sender, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
                 for (int i = 0; i < BIG; i++) right &= in[i] == sender + i;
             }
-            if (which < 5) right &= step(MPI_COMM_WORLD, which, count + sender);
-            else MPI_Barrier(MPI_COMM_WORLD);
+            right &= step(MPI_COMM_WORLD, which, count + sender);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         }
     return conclude(right);

@@ -10,6 +10,8 @@ use super::{Form, numbers, sum};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::library::collectives::{Collectives, Number};
 use crate::p2p::Arguments;
+use crate::p2p::arguments::lists::{List, Listed};
+use crate::p2p::arguments::{self, Held};
 use crate::tune::{Call, Tuner};
 
 #[derive(Clone, Copy)]
@@ -100,12 +102,8 @@ impl<N: Number> Form for Blocks<N> {
     #[inline(always)]
     fn arguments(&self) -> Arguments {
         Arguments::Blocks {
-            send: self.send,
-            send_count: self.send_count.into(),
-            send_type: self.send_type,
-            recv: self.recv,
-            recv_count: self.recv_count.into(),
-            recv_type: self.recv_type,
+            send: one(self.send.cast_mut(), self.send_count, self.send_type),
+            recv: one(self.recv, self.recv_count, self.recv_type),
             root: self.root,
         }
     }
@@ -182,7 +180,18 @@ impl<N: Number> Form for Gathered<N> {
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        Arguments::Nothing
+        let send = one(self.send.cast_mut(), self.send_count, self.send_type);
+        let recv = Side {
+            buffer: self.recv,
+            counts: self.counts,
+            places: self.places,
+            types: self.recv_type,
+        };
+        Arguments::Uneven {
+            send: Held::One(send),
+            recv: recv.each(recv.buffer),
+            root: self.root,
+        }
     }
 
     #[inline]
@@ -235,7 +244,17 @@ impl<N: Number> Form for Scattered<N> {
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        Arguments::Nothing
+        let send = Side {
+            buffer: self.send,
+            counts: self.counts,
+            places: self.places,
+            types: self.send_type,
+        };
+        Arguments::Uneven {
+            send: send.each(send.buffer.cast_mut()),
+            recv: Held::One(one(self.recv, self.recv_count, self.recv_type)),
+            root: self.root,
+        }
     }
 
     #[inline]
@@ -269,6 +288,17 @@ pub struct Side<N: Number, B, T> {
     pub types: T,
 }
 
+impl<N: Number, B> Side<N, B, Datatype> {
+    fn each(&self, start: *mut c_void) -> Held {
+        Held::Each(Listed {
+            start,
+            counts: List::of(self.counts),
+            places: List::of(self.places),
+            datatype: self.types,
+        })
+    }
+}
+
 /// Alltoallv.
 #[derive(Clone, Copy)]
 pub struct Exchanged<N: Number> {
@@ -287,7 +317,11 @@ impl<N: Number> Form for Exchanged<N> {
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        Arguments::Nothing
+        Arguments::Uneven {
+            send: self.send.each(self.send.buffer.cast_mut()),
+            recv: self.recv.each(self.recv.buffer),
+            root: 0,
+        }
     }
 
     #[inline]
@@ -365,4 +399,12 @@ fn sizeless(tuner: &Tuner, collective: Collective, comm: Comm, root: c_int) -> O
         return None;
     }
     tuner.moving(collective, comm, false, |_| Some(0))
+}
+
+fn one(start: *mut c_void, count: impl Number, datatype: Datatype) -> arguments::Side {
+    arguments::Side {
+        start,
+        count: count.into(),
+        datatype,
+    }
 }

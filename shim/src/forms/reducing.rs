@@ -8,6 +8,7 @@ use super::{Form, is_refused, numbers, sum};
 use crate::abi::{Comm, Datatype, Op, is_in_place};
 use crate::library::collectives::{Collectives, Number};
 use crate::p2p::Arguments;
+use crate::p2p::arguments::lists::List;
 use crate::tune::{Call, Elements, Tuner};
 
 /// Allreduce, reduce, scan, exscan and reduce_scatter_block, whose `count` is one block's.
@@ -123,7 +124,13 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        Arguments::Nothing
+        Arguments::ReduceScatter {
+            send: self.send,
+            recv: self.recv,
+            counts: List::of(self.counts),
+            datatype: self.datatype,
+            op: self.op,
+        }
     }
 
     #[inline]

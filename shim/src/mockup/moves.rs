@@ -213,25 +213,20 @@ impl Job<'_> {
 
     /// The caller's arguments, where MPI_IN_PLACE stands for a buffer that is passed twice.
     fn arguments(&self) -> Blocks {
-        let Arguments::Blocks {
-            send,
-            send_count,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            ..
-        } = self.call.arguments
-        else {
+        let Arguments::Blocks { send, recv, .. } = self.call.arguments else {
             unreachable!("the view of blocks is made of an allgather's or alltoall's arguments");
         };
         Blocks {
-            send: if self.is_in_place() { in_place() } else { send },
-            send_count: send_count as c_int,
-            send_type,
-            recv,
-            recv_count: recv_count as c_int,
-            recv_type,
+            send: if self.is_in_place() {
+                in_place()
+            } else {
+                send.start
+            },
+            send_count: send.count as c_int,
+            send_type: send.datatype,
+            recv: recv.start,
+            recv_count: recv.count as c_int,
+            recv_type: recv.datatype,
         }
     }
 

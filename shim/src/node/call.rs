@@ -260,7 +260,7 @@ fn direct(view: &View) -> Option<Places> {
     let output = match &view.output {
         Output::Nothing | Output::InInput => std::ptr::null_mut(),
         Output::User { memory, .. } if plain(memory) => memory.start,
-        Output::User { .. } => return None,
+        Output::User { .. } | Output::Blocks { .. } => return None,
     };
     let input = match &view.input {
         Input::Nothing => std::ptr::null_mut(),

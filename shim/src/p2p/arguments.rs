@@ -1,11 +1,23 @@
 //! What the application passed, and what this rank makes of it: units, lengths, user's buffers.
+//!
+//! First the arguments' shapes, then each collective's view of them: those that [`reducing`] combines
+//! and those that [`moving`] moves, over [`memory`] of the application and its [`lists`] of counts.
+
+pub mod lists;
+pub mod memory;
+
+mod moving;
+mod reducing;
 
 use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
 
-use crate::abi::{self, Aint, Datatype, Op, is_in_place};
+use crate::abi::{Aint, Datatype, Op};
 use crate::tune::Tuner;
+use lists::{List, Listed, Located};
+use moving::Blocks;
+use reducing::Gets;
 
 /// The arguments of a call, in the shape of its collective.
 #[derive(Clone, Copy)]
@@ -26,18 +38,36 @@ pub enum Arguments {
         datatype: Datatype,
         root: c_int,
     },
-    /// Allgather and alltoall, whose root is 0, gather and scatter.
-    Blocks {
+    /// Reduce_scatter.
+    ReduceScatter {
         send: *const c_void,
-        send_count: i64,
-        send_type: Datatype,
         recv: *mut c_void,
-        recv_count: i64,
-        recv_type: Datatype,
-        root: c_int,
+        /// Elements of each rank's result; the same on all ranks.
+        counts: List,
+        datatype: Datatype,
+        op: Op,
     },
-    /// The barrier, and collectives with lists of counts, which the library alone runs.
+    /// Allgather and alltoall, whose root is 0, gather and scatter.
+    Blocks { send: Side, recv: Side, root: c_int },
+    /// Allgatherv and alltoallv, whose root is 0, gatherv and scatterv.
+    Uneven { send: Held, recv: Held, root: c_int },
+    /// The barrier, and alltoallw, which the library alone runs.
     Nothing,
+}
+
+/// One block of a call, or one of several equal ones, as its arguments say it.
+#[derive(Clone, Copy)]
+pub struct Side {
+    pub start: *mut c_void,
+    pub count: i64,
+    pub datatype: Datatype,
+}
+
+/// What one side of a call with uneven blocks has.
+#[derive(Clone, Copy)]
+pub enum Held {
+    One(Side),
+    Each(Listed),
 }
 
 /// A part of the application's memory: so many elements of a datatype.
@@ -97,6 +127,8 @@ pub enum Output {
         /// Whether the schedule writes it.
         written: bool,
     },
+    /// Blocks that do not lie one behind another as packed bytes.
+    Blocks { listed: Located, before: Before },
 }
 
 /// What of an output the caller filled.
@@ -113,12 +145,38 @@ pub enum Before {
 pub struct View {
     pub root: usize,
     pub unit: Unit,
-    /// Units of one block.
+    /// Units of one block; of uneven ones, of this rank's.
     pub block: u64,
+    /// The blocks' lengths, where they differ.
+    pub uneven: Option<Uneven>,
     /// Units of the input: the own block of an allgather, else the message.
     pub input_units: u64,
     pub input: Input,
     pub output: Output,
+}
+
+/// Lengths of blocks that all ranks know.
+#[derive(Clone, Copy)]
+pub struct Uneven {
+    pub counts: List,
+    /// Units of one of what is counted.
+    pub units: u64,
+}
+
+impl Uneven {
+    /// Lists where each rank's block begins, and where the last one ends, in units.
+    pub fn fill(&self, starts: &mut Vec<u64>, n_ranks: usize) -> Option<()> {
+        starts.clear();
+        starts.push(0);
+        let mut end = 0u64;
+        for rank in 0..n_ranks {
+            // SAFETY: MPI asks for a count for each rank.
+            let count = u64::try_from(unsafe { self.counts.at(rank) }).ok()?;
+            end = end.checked_add(count.checked_mul(self.units)?)?;
+            starts.push(end);
+        }
+        Some(())
+    }
 }
 
 /// Who takes part.
@@ -146,266 +204,29 @@ impl Arguments {
             Collective::Exscan => self.reduction(tuner, Gets::AboveFirst, members),
             Collective::ReduceScatterBlock => self.reduction(tuner, Gets::OneBlock, members),
             Collective::Bcast => self.bcast(tuner, bytes, members),
+            Collective::ReduceScatter => self.reduce_scatter(tuner, members),
             Collective::Allgather => self.blocks(tuner, Blocks::Own, bytes, members),
+            Collective::Allgatherv => self.allgatherv(tuner, members),
             Collective::Alltoall => self.blocks(tuner, Blocks::All, bytes, members),
             Collective::Gather => self.gather(tuner, bytes, members),
             Collective::Scatter => self.scatter(tuner, bytes, members),
-            // They have no schedules in the catalogue (`Pattern::of`).
+            Collective::Barrier => Some(View {
+                root: 0,
+                unit: tuner.byte(),
+                block: 0,
+                uneven: None,
+                input_units: 0,
+                input: Input::Nothing,
+                output: Output::Nothing,
+            }),
+            // Each rank knows its own counts alone (`exchange`), or there are no schedules.
             _ => None,
         }
     }
-
-    fn reduction(&self, tuner: &Tuner, result: Gets, members: Members) -> Option<View> {
-        let Arguments::Reduction {
-            send,
-            recv,
-            count,
-            datatype,
-            op,
-            root,
-        } = *self
-        else {
-            return None;
-        };
-        let root = members.root(root)?;
-        let unit = tuner.element(datatype, op)?;
-        let memory = |start: *mut c_void| tuner.memory(start, count, datatype);
-        let blocks = match result {
-            Gets::OneBlock => members.n_ranks as u64,
-            _ => 1,
-        };
-        let input_units = blocks.checked_mul(count as u64)?;
-        let view = |input, output| View {
-            root,
-            unit,
-            block: count as u64,
-            input_units,
-            input,
-            output,
-        };
-        let has_result = match result {
-            Gets::Everywhere | Gets::OneBlock => true,
-            Gets::AtRoot => members.rank == root,
-            // Where there is none the buffer need not be one.
-            Gets::AboveFirst => members.rank > 0 || is_in_place(send),
-        };
-        if !has_result {
-            let input = Input::User(memory(send.cast_mut())?);
-            return Some(view(input, Output::Nothing));
-        }
-        let alias = send == recv.cast_const();
-        let in_place = is_in_place(send) || (alias && ALIASES);
-        let (input, before) = if in_place {
-            (Input::InOutput { from: 0 }, Before::All)
-        } else {
-            let memory = memory(send.cast_mut()).filter(|_| !alias)?;
-            (Input::User(memory), Before::Nothing)
-        };
-        let output = Output::User {
-            memory: memory(recv)?,
-            before,
-            written: true,
-        };
-        Some(view(input, output))
-    }
-
-    fn bcast(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
-        let Arguments::Bcast {
-            buffer,
-            count,
-            datatype,
-            root,
-        } = *self
-        else {
-            return None;
-        };
-        let root = members.root(root)?;
-        let is_root = members.rank == root;
-        Some(View {
-            root,
-            unit: tuner.byte(),
-            block: bytes,
-            input_units: 0,
-            input: Input::Nothing,
-            output: Output::User {
-                memory: tuner.memory(buffer, count, datatype)?,
-                before: if is_root {
-                    Before::All
-                } else {
-                    Before::Nothing
-                },
-                written: !is_root,
-            },
-        })
-    }
-
-    fn gather(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
-        let Arguments::Blocks {
-            send,
-            send_count,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            root,
-        } = *self
-        else {
-            return None;
-        };
-        let root = members.root(root)?;
-        let from = members.rank as u64 * bytes;
-        let in_place = members.rank == root && is_in_place(send);
-        let input = if in_place {
-            Input::InOutput { from }
-        } else {
-            tuner.given(send.cast_mut(), send_count, send_type, bytes)?
-        };
-        let output = if members.rank == root {
-            let count = recv_count.checked_mul(members.n_ranks as i64)?;
-            Output::User {
-                memory: tuner.memory(recv, count, recv_type)?,
-                before: if in_place {
-                    Before::OwnBlock
-                } else {
-                    Before::Nothing
-                },
-                written: true,
-            }
-        } else {
-            Output::Nothing
-        };
-        Some(View {
-            root,
-            unit: tuner.byte(),
-            block: bytes,
-            input_units: bytes,
-            input,
-            output,
-        })
-    }
-
-    fn scatter(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
-        let Arguments::Blocks {
-            send,
-            send_count,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            root,
-        } = *self
-        else {
-            return None;
-        };
-        let root = members.root(root)?;
-        let n = members.n_ranks as u64;
-        let input_units = bytes.checked_mul(n)?;
-        let input = if members.rank == root {
-            let count = send_count.checked_mul(n as i64)?;
-            tuner.given(send.cast_mut(), count, send_type, input_units)?
-        } else {
-            Input::Nothing
-        };
-        let output = if members.rank == root && is_in_place(recv) {
-            Output::InInput
-        } else {
-            Output::User {
-                memory: tuner.memory(recv, recv_count, recv_type)?,
-                before: Before::Nothing,
-                written: true,
-            }
-        };
-        Some(View {
-            root,
-            unit: tuner.byte(),
-            block: bytes,
-            input_units,
-            input,
-            output,
-        })
-    }
-
-    fn blocks(
-        &self,
-        tuner: &Tuner,
-        contributes: Blocks,
-        bytes: u64,
-        members: Members,
-    ) -> Option<View> {
-        let Arguments::Blocks {
-            send,
-            send_count,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            ..
-        } = *self
-        else {
-            return None;
-        };
-        let n = members.n_ranks as u64;
-        let output = tuner.memory(recv, recv_count.checked_mul(n as i64)?, recv_type)?;
-        let (blocks, from, before) = match contributes {
-            Blocks::Own => (1, members.rank as u64 * bytes, Before::OwnBlock),
-            Blocks::All => (n, 0, Before::All),
-        };
-        let input_units = bytes.checked_mul(blocks)?;
-        let alias = match contributes {
-            Blocks::Own if ALIASES && output.plain => {
-                send.cast::<u8>() == output.start.wrapping_add(from as usize).cast_const()
-            }
-            // Packed bytes lie elsewhere in any case.
-            Blocks::Own if ALIASES => false,
-            _ => send == recv.cast_const(),
-        };
-        let (input, before) = if is_in_place(send) || (alias && ALIASES) {
-            (Input::InOutput { from }, before)
-        } else {
-            let count = send_count.checked_mul(blocks as i64)?;
-            let memory = tuner.memory(send.cast_mut(), count, send_type)?;
-            if tuner.packed_bytes(&memory)? != input_units || alias {
-                return None;
-            }
-            (Input::User(memory), Before::Nothing)
-        };
-        Some(View {
-            root: 0,
-            unit: tuner.byte(),
-            block: bytes,
-            input_units,
-            input,
-            output: Output::User {
-                memory: output,
-                before,
-                written: true,
-            },
-        })
-    }
-}
-
-/// Which ranks get which result of a reduction.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gets {
-    Everywhere,
-    AtRoot,
-    /// Every rank but the first.
-    AboveFirst,
-    /// Every rank its block; the count is a block's.
-    OneBlock,
-}
-
-/// What each rank hands over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Blocks {
-    /// Its own block, as in allgather.
-    Own,
-    /// One for each rank, as in alltoall.
-    All,
 }
 
 impl Members {
-    fn root(&self, root: c_int) -> Option<usize> {
+    pub fn root(&self, root: c_int) -> Option<usize> {
         usize::try_from(root)
             .ok()
             .filter(|&root| root < self.n_ranks)
@@ -415,122 +236,3 @@ impl Members {
 /// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and
 /// shall say so; in Open MPI such programs run, and a rank that alone ran `default` would hang them.
 const ALIASES: bool = cfg!(mpi = "openmpi");
-
-impl Tuner {
-    /// `None` for a buffer that cannot be one. The null pointer is MPI_BOTTOM, which only derived
-    /// types can stand on.
-    fn memory(&self, start: *mut c_void, count: i64, datatype: Datatype) -> Option<Memory> {
-        let plain = self.types.get(datatype).is_some();
-        if is_in_place(start) || (start.is_null() && plain) {
-            return None;
-        }
-        if !plain && !self.is_usable(datatype) {
-            return None;
-        }
-        Some(Memory {
-            start: start.cast(),
-            count: u64::try_from(count).ok()?,
-            datatype,
-            plain,
-        })
-    }
-
-    /// What a rank hands over, if it is `bytes` packed bytes.
-    fn given(
-        &self,
-        start: *mut c_void,
-        count: i64,
-        datatype: Datatype,
-        bytes: u64,
-    ) -> Option<Input> {
-        let memory = self.memory(start, count, datatype)?;
-        (self.packed_bytes(&memory)? == bytes).then_some(Input::User(memory))
-    }
-
-    /// Whether the library takes a derived type in a message: it is committed. Asked by packing
-    /// nothing, on a communicator that returns errors.
-    fn is_usable(&self, datatype: Datatype) -> bool {
-        let Some(comm) = self.p2p.comm() else {
-            return false;
-        };
-        let (mut nothing, mut position) = ([0u64; 2], 0);
-        let place = nothing.as_mut_ptr().cast::<c_void>();
-        abi::bits(datatype) != abi::bits(self.handles.datatype_null)
-            // SAFETY: no element is read, and no byte written.
-            && unsafe { (self.pmpi.pack)(place, 0, datatype, place, 0, &mut position, comm) }
-                == abi::SUCCESS
-    }
-
-    /// The bytes that a part of the application's memory packs into.
-    pub fn packed_bytes(&self, memory: &Memory) -> Option<u64> {
-        let size = match self.types.get(memory.datatype) {
-            Some(facts) => facts.size.into(),
-            None => {
-                let mut size = 0;
-                // SAFETY: the application passed the handle as a datatype.
-                let code = unsafe { (self.pmpi.type_size)(memory.datatype, &mut size) };
-                u64::try_from(size).ok().filter(|_| code == abi::SUCCESS)?
-            }
-        };
-        memory.count.checked_mul(size)
-    }
-
-    fn byte(&self) -> Unit {
-        Unit {
-            datatype: self.handles.byte,
-            stride: 1,
-            true_lower: 0,
-            true_extent: 1,
-            plain: true,
-            combine: None,
-        }
-    }
-
-    fn element(&self, datatype: Datatype, op: Op) -> Option<Unit> {
-        let combine = Combine {
-            op,
-            commutative: self.ops.get(op).is_some() || self.is_commutative(op),
-        };
-        if let Some(facts) = self.types.get(datatype) {
-            let size = facts.size as Aint;
-            return Some(Unit {
-                datatype,
-                stride: size,
-                true_lower: 0,
-                true_extent: size,
-                plain: true,
-                combine: Some(combine),
-            });
-        }
-        let (mut lower, mut stride, mut true_lower, mut true_extent) = (0, 0, 0, 0);
-        // SAFETY: the application passed the handle as a datatype; each call writes two numbers.
-        let codes = unsafe {
-            [
-                (self.pmpi.type_get_extent)(datatype, &mut lower, &mut stride),
-                (self.pmpi.type_get_true_extent)(datatype, &mut true_lower, &mut true_extent),
-            ]
-        };
-        (codes == [abi::SUCCESS; 2]).then_some(Unit {
-            datatype,
-            stride,
-            true_lower,
-            true_extent,
-            plain: false,
-            combine: Some(combine),
-        })
-    }
-
-    /// Whether our reductions may combine such elements: the standard defines the predefined
-    /// operation on the type, or the operation is the program's own. Otherwise the library shall
-    /// report the error before anything is sent.
-    pub fn combines(&self, datatype: Datatype, op: Op) -> bool {
-        match self.ops.get(op) {
-            None => true,
-            Some(abi::Combines::Located) => self.pairs.get(datatype).is_some(),
-            Some(combines) => self
-                .types
-                .get(datatype)
-                .is_some_and(|facts| combines.takes(facts.sort)),
-        }
-    }
-}

@@ -2,39 +2,76 @@
 
 use colltune_core::algorithm::schedule::Temporary;
 
-/// The cut of a message of equal blocks; lengths are in units: elements of a reduction, else bytes.
+/// The cut of a message; lengths are in units: elements of a reduction, else bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Lengths {
-    /// Units of a block.
+pub struct Lengths<'a> {
+    /// Where each block begins, and where the last one ends; empty where all are equal.
+    starts: &'a [u64],
+    /// Units of a block; of uneven ones, of the longest.
     block: u64,
     parts: u64,
     /// Units of the shorter parts of a block, and how many parts have one more.
     whole: u64,
     rest: u64,
     chunks: u64,
+    /// How many chunks of the message stand before those that the input and the output name, where
+    /// these hold a rank's own block alone. Of equal blocks the first may stand for it.
+    pub before: Before,
 }
 
-impl Lengths {
+/// Chunks before the buffers' first ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before {
+    pub input: u64,
+    pub output: u64,
+}
+
+impl<'a> Lengths<'a> {
     /// Blocks of `block` units in `parts` near-equal parts each; `chunks` is how many parts there are.
-    pub fn new(block: u64, parts: u32, chunks: u32) -> Lengths {
+    pub fn new(block: u64, parts: u32, chunks: u32) -> Lengths<'a> {
         let parts = u64::from(parts);
         Lengths {
+            starts: &[],
             block,
             parts,
             whole: block / parts,
             rest: block % parts,
             chunks: chunks.into(),
+            before: Before::default(),
+        }
+    }
+
+    /// The same of uneven blocks; each begins where `starts` says, whose last number is the end.
+    pub fn uneven(starts: &'a [u64], parts: u32, chunks: u32, before: Before) -> Lengths<'a> {
+        let longest = starts.windows(2).map(|pair| pair[1] - pair[0]).max();
+        Lengths {
+            starts,
+            before,
+            ..Lengths::new(longest.unwrap_or(0), parts, chunks)
         }
     }
 
     /// Where chunk `chunk` begins, as `part_bounds` has it; of the number of chunks, the end.
     #[inline]
     pub fn start(&self, chunk: u64) -> u64 {
+        if !self.starts.is_empty() {
+            return self.uneven_start(chunk);
+        }
         if self.parts == 1 {
             return chunk * self.block;
         }
         let (block, part) = (chunk / self.parts, chunk % self.parts);
         block * self.block + part * self.whole + part.min(self.rest)
+    }
+
+    fn uneven_start(&self, chunk: u64) -> u64 {
+        let (block, part) = ((chunk / self.parts) as usize, chunk % self.parts);
+        let start = self.starts[block];
+        if part == 0 {
+            return start;
+        }
+        let units = self.starts[block + 1] - start;
+        start + part * (units / self.parts) + part.min(units % self.parts)
     }
 
     /// The units of `len` chunks from `first` on, going on at 0 behind the last.
@@ -58,6 +95,11 @@ impl Lengths {
     /// The units of the longest chunk.
     pub fn longest(&self) -> u64 {
         self.whole + u64::from(self.rest > 0)
+    }
+
+    /// The most units of a message of so many chunks.
+    pub fn most(&self, chunks: u32) -> u64 {
+        (u64::from(chunks) * self.longest()).min(self.total())
     }
 
     /// The units that a temporary holds.
@@ -93,6 +135,31 @@ impl Lengths {
 mod tests {
     use super::*;
     use colltune_core::algorithm::schedule::part_bounds;
+
+    #[test]
+    fn chunks_of_uneven_blocks_are_the_parts_of_their_blocks() {
+        let blocks = [3u64, 0, 7, 1, 0];
+        let mut starts = vec![0];
+        for block in blocks {
+            starts.push(starts[starts.len() - 1] + block);
+        }
+        for parts in 1..5u32 {
+            let lengths = Lengths::uneven(&starts, parts, parts * 5, Before::default());
+            for chunk in 0..parts * 5 {
+                let (block, part) = ((chunk / parts) as usize, (chunk % parts) as usize);
+                let bounds = part_bounds(blocks[block], part, parts as usize);
+                assert_eq!(lengths.start(chunk.into()), starts[block] + bounds.0);
+                assert_eq!(lengths.between(chunk.into(), 1), bounds.1 - bounds.0);
+                assert!(bounds.1 - bounds.0 <= lengths.longest());
+            }
+            assert_eq!(lengths.total(), 11);
+            assert_eq!(lengths.most(u32::MAX), 11);
+            assert_eq!(lengths.between((2 * parts).into(), parts.into()), 7);
+            // Round the end: the last two blocks and the first.
+            let around = u64::from(3 * parts);
+            assert_eq!(lengths.between(around, u64::from(3 * parts)), 1 + 3);
+        }
+    }
 
     #[test]
     fn chunks_are_the_parts_of_their_blocks() {

@@ -3,8 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use colltune_core::algorithm::registry::InPlace;
-use colltune_core::algorithm::schedule::Buffer;
+use colltune_core::algorithm::schedule::{Buffer, Temporary};
 
+use super::arguments::lists::Located;
 use super::arguments::{Before, Input, Members, Memory, Output, Unit, View};
 use super::lengths::Lengths;
 use super::program::{Program, Span};
@@ -32,9 +33,12 @@ pub struct Job<'a> {
     pub members: Members,
     pub program: &'a Program,
     pub view: View,
-    pub lengths: Lengths,
+    pub lengths: Lengths<'a>,
     pub in_place: InPlace,
 }
+
+/// Elements of a type: where the first is, how many there are.
+type Typed = (*mut u8, u64, Datatype);
 
 /// Where the logical buffers of a job begin.
 #[derive(Clone, Copy)]
@@ -74,6 +78,22 @@ impl Job<'_> {
         bytes
     }
 
+    /// As many bytes as any call needs whose message is as long: of uneven blocks whatever their
+    /// lengths and however they lie on this rank.
+    pub fn demand_in_class(&self) -> usize {
+        if self.view.uneven.is_none() {
+            return self.demand();
+        }
+        let ring = |temporary: &Temporary| match temporary {
+            Temporary::Like { .. } => 1,
+            Temporary::Ring { places } => *places as usize,
+        };
+        let temporaries: usize = self.program.temporaries.iter().map(ring).sum();
+        let staged = self.program.staged_chunks.iter();
+        let regions = 2 + temporaries + staged.filter(|&&chunks| chunks > 0).count();
+        regions.saturating_mul(self.room(self.lengths.total()))
+    }
+
     fn room(&self, units: u64) -> usize {
         let bytes = self.view.unit.bytes(units);
         bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX)
@@ -92,8 +112,7 @@ impl Job<'_> {
         }
         for (request, &chunks) in self.program.staged_chunks.iter().enumerate() {
             if chunks > 0 {
-                let units = u64::from(chunks) * self.lengths.longest();
-                region(Region::Staging(request), units);
+                region(Region::Staging(request), self.lengths.most(chunks));
             }
         }
     }
@@ -115,6 +134,7 @@ impl Job<'_> {
         match self.view.output {
             Output::Nothing | Output::InInput => false,
             Output::User { memory, .. } => self.moves_bytes() && !memory.plain,
+            Output::Blocks { .. } => true,
         }
     }
 
@@ -143,12 +163,17 @@ impl Job<'_> {
         });
         // SAFETY: the caller's promise is passed on.
         unsafe {
-            if let Output::User { memory, before, .. } = self.view.output {
-                if output.is_null() {
-                    output = memory.start;
-                } else {
-                    self.fill_output(memory, before, output)?;
+            match self.view.output {
+                Output::User { memory, .. } if output.is_null() => output = memory.start,
+                Output::User { memory, before, .. } => self.fill_output(memory, before, output)?,
+                Output::Blocks {
+                    listed,
+                    before: Before::OwnBlock,
+                } => {
+                    let own = self.members.rank;
+                    self.take_block(&listed, own, self.at(output, self.block_start(own)))?;
                 }
+                Output::Nothing | Output::InInput | Output::Blocks { .. } => {}
             }
             match self.view.input {
                 Input::Nothing => {}
@@ -232,17 +257,21 @@ impl Job<'_> {
     /// # Safety
     /// The places are those of [`Job::bind`], and the schedule has ended.
     pub unsafe fn hand_over(&self, places: &Places) -> Result<(), c_int> {
-        let Output::User {
-            memory,
-            written: true,
-            ..
-        } = self.view.output
-        else {
-            return Ok(());
+        let memory = match self.view.output {
+            Output::User {
+                memory,
+                written: true,
+                ..
+            } if self.copies_output() => memory,
+            Output::Blocks { listed, .. } => {
+                return (0..self.members.n_ranks).try_for_each(|rank| {
+                    let from = self.at(places.output, self.block_start(rank));
+                    // SAFETY: every block has come, and its place is the application's.
+                    unsafe { self.give_block(&listed, rank, from) }
+                });
+            }
+            _ => return Ok(()),
         };
-        if !self.copies_output() {
-            return Ok(());
-        }
         let (mut position, bytes) = (0, self.lengths.total());
         if memory.start.is_null() {
             let packed = (places.output, bytes, self.view.unit.datatype);
@@ -262,6 +291,56 @@ impl Job<'_> {
                 self.comm,
             )
         })
+    }
+
+    /// The first unit of a rank's block.
+    fn block_start(&self, rank: usize) -> u64 {
+        let parts = u64::from(self.program.parts_per_block);
+        self.lengths.start(rank as u64 * parts)
+    }
+
+    /// A block of a list, as elements and as the packed bytes that it has.
+    ///
+    /// # Safety
+    /// The list has a block for that rank.
+    unsafe fn block(&self, listed: &Located, rank: usize) -> (Typed, u64) {
+        // SAFETY: the caller's promise.
+        let (start, count) = unsafe { listed.block(rank) };
+        let bytes = self.block_start(rank + 1) - self.block_start(rank);
+        ((start.cast(), count as u64, listed.listed.datatype), bytes)
+    }
+
+    /// Packs a block of a list to `to`.
+    ///
+    /// # Safety
+    /// The block is the application's, and `to` has room for it.
+    unsafe fn take_block(&self, listed: &Located, rank: usize, to: *mut u8) -> Result<(), c_int> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (elements, bytes) = self.block(listed, rank);
+            let byte = self.view.unit.datatype;
+            self.message_to_self(elements, (to, bytes, byte))
+        }
+    }
+
+    /// Unpacks a block of a list from `from`.
+    ///
+    /// # Safety
+    /// The block is the application's, and `from` has its packed bytes.
+    unsafe fn give_block(&self, listed: &Located, rank: usize, from: *mut u8) -> Result<(), c_int> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (elements, bytes) = self.block(listed, rank);
+            let byte = self.view.unit.datatype;
+            if bytes == 0 {
+                return Ok(());
+            }
+            if self.tuner.types.get(listed.listed.datatype).is_some() {
+                std::ptr::copy(from, elements.0, bytes as usize);
+                return Ok(());
+            }
+            self.message_to_self((from, bytes, byte), elements)
+        }
     }
 
     /// The address of a unit.
@@ -284,11 +363,14 @@ impl Job<'_> {
                 return (self.at(temporaries[which], from), units);
             }
         };
-        let from = self.lengths.start(span.first.into());
-        let end = self
-            .lengths
-            .start(u64::from(span.first) + u64::from(span.len));
-        (self.at(base, from), end - from)
+        let before = match span.buffer {
+            Buffer::Input => self.lengths.before.input,
+            _ => self.lengths.before.output,
+        };
+        let first = before + u64::from(span.first);
+        let from = self.lengths.start(first);
+        let units = self.lengths.start(first + u64::from(span.len)) - from;
+        (self.at(base, from - self.lengths.start(before)), units)
     }
 
     /// Copies units. What lies between their bytes stays untouched at the target.
@@ -322,11 +404,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// Both buffers hold what their types and counts say.
-    pub unsafe fn message_to_self(
-        &self,
-        from: (*mut u8, u64, Datatype),
-        to: (*mut u8, u64, Datatype),
-    ) -> Result<(), c_int> {
+    pub unsafe fn message_to_self(&self, from: Typed, to: Typed) -> Result<(), c_int> {
         let own = self.world_ranks[self.members.rank];
         // SAFETY: no schedule sends to its own rank, so nothing else matches these messages.
         check(unsafe {

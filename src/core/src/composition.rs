@@ -33,7 +33,7 @@ pub enum Composition {
 
 use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 use Composition as Is;
-use Need::{BytesAtLeastRanks, CountAtLeastRanks};
+use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks};
 
 /// One composition of one collective.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,10 @@ const fn row(
     }
 }
 
+/// What a composition needs whose part is a reduce_scatter(_block): in MPICH that steps over elements
+/// by their true extent where the operation does not commute.
+const BY_REDUCE_SCATTER: &[Need] = &[CountAtLeastRanks, CommutativeOrPlain];
+
 /// Every composition, in the order of collectives.
 pub const ROWS: &[Row] = &[
     row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[]),
@@ -67,13 +71,13 @@ pub const ROWS: &[Row] = &[
         Allreduce,
         "reduce_scatter_block+allgather",
         Is::AllreduceReduceScatterBlockAllgather,
-        &[CountAtLeastRanks],
+        BY_REDUCE_SCATTER,
     ),
     row(
         Allreduce,
         "reduce_scatter+allgatherv",
         Is::AllreduceReduceScatterAllgatherv,
-        &[CountAtLeastRanks],
+        BY_REDUCE_SCATTER,
     ),
     row(
         Bcast,
@@ -92,13 +96,13 @@ pub const ROWS: &[Row] = &[
         Reduce,
         "reduce_scatter_block+gather",
         Is::ReduceReduceScatterBlockGather,
-        &[CountAtLeastRanks],
+        BY_REDUCE_SCATTER,
     ),
     row(
         Reduce,
         "reduce_scatter+gatherv",
         Is::ReduceReduceScatterGatherv,
-        &[CountAtLeastRanks],
+        BY_REDUCE_SCATTER,
     ),
 ];
 

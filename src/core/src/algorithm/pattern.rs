@@ -62,17 +62,27 @@ impl Pattern {
         Some(match collective {
             Collective::Allreduce => Pattern::Allreduce,
             Collective::Bcast => Pattern::Bcast,
-            Collective::Allgather => Pattern::Allgather,
-            Collective::Alltoall => Pattern::Alltoall,
+            Collective::Allgather | Collective::Allgatherv => Pattern::Allgather,
+            Collective::Alltoall | Collective::Alltoallv => Pattern::Alltoall,
             Collective::Reduce => Pattern::Reduce,
-            Collective::Gather => Pattern::Gather,
-            Collective::Scatter => Pattern::Scatter,
-            Collective::ReduceScatterBlock => Pattern::ReduceScatter,
+            Collective::Gather | Collective::Gatherv => Pattern::Gather,
+            Collective::Scatter | Collective::Scatterv => Pattern::Scatter,
+            Collective::ReduceScatter | Collective::ReduceScatterBlock => Pattern::ReduceScatter,
             Collective::Scan => Pattern::Scan,
             Collective::Exscan => Pattern::Exscan,
-            // A barrier has no bytes; the others have lists of counts.
-            _ => return None,
+            Collective::Barrier => Pattern::Barrier,
+            // Its blocks differ in type, too.
+            Collective::Alltoallw => return None,
         })
+    }
+
+    /// Whether the blocks of a collective may differ in length.
+    pub const fn is_uneven(collective: Collective) -> bool {
+        use Collective::{Allgatherv, Alltoallv, Gatherv, ReduceScatter, Scatterv};
+        matches!(
+            collective,
+            Allgatherv | Alltoallv | Gatherv | ReduceScatter | Scatterv
+        )
     }
 
     /// The name as in variants' listings: `allreduce`.

@@ -39,6 +39,8 @@ pub enum Need {
     EqualBlocks,
     /// Elements of a predefined type without holes.
     PlainElements,
+    /// A commutative operation, or elements of a predefined type without holes.
+    CommutativeOrPlain,
     /// All ranks on one node.
     OneNode,
 }
@@ -90,6 +92,7 @@ impl Need {
             Need::RanksByNode => facts.ranks_by_node,
             Need::EqualBlocks => facts.equal_blocks,
             Need::PlainElements => facts.plain_elements,
+            Need::CommutativeOrPlain => facts.commutative || facts.plain_elements,
             Need::OneNode => facts.nodes == 1,
         }
     }
@@ -120,6 +123,7 @@ impl Need {
             Need::RanksByNode => "ranks numbered node by node",
             Need::EqualBlocks => "blocks of one length",
             Need::PlainElements => "elements of a predefined type without holes",
+            Need::CommutativeOrPlain => "a commutative operation, or elements without holes",
             Need::OneNode => "all ranks on one node",
         }
     }

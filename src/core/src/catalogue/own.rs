@@ -1,12 +1,12 @@
 //! The variants that are none of the library's algorithms: schedules, shared memory, compositions.
 
 use super::Need::{
-    Commutative, Hierarchy, MessageAboveSegment, OneNode, ShareAboveSegment, SomeBytes,
+    Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, ShareAboveSegment, SomeBytes,
 };
-use super::{Steering, Variant};
+use super::{Need, Steering, Variant};
 use crate::algorithm::pattern::Pattern;
-use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
-use crate::collective::Collective;
+use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
+use crate::collective::{Collective, MessageSize};
 use crate::composition::{self, Composition};
 use crate::node::between;
 use crate::variant::{Family, VariantName};
@@ -85,7 +85,11 @@ fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
 fn p2p(collective: Collective) -> Vec<Variant> {
     let pattern = Pattern::of(collective);
     let rows = registry::ROWS.iter().enumerate();
-    rows.filter(|(_, row)| Some(row.pattern) == pattern)
+    let fits = move |row: &Row| {
+        let lengths = row.lengths == Lengths::Any || !Pattern::is_uneven(collective);
+        Some(row.pattern) == pattern && lengths
+    };
+    rows.filter(move |(_, row)| fits(row))
         .flat_map(|(place, row)| {
             row.values()
                 .into_iter()
@@ -102,7 +106,11 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
         radix: None,
         window: None,
     };
-    let mut needs = vec![SomeBytes];
+    // Of a barrier, and where ranks know their own counts alone, all calls have 0 bytes.
+    let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
+    // In place the blocks would have to be copied first, and no rank knows how much that is on others.
+    let apart = (collective == Collective::Alltoallv).then_some(NotInPlace);
+    let mut needs: Vec<Need> = some.into_iter().chain(apart).collect();
     needs.extend_from_slice(row.needs);
     for parameter in row.parameters {
         match parameter {

@@ -1,0 +1,118 @@
+//! Lists of counts and of places, with one number for each rank, in either width.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::{Aint, Datatype};
+
+/// The application's numbers, one for each rank.
+#[derive(Clone, Copy)]
+pub enum List {
+    Ints(*const c_int),
+    Longs(*const i64),
+}
+
+/// Blocks of one buffer, each with its count and its place, which is counted in extents of the type.
+#[derive(Clone, Copy)]
+pub struct Listed {
+    pub start: *mut c_void,
+    pub counts: List,
+    pub places: List,
+    pub datatype: Datatype,
+}
+
+/// The same, with what must be asked of the library.
+#[derive(Clone, Copy)]
+pub struct Located {
+    pub listed: Listed,
+    /// Bytes from one element to the next.
+    pub stride: Aint,
+}
+
+impl Located {
+    /// Where a rank's block begins, and how many elements it has.
+    ///
+    /// # Safety
+    /// The lists have a number for that rank.
+    #[inline]
+    pub unsafe fn block(&self, rank: usize) -> (*mut c_void, i64) {
+        let Listed {
+            start,
+            counts,
+            places,
+            ..
+        } = self.listed;
+        // SAFETY: the caller's promise.
+        let (place, count) = unsafe { (places.at(rank), counts.at(rank)) };
+        let distance = (place as Aint).wrapping_mul(self.stride);
+        (start.wrapping_byte_offset(distance), count)
+    }
+
+    /// Where the blocks begin, if they lie one behind another.
+    ///
+    /// # Safety
+    /// The lists have `n_ranks` numbers.
+    pub unsafe fn in_one_piece(&self, n_ranks: usize) -> Option<*mut c_void> {
+        let (mut first, mut before) = (None, 0i64);
+        for rank in 0..n_ranks {
+            // SAFETY: the caller's promise.
+            let (count, place) = unsafe {
+                let Listed { counts, places, .. } = self.listed;
+                (counts.at(rank), places.at(rank))
+            };
+            let from = place.wrapping_sub(before);
+            if count > 0 && *first.get_or_insert(from) != from {
+                return None;
+            }
+            before = before.saturating_add(count);
+        }
+        let distance = (first.unwrap_or(0) as Aint).wrapping_mul(self.stride);
+        Some(self.listed.start.wrapping_byte_offset(distance))
+    }
+}
+
+impl List {
+    /// The list of a function of MPI; its numbers are of four or eight bytes.
+    pub fn of<N>(list: *const N) -> List {
+        match size_of::<N>() {
+            4 => List::Ints(list.cast()),
+            _ => List::Longs(list.cast()),
+        }
+    }
+
+    pub fn is_null(self) -> bool {
+        match self {
+            List::Ints(list) => list.is_null(),
+            List::Longs(list) => list.is_null(),
+        }
+    }
+
+    /// The number of a rank.
+    ///
+    /// # Safety
+    /// The list has a number for that rank.
+    #[inline]
+    pub unsafe fn at(self, rank: usize) -> i64 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                List::Ints(list) => list.add(rank).read().into(),
+                List::Longs(list) => list.add(rank).read(),
+            }
+        }
+    }
+
+    /// The sum of the first `n_ranks` numbers; `None` where one of them is negative.
+    ///
+    /// # Safety
+    /// The list is null or has so many numbers.
+    pub unsafe fn sum(self, n_ranks: usize) -> Option<u64> {
+        if self.is_null() {
+            return None;
+        }
+        (0..n_ranks).try_fold(0u64, |sum, rank| {
+            // SAFETY: the caller's promise.
+            let number = unsafe { self.at(rank) };
+            sum.checked_add(u64::try_from(number).ok()?)
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! The application's buffers, datatypes and operations, as far as they can be asked locally.
+
+use std::ffi::c_void;
+
+use super::lists::{Listed, Located};
+use super::{Combine, Input, Memory, Side, Unit};
+use crate::abi::{self, Aint, Datatype, Op, is_in_place};
+use crate::tune::Tuner;
+
+impl Tuner {
+    /// `None` for a buffer that cannot be one. The null pointer is MPI_BOTTOM, which only derived
+    /// types can stand on, or that of a buffer without elements.
+    pub fn memory(&self, start: *mut c_void, count: i64, datatype: Datatype) -> Option<Memory> {
+        let plain = self.types.get(datatype).is_some();
+        if is_in_place(start) || (start.is_null() && plain && count > 0) {
+            return None;
+        }
+        if !plain && !self.is_usable(datatype) {
+            return None;
+        }
+        Some(Memory {
+            start: start.cast(),
+            count: u64::try_from(count).ok()?,
+            datatype,
+            plain,
+        })
+    }
+
+    /// A buffer of listed blocks; `None` where it cannot be one.
+    pub fn located(&self, listed: Listed) -> Option<Located> {
+        if listed.counts.is_null() || listed.places.is_null() {
+            return None;
+        }
+        self.memory(listed.start, 0, listed.datatype)?;
+        let stride = self.stride(listed.datatype)?;
+        Some(Located { listed, stride })
+    }
+
+    /// What a rank hands over, if it is `bytes` packed bytes.
+    pub fn given(
+        &self,
+        Side {
+            start,
+            count,
+            datatype,
+        }: Side,
+        bytes: u64,
+    ) -> Option<Input> {
+        let memory = self.memory(start, count, datatype)?;
+        (self.packed_bytes(&memory)? == bytes).then_some(Input::User(memory))
+    }
+
+    /// Whether the library takes a derived type in a message: it is committed. Asked by packing
+    /// nothing, on a communicator that returns errors.
+    pub fn is_usable(&self, datatype: Datatype) -> bool {
+        let Some(comm) = self.p2p.comm() else {
+            return false;
+        };
+        let (mut nothing, mut position) = ([0u64; 2], 0);
+        let place = nothing.as_mut_ptr().cast::<c_void>();
+        abi::bits(datatype) != abi::bits(self.handles.datatype_null)
+            // SAFETY: no element is read, and no byte written.
+            && unsafe { (self.pmpi.pack)(place, 0, datatype, place, 0, &mut position, comm) }
+                == abi::SUCCESS
+    }
+
+    /// The bytes that a part of the application's memory packs into.
+    pub fn packed_bytes(&self, memory: &Memory) -> Option<u64> {
+        memory.count.checked_mul(self.bytes_of(memory.datatype)?)
+    }
+
+    /// The bytes that one element packs into.
+    pub fn bytes_of(&self, datatype: Datatype) -> Option<u64> {
+        let (bytes, _) = self.type_facts(datatype)?;
+        Some(bytes.into())
+    }
+
+    /// Bytes from one element to the next.
+    pub fn stride(&self, datatype: Datatype) -> Option<Aint> {
+        if let Some(facts) = self.types.get(datatype) {
+            return Some(facts.size as Aint);
+        }
+        let (mut lower, mut stride) = (0, 0);
+        // SAFETY: the application passed the handle as a datatype; two numbers are written.
+        let code = unsafe { (self.pmpi.type_get_extent)(datatype, &mut lower, &mut stride) };
+        (code == abi::SUCCESS).then_some(stride)
+    }
+
+    pub fn byte(&self) -> Unit {
+        Unit {
+            datatype: self.handles.byte,
+            stride: 1,
+            true_lower: 0,
+            true_extent: 1,
+            plain: true,
+            combine: None,
+        }
+    }
+
+    pub fn element(&self, datatype: Datatype, op: Op) -> Option<Unit> {
+        let combine = Combine {
+            op,
+            commutative: self.ops.get(op).is_some() || self.is_commutative(op),
+        };
+        if let Some(facts) = self.types.get(datatype) {
+            let size = facts.size as Aint;
+            return Some(Unit {
+                datatype,
+                stride: size,
+                true_lower: 0,
+                true_extent: size,
+                plain: true,
+                combine: Some(combine),
+            });
+        }
+        let (mut lower, mut stride, mut true_lower, mut true_extent) = (0, 0, 0, 0);
+        // SAFETY: the application passed the handle as a datatype; each call writes two numbers.
+        let codes = unsafe {
+            [
+                (self.pmpi.type_get_extent)(datatype, &mut lower, &mut stride),
+                (self.pmpi.type_get_true_extent)(datatype, &mut true_lower, &mut true_extent),
+            ]
+        };
+        (codes == [abi::SUCCESS; 2]).then_some(Unit {
+            datatype,
+            stride,
+            true_lower,
+            true_extent,
+            plain: false,
+            combine: Some(combine),
+        })
+    }
+
+    /// Whether our reductions may combine such elements: the standard defines the predefined
+    /// operation on the type, or the operation is the program's own. Otherwise the library shall
+    /// report the error before anything is sent.
+    pub fn combines(&self, datatype: Datatype, op: Op) -> bool {
+        match self.ops.get(op) {
+            None => true,
+            Some(abi::Combines::Located) => self.pairs.get(datatype).is_some(),
+            Some(combines) => self
+                .types
+                .get(datatype)
+                .is_some_and(|facts| combines.takes(facts.sort)),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Collectives whose counts each rank knows for itself: every message is one block, of the
+//! application's own type, from and to where it lies.
+//!
+//! Nothing is packed and no room is needed, whatever the lengths, of which the ranks share none. A
+//! block without bytes is no message; its sender and its receiver know that alike.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::algorithm::schedule::Buffer;
+use colltune_core::collective::Collective;
+
+use super::arguments::lists::Located;
+use super::arguments::{Arguments, Held, Members, Side};
+use super::places::check;
+use super::program::{Message, Operation, Program, Span};
+use super::scratch::{Scratch, User};
+use super::{Beside, Buffers, Call, scratch};
+use crate::abi::{self, Comm, Datatype, is_in_place};
+use crate::library;
+use crate::tune::Tuner;
+
+/// Whether a collective is run here.
+pub fn runs(collective: Collective) -> bool {
+    use Collective::{Alltoallv, Gatherv, Scatterv};
+    matches!(collective, Alltoallv | Gatherv | Scatterv)
+}
+
+/// The blocks of one side of a call.
+#[derive(Clone, Copy)]
+enum Blocks {
+    /// There is none on this rank, or it lies where it goes.
+    Nothing,
+    One(Side),
+    Each(Located),
+}
+
+/// Both sides, and who is the root.
+struct View {
+    root: usize,
+    send: Blocks,
+    recv: Blocks,
+    buffers: Buffers,
+}
+
+/// A block: its address, its elements and their type.
+#[derive(Clone, Copy)]
+struct Block {
+    start: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+}
+
+/// One call.
+struct Exchange<'a> {
+    tuner: &'a Tuner,
+    comm: Comm,
+    tag: c_int,
+    world_ranks: &'a [c_int],
+    own: c_int,
+    program: &'a Program,
+    view: View,
+}
+
+/// Runs a call that is ready; `None` where an argument is wrong.
+pub fn run(tuner: &Tuner, beside: &mut Beside, call: &Call) -> Option<Result<(), c_int>> {
+    let (tag, comm) = (beside.tag(), tuner.p2p.comm()?);
+    let super::Channel::Open(open) = &beside.channel else {
+        return None;
+    };
+    let members = Members {
+        rank: open.rank,
+        n_ranks: open.world_ranks.len(),
+    };
+    let view = View::new(tuner, call, members)?;
+    let Call { own, bytes, .. } = *call;
+    let case = own
+        .row()
+        .case(members.rank, members.n_ranks, view.root, own.values, bytes);
+    let place = beside.programs.program(own, case, view.buffers);
+    let exchange = Exchange {
+        tuner,
+        comm,
+        tag,
+        world_ranks: &open.world_ranks,
+        own: open.world_ranks[open.rank],
+        program: &beside.programs.all[place],
+        view,
+    };
+    // SAFETY: the buffers are the application's.
+    Some(scratch::with(User::Schedule, |scratch| unsafe {
+        exchange.run(scratch)
+    }))
+}
+
+impl View {
+    fn new(tuner: &Tuner, call: &Call, members: Members) -> Option<View> {
+        let Arguments::Uneven { send, recv, root } = call.arguments else {
+            return None;
+        };
+        let root = members.root(root)?;
+        let is_root = members.rank == root;
+        let blocks = |held| match held {
+            Held::One(side) => Blocks::one(tuner, side),
+            Held::Each(listed) => {
+                let located = tuner.located(listed)?;
+                // SAFETY: MPI asks for a count for each rank.
+                unsafe { listed.counts.sum(members.n_ranks) }?;
+                Some(Blocks::Each(located))
+            }
+        };
+        let (sends, receives) = match call.collective {
+            Collective::Gatherv => (!(is_root && in_place(&send)), is_root),
+            Collective::Scatterv => (is_root, !(is_root && in_place(&recv))),
+            // In place it is none of ours.
+            _ => (true, true),
+        };
+        let side = |exists, held| match exists {
+            true => blocks(held),
+            false => Some(Blocks::Nothing),
+        };
+        Some(View {
+            root,
+            send: side(sends, send)?,
+            recv: side(receives, recv)?,
+            buffers: match is_root && (in_place(&send) || in_place(&recv)) {
+                true => Buffers::Shared,
+                false => Buffers::Apart,
+            },
+        })
+    }
+}
+
+fn in_place(held: &Held) -> bool {
+    match held {
+        Held::One(side) => is_in_place(side.start),
+        Held::Each(_) => false,
+    }
+}
+
+impl Blocks {
+    fn one(tuner: &Tuner, side: Side) -> Option<Blocks> {
+        tuner.memory(side.start, side.count, side.datatype)?;
+        Some(Blocks::One(side))
+    }
+}
+
+impl Exchange<'_> {
+    /// Runs the call to its end. All waiting is the library's own, so it makes progress.
+    ///
+    /// # Safety
+    /// The application's buffers are valid.
+    unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
+        let null = self.tuner.handles.request_null;
+        scratch.requests.clear();
+        scratch
+            .requests
+            .resize(self.program.staged_chunks.len(), null);
+        let requests = scratch.requests.as_mut_ptr();
+        for operation in &self.program.operations {
+            // SAFETY: by the proof of the schedule each operation names blocks that it may touch now,
+            // and requests that are below their number.
+            unsafe {
+                match *operation {
+                    Operation::Receive {
+                        request,
+                        from,
+                        into: Message::Whole(span),
+                    } => {
+                        let from = self.world_ranks[from as usize];
+                        self.receive(self.block(span), from, requests.add(request as usize))?;
+                    }
+                    Operation::Send {
+                        request,
+                        to,
+                        what: Message::Whole(span),
+                    } => {
+                        let to = self.world_ranks[to as usize];
+                        self.send(self.block(span), to, requests.add(request as usize))?;
+                    }
+                    Operation::Wait { request } => {
+                        let status = abi::MPI_STATUS_IGNORE as *mut c_void;
+                        check((self.tuner.pmpi.wait)(
+                            requests.add(request as usize),
+                            status,
+                        ))?;
+                    }
+                    Operation::WaitAll => {
+                        let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
+                        let n_requests = self.program.staged_chunks.len() as c_int;
+                        check((self.tuner.pmpi.waitall)(n_requests, requests, statuses))?;
+                    }
+                    Operation::Copy { source, target } => {
+                        self.copy(self.block(source), self.block(target))?;
+                    }
+                    // Its schedules have no operation of another kind, nor a message of several blocks.
+                    _ => return Err(abi::MPI_ERR_NO_MEM as c_int),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of a span, which is one chunk.
+    #[inline]
+    unsafe fn block(&self, span: Span) -> Block {
+        let side = match span.buffer {
+            Buffer::Input => &self.view.send,
+            _ => &self.view.recv,
+        };
+        match side {
+            Blocks::Nothing => Block {
+                start: std::ptr::null_mut(),
+                count: 0,
+                datatype: self.tuner.handles.byte,
+            },
+            Blocks::One(one) => Block {
+                start: one.start,
+                count: one.count,
+                datatype: one.datatype,
+            },
+            Blocks::Each(located) => {
+                // SAFETY: a span names a rank's block.
+                let (start, count) = unsafe { located.block(span.first as usize) };
+                Block {
+                    start,
+                    count,
+                    datatype: located.listed.datatype,
+                }
+            }
+        }
+    }
+
+    /// Whether it has no bytes.
+    #[inline]
+    fn is_empty(&self, block: Block) -> bool {
+        block.count == 0 || self.tuner.bytes_of(block.datatype) == Some(0)
+    }
+
+    #[inline]
+    unsafe fn send(
+        &self,
+        block: Block,
+        to: c_int,
+        request: *mut abi::Request,
+    ) -> Result<(), c_int> {
+        if self.is_empty(block) {
+            return Ok(());
+        }
+        let (start, datatype) = (block.start.cast_const(), block.datatype);
+        let (tag, comm) = (self.tag, self.comm);
+        // SAFETY: the block is the application's, and nobody writes it before the call ends.
+        check(unsafe {
+            match c_int::try_from(block.count) {
+                Ok(count) => {
+                    (self.tuner.pmpi.isend)(start, count, datatype, to, tag, comm, request)
+                }
+                Err(_) => match library::large().isend {
+                    Some(isend) => isend(start, block.count, datatype, to, tag, comm, request),
+                    None => abi::MPI_ERR_NO_MEM as c_int,
+                },
+            }
+        })
+    }
+
+    #[inline]
+    unsafe fn receive(
+        &self,
+        block: Block,
+        from: c_int,
+        request: *mut abi::Request,
+    ) -> Result<(), c_int> {
+        if self.is_empty(block) {
+            return Ok(());
+        }
+        let (start, datatype) = (block.start, block.datatype);
+        let (tag, comm) = (self.tag, self.comm);
+        // SAFETY: the block is the application's, and nobody touches it before the wait.
+        check(unsafe {
+            match c_int::try_from(block.count) {
+                Ok(count) => {
+                    (self.tuner.pmpi.irecv)(start, count, datatype, from, tag, comm, request)
+                }
+                Err(_) => match library::large().irecv {
+                    Some(irecv) => irecv(start, block.count, datatype, from, tag, comm, request),
+                    None => abi::MPI_ERR_NO_MEM as c_int,
+                },
+            }
+        })
+    }
+
+    /// Copies the own block, of one type into another.
+    unsafe fn copy(&self, from: Block, to: Block) -> Result<(), c_int> {
+        if self.is_empty(from) {
+            return Ok(());
+        }
+        let types = &self.tuner.types;
+        if let (Some(facts), Some(_)) = (types.get(from.datatype), types.get(to.datatype)) {
+            let bytes = from.count as usize * facts.size as usize;
+            // SAFETY: elements without holes are their bytes, equally many on both sides.
+            unsafe { std::ptr::copy(from.start.cast::<u8>(), to.start.cast::<u8>(), bytes) };
+            return Ok(());
+        }
+        let mut requests = [self.tuner.handles.request_null; 2];
+        // SAFETY: no schedule sends to its own rank, so nothing else matches these two.
+        unsafe {
+            self.receive(to, self.own, &raw mut requests[0])?;
+            self.send(from, self.own, &raw mut requests[1])?;
+            let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
+            check((self.tuner.pmpi.waitall)(
+                2,
+                requests.as_mut_ptr(),
+                statuses,
+            ))
+        }
+    }
+}
