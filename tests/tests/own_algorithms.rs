@@ -85,10 +85,7 @@ fn ran(log: &[Vec<LoggedCall>], family: &str) -> usize {
 on_each_library! {
     fn hard_shapes_are_right_on_two_and_three_ranks(mpi: Mpi) {
         // Each library with as many ranks as it takes without spinning against itself.
-        let (all, few) = match mpi {
-            Mpi::OpenMpi => (3, 2),
-            Mpi::Mpich => (2, 3),
-        };
+        let (all, few) = if mpi.is_openmpi() { (3, 2) } else { (2, 3) };
         hard_shapes(mpi, all);
         run_all(mpi, few, "own_algorithms", &["2", "17"]);
         if runs_long() {
