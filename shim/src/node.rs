@@ -16,8 +16,11 @@ mod segment;
 mod elements;
 mod pieces;
 mod short;
+mod transfers;
 
 mod barrier;
+mod phases;
+
 mod call;
 
 use std::ffi::c_int;

@@ -26,7 +26,8 @@ pub fn run(
     call: &Call,
     own: OnNodes,
 ) -> Result<(), c_int> {
-    let Some(between) = own.between else {
+    let OnNodes::Leaders(between) = own else {
+        // There is one node.
         if let Some(segment) = segment {
             segment.meet(tuner);
         }
@@ -57,11 +58,12 @@ pub fn has_room(
     call: &Call,
     own: OnNodes,
 ) -> bool {
-    own.between.is_none_or(|between| {
-        let mut number = 0u64;
-        let leading = leading(tuner, call, between, &mut number);
-        p2p::has_room_among(tuner, p2p, group(team), &leading)
-    })
+    let OnNodes::Leaders(between) = own else {
+        return true;
+    };
+    let mut number = 0u64;
+    let leading = leading(tuner, call, between, &mut number);
+    p2p::has_room_among(tuner, p2p, group(team), &leading)
 }
 
 fn group(team: &Team) -> Group<'_> {

@@ -1,22 +1,22 @@
-//! One call over the nodes: its phases, and where their data lies on this rank.
+//! One call over the nodes: where its data lies on this rank, and how much room it needs.
 
 use std::ffi::{c_int, c_void};
 
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::{OnNodes, Scheduled};
 use colltune_core::collective::Collective;
-use colltune_core::node::act::{self, Kind};
-use colltune_core::node::layout::{Cut, LINE_BYTES};
+use colltune_core::node::between::longest_share;
+use colltune_core::node::layout::Cut;
 
 use super::elements::{Elements, Holed, Sum};
-use super::pieces::{self, Blocks, Data};
-use super::segment::Segment;
+use super::phases::{Between, Phases};
 use super::team::Team;
-use super::{Beside, Open, barrier, short};
+use super::transfers;
+use super::{Beside, Open, barrier};
 use crate::abi;
 use crate::communicator::State;
 use crate::own::Call;
-use crate::p2p::arguments::{Arguments, Input, Members, Memory, Output, Unit, View};
+use crate::p2p::arguments::{Arguments, Input, Memory, Output, Unit, View};
 use crate::p2p::lengths::Lengths;
 use crate::p2p::places::{Job, Places};
 use crate::p2p::program::Program;
@@ -34,19 +34,6 @@ static NOTHING: Program = Program {
     spans: Vec::new(),
     staged_chunks: Vec::new(),
 };
-
-/// A call whose data is at hand.
-struct Phases<'a, 'b> {
-    p2p: &'a mut p2p::Beside,
-    team: &'a mut Team,
-    segment: Option<&'a mut Segment>,
-    call: &'a Call,
-    view: View,
-    places: Places,
-    elements: Elements<'b>,
-    /// Room for a message, where a leader has no buffer of the caller's.
-    sum: *mut u8,
-}
 
 /// Runs a call that is ready.
 #[inline]
@@ -84,7 +71,7 @@ fn run_open(
     let view = call
         .arguments
         .view(tuner, call.collective, call.bytes, members)?;
-    if own.between.is_none()
+    if own == OnNodes::Alone
         && let Some(places) = direct(&view)
     {
         let phases = Phases {
@@ -95,7 +82,8 @@ fn run_open(
             view,
             places,
             elements: Elements::new(tuner, &view, call, None),
-            sum: std::ptr::null_mut(),
+            between: Between::default(),
+            spare: std::ptr::null_mut(),
         };
         // SAFETY: the view's buffers are the application's.
         return Some(unsafe { phases.run(own) });
@@ -103,7 +91,7 @@ fn run_open(
     let world_ranks = team.world_ranks.clone();
     let job = job(tuner, p2p, call, view, &world_ranks, team)?;
     let work = |scratch: &mut Scratch| {
-        let room = Room::new(&job, call);
+        let room = Room::new(&job, call, own);
         if !scratch.block.reserve(room.bytes) {
             return Err(abi::MPI_ERR_NO_MEM as c_int);
         }
@@ -124,7 +112,14 @@ fn run_open(
             view,
             places,
             elements: Elements::new(tuner, &view, call, holed),
-            sum: view.unit.first(room.address(start, room.sum), view.block),
+            between: Between {
+                carrier: Some((job.comm, job.tag)),
+                requests: Some(&mut scratch.requests),
+                before: Some(&mut scratch.before),
+            },
+            spare: view
+                .unit
+                .first(room.address(start, room.message), room.units),
         };
         // SAFETY: as above.
         unsafe {
@@ -154,25 +149,53 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let Some(job) = job(tuner, &state.p2p, call, view, &world_ranks, &open.team) else {
         return false;
     };
-    let bytes = Room::new(&job, call).bytes;
+    let bytes = Room::new(&job, call, own).bytes;
     let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
+    let most = messages_most(&open.team);
     let mut start = std::ptr::null_mut();
     let room = scratch::with(User::Node, |scratch| {
         let enough = scratch.block.reserve(demand);
         start = scratch.block.start();
         enough
+            && (!matches!(own, OnNodes::Direct(_))
+                || (scratch.requests.try_reserve(most).is_ok()
+                    && scratch.before.try_reserve(most).is_ok()))
     });
-    let Some(between) = own.between.filter(|_| room) else {
-        return room;
-    };
+    if !room {
+        return false;
+    }
     // Every rank may lead its node. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
-    let leading = leading(tuner, call, between, &open.team, &view, (None, unit0));
+    let (between, group, units) = match own {
+        OnNodes::Alone | OnNodes::Direct(_) => return true,
+        OnNodes::Leaders(between) => (between, &open.team.leaders, view.block),
+        OnNodes::Lanes(_) if open.team.lane.is_empty() => return true,
+        OnNodes::Lanes(between) => {
+            let longest = longest_share(view.block, open.team.lanes);
+            (between, &open.team.lane, longest)
+        }
+    };
+    let part = Part {
+        variant: call.variant,
+        between,
+        root: 0,
+        bytes: units * packed_unit(&view, call),
+        units,
+    };
     let group = Group {
         rank: open.team.node,
-        world_ranks: &open.team.leaders,
+        world_ranks: group,
     };
-    p2p::has_room_among(tuner, &mut state.p2p, group, &leading)
+    let call = part.call(tuner, call, (None, unit0));
+    p2p::has_room_among(tuner, &mut state.p2p, group, &call)
+}
+
+/// Messages that a rank has under way at once, at most, where blocks go straight to where they are wanted.
+fn messages_most(team: &Team) -> usize {
+    let all = team.node_of.len();
+    let (others, here) = (team.nodes.len() - 1, team.n_here());
+    let sends = transfers::most(here, all).saturating_mul(others);
+    sends.saturating_add(transfers::most(all, all) * 2)
 }
 
 fn job<'a>(
@@ -205,16 +228,24 @@ fn job<'a>(
 struct Room {
     bytes: usize,
     spare: [usize; 2],
-    sum: usize,
+    /// A message, or the input of a call in place that is overwritten while it is sent.
+    message: usize,
+    units: u64,
     /// Units of a piece, at most.
     piece: u64,
 }
 
 impl Room {
-    fn new(job: &Job, call: &Call) -> Room {
+    fn new(job: &Job, call: &Call, own: OnNodes) -> Room {
         let unit = &job.view.unit;
         let reduces = unit.combine.is_some();
-        let units = if reduces { job.view.block } else { 0 };
+        let kept = matches!(own, OnNodes::Direct(_)) && call.collective == Collective::Alltoall;
+        let units = match () {
+            () if reduces => job.view.block,
+            // Of a rank whose call is not in place, too: there may be others whose call is.
+            () if kept => job.view.input_units,
+            () => 0,
+        };
         let packed = packed_unit(&job.view, call);
         let piece = Cut::new(units, packed, 1).units_per_piece.min(units);
         let spare = if unit.plain {
@@ -223,11 +254,12 @@ impl Room {
             round(unit.bytes(piece))
         };
         let first = round(job.demand());
-        let sum = first.saturating_add(spare.saturating_mul(2));
+        let message = first.saturating_add(spare.saturating_mul(2));
         Room {
-            bytes: sum.saturating_add(round(unit.bytes(units))),
+            bytes: message.saturating_add(round(unit.bytes(units))),
             spare: [first, first.saturating_add(spare)],
-            sum,
+            message,
+            units,
             piece,
         }
     }
@@ -243,7 +275,7 @@ fn round(bytes: usize) -> usize {
 
 /// The bytes of a packed unit: a fact that all ranks share.
 #[inline]
-fn packed_unit(view: &View, call: &Call) -> u64 {
+pub fn packed_unit(view: &View, call: &Call) -> u64 {
     match view.unit.combine {
         Some(_) if view.block > 0 => call.bytes / view.block,
         _ => 1,
@@ -271,47 +303,47 @@ fn direct(view: &View) -> Option<Places> {
     Some(Places { input, output })
 }
 
-/// The call as the leaders of nodes run it among themselves: on what their nodes have combined, or on
-/// packed bytes. `data` is this rank's contribution, unless it lies in the second place already.
-fn leading(
-    tuner: &Tuner,
-    call: &Call,
-    between: Scheduled,
-    team: &Team,
-    view: &View,
-    data: (Option<*mut u8>, *mut u8),
-) -> p2p::Call {
-    let root = team.node_of[view.root] as c_int;
-    let (send, recv) = data;
-    let in_place = abi::MPI_IN_PLACE as *const c_void;
-    let arguments = match call.arguments {
-        Arguments::Reduction {
-            count,
-            datatype,
-            op,
-            ..
-        } => Arguments::Reduction {
-            send: send.map_or(in_place, |send| send.cast_const().cast()),
-            recv: recv.cast(),
-            count,
-            datatype,
-            op,
-            root,
-        },
-        Arguments::Bcast { .. } => Arguments::Bcast {
-            buffer: recv.cast(),
-            count: call.bytes as i64,
-            datatype: tuner.handles.byte,
-            root,
-        },
-        other => other,
-    };
-    p2p::Call {
-        collective: call.collective,
-        variant: call.variant,
-        own: between,
-        bytes: call.bytes,
-        arguments,
+/// What some ranks, one of each node, do together with a part of the message.
+pub struct Part {
+    pub variant: u16,
+    pub between: Scheduled,
+    /// A place in their list.
+    pub root: usize,
+    pub bytes: u64,
+    pub units: u64,
+}
+
+impl Part {
+    /// The call as they run it: on what their nodes have combined, or on packed bytes. `data` is this
+    /// rank's contribution, unless it lies in the second place already, and the place of the result.
+    pub fn call(&self, tuner: &Tuner, call: &Call, data: (Option<*mut u8>, *mut u8)) -> p2p::Call {
+        let (send, recv) = data;
+        let root = self.root as c_int;
+        let in_place = abi::MPI_IN_PLACE as *const c_void;
+        let arguments = match call.arguments {
+            Arguments::Reduction { datatype, op, .. } => Arguments::Reduction {
+                send: send.map_or(in_place, |send| send.cast_const().cast()),
+                recv: recv.cast(),
+                count: self.units as i64,
+                datatype,
+                op,
+                root,
+            },
+            Arguments::Bcast { .. } => Arguments::Bcast {
+                buffer: recv.cast(),
+                count: self.bytes as i64,
+                datatype: tuner.handles.byte,
+                root,
+            },
+            other => other,
+        };
+        p2p::Call {
+            collective: call.collective,
+            variant: self.variant,
+            own: self.between,
+            bytes: self.bytes,
+            arguments,
+        }
     }
 }
 
@@ -327,172 +359,6 @@ impl<'a> Elements<'a> {
             sum: combine
                 .and_then(|combine| Sum::of(tuner, tuner.types.get(unit.datatype)?, combine.op)),
             holed,
-        }
-    }
-}
-
-impl Phases<'_, '_> {
-    /// # Safety
-    /// The places are those of the view's buffers, or packed copies of them.
-    #[inline]
-    unsafe fn run(mut self, own: OnNodes) -> Result<(), c_int> {
-        let (n, bytes, units) = (self.team.n_here(), self.call.bytes, self.view.block);
-        let (input, output) = (self.places.input, self.places.output);
-        // SAFETY: the caller's promise is passed on.
-        unsafe {
-            match (self.call.collective, own.between) {
-                (Collective::Allreduce, None) => {
-                    self.on_node(act::allreduce(bytes, n), input, output, Blocks::One)
-                }
-                (Collective::Allreduce, Some(between)) => self.allreduce_between(between),
-                (Collective::Reduce, None) => {
-                    let root = self.team.place_of[self.view.root];
-                    self.on_node(act::reduce(bytes, n, root), input, output, Blocks::One)
-                }
-                (Collective::Reduce, Some(between)) => self.reduce_between(between),
-                (Collective::Bcast, None) => {
-                    let root = self.team.place_of[self.view.root];
-                    self.on_node(Kind::Bcast { root }, output, output, Blocks::One)
-                }
-                (Collective::Bcast, Some(between)) => self.bcast_between(between),
-                (Collective::Allgather, _) => {
-                    let own = self.elements.at(output, self.team.place as u64 * units);
-                    std::ptr::copy(input, own, units as usize);
-                    self.on_node(Kind::Exchange, input, output, Blocks::Gathered)
-                }
-                // No other collective has such variants.
-                (_, _) => {
-                    let skip = self.team.place as u64 * units;
-                    let (from, to) = (
-                        self.elements.at(input, skip),
-                        self.elements.at(output, skip),
-                    );
-                    std::ptr::copy(from, to, units as usize);
-                    self.on_node(Kind::Exchange, input, output, Blocks::Exchanged)
-                }
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`pieces::run`].
-    #[inline]
-    unsafe fn on_node(
-        &mut self,
-        kind: Kind,
-        source: *mut u8,
-        target: *mut u8,
-        blocks: Blocks,
-    ) -> Result<(), c_int> {
-        let Some(segment) = &mut self.segment else {
-            return Ok(());
-        };
-        let data = Data {
-            source,
-            target,
-            units: self.view.block,
-            blocks,
-        };
-        let copies = match blocks {
-            Blocks::Exchanged => self.team.n_here(),
-            _ => 1,
-        };
-        // SAFETY: the caller's promise is passed on.
-        unsafe {
-            if self.elements.bytes(data.units).saturating_mul(copies) <= LINE_BYTES {
-                short::run(&self.elements, segment, kind, data)
-            } else {
-                pieces::run(&self.elements, segment, kind, data)
-            }
-        }
-    }
-
-    /// This rank leads its node; runs the call among the leaders. `root` is a rank of the
-    /// communicator.
-    fn among_leaders(
-        &mut self,
-        between: Scheduled,
-        data: (Option<*mut u8>, *mut u8),
-    ) -> Result<(), c_int> {
-        let tuner = self.elements.tuner;
-        let leading = leading(tuner, self.call, between, self.team, &self.view, data);
-        let root = self.view.root;
-        let node = self.team.node_of[root];
-        // The root leads its node.
-        let usual = self.team.leaders[node];
-        if self.call.collective != Collective::Allreduce {
-            self.team.leaders[node] = self.team.world_ranks[root];
-        }
-        let group = Group {
-            rank: self.team.node,
-            world_ranks: &self.team.leaders,
-        };
-        let result = p2p::run_among(tuner, self.p2p, group, &leading);
-        self.team.leaders[node] = usual;
-        // The arguments were looked at before.
-        result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
-    }
-
-    unsafe fn allreduce_between(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (n, bytes) = (self.team.n_here(), self.call.bytes);
-        let (input, output) = (self.places.input, self.places.output);
-        // SAFETY: the caller's promise is passed on.
-        unsafe {
-            let kind = act::reduce(bytes, n, 0);
-            let mut result = self.on_node(kind, input, output, Blocks::One);
-            if self.team.place == 0 {
-                // A rank alone on its node has combined nothing yet.
-                let alone = n == 1 && input != output;
-                let send = alone.then_some(input);
-                result = result.and(self.among_leaders(between, (send, output)));
-            }
-            let spread = Kind::Bcast { root: 0 };
-            result.and(self.on_node(spread, output, output, Blocks::One))
-        }
-    }
-
-    unsafe fn reduce_between(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (n, bytes, root) = (self.team.n_here(), self.call.bytes, self.view.root);
-        let (input, output) = (self.places.input, self.places.output);
-        let leader = self.team.leader_here(root);
-        let leads = leader == self.team.place;
-        let is_root = leads && self.team.node_of[root] == self.team.node;
-        let target = if is_root { output } else { self.sum };
-        // SAFETY: the caller's promise is passed on; a leader without a buffer has room for the sum.
-        let result = unsafe {
-            let kind = act::reduce(bytes, n, leader);
-            self.on_node(kind, input, target, Blocks::One)
-        };
-        if !leads {
-            return result;
-        }
-        let data = match (is_root, n) {
-            (true, 1) if input != output => (Some(input), output),
-            (true, _) => (None, output),
-            (false, 1) => (Some(input), target),
-            (false, _) => (Some(target), std::ptr::null_mut()),
-        };
-        result.and(self.among_leaders(between, data))
-    }
-
-    unsafe fn bcast_between(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let output = self.places.output;
-        let leader = self.team.leader_here(self.view.root);
-        let mut result = Ok(());
-        if leader == self.team.place {
-            result = self.among_leaders(between, (None, output));
-        }
-        let kind = Kind::Bcast { root: leader };
-        // SAFETY: the caller's promise is passed on.
-        result.and(unsafe { self.on_node(kind, output, output, Blocks::One) })
-    }
-}
-
-impl Team {
-    fn members(&self, rank: usize) -> Members {
-        Members {
-            rank,
-            n_ranks: self.node_of.len(),
         }
     }
 }

@@ -7,37 +7,89 @@ use std::sync::atomic::Ordering;
 use colltune_core::node::act::{Act, Kind, acts};
 use colltune_core::node::layout::{CELLS, Cut, Flag, slice};
 
+use colltune_core::node::between::{longest_share, share};
+
 use super::elements::Elements;
 use super::segment::Segment;
+use super::transfers::Transfers;
 use crate::tune::Tuner;
 
 /// What a phase works on.
 #[derive(Clone, Copy)]
-pub struct Data {
+pub struct Data<'a> {
     /// Where this rank's contribution begins, and where its result shall.
     pub source: *mut u8,
     pub target: *mut u8,
     /// Units of the message, or of one block.
     pub units: u64,
-    pub blocks: Blocks,
+    pub blocks: Blocks<'a>,
 }
 
 /// Which blocks the source and the target have.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Blocks {
+#[derive(Clone, Copy)]
+pub enum Blocks<'a> {
     /// Both are the message.
     One,
-    /// The target has one of each rank.
-    Gathered,
-    /// The source has one for each rank, too.
-    Exchanged,
+    /// Both have one of each rank. For each place the blocks that it gives to the others, which lie in its target.
+    Gathered(&'a [Vec<usize>]),
+    /// The source has one for each rank, too. For each place its rank.
+    Exchanged(&'a [usize]),
+    /// Both are the message, of which each of so many ranks has a share. Pieces are cut out of each share at once.
+    Shares(usize),
+    /// The same; pieces are cut out of the giver's own share.
+    OwnShare(usize),
 }
 
-struct Phase<'a, 'b> {
+impl Blocks<'_> {
+    /// The block of the rank in a place, where each has one.
+    #[inline]
+    pub fn of(&self, place: usize) -> u64 {
+        match self {
+            Blocks::Gathered(given) => given[place][0] as u64,
+            Blocks::Exchanged(here) => here[place] as u64,
+            _ => 0,
+        }
+    }
+
+    /// Whether a short message can carry them: one block of each.
+    pub fn are_single(&self) -> bool {
+        match self {
+            Blocks::One | Blocks::Exchanged(_) => true,
+            Blocks::Gathered(given) => given.iter().all(|blocks| blocks.len() == 1),
+            Blocks::Shares(_) | Blocks::OwnShare(_) => false,
+        }
+    }
+
+    /// Units that are cut into pieces, and how often each piece has them.
+    fn extent(&self, units: u64) -> (u64, u64) {
+        match *self {
+            Blocks::One => (units, 1),
+            Blocks::Gathered(given) => {
+                let longest = given.iter().map(Vec::len).max().unwrap_or(0);
+                (longest as u64 * units, 1)
+            }
+            Blocks::Exchanged(here) => (units, here.len() as u64),
+            Blocks::Shares(lanes) => (longest_share(units, lanes), lanes as u64),
+            Blocks::OwnShare(lanes) => (longest_share(units, lanes), 1),
+        }
+    }
+}
+
+/// Some units of a piece: where they lie in the buffers, and where in the cell.
+#[derive(Clone, Copy)]
+struct Stretch {
+    unit: u64,
+    in_cell: u64,
+    units: u64,
+}
+
+struct Phase<'a, 'b, 'c> {
     elements: &'a Elements<'b>,
     segment: &'a mut Segment,
     kind: Kind,
-    data: Data,
+    data: Data<'a>,
+    /// What comes from other nodes into the blocks that this rank gives.
+    arriving: Option<&'a mut Transfers<'c>>,
     cut: Cut,
     /// The ticket of the first piece.
     first: u64,
@@ -54,13 +106,11 @@ pub unsafe fn run(
     segment: &mut Segment,
     kind: Kind,
     data: Data,
+    arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
     let n = segment.n_here;
-    let copies = match data.blocks {
-        Blocks::Exchanged => n as u64,
-        _ => 1,
-    };
-    let cut = Cut::new(data.units, elements.unit_bytes, copies);
+    let (units, copies) = data.blocks.extent(data.units);
+    let cut = Cut::new(units, elements.unit_bytes, copies);
     let first = segment.next;
     segment.next += cut.pieces;
     let place = segment.place;
@@ -69,6 +119,7 @@ pub unsafe fn run(
         segment,
         kind,
         data,
+        arriving,
         cut,
         first,
         result: Ok(()),
@@ -84,7 +135,7 @@ pub unsafe fn run(
     phase.result
 }
 
-impl Phase<'_, '_> {
+impl Phase<'_, '_, '_> {
     unsafe fn perform(&mut self, act: Act) -> Result<(), c_int> {
         // SAFETY: the caller's promise is passed on.
         unsafe {
@@ -114,6 +165,7 @@ impl Phase<'_, '_> {
         }
     }
 
+    #[inline]
     fn tuner(&self) -> &Tuner {
         self.elements.tuner
     }
@@ -148,44 +200,109 @@ impl Phase<'_, '_> {
         self.segment.cell(place, self.first + piece)
     }
 
-    unsafe fn fill(&self, piece: u64) -> Result<(), c_int> {
-        let (elements, data) = (self.elements, &self.data);
+    /// The units of a piece of the rank in place `from` that are meant for the one in place `to`.
+    fn stretches(
+        &self,
+        piece: u64,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = Stretch> + use<'_> {
         let (first, units) = self.cut.piece(piece);
-        let cell = self.cell(self.segment.place, piece);
-        if data.blocks != Blocks::Exchanged {
-            // SAFETY: a piece fits into a cell; the caller's promise is passed on.
-            return unsafe { elements.store(elements.at(data.source, first), units, cell) };
+        let (block, blocks) = (self.data.units, self.data.blocks);
+        let given: &[usize] = match blocks {
+            Blocks::Gathered(given) => &given[from],
+            _ => &[],
+        };
+        let one = match blocks {
+            Blocks::Gathered(_) => None,
+            Blocks::One => Some((0, 0, u64::MAX)),
+            Blocks::Exchanged(here) => {
+                let whose = if from == self.segment.place { to } else { from };
+                Some((here[whose] as u64 * block, to as u64 * units, u64::MAX))
+            }
+            Blocks::Shares(lanes) => {
+                let (start, len) = share(block, to, lanes);
+                Some((start, to as u64 * units, len))
+            }
+            Blocks::OwnShare(lanes) => {
+                let (start, len) = share(block, from, lanes);
+                Some((start, 0, len))
+            }
+        };
+        let one = one.map(|(start, in_cell, len)| Stretch {
+            unit: start + first,
+            in_cell,
+            units: units.min(len.saturating_sub(first)),
+        });
+        let blocks = given
+            .iter()
+            .enumerate()
+            .skip((first / block.max(1)) as usize);
+        let many = blocks.map_while(move |(place, rank)| {
+            let begins = place as u64 * block;
+            let (start, end) = (first.max(begins), (first + units).min(begins + block));
+            (start < end).then(|| Stretch {
+                unit: *rank as u64 * block + start - begins,
+                in_cell: start - first,
+                units: end - start,
+            })
+        });
+        one.into_iter().chain(many)
+    }
+
+    unsafe fn fill(&mut self, piece: u64) -> Result<(), c_int> {
+        let (first, units) = self.cut.piece(piece);
+        if let Some(arriving) = &mut self.arriving {
+            arriving.arrive(first + units);
         }
+        let (elements, data, own) = (self.elements, self.data, self.segment.place);
+        let cell = self.cell(own, piece);
+        let all = match data.blocks {
+            Blocks::Exchanged(here) => here.len(),
+            Blocks::Shares(lanes) => lanes,
+            _ => 1,
+        };
+        let base = match data.blocks {
+            // What is given has come there, or was put there.
+            Blocks::Gathered(_) => data.target,
+            _ => data.source,
+        };
         let mut result = Ok(());
-        for to in self.segment.others() {
-            let source = elements.at(data.source, to as u64 * data.units + first);
-            let place = cell.wrapping_add(elements.bytes(units) * to);
-            // SAFETY: as above; a piece is a part of the block for each rank.
-            result = result.and(unsafe { elements.store(source, units, place) });
+        for to in 0..all {
+            if to == own && matches!(data.blocks, Blocks::Exchanged(_)) {
+                continue;
+            }
+            for stretch in self.stretches(piece, own, to) {
+                let source = elements.at(base, stretch.unit);
+                let place = cell.wrapping_add(elements.bytes(stretch.in_cell));
+                // SAFETY: a piece fits into a cell; the caller's promise is passed on.
+                result = result.and(unsafe { elements.store(source, stretch.units, place) });
+            }
         }
         result
     }
 
     unsafe fn take(&self, piece: u64, from: usize) -> Result<(), c_int> {
         let (elements, data) = (self.elements, &self.data);
-        let (first, units) = self.cut.piece(piece);
-        let mut cell = self.cell(from, piece);
-        if data.blocks == Blocks::Exchanged {
-            cell = cell.wrapping_add(elements.bytes(units) * self.segment.place);
+        let cell = self.cell(from, piece);
+        let mut result = Ok(());
+        for stretch in self.stretches(piece, from, self.segment.place) {
+            let place = cell.wrapping_add(elements.bytes(stretch.in_cell));
+            let target = elements.at(data.target, stretch.unit);
+            // SAFETY: the cell is filled, and the target has room for the piece.
+            result = result.and(unsafe { elements.load(place, stretch.units, target) });
         }
-        let block = match data.blocks {
-            Blocks::One => 0,
-            _ => from as u64 * data.units,
-        };
-        // SAFETY: the cell is filled, and the target has room for the piece.
-        unsafe { elements.load(cell, units, elements.at(data.target, block + first)) }
+        result
     }
 
     /// Combines whole pieces into the target, from the last rank down.
     unsafe fn fold(&mut self, piece: u64) -> Result<(), c_int> {
         let (elements, data) = (self.elements, self.data);
         let (own, n) = (self.segment.place, self.segment.n_here);
-        let (first, units) = self.cut.piece(piece);
+        let Some(stretch) = self.stretches(piece, own, own).next() else {
+            return Ok(());
+        };
+        let (first, units) = (stretch.unit, stretch.units);
         let target = elements.at(data.target, first);
         let in_place = data.source == data.target;
         let mut result = Ok(());
@@ -200,6 +317,7 @@ impl Phase<'_, '_> {
                 self.wait(place, Flag::Filled, piece);
             }
             let cell = self.cell(place, piece);
+            let cell = cell.wrapping_add(elements.bytes(stretch.in_cell));
             let source = elements.at(data.source, first);
             // SAFETY: the cells are filled, and the target has room for the piece.
             let step = unsafe {

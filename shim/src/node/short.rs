@@ -112,7 +112,7 @@ pub unsafe fn run(
     let ticket = segment.next_short();
     let (tuner, own, n) = (elements.tuner, segment.place, segment.n_here);
     let blocks = match data.blocks {
-        Blocks::Exchanged => n,
+        Blocks::Exchanged(_) => n,
         _ => 1,
     };
     let bytes = elements.bytes(data.units) * blocks;
@@ -121,8 +121,18 @@ pub unsafe fn run(
     // After a fault the others still get what they wait for.
     let mut result = Ok(());
     if contributes {
-        // SAFETY: the line holds the bytes, and the data lies there by the caller's promise.
-        result = unsafe { elements.store(data.source, data.units * blocks as u64, mine.start()) };
+        for place in 0..blocks {
+            let block = match data.blocks {
+                Blocks::Exchanged(_) => data.blocks.of(place),
+                _ => 0,
+            };
+            let from = elements.at(data.source, block * data.units);
+            let to = mine
+                .start()
+                .wrapping_add(elements.bytes(data.units) * place);
+            // SAFETY: the line holds the bytes, and the data lies there by the caller's promise.
+            result = result.and(unsafe { elements.store(from, data.units, to) });
+        }
     }
     if !matches!(kind, Kind::ReduceWhole { root } if root == own) && contributes {
         segment.send_line(tuner, ticket, &mine, bytes);
@@ -141,15 +151,15 @@ pub unsafe fn run(
             // SAFETY: as above.
             result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
         }
-        Kind::Exchange => {
+        Kind::Exchange { .. } => {
             for step in 1..n {
                 let from = (own + step) % n;
                 let mut load = segment.receive_line(tuner, from, ticket, bytes);
                 let skip = match data.blocks {
-                    Blocks::Exchanged => elements.bytes(data.units) * own,
+                    Blocks::Exchanged(_) => elements.bytes(data.units) * own,
                     _ => 0,
                 };
-                let to = elements.at(data.target, from as u64 * data.units);
+                let to = elements.at(data.target, data.blocks.of(from) * data.units);
                 let block = load.start().wrapping_add(skip);
                 // SAFETY: the target holds a block for each rank.
                 result = result.and(unsafe { elements.load(block, data.units, to) });

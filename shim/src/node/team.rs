@@ -2,6 +2,10 @@
 
 use std::ffi::c_int;
 
+use colltune_core::catalogue::Carriers;
+use colltune_core::node::between::{self, LANES_MOST};
+
+use crate::p2p::arguments::Members;
 use crate::tune::Tuner;
 
 /// The nodes of a communicator as one of its ranks sees them.
@@ -18,6 +22,18 @@ pub struct Team {
     pub node: usize,
     /// For each node, in the order of first ranks, its first rank's number in the world.
     pub leaders: Vec<c_int>,
+    /// For each node its ranks, by their rank in the communicator, in its order.
+    pub nodes: Vec<Vec<usize>>,
+    /// How many ranks of each node carry a share of their own, where that is the way.
+    pub lanes: usize,
+    /// The ranks in the world of those that stand in this rank's place, one of each node; empty for a rank that
+    /// is no lane.
+    pub lane: Vec<c_int>,
+    /// For each place here the blocks that it provides: its own.
+    pub own_blocks: Vec<Vec<usize>>,
+    /// The blocks of other nodes that it gets.
+    pub by_leader: Vec<Vec<usize>>,
+    pub by_each: Vec<Vec<usize>>,
     /// For each rank of the communicator its rank in the world.
     pub world_ranks: Vec<c_int>,
 }
@@ -31,31 +47,55 @@ impl Team {
         };
         let nodes: Option<Vec<u32>> = world_ranks.iter().map(node_of_rank).collect();
         let nodes = nodes?;
-        let (mut seen, mut leaders, mut sizes) = (Vec::<u32>::new(), Vec::new(), Vec::new());
+        let (mut leaders, mut members) = (Vec::new(), Vec::<Vec<usize>>::new());
         let (mut node_of, mut place_of) = (Vec::new(), Vec::new());
         let mut number_of = std::collections::HashMap::new();
-        for (world, node) in world_ranks.iter().zip(&nodes) {
+        for (rank, (world, node)) in world_ranks.iter().zip(&nodes).enumerate() {
             let number = *number_of.entry(*node).or_insert_with(|| {
-                seen.push(*node);
                 leaders.push(*world);
-                sizes.push(0);
-                seen.len() - 1
+                members.push(Vec::new());
+                members.len() - 1
             });
             node_of.push(number);
-            place_of.push(sizes[number]);
-            sizes[number] += 1;
+            place_of.push(members[number].len());
+            members[number].push(rank);
         }
-        let node = *node_of.get(rank)?;
-        let here: Vec<usize> = (0..nodes.len()).filter(|&r| node_of[r] == node).collect();
+        let (node, place) = (*node_of.get(rank)?, place_of[rank]);
+        let lanes = members.iter().map(Vec::len).min().unwrap_or(1);
+        let lanes = lanes.min(LANES_MOST);
+        let in_lane = members.iter().filter(|_| place < lanes);
+        let here = members[node].clone();
         Some(Team {
-            place: place_of[rank],
+            place,
+            own_blocks: here.iter().map(|rank| vec![*rank]).collect(),
+            by_leader: between::streams(&members, node, Carriers::Leader),
+            by_each: between::streams(&members, node, Carriers::Each),
+            lanes,
+            lane: in_lane.map(|ranks| world_ranks[ranks[place]]).collect(),
             here,
+            nodes: members,
             node_of,
             place_of,
             node,
             leaders,
             world_ranks: world_ranks.to_vec(),
         })
+    }
+
+    /// The blocks of other nodes that each place gets.
+    pub fn streams(&self, carriers: Carriers) -> &[Vec<usize>] {
+        match carriers {
+            Carriers::Leader => &self.by_leader,
+            Carriers::Each => &self.by_each,
+        }
+    }
+
+    /// This rank, whose rank in the communicator is given, among all.
+    pub fn members(&self, rank: usize) -> Members {
+        Members {
+            rank,
+            n_ranks: self.node_of.len(),
+        }
     }
 
     pub fn n_here(&self) -> usize {

@@ -77,6 +77,8 @@ pub struct Scratch {
     /// Where each temporary, and each request's staging buffer, begins.
     pub temporaries: Vec<*mut u8>,
     pub staging: Vec<*mut u8>,
+    /// For each receive between nodes how many bytes are received before it.
+    pub before: Vec<u64>,
 }
 
 /// Who borrows memory: what runs on a node runs schedules between nodes meanwhile.

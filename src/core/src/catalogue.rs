@@ -10,7 +10,7 @@ mod need;
 pub use need::{Facts, Need};
 
 mod own;
-pub use own::{OnNodes, Own, Scheduled};
+pub use own::{Carriers, OnNodes, Own, Scheduled};
 
 mod intel;
 mod mpich;

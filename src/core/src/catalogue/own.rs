@@ -32,11 +32,26 @@ impl Own {
     }
 }
 
-/// A collective over shared memory inside each node, and over messages between the nodes.
+/// A collective over shared memory inside each node: who carries what between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnNodes {
-    /// What one rank of each node runs with those of the others; `None` on a single node.
-    pub between: Option<Scheduled>,
+pub enum OnNodes {
+    /// Nobody: there is one node.
+    Alone,
+    /// One rank of each node runs a schedule with those of the others.
+    Leaders(Scheduled),
+    /// Several ranks of each node run a schedule, each on its share of the message with its like.
+    Lanes(Scheduled),
+    /// Blocks go straight to where they are wanted.
+    Direct(Carriers),
+}
+
+/// Which ranks of a node carry blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriers {
+    /// One, for all.
+    Leader,
+    /// Each its own.
+    Each,
 }
 
 /// A schedule of our own with its parameters.
@@ -144,35 +159,49 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
         radix: None,
         window: None,
     };
-    let variant = |name, between, needs| Variant {
+    let variant = |name, own, needs| Variant {
         collective,
         name,
         steering: Steering::None,
-        own: Some(Own::Node(OnNodes { between })),
+        own: Some(Own::Node(own)),
         needs,
     };
     // A barrier has no bytes and is none the less for it.
     let some = || (collective != Collective::Barrier).then_some(SomeBytes);
     let needs = |need| some().into_iter().chain([need]).collect::<Vec<_>>();
     let alone = between::on_one_node(collective)
-        .then(|| variant(name("shm".to_owned(), 0), None, needs(OneNode)));
-    let several = between::between(collective).iter();
-    let several = several.filter_map(|&(algorithm, segsize)| {
-        let pattern = between::pattern(collective)?;
-        let place = registry::ROWS
-            .iter()
-            .position(|row| row.pattern == pattern && row.name == algorithm)?;
-        let row = &registry::ROWS[place];
-        let values = row.values().into_iter().find(|v| v.segsize == segsize)?;
-        let mut needs = needs(Hierarchy);
-        // The ranks of a node need not follow one another, so operands change places.
-        needs.extend(collective.is_reduction().then_some(Commutative));
-        let between = Some(Scheduled { place, values });
-        Some(variant(
-            name(format!("shm+{algorithm}"), segsize),
-            between,
-            needs,
-        ))
+        .then(|| variant(name("shm".to_owned(), 0), OnNodes::Alone, needs(OneNode)));
+    let direct = between::direct(collective).iter().map(|&carriers| {
+        let who = match carriers {
+            Carriers::Leader => "shm",
+            Carriers::Each => "lanes",
+        };
+        let name = name(format!("{who}+direct"), 0);
+        variant(name, OnNodes::Direct(carriers), needs(Hierarchy))
     });
-    alone.into_iter().chain(several).collect()
+    let scheduled = |between: &'static [between::Between], who: &'static str, own: fn(_) -> _| {
+        let each = between.iter().filter_map(move |&(algorithm, segsize)| {
+            let between = between_nodes(between::pattern(collective)?, algorithm, segsize)?;
+            Some((name(format!("{who}+{algorithm}"), segsize), own(between)))
+        });
+        each.map(|(name, own)| {
+            let mut needs = needs(Hierarchy);
+            // The ranks of a node need not follow one another, so operands change places.
+            needs.extend(collective.is_reduction().then_some(Commutative));
+            variant(name, own, needs)
+        })
+    };
+    let leaders = scheduled(between::leaders(collective), "shm", OnNodes::Leaders);
+    let lanes = scheduled(between::lanes(collective), "lanes", OnNodes::Lanes);
+    let all = alone.into_iter().chain(direct);
+    all.chain(leaders).chain(lanes).collect()
+}
+
+/// A row of the registry with this segment size, where there is one.
+fn between_nodes(pattern: Pattern, algorithm: &str, segsize: u64) -> Option<Scheduled> {
+    let is_meant = |row: &Row| row.pattern == pattern && row.name == algorithm;
+    let place = registry::ROWS.iter().position(is_meant)?;
+    let all = registry::ROWS[place].values();
+    let values = all.into_iter().find(|v| v.segsize == segsize)?;
+    Some(Scheduled { place, values })
 }

@@ -18,8 +18,12 @@ pub enum Kind {
     ReduceWhole { root: usize },
     /// Every rank combines a slice for the root.
     ReduceSliced { root: usize },
-    /// Every rank gets something from every other rank's piece: allgather and alltoall.
-    Exchange,
+    /// Every rank gets something from the piece of each of the first `givers` ranks.
+    Exchange { givers: usize },
+    /// Each of the first `lanes` ranks combines its share of everybody's piece, for itself.
+    ReduceScatter { lanes: usize },
+    /// The root gets the pieces of the first `lanes` ranks.
+    Gather { root: usize, lanes: usize },
 }
 
 /// One act of a rank. "Every rank" leaves the rank itself out.
@@ -56,6 +60,8 @@ pub fn acts<E>(
     let fills = match kind {
         Kind::Bcast { root } => rank == root,
         Kind::ReduceWhole { root } => rank != root,
+        Kind::Exchange { givers } => rank < givers,
+        Kind::Gather { root, lanes } => rank < lanes && rank != root,
         _ => true,
     };
     if fills && pieces > 0 {
@@ -80,13 +86,20 @@ pub fn acts<E>(
                     visit(Act::Collect { piece })?;
                 }
             }
-            Kind::Exchange => {
+            Kind::Exchange { givers } => {
                 // Each begins with its neighbour, so that not all read one rank's cell at once.
-                for step in 1..n_ranks {
-                    let from = (rank + step) % n_ranks;
+                let others = (1..n_ranks).map(|step| (rank + step) % n_ranks);
+                for from in others.filter(|&from| from < givers) {
                     visit(Act::Take { piece, from })?;
                 }
             }
+            Kind::ReduceScatter { lanes } if rank < lanes => visit(Act::Fold { piece })?,
+            Kind::Gather { root, lanes } if rank == root => {
+                for from in (0..lanes).filter(|&from| from != root) {
+                    visit(Act::Take { piece, from })?;
+                }
+            }
+            Kind::ReduceScatter { .. } | Kind::Gather { .. } => {}
         }
         visit(Act::Done { piece })?;
     }
@@ -126,12 +139,18 @@ mod tests {
         for n_ranks in 2..8 {
             for rank in 0..n_ranks {
                 let mut taken = vec![0; n_ranks];
-                let Ok(()) = acts(Kind::Exchange, rank, n_ranks, 3, |act| {
-                    if let Act::Take { piece: 1, from } = act {
-                        taken[from] += 1;
-                    }
-                    Ok::<(), Infallible>(())
-                });
+                let Ok(()) = acts(
+                    Kind::Exchange { givers: n_ranks },
+                    rank,
+                    n_ranks,
+                    3,
+                    |act| {
+                        if let Act::Take { piece: 1, from } = act {
+                            taken[from] += 1;
+                        }
+                        Ok::<(), Infallible>(())
+                    },
+                );
                 let wanted: Vec<_> = (0..n_ranks).map(|from| i32::from(from != rank)).collect();
                 assert_eq!(taken, wanted, "rank {rank} of {n_ranks}");
             }

@@ -209,7 +209,12 @@ fn kinds() -> Vec<Kind> {
         Kind::ReduceWhole { root: 0 },
         Kind::ReduceWhole { root: 1 },
         Kind::ReduceSliced { root: 1 },
-        Kind::Exchange,
+        Kind::Exchange { givers: 3 },
+        Kind::Exchange { givers: 1 },
+        Kind::ReduceScatter { lanes: 1 },
+        Kind::ReduceScatter { lanes: 2 },
+        Kind::Gather { root: 1, lanes: 1 },
+        Kind::Gather { root: 1, lanes: 2 },
     ]
 }
 

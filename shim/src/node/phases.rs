@@ -1,0 +1,510 @@
+//! The phases of one call over the nodes: inside each node, between them, and inside again.
+
+use std::ffi::c_int;
+
+use colltune_core::catalogue::{Carriers, OnNodes, Scheduled};
+use colltune_core::collective::Collective;
+use colltune_core::node::act::{self, Kind};
+use colltune_core::node::between::{receiver, share};
+use colltune_core::node::layout::LINE_BYTES;
+
+use super::call::Part;
+use super::elements::Elements;
+use super::pieces::{self, Blocks, Data};
+use super::segment::Segment;
+use super::short;
+use super::team::Team;
+use super::transfers::Transfers;
+use crate::abi::{self, Comm, Request};
+use crate::own::Call;
+use crate::p2p::arguments::{Input, View};
+use crate::p2p::places::Places;
+use crate::p2p::{self, Group};
+
+/// A call whose data is at hand.
+pub struct Phases<'a, 'b> {
+    pub p2p: &'a mut p2p::Beside,
+    pub team: &'a mut Team,
+    pub segment: Option<&'a mut Segment>,
+    pub call: &'a Call,
+    pub view: View,
+    pub places: Places,
+    pub elements: Elements<'b>,
+    pub between: Between<'a>,
+    /// Room for a message, where a rank has no buffer of the caller's for what it carries, or for the
+    /// input of an alltoall in place.
+    pub spare: *mut u8,
+}
+
+/// What messages between nodes need; nothing where there is one node.
+#[derive(Default)]
+pub struct Between<'a> {
+    pub carrier: Option<(Comm, c_int)>,
+    pub requests: Option<&'a mut Vec<Request>>,
+    pub before: Option<&'a mut Vec<u64>>,
+}
+
+/// Some ranks, one of each node.
+#[derive(Clone, Copy)]
+enum Across {
+    Leaders,
+    /// Those in this rank's place.
+    Lane,
+}
+
+impl Phases<'_, '_> {
+    /// # Safety
+    /// The places are those of the view's buffers, or packed copies of them.
+    #[inline]
+    pub unsafe fn run(mut self, own: OnNodes) -> Result<(), c_int> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            match own {
+                OnNodes::Alone => self.alone(),
+                OnNodes::Leaders(between) => match self.call.collective {
+                    Collective::Allreduce => self.allreduce_by_leaders(between),
+                    Collective::Reduce => self.reduce_by_leaders(between),
+                    _ => self.bcast_by_leaders(between),
+                },
+                OnNodes::Lanes(between) => match self.call.collective {
+                    Collective::Allreduce => self.allreduce_by_lanes(between),
+                    Collective::Reduce => self.reduce_by_lanes(between),
+                    _ => self.bcast_by_lanes(between),
+                },
+                OnNodes::Direct(carriers) => match self.call.collective {
+                    Collective::Allgather => self.allgather_direct(carriers),
+                    _ => self.alltoall_direct(),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn alone(&mut self) -> Result<(), c_int> {
+        let (n, bytes) = (self.team.n_here(), self.call.bytes);
+        let (input, output) = (self.places.input, self.places.output);
+        let root = self.team.place_of[self.view.root];
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            match self.call.collective {
+                Collective::Allreduce => {
+                    self.on_node(act::allreduce(bytes, n), input, output, Blocks::One)
+                }
+                Collective::Reduce => {
+                    let kind = act::reduce(bytes, n, root);
+                    self.on_node(kind, input, output, Blocks::One)
+                }
+                Collective::Bcast => {
+                    self.on_node(Kind::Bcast { root }, output, output, Blocks::One)
+                }
+                Collective::Allgather => self.gather_here(),
+                // No other collective has such variants.
+                _ => self.exchange_here(input),
+            }
+        }
+    }
+
+    /// Every rank of the node gets the blocks of all the others there.
+    #[inline]
+    unsafe fn gather_here(&mut self) -> Result<(), c_int> {
+        let (input, output) = (self.places.input, self.places.output);
+        let rank = self.team.here[self.team.place];
+        let own = self.elements.at(output, rank as u64 * self.view.block);
+        let data = Data {
+            source: input,
+            target: output,
+            units: self.view.block,
+            blocks: Blocks::Gathered(&self.team.own_blocks),
+        };
+        let givers = self.team.n_here();
+        let kind = Kind::Exchange { givers };
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            std::ptr::copy(input, own, self.view.block as usize);
+            phase(&self.elements, &mut self.segment, kind, data, None)
+        }
+    }
+
+    /// Every rank of the node gets what all the others there have for it.
+    #[inline]
+    unsafe fn exchange_here(&mut self, input: *mut u8) -> Result<(), c_int> {
+        let (units, output) = (self.view.block, self.places.output);
+        let skip = self.team.here[self.team.place] as u64 * units;
+        let own = self.elements.at(output, skip);
+        let data = Data {
+            source: input,
+            target: output,
+            units,
+            blocks: Blocks::Exchanged(&self.team.here),
+        };
+        let givers = self.team.n_here();
+        let kind = Kind::Exchange { givers };
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            std::ptr::copy(self.elements.at(input, skip), own, units as usize);
+            phase(&self.elements, &mut self.segment, kind, data, None)
+        }
+    }
+
+    /// Runs a phase on messages, or on shares of them.
+    ///
+    /// # Safety
+    /// As [`pieces::run`].
+    #[inline]
+    unsafe fn on_node(
+        &mut self,
+        kind: Kind,
+        source: *mut u8,
+        target: *mut u8,
+        blocks: Blocks<'static>,
+    ) -> Result<(), c_int> {
+        let data = Data {
+            source,
+            target,
+            units: self.view.block,
+            blocks,
+        };
+        // SAFETY: the caller's promise is passed on.
+        unsafe { phase(&self.elements, &mut self.segment, kind, data, None) }
+    }
+
+    /// Runs a part of the call among ranks of which this is one. The root leads its node.
+    fn across(
+        &mut self,
+        across: Across,
+        part: &Part,
+        data: (Option<*mut u8>, *mut u8),
+    ) -> Result<(), c_int> {
+        let tuner = self.elements.tuner;
+        let (root, team) = (self.view.root, &mut *self.team);
+        let usual = team.leaders[part.root];
+        if self.call.collective != Collective::Allreduce {
+            team.leaders[part.root] = team.world_ranks[root];
+        }
+        let world_ranks = match across {
+            Across::Leaders => &team.leaders,
+            Across::Lane => &team.lane,
+        };
+        let group = Group {
+            rank: team.node,
+            world_ranks,
+        };
+        let call = part.call(tuner, self.call, data);
+        let result = p2p::run_among(tuner, self.p2p, group, &call);
+        team.leaders[part.root] = usual;
+        // The arguments were looked at before.
+        result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
+    }
+
+    /// The part of a message that so many units are.
+    fn part(&self, between: Scheduled, units: u64) -> Part {
+        Part {
+            variant: self.call.variant,
+            between,
+            root: self.team.node_of[self.view.root],
+            bytes: units * self.elements.unit_bytes,
+            units,
+        }
+    }
+
+    unsafe fn allreduce_by_leaders(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (n, bytes) = (self.team.n_here(), self.call.bytes);
+        let (input, output) = (self.places.input, self.places.output);
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            let kind = act::reduce(bytes, n, 0);
+            let mut result = self.on_node(kind, input, output, Blocks::One);
+            if self.team.place == 0 {
+                // A rank alone on its node has combined nothing yet.
+                let alone = n == 1 && input != output;
+                let send = alone.then_some(input);
+                let part = self.part(between, self.view.block);
+                result = result.and(self.across(Across::Leaders, &part, (send, output)));
+            }
+            let spread = Kind::Bcast { root: 0 };
+            result.and(self.on_node(spread, output, output, Blocks::One))
+        }
+    }
+
+    unsafe fn reduce_by_leaders(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (n, bytes, root) = (self.team.n_here(), self.call.bytes, self.view.root);
+        let (input, output) = (self.places.input, self.places.output);
+        let leader = self.team.leader_here(root);
+        let leads = leader == self.team.place;
+        let is_root = leads && self.team.node_of[root] == self.team.node;
+        let target = if is_root { output } else { self.spare };
+        // SAFETY: the caller's promise is passed on; a leader without a buffer has room for the sum.
+        let result = unsafe {
+            let kind = act::reduce(bytes, n, leader);
+            self.on_node(kind, input, target, Blocks::One)
+        };
+        if !leads {
+            return result;
+        }
+        let data = match (is_root, n) {
+            (true, 1) if input != output => (Some(input), output),
+            (true, _) => (None, output),
+            (false, 1) => (Some(input), target),
+            (false, _) => (Some(target), std::ptr::null_mut()),
+        };
+        let part = self.part(between, self.view.block);
+        result.and(self.across(Across::Leaders, &part, data))
+    }
+
+    unsafe fn bcast_by_leaders(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let output = self.places.output;
+        let leader = self.team.leader_here(self.view.root);
+        let mut result = Ok(());
+        if leader == self.team.place {
+            let part = self.part(between, self.view.block);
+            result = self.across(Across::Leaders, &part, (None, output));
+        }
+        let kind = Kind::Bcast { root: leader };
+        // SAFETY: the caller's promise is passed on.
+        result.and(unsafe { self.on_node(kind, output, output, Blocks::One) })
+    }
+
+    /// The own share of a message: where it begins at an address, and how many units it has; `None`
+    /// for a rank that is no lane, and where there is nothing to carry.
+    fn share(&self, of: *mut u8) -> Option<(*mut u8, u64)> {
+        let (place, lanes) = (self.team.place, self.team.lanes);
+        let (start, units) = share(self.view.block, place.min(lanes - 1), lanes);
+        (place < lanes && units > 0).then(|| (self.elements.at(of, start), units))
+    }
+
+    unsafe fn allreduce_by_lanes(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let lanes = self.team.lanes;
+        let (mut input, output) = (self.places.input, self.places.output);
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            let scatter = Kind::ReduceScatter { lanes };
+            let mut result = self.on_node(scatter, input, output, Blocks::Shares(lanes));
+            if self.team.n_here() > 1 {
+                input = output;
+            }
+            if let Some((result_at, units)) = self.share(output) {
+                let part = self.part(between, units);
+                let send = self.share(input).map(|(start, _)| start);
+                let send = send.filter(|start| *start != result_at);
+                result = result.and(self.across(Across::Lane, &part, (send, result_at)));
+            }
+            let gather = Kind::Exchange { givers: lanes };
+            result.and(self.on_node(gather, output, output, Blocks::OwnShare(lanes)))
+        }
+    }
+
+    unsafe fn reduce_by_lanes(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (lanes, root) = (self.team.lanes, self.view.root);
+        let (mut input, output, spare) = (self.places.input, self.places.output, self.spare);
+        let on_roots_node = self.team.node_of[root] == self.team.node;
+        // SAFETY: the caller's promise is passed on; every rank has room for the sum.
+        unsafe {
+            let scatter = Kind::ReduceScatter { lanes };
+            let mut result = self.on_node(scatter, input, spare, Blocks::Shares(lanes));
+            if self.team.n_here() > 1 {
+                input = spare;
+            }
+            let is_root = self.team.here[self.team.place] == root;
+            let target = if is_root { output } else { spare };
+            if let Some((result_at, units)) = self.share(target) {
+                let part = self.part(between, units);
+                let given = self.share(input).map(|(start, _)| start);
+                let send = given.filter(|start| *start != result_at);
+                // Only where the result is the addresses may be one.
+                let send = if on_roots_node { send } else { given };
+                result = result.and(self.across(Across::Lane, &part, (send, result_at)));
+            }
+            if !on_roots_node {
+                return result;
+            }
+            let root = self.team.place_of[root];
+            let gather = Kind::Gather { root, lanes };
+            result.and(self.on_node(gather, target, target, Blocks::OwnShare(lanes)))
+        }
+    }
+
+    unsafe fn bcast_by_lanes(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (lanes, root) = (self.team.lanes, self.view.root);
+        let output = self.places.output;
+        let on_roots_node = self.team.node_of[root] == self.team.node;
+        let mut result = Ok(());
+        // SAFETY: the caller's promise is passed on.
+        unsafe {
+            if on_roots_node {
+                let root = self.team.place_of[root];
+                result = self.on_node(Kind::Bcast { root }, output, output, Blocks::One);
+            }
+            if let Some((start, units)) = self.share(output) {
+                let part = self.part(between, units);
+                result = result.and(self.across(Across::Lane, &part, (None, start)));
+            }
+            if on_roots_node {
+                return result;
+            }
+            let gather = Kind::Exchange { givers: lanes };
+            result.and(self.on_node(gather, output, output, Blocks::OwnShare(lanes)))
+        }
+    }
+
+    /// Blocks of the own node are given to all there; those of the others come to their carriers,
+    /// who give them on as they come.
+    unsafe fn allgather_direct(&mut self, carriers: Carriers) -> Result<(), c_int> {
+        let (block, output) = (self.view.block, self.places.output);
+        let total = block * self.team.node_of.len() as u64;
+        let Between {
+            carrier: Some(carrier),
+            requests: Some(requests),
+            before: Some(before),
+        } = std::mem::take(&mut self.between)
+        else {
+            return Err(abi::MPI_ERR_NO_MEM as c_int);
+        };
+        let tuner = self.elements.tuner;
+        let lists = (requests, before);
+        let mut transfers = Transfers::new(tuner, carrier, (block, total), lists);
+        // SAFETY: the output has a place for each block, and is the call's until its end.
+        unsafe {
+            self.post_receives(&mut transfers, carriers);
+            if carriers == Carriers::Each {
+                // What is sent need not have been given to the node before.
+                let rank = self.team.here[self.team.place];
+                let own = self.elements.at(output, rank as u64 * block);
+                std::ptr::copy(self.places.input, own, block as usize);
+                self.post_sends(&mut transfers, carriers);
+            }
+            let mut result = self.gather_here();
+            if carriers == Carriers::Leader {
+                self.post_sends(&mut transfers, carriers);
+            }
+            let streams = self.team.streams(carriers);
+            let data = Data {
+                source: output,
+                target: output,
+                units: block,
+                blocks: Blocks::Gathered(streams),
+            };
+            let givers = match carriers {
+                Carriers::Leader => 1,
+                Carriers::Each => self.team.n_here(),
+            };
+            let kind = Kind::Exchange { givers };
+            let arriving = Some(&mut transfers);
+            let given = phase(&self.elements, &mut self.segment, kind, data, arriving);
+            result = result.and(given);
+            result.and(transfers.finish())
+        }
+    }
+
+    /// Receives, in the order in which this rank gives them to its node, the blocks of other nodes.
+    unsafe fn post_receives(&self, transfers: &mut Transfers, carriers: Carriers) {
+        let (team, output) = (&self.team, self.places.output);
+        let blocks = &team.streams(carriers)[team.place];
+        for of_node in blocks.chunk_by(|a, b| team.node_of[*a] == team.node_of[*b]) {
+            // SAFETY: the caller's promise is passed on.
+            unsafe {
+                match carriers {
+                    Carriers::Leader => {
+                        let from = team.leaders[team.node_of[of_node[0]]];
+                        transfers.receive(output, of_node, from);
+                    }
+                    Carriers::Each => {
+                        for block in of_node.chunks(1) {
+                            let from = team.world_ranks[block[0]];
+                            transfers.receive(output, block, from);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what this rank carries to every other node, the one below first.
+    unsafe fn post_sends(&self, transfers: &mut Transfers, carriers: Carriers) {
+        let (team, output) = (&self.team, self.places.output);
+        let (n_nodes, place) = (team.nodes.len(), team.place);
+        let blocks = match carriers {
+            Carriers::Leader if place > 0 => return,
+            Carriers::Leader => &team.here[..],
+            Carriers::Each => &team.here[place..=place],
+        };
+        for step in 1..n_nodes {
+            let to = &team.nodes[(team.node + n_nodes - step) % n_nodes];
+            let to = team.world_ranks[to[receiver(carriers, place, to.len())]];
+            // SAFETY: the caller's promise is passed on.
+            unsafe { transfers.send(output, blocks, to) };
+        }
+    }
+
+    /// Blocks for other nodes go to their ranks, those for the own node through its memory.
+    unsafe fn alltoall_direct(&mut self) -> Result<(), c_int> {
+        let (block, output) = (self.view.block, self.places.output);
+        let mut input = self.places.input;
+        let total = block * self.team.node_of.len() as u64;
+        let Between {
+            carrier: Some(carrier),
+            requests: Some(requests),
+            before: Some(before),
+        } = std::mem::take(&mut self.between)
+        else {
+            return Err(abi::MPI_ERR_NO_MEM as c_int);
+        };
+        let tuner = self.elements.tuner;
+        let lists = (requests, before);
+        let mut transfers = Transfers::new(tuner, carrier, (block, total), lists);
+        // SAFETY: both buffers have a place for each block, and are the call's until its end; the spare
+        // room is as long as they are.
+        unsafe {
+            if matches!(self.view.input, Input::InOutput { .. }) {
+                std::ptr::copy_nonoverlapping(input, self.spare, total as usize);
+                input = self.spare;
+            }
+            let (team, n_nodes) = (&self.team, self.team.nodes.len());
+            for step in 1..n_nodes {
+                for rank in team.nodes[(team.node + step) % n_nodes].chunks(1) {
+                    transfers.receive(output, rank, team.world_ranks[rank[0]]);
+                }
+            }
+            for step in 1..n_nodes {
+                let node = &team.nodes[(team.node + n_nodes - step) % n_nodes];
+                // Not all ranks of the node begin with the same one.
+                for turn in 0..node.len() {
+                    let at = (turn + team.place) % node.len();
+                    let rank = &node[at..=at];
+                    transfers.send(input, rank, team.world_ranks[rank[0]]);
+                }
+            }
+            let result = self.exchange_here(input);
+            result.and(transfers.finish())
+        }
+    }
+}
+
+/// Runs a phase on this rank's node; nothing where it is alone there, but for what comes from others.
+///
+/// # Safety
+/// As [`pieces::run`].
+#[inline]
+unsafe fn phase(
+    elements: &Elements,
+    segment: &mut Option<&mut Segment>,
+    kind: Kind,
+    data: Data,
+    arriving: Option<&mut Transfers>,
+) -> Result<(), c_int> {
+    let Some(segment) = segment else {
+        return Ok(());
+    };
+    let copies = match data.blocks {
+        Blocks::Exchanged(here) => here.len(),
+        _ => 1,
+    };
+    let is_short = elements.bytes(data.units).saturating_mul(copies) <= LINE_BYTES;
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        if is_short && arriving.is_none() && data.blocks.are_single() {
+            short::run(elements, segment, kind, data)
+        } else {
+            pieces::run(elements, segment, kind, data, arriving)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Blocks on their way between nodes: messages that are all posted at once, into their final places.
+//!
+//! A message carries a stretch of blocks that lie together, or a part of it that is short enough not to
+//! ask the receiver first. Both ends find the same messages in the same order from the blocks' length.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::node::between::{MESSAGES_MOST, message_bytes};
+
+use crate::abi::{self, Comm, Request};
+use crate::p2p::places::check;
+use crate::tune::Tuner;
+
+/// The messages of one call of this rank.
+pub struct Transfers<'a> {
+    tuner: &'a Tuner,
+    comm: Comm,
+    tag: c_int,
+    /// Bytes of a block.
+    block: u64,
+    longest: u64,
+    requests: &'a mut Vec<Request>,
+    /// For each receive how many bytes are received before it. Receives stand before sends.
+    before: &'a mut Vec<u64>,
+    received: u64,
+    /// Receives that have ended.
+    ended: usize,
+    result: Result<(), c_int>,
+}
+
+/// A message: where its bytes lie in the buffer.
+#[derive(Clone, Copy)]
+struct Message {
+    at: u64,
+    bytes: u64,
+}
+
+/// Hands over the messages that carry these blocks, in order.
+fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Message)) {
+    for stretch in blocks.chunk_by(|a, b| a + 1 == *b) {
+        let (start, all) = (stretch[0] as u64 * block, stretch.len() as u64 * block);
+        let mut sent = 0;
+        while sent < all {
+            let bytes = longest.min(all - sent);
+            sent += bytes;
+            visit(Message {
+                at: start + sent - bytes,
+                bytes,
+            });
+        }
+    }
+}
+
+/// More messages than this never carry `blocks` of the call's `all` blocks, whatever their length.
+pub fn most(blocks: usize, all: usize) -> usize {
+    blocks + MESSAGES_MOST as usize * blocks / all.max(1) + 1
+}
+
+impl<'a> Transfers<'a> {
+    /// None yet. `total` is the length of all ranks' blocks.
+    pub fn new(
+        tuner: &'a Tuner,
+        (comm, tag): (Comm, c_int),
+        (block, total): (u64, u64),
+        (requests, before): (&'a mut Vec<Request>, &'a mut Vec<u64>),
+    ) -> Transfers<'a> {
+        requests.clear();
+        before.clear();
+        Transfers {
+            tuner,
+            comm,
+            tag,
+            block,
+            longest: message_bytes(total),
+            requests,
+            before,
+            received: 0,
+            ended: 0,
+            result: Ok(()),
+        }
+    }
+
+    /// Receives blocks from a rank of the world into their places. All receives come before all sends.
+    ///
+    /// # Safety
+    /// The buffer has room for every block, and lives and is left alone until [`Transfers::finish`].
+    pub unsafe fn receive(&mut self, buffer: *mut u8, blocks: &[usize], from: c_int) {
+        messages(blocks, self.block, self.longest, |message| {
+            let mut request = self.tuner.handles.request_null;
+            // SAFETY: the caller's promise is passed on.
+            let posted = check(unsafe {
+                (self.tuner.pmpi.irecv)(
+                    buffer.wrapping_add(message.at as usize).cast(),
+                    message.bytes as c_int,
+                    self.tuner.handles.byte,
+                    from,
+                    self.tag,
+                    self.comm,
+                    &mut request,
+                )
+            });
+            self.result = self.result.and(posted);
+            self.requests.push(request);
+            self.before.push(self.received);
+            self.received += message.bytes;
+        });
+    }
+
+    /// Sends blocks to a rank of the world.
+    ///
+    /// # Safety
+    /// The buffer holds the blocks, and lives and is not written there until [`Transfers::finish`].
+    pub unsafe fn send(&mut self, buffer: *mut u8, blocks: &[usize], to: c_int) {
+        messages(blocks, self.block, self.longest, |message| {
+            let mut request = self.tuner.handles.request_null;
+            // SAFETY: the caller's promise is passed on.
+            let posted = check(unsafe {
+                (self.tuner.pmpi.isend)(
+                    buffer.wrapping_add(message.at as usize).cast(),
+                    message.bytes as c_int,
+                    self.tuner.handles.byte,
+                    to,
+                    self.tag,
+                    self.comm,
+                    &mut request,
+                )
+            });
+            self.result = self.result.and(posted);
+            self.requests.push(request);
+        });
+    }
+
+    /// Waits until the first `until` bytes that are received are there.
+    pub fn arrive(&mut self, until: u64) {
+        while self
+            .before
+            .get(self.ended)
+            .is_some_and(|before| *before < until)
+        {
+            self.end_next();
+        }
+    }
+
+    /// Waits for the next receive.
+    fn end_next(&mut self) {
+        let null = self.tuner.handles.request_null;
+        let status = abi::MPI_STATUS_IGNORE as *mut c_void;
+        if self.requests[self.ended] != null {
+            // SAFETY: the request is this call's own.
+            let code = unsafe { (self.tuner.pmpi.wait)(&mut self.requests[self.ended], status) };
+            self.result = self.result.and(check(code));
+        }
+        self.ended += 1;
+    }
+
+    /// Waits for everything that is under way, and says what went wrong first.
+    pub fn finish(&mut self) -> Result<(), c_int> {
+        let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
+        let n_requests = self.requests.len() as c_int;
+        let first = self.requests.as_mut_ptr();
+        // SAFETY: the requests are this call's own; those that have ended are null.
+        let code = unsafe { (self.tuner.pmpi.waitall)(n_requests, first, statuses) };
+        self.result = self.result.and(check(code));
+        self.requests.clear();
+        self.result
+    }
+}
