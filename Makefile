@@ -22,7 +22,7 @@ help: ## this list
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup
 
-build: setup command $(MPIS:%=mpi-%) ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup command $(MPIS:%=mpi-%) shim-mpi_abi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
 .PHONY: command
 command:
@@ -39,6 +39,15 @@ $(MPIS:%=mpi-%): mpi-%:
 	@for file in libcolltune.so colltune-amr colltune-mpibench; do \
 	  install -m 755 $(call mpi_dir,$*)/release/$$file target/$*/.$$file && mv target/$*/.$$file target/$*/$$file || exit 1; \
 	done
+
+# The standard binary interface: where there is a compiler wrapper for it, in PATH or from PyPI.
+.PHONY: shim-mpi_abi
+shim-mpi_abi:
+	@if compiler=$$(CARGO_TARGET_DIR=$(CARGO_DIR) scripts/setup --mpicc-abi); then \
+	  MPICC=$$compiler $(CARGO) build --release --locked --manifest-path shim/Cargo.toml --target-dir $(CARGO_DIR)/mpi/mpi_abi && \
+	  mkdir -p target/mpi_abi && install -m 755 $(CARGO_DIR)/mpi/mpi_abi/release/libcolltune.so target/mpi_abi/.libcolltune.so && \
+	  mv target/mpi_abi/.libcolltune.so target/mpi_abi/libcolltune.so; \
+	fi
 
 demo: build ## tune the mini-app over two batches of ten runs and show what changed, with a picture
 	examples/amr/demo
@@ -68,6 +77,9 @@ install: build ## below PREFIX (default /usr/local)
 	  install -D -m 755 target/$$mpi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/libcolltune.so && \
 	  install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi target/$$mpi/colltune-amr target/$$mpi/colltune-mpibench || exit 1; \
 	done
+	if [ -f target/mpi_abi/libcolltune.so ]; then \
+	  install -D -m 755 target/mpi_abi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/mpi_abi/libcolltune.so; \
+	fi
 
 clean: ## remove target/
 	rm -rf target

@@ -6,7 +6,7 @@
 //! ones. Levels are medians and effects are means of the middle half, fitted in turns (as in
 //! Tukey's median polish), so a quarter of wild outliers on either side changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::call::Call;
 
@@ -76,7 +76,7 @@ impl Comparison {
 
 /// Compares the variants of one cell; `n_variants` is the length of the catalogue.
 pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
-    let samples = grouped(calls);
+    let (samples, across_jobs) = grouped(calls);
     let fit = fit(&samples, n_variants);
     let level = median(
         &mut samples
@@ -85,13 +85,22 @@ pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
             .collect::<Vec<_>>(),
     );
     let effects = (0..n_variants)
-        .map(|variant| effect(&samples, &fit, variant, level))
+        .map(|variant| {
+            let mut effect = effect(&samples, &fit, variant, level)?;
+            if across_jobs && is_of_one_job(&samples, variant) {
+                effect.error = effect.error.max(OTHER_CIRCUMSTANCES);
+            }
+            Some(effect)
+        })
         .collect();
     Comparison {
         effects,
         points: points(calls, &samples, &fit),
     }
 }
+
+/// The least error, in logarithms of times, of what was measured in other runs than all else.
+const OTHER_CIRCUMSTANCES: f64 = 0.5;
 
 #[derive(Clone, Copy)]
 struct Sample {
@@ -103,10 +112,11 @@ struct Sample {
     telling: bool,
 }
 
-fn grouped(calls: &[Call]) -> Vec<Sample> {
+/// What a variant is compared with: calls of one job, or of all of them, which the flag says.
+fn grouped(calls: &[Call]) -> (Vec<Sample>, bool) {
     // Many sizes with few calls each are binned to a quarter of an octave: over random draws
     // the difference inside a bin falls on all variants alike.
-    let sizes: std::collections::BTreeSet<u64> = calls.iter().map(|call| call.bytes).collect();
+    let sizes: BTreeSet<u64> = calls.iter().map(|call| call.bytes).collect();
     let coarse = sizes.len() > 16 && calls.len() < 50 * sizes.len();
     let size = |bytes: u64| {
         if coarse {
@@ -159,12 +169,45 @@ fn grouped(calls: &[Call]) -> Vec<Sample> {
             .collect::<Vec<_>>()
     };
     let samples = group_with(true);
-    // Runs that each forced one variant can only be compared with each other.
-    if samples.iter().any(|sample| sample.telling) {
-        samples
+    // Runs that each forced one variant, or began with one, can only be compared with each other.
+    if are_linked(&samples) {
+        (samples, false)
     } else {
-        group_with(false)
+        (group_with(false), true)
     }
+}
+
+/// Whether groups of several variants link all variants to each other that have enough samples to be
+/// judged: a variant that shares no group with the others has no place on their scale.
+fn are_linked(samples: &[Sample]) -> bool {
+    let mut counts = BTreeMap::<usize, u64>::new();
+    let mut variants_of = BTreeMap::<usize, BTreeSet<usize>>::new();
+    for sample in samples {
+        *counts.entry(sample.variant).or_default() += 1;
+        let group = variants_of.entry(sample.group).or_default();
+        group.insert(sample.variant);
+    }
+    counts.retain(|_, count| *count >= SAMPLES_LEAST);
+    let mut linked = BTreeSet::new();
+    linked.extend(counts.keys().next().copied());
+    loop {
+        let before = linked.len();
+        for group in variants_of.values() {
+            if !group.is_disjoint(&linked) {
+                linked.extend(group);
+            }
+        }
+        if linked.len() == before {
+            break;
+        }
+    }
+    let telling = samples.iter().any(|sample| sample.telling);
+    telling && counts.keys().all(|variant| linked.contains(variant))
+}
+
+fn is_of_one_job(samples: &[Sample], variant: usize) -> bool {
+    let own = samples.iter().filter(|sample| sample.variant == variant);
+    own.map(|sample| sample.job).collect::<BTreeSet<_>>().len() < 2
 }
 
 struct Fit {
@@ -279,7 +322,7 @@ fn effect(samples: &[Sample], fit: &Fit, variant: usize, level: f64) -> Option<E
     }
     error = error.max(error_between_jobs(used, residual)) * fit.freedom;
     if telling.is_empty() {
-        error = error.max(0.5); // other runs, other circumstances: nothing tells them apart
+        error = error.max(OTHER_CIRCUMSTANCES); // other runs, other circumstances: nothing tells them apart
     }
     error = (error * (1.0 + 2.0 / used.len() as f64)).max(1e-3);
     let log_time = level + fit.effects[variant];
@@ -533,5 +576,19 @@ mod tests {
             compare(&calls, 3)
         };
         assert!(!forced([1.0, 1.0, 1.0]).beats(1, 0));
+    }
+
+    #[test]
+    fn variants_that_never_ran_in_one_job_with_the_default_are_not_on_its_scale() {
+        for seed in 0..20 {
+            // Every second run knows the default alone, the others two variants that differ much.
+            let calls: Vec<Call> = noisy(seed, [1.0, 1.0, 10.0], 200)
+                .into_iter()
+                .filter(|call| (call.variant == 0) == call.job.is_multiple_of(2))
+                .collect();
+            let comparison = compare(&calls, 3);
+            assert!(!comparison.beats(1, 0), "seed {seed}");
+            assert!(!comparison.beats(0, 1), "seed {seed}");
+        }
     }
 }

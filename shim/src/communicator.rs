@@ -42,6 +42,8 @@ pub struct CellState {
     pub next_sample: u64,
     pub samples: u64,
     pub gap_least: u64,
+    /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.
+    pub default_is: u16,
     /// The variant that runs when nothing is sampled, by its place in the collective's variants.
     pub best: u16,
     pub chooser: Chooser,

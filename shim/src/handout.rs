@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bincode::{Decode, Encode};
+use colltune_core::catalogue::{self, Steering};
 use colltune_core::library::Library;
 use colltune_core::model::Model;
+use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
@@ -20,6 +22,8 @@ pub struct Handout {
     pub seed: u64,
     pub mode: Mode,
     pub forced: Vec<Forced>,
+    /// What the library was told before the job began.
+    pub presets: Vec<Preset>,
     pub model: Model,
     /// The families whose variants are drawn.
     pub families: Vec<Family>,
@@ -219,6 +223,7 @@ fn read_database(
         job: format!("{:016x}{:08x}", now, random as u32),
         seed: settings.seed.unwrap_or(random),
         mode: request.mode,
+        presets: read_presets(&request.forced, variables, library, warnings),
         forced: request.forced,
         model: model.within(nodes, ppn),
         families: settings.families,
@@ -232,6 +237,38 @@ fn read_database(
         reproducible: settings.reproducible,
         setup_after,
     })
+}
+
+/// What `colltune run` told the library, where the library has really been told it.
+fn read_presets(
+    request: &[Forced],
+    variables: &[(String, String)],
+    library: Library,
+    warnings: &mut Vec<String>,
+) -> Vec<Preset> {
+    let text = variable(variables, "COLLTUNE_PRESETS").unwrap_or("");
+    let Some(mut presets) = preset::parse(text) else {
+        warnings.push(format!("failed to read COLLTUNE_PRESETS={text:?}"));
+        return Vec::new();
+    };
+    let all = presets.clone();
+    presets.retain(|one| {
+        let told = std::env::var(preset::variable(one.collective)).ok();
+        told.is_some() && told == preset::adjustment(&all, library, one.collective)
+    });
+    let lost = presets.len() < all.len();
+    let untold = request.iter().any(|forced| {
+        let variant = catalogue::find(library, forced.collective, &forced.variant);
+        let native = variant.is_some_and(|one| matches!(one.steering, Steering::Intel { .. }));
+        native && presets.iter().all(|one| one.variant != forced.variant)
+    });
+    if lost || untold {
+        warnings.push(format!(
+            "{library} chooses its algorithms when a job starts and was not told all that is asked for; start \
+             the job with `colltune run`"
+        ));
+    }
+    presets
 }
 
 fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Settings, String> {

@@ -28,7 +28,7 @@ pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use forcing::{facts, own_forcing};
 pub use job::{Job, Part, job, part};
-pub use library::{Mpi, target_folder};
+pub use library::{Mpi, colltune, target_folder};
 pub use outcome::Outcome;
 pub use program::{program, tool};
 pub use skip::{is_long, runs_long, skip};

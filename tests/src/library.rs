@@ -228,3 +228,15 @@ pub fn target_folder() -> PathBuf {
         .find(holds_one)
         .unwrap_or_else(|| here.join("../target"))
 }
+
+/// The command, as `make build` leaves it or Cargo does beside the tests.
+pub fn colltune() -> PathBuf {
+    let own = std::env::current_exe().expect("a test has a file");
+    let beside = own.ancestors().nth(2).map(|folder| folder.join("colltune"));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/colltune");
+    let found = beside
+        .into_iter()
+        .chain([built])
+        .find(|file| file.is_file());
+    found.expect("colltune is built: run `make build` first")
+}

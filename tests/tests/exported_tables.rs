@@ -10,7 +10,7 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, SCHEMA, Share, Source};
 use colltune_core::space::{Cell, Range};
-use colltune_tests::{Fingerprint, Mpi, fingerprint, folder};
+use colltune_tests::{Fingerprint, Mpi, colltune, fingerprint, folder};
 
 use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 
@@ -428,16 +428,4 @@ fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
         "000001\n".to_owned(),
     );
     db
-}
-
-/// The command, as `make build` leaves it or Cargo does beside the tests.
-fn colltune() -> PathBuf {
-    let own = std::env::current_exe().expect("a test has a file");
-    let beside = own.ancestors().nth(2).map(|folder| folder.join("colltune"));
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/colltune");
-    let found = beside
-        .into_iter()
-        .chain([built])
-        .find(|file| file.is_file());
-    found.expect("colltune is built: run `make build` first")
 }

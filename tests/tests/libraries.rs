@@ -2,11 +2,16 @@
 //! Their steering is real, and `default` stays what it is. Where they cannot be installed, tests are
 //! counted as skipped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
 
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::collective::Collective;
-use colltune_tests::{Fingerprint, Mpi, facts, fingerprint_of, is_long, job, own_forcing};
+use colltune_tests::{
+    Fingerprint, Job, Mpi, assert_ranks_agree, colltune, facts, fingerprint_of, folder, is_long,
+    job, own_forcing, read_log, target_folder, traces,
+};
 
 const RANKS: u32 = 4;
 
@@ -81,4 +86,179 @@ fn mpich_5_runs_the_forced_algorithms() {
     let error = [("MPIR_CVAR_COLLECTIVE_FALLBACK", "error")];
     let short = [Collective::Allreduce];
     natives_are_what_the_library_runs(mpi, collectives(&short, &MOVES_AND_SUMS), &error);
+}
+
+/// A job that `colltune run` starts with these options.
+fn tuned(mpi: Mpi, n_ranks: u32, options: &[&str]) -> Job {
+    let command = colltune();
+    let mut words = vec![command.to_str().expect("a path in UTF-8"), "run"];
+    words.extend(options);
+    words.push("--");
+    let job = job(n_ranks).mpi(mpi).prefix(&words);
+    job.env("COLLTUNE_LIB", target_folder())
+}
+
+/// What variants ran for each collective, of several ranks' equal logs.
+fn ran(log: &Path, n_ranks: u32) -> BTreeMap<String, BTreeSet<String>> {
+    let log = read_log(log, n_ranks);
+    assert_ranks_agree(&log);
+    let mut ran = BTreeMap::<String, BTreeSet<String>>::new();
+    for call in &log[0] {
+        let variants = ran.entry(call.collective.clone()).or_default();
+        variants.insert(call.variant.clone());
+    }
+    ran
+}
+
+#[test]
+fn a_program_on_the_standard_binary_interface_is_steered_by_the_third_build() {
+    let Some(mpi) = Mpi::Standard.installed() else {
+        return;
+    };
+    let error = ("MPIR_CVAR_COLLECTIVE_FALLBACK", "error");
+    natives_are_what_the_library_runs(mpi, &[Collective::Allgatherv], &[error]);
+    let files = folder();
+    let [db, log] = ["db", "log"].map(|name| files.path().join(name));
+    let calls = format!("calls:{}", log.display());
+    let options = ["--db", db.to_str().unwrap(), "--seed", "5", "--log", &calls];
+    let outcome = tuned(mpi, 2, &options).run("collectives", &["2"]);
+    outcome.succeeds().prints("ok\n").is_silent();
+    let ran = ran(&log, 2);
+    for collective in ["allreduce", "bcast", "allgather", "reduce"] {
+        let of_each = |family: &str| ran[collective].iter().any(|name| name.starts_with(family));
+        assert!(
+            of_each("native:") && of_each("node:"),
+            "{collective}: {:?}",
+            ran[collective]
+        );
+    }
+}
+
+/// Open MPI 5 as a user would tune it.
+#[test]
+fn runs_on_open_mpi_5_are_recorded_learned_from_and_exploited() {
+    let Some(mpi) = Mpi::OpenMpi5.installed() else {
+        return;
+    };
+    record_learn_exploit(mpi);
+}
+
+fn record_learn_exploit(mpi: Mpi) {
+    let files = folder();
+    let db = files.path().join("db");
+    let db = db.to_str().unwrap();
+    for seed in ["1", "2"] {
+        let outcome = tuned(mpi, 2, &["--db", db, "--seed", seed]).run("collectives", &["3"]);
+        outcome.succeeds().prints("ok\n").is_silent();
+    }
+    let trained = Command::new(colltune())
+        .args(["train", "--db", db])
+        .output();
+    let trained = trained.expect("colltune starts");
+    let text = [trained.stdout, trained.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    assert!(trained.status.success(), "{text}");
+    let key = mpi.library().to_string();
+    assert!(
+        text.contains(&format!("{key}: generation 1 from 2 runs")),
+        "{text}"
+    );
+    let outcome = tuned(mpi, 2, &["--db", db, "--mode", "exploit"]).run("collectives", &["2"]);
+    outcome.succeeds().prints("ok\n").is_silent();
+}
+
+/// One line of `rounding` with few ranks: the additions' order shows the algorithm.
+fn rounding(job: Job) -> String {
+    let outcome = job.run("rounding", &["1", "600", "5000"]);
+    outcome.succeeds();
+    outcome.stdout.clone()
+}
+
+#[test]
+fn intel_mpi_is_told_the_algorithms_of_a_run_before_it_begins() {
+    let Some(mpi) = Mpi::Intel.installed() else {
+        return;
+    };
+    let mut seen = BTreeSet::new();
+    for (name, preset) in [("ring", "8"), ("recursive_doubling", "1")] {
+        let force = format!("allreduce=native:{name}");
+        let ours = rounding(tuned(mpi, RANKS, &["--force", &force]));
+        let own = rounding(job(RANKS).mpi(mpi).env("I_MPI_ADJUST_ALLREDUCE", preset));
+        assert_eq!(ours, own, "{force}");
+        seen.insert(ours);
+    }
+    assert_eq!(seen.len(), 2, "both add in one order: this shows nothing");
+}
+
+#[test]
+fn what_intel_mpi_was_told_labels_the_samples() {
+    let Some(mpi) = Mpi::Intel.installed() else {
+        return;
+    };
+    let files = folder();
+    let db = files.path().join("db");
+    let run = |seed: &str, own: Option<&str>| {
+        let log = files.path().join(format!("log-{seed}-{}", own.is_some()));
+        let calls = format!("calls:{}", log.display());
+        let options = [
+            "--db",
+            db.to_str().unwrap(),
+            "--seed",
+            seed,
+            "--log",
+            &calls,
+        ];
+        let job = tuned(mpi, 2, &options).env("COLLTUNE_SETUP_AFTER", "1");
+        let job = own.map_or(job.clone(), |own| job.env("I_MPI_ADJUST_ALLREDUCE", own));
+        job.run("collectives", &["2"])
+            .succeeds()
+            .prints("ok\n")
+            .is_silent();
+        log
+    };
+    let mut told = BTreeSet::new();
+    for seed in ["1", "2"] {
+        let log = run(seed, None);
+        // Each size has one label beside those of our own families; `default` where nothing applies.
+        let mut of_size = BTreeMap::<(String, u64), BTreeSet<String>>::new();
+        for call in read_log(&log, 2)
+            .remove(0)
+            .into_iter()
+            .filter(|call| call.ppn == 2)
+        {
+            let library = call.variant.starts_with("native:");
+            let labels = of_size
+                .entry((call.collective, call.cell.unwrap_or(0)))
+                .or_default();
+            labels.extend(library.then_some(call.variant));
+        }
+        assert!(
+            of_size.values().all(|labels| labels.len() <= 1),
+            "{of_size:?}"
+        );
+        told.extend(of_size.into_values().flatten());
+        ran(&log, 2);
+    }
+    assert!(told.len() > 10, "{told:?}");
+    let labelled = traces(&db);
+    assert!(labelled.iter().all(|trace| {
+        trace
+            .records
+            .iter()
+            .any(|record| trace.variant(record).starts_with("native:"))
+    }));
+    // The user's own choice is the library's default, whatever it is.
+    let own = ran(&run("1", Some("3")), 2);
+    assert!(
+        own["allreduce"]
+            .iter()
+            .all(|name| !name.starts_with("native:")),
+        "{own:?}"
+    );
+    assert!(
+        own.values()
+            .flatten()
+            .any(|name| name.starts_with("native:")),
+        "{own:?}"
+    );
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use colltune_core::catalogue::{Facts, Need};
 use colltune_core::collective::Collective;
+use colltune_core::preset;
 use colltune_core::record::Record;
 use colltune_core::request::Mode;
 use colltune_core::select::word;
@@ -109,8 +110,10 @@ impl Tuner {
         } else {
             (DEFAULT, None)
         };
+        let label = self.label(&call, place, variant);
         if self.log.is_some() {
-            self.log_call(&call, Some(cell_of(&call, place)), variant, sampled);
+            let label = label.unwrap_or(DEFAULT);
+            self.log_call(&call, Some(cell_of(&call, place)), label, sampled);
         }
         if !sampled {
             return self.execute(call.state, collective, variant, own, ways);
@@ -119,9 +122,8 @@ impl Tuner {
         let code = self.execute(call.state, collective, variant, own, ways);
         let after = clock::ticks();
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
-        let record = recorder.and_then(|recorder| {
-            recorder
-                .write(|| self.record(call.state, collective, call.bytes, variant, before, after))
+        let record = recorder.zip(label).and_then(|(recorder, label)| {
+            recorder.write(|| self.record(call.state, collective, call.bytes, label, before, after))
         });
         // Observed even where it failed: all ranks must count the same samples.
         let sample = Sample {
@@ -171,22 +173,7 @@ impl Tuner {
     /// The variant if it applies to this call, else `default`. Only shared facts decide.
     fn applicable(&self, call: &Call, variant: u16) -> u16 {
         let variant_of = &self.variants[call.collective.index()][usize::from(variant)];
-        let op = call.reduction.map(|reduction| reduction.op);
-        let builtin_op = op.is_none_or(|op| self.ops.get(op).is_some());
-        let facts = Facts {
-            n_ranks: call.state.layout.n_ranks,
-            nodes: call.state.layout.nodes,
-            message_bytes: call.bytes,
-            count: call.reduction.map(|reduction| reduction.count),
-            commutative: builtin_op || op.is_some_and(|op| self.is_commutative(op)),
-            builtin_op,
-            in_place: call.in_place,
-            ranks_by_node: call.state.ranks_by_node,
-            equal_blocks: call.equal_blocks,
-            plain_elements: call
-                .reduction
-                .is_none_or(|reduction| self.types.get(reduction.datatype).is_some()),
-        };
+        let facts = self.facts(call);
         if let Some(need) = variant_of.unmet(&facts) {
             // That there is nothing to do is not worth a word.
             if need != Need::SomeBytes {
@@ -206,6 +193,39 @@ impl Tuner {
             call.state.native && call.bytes <= i32::MAX as u64
         };
         if able { variant } else { DEFAULT }
+    }
+
+    /// What a call is recorded as: what the library was told stands for its own choice. `None` where
+    /// nobody knows what ran, because the call lacks what that needs.
+    #[inline]
+    fn label(&self, call: &Call, place: usize, variant: u16) -> Option<u16> {
+        let told = call.state.cells[call.collective.index()][place].default_is;
+        if variant != DEFAULT || told == DEFAULT {
+            return Some(variant);
+        }
+        let known = &self.variants[call.collective.index()][usize::from(told)];
+        let runs = call.bytes <= preset::BYTES_MAX && known.applies(&self.facts(call));
+        runs.then_some(told)
+    }
+
+    /// The facts of a call that needs are checked against.
+    fn facts(&self, call: &Call) -> Facts {
+        let op = call.reduction.map(|reduction| reduction.op);
+        let builtin_op = op.is_none_or(|op| self.ops.get(op).is_some());
+        Facts {
+            n_ranks: call.state.layout.n_ranks,
+            nodes: call.state.layout.nodes,
+            message_bytes: call.bytes,
+            count: call.reduction.map(|reduction| reduction.count),
+            commutative: builtin_op || op.is_some_and(|op| self.is_commutative(op)),
+            builtin_op,
+            in_place: call.in_place,
+            ranks_by_node: call.state.ranks_by_node,
+            equal_blocks: call.equal_blocks,
+            plain_elements: call
+                .reduction
+                .is_none_or(|reduction| self.types.get(reduction.datatype).is_some()),
+        }
     }
 
     fn warn_forced(&self, collective: Collective, variant: u16, need: &str) {

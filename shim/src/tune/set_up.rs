@@ -3,11 +3,14 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
+use colltune_core::catalogue::Steering;
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
+use colltune_core::preset::Preset;
 use colltune_core::request::Mode;
 use colltune_core::select::{Chooser, key, word};
 use colltune_core::settings::Reproducible;
+use colltune_core::space::Range;
 
 use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
@@ -132,22 +135,27 @@ impl Tuner {
             .forced
             .iter()
             .find(|forced| forced.collective == collective);
+        let default_is = self.default_of(collective, entry.cell.bytes);
         let mut weights: Vec<(u16, f64)> = match self.handout.mode {
             Mode::Record => vec![(DEFAULT, 1.0)],
             _ => entry
                 .variants
                 .iter()
                 .filter_map(|share| known(&share.name).map(|variant| (variant, share.probability)))
-                .filter(|(variant, _)| allowed(variant) && possible(*variant))
-                .collect(),
+                .filter(|(variant, _)| allowed(variant))
+                .map(|(variant, share)| (self.during_run(collective, variant), share))
+                .filter(|(variant, _)| possible(*variant))
+                .fold(Vec::new(), merged),
         };
         let learned = if self.handout.mode == Mode::Record {
             DEFAULT
         } else {
-            known(&entry.best).filter(allowed).unwrap_or(DEFAULT)
+            let best = known(&entry.best).filter(allowed);
+            best.map_or(DEFAULT, |best| self.during_run(collective, best))
         };
         let mut best = forced
             .and_then(|forced| known(&forced.variant))
+            .map(|variant| self.during_run(collective, variant))
             .unwrap_or(learned);
         let sampling = forced.is_none() && self.handout.mode.records();
         // One draw per cell and run: the same on every communicator, hence without its number.
@@ -171,6 +179,7 @@ impl Tuner {
             next_sample: if sampling { 0 } else { u64::MAX },
             samples: 0,
             gap_least: 1,
+            default_is,
             best,
             chooser,
             observed: vec![Ticks::default(); weights.len()],
@@ -180,4 +189,31 @@ impl Tuner {
             fresh: Vec::with_capacity(64),
         }
     }
+    /// What the library's own choice is for these sizes.
+    fn default_of(&self, collective: Collective, bytes: Range) -> u16 {
+        let told = |one: &&Preset| one.collective == collective && one.bytes.contains(bytes.lo);
+        let told = self.handout.presets.iter().find(told);
+        let names = &self.names[collective.index()];
+        let place = told.and_then(|one| names.iter().position(|name| *name == one.variant));
+        place.map_or(DEFAULT, |place| place as u16)
+    }
+
+    /// What drawing a variant comes to where the library's own algorithms cannot be told apart during
+    /// a run: these all are its choice, whatever it was told before.
+    fn during_run(&self, collective: Collective, variant: u16) -> u16 {
+        let steering = self.variants[collective.index()][usize::from(variant)].steering;
+        match steering {
+            Steering::Intel { .. } => DEFAULT,
+            _ => variant,
+        }
+    }
+}
+
+/// Adds a share to those of the same variant.
+fn merged(mut shares: Vec<(u16, f64)>, (variant, share): (u16, f64)) -> Vec<(u16, f64)> {
+    match shares.iter_mut().find(|(other, _)| *other == variant) {
+        Some((_, sum)) => *sum += share,
+        None => shares.push((variant, share)),
+    }
+    shares
 }

@@ -6,6 +6,8 @@ pub mod needs;
 
 pub mod library;
 
+pub mod presets;
+
 pub mod shim;
 
 pub mod prefix;

@@ -14,6 +14,27 @@ pub fn abi(text: &str) -> Result<Abi, String> {
     Abi::from_name(text).ok_or_else(|| one_of(Abi::ALL.map(Abi::name)))
 }
 
+/// What a program runs on, where it does not tell itself.
+#[derive(Clone, Copy, Debug)]
+pub struct RunsOn {
+    pub abi: Abi,
+    /// Whose library, where that decides how it is tuned.
+    pub product: Option<Product>,
+}
+
+pub fn runs_on(text: &str) -> Result<RunsOn, String> {
+    let intel = RunsOn {
+        abi: Abi::Mpich,
+        product: Some(Product::Intel),
+    };
+    match text {
+        "intel" => Ok(intel),
+        _ => abi(text)
+            .map(|abi| RunsOn { abi, product: None })
+            .map_err(|allowed| format!("{allowed}, intel")),
+    }
+}
+
 /// An MPI library by its name, as of the version that the catalogue begins with, or by its key.
 pub fn library(text: &str) -> Result<Library, String> {
     match Product::from_name(text) {

@@ -3,7 +3,8 @@
 //! Modules stand in the order in which data flows through a job:
 //! what is called ([`collective`], [`library`]), how it can be run ([`variant`], [`catalogue`]),
 //! what a site decided ([`settings`], [`space`]), what is worth drawing before anything is known
-//! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), then the stages of one call: [`classify`], whether it
+//! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
+//! for that ([`preset`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`].
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod settings;
 pub mod space;
 
 pub mod classify;
+pub mod preset;
 pub mod record;
 pub mod request;
 pub mod review;

@@ -12,23 +12,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
-use colltune_core::library::Abi;
-use colltune_core::request::{self, Mode};
+use colltune_core::library::{Abi, Library};
+use colltune_core::request::{self, Forced, Mode};
 
 use crate::failure::usage;
 use crate::launch::line::{Context, Line, is_launcher};
 use crate::launch::needs::{self, Needs};
 use crate::launch::prefix::{self, Assignments};
-use crate::launch::{library, shim};
-use crate::parse::{abi, mode};
+use crate::launch::{library, presets, shim};
+use crate::parse::{RunsOn, mode, runs_on};
 
 /// Starts the job. Returns only if it could not be started.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let request = Request::of(args)?;
     let line = read_line(&args.line)?;
-    let abis = libraries(&line, args.mpi)?;
-    check_force(args, &abis, &line)?;
-    let variables = request.variables()?;
+    let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
+    let library = library(&line, &abis, args.mpi);
+    check_force(args, library)?;
+    let mut variables = request.variables()?;
+    if let Some(library) = library {
+        variables.extend(presets::assignments(library, &line, &request.asked())?);
+    }
     let given = abis
         .iter()
         .map(|abi| abi.map(|abi| with_shim(abi, &variables)).transpose());
@@ -73,9 +77,9 @@ pub struct Args {
     /// Write each tuned call as a line of JSON to DIR/rank-N.jsonl
     #[arg(long, value_name = "calls:DIR")]
     log: Option<String>,
-    /// The MPI library, where the program does not tell: openmpi, mpich (Intel MPI's too), mpi_abi
-    #[arg(long, value_parser = abi, value_name = "LIBRARY")]
-    mpi: Option<Abi>,
+    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
+    #[arg(long, value_parser = runs_on, value_name = "LIBRARY")]
+    mpi: Option<RunsOn>,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
@@ -85,6 +89,7 @@ pub struct Args {
 struct Request<'a> {
     args: &'a Args,
     log: Option<PathBuf>,
+    forced: Vec<Forced>,
 }
 
 impl Request<'_> {
@@ -108,13 +113,34 @@ impl Request<'_> {
             .map(request::parse_log)
             .transpose()
             .map_err(usage)?;
-        if let Some(force) = &args.force {
-            request::parse_force(force).map_err(usage)?;
-        }
+        let forced = match &args.force {
+            Some(force) => request::parse_force(force).map_err(usage)?,
+            // As above: a wrong variable is the shim's to report.
+            None => request::parse_force(&std::env::var("COLLTUNE_FORCE").unwrap_or_default())
+                .unwrap_or_default(),
+        };
         Ok(Request {
             args,
             log: log.map(PathBuf::from),
+            forced,
         })
+    }
+
+    /// What decides before the job begins, for a library that needs that; from arguments or environment.
+    fn asked(&self) -> presets::Asked<'_> {
+        let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let mode = match (self.args.mode, text("COLLTUNE_MODE")) {
+            (Some(mode), _) => mode,
+            // The shim says what is wrong with the variable, and runs untuned.
+            (None, Some(mode)) => mode.parse().unwrap_or(Mode::Off),
+            (None, None) => Mode::Explore,
+        };
+        presets::Asked {
+            db: self.args.db.as_deref(),
+            mode,
+            seed: self.args.seed,
+            forced: &self.forced,
+        }
     }
 
     /// The variables for the ranks: the user's own, then what the arguments say.
@@ -122,7 +148,10 @@ impl Request<'_> {
         let args = self.args;
         let mut variables: Assignments = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-            .filter(|(name, _)| name.starts_with("COLLTUNE_") && name != "COLLTUNE_LIB")
+            .filter(|(name, _)| {
+                name.starts_with("COLLTUNE_")
+                    && !["COLLTUNE_LIB", "COLLTUNE_PRESETS"].contains(&name.as_str())
+            })
             .collect();
         variables.sort();
         let mut set = |name: &str, value: OsString| {
@@ -265,21 +294,27 @@ fn is_script(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"#!"))
 }
 
-/// Checks `--force` against the catalogue of the library that the job runs on.
-fn check_force(args: &Args, abis: &[Option<Abi>], line: &Line) -> anyhow::Result<()> {
-    let Some(force) = &args.force else {
-        return Ok(());
+/// The library that the job runs on, as the launcher tells it; `None` where nothing runs on one.
+fn library(line: &Line, abis: &[Option<Abi>], told: Option<RunsOn>) -> Option<Library> {
+    let abi = abis.iter().flatten().next().copied()?;
+    let launcher = line.launcher.map(|place| &line.words[place]);
+    let launched_by = launcher.and_then(|launcher| library::of_launcher(launcher).library);
+    let fits = |library: &Library| {
+        let product = told.and_then(|told| told.product);
+        abi.serves(library.product) && product.is_none_or(|product| product == library.product)
     };
-    let Some(abi) = abis.iter().flatten().next().copied() else {
+    Some(launched_by.filter(fits).unwrap_or_else(|| {
+        let product = told.and_then(|told| told.product);
+        product.map_or(library::of_abi(abi), library::reference)
+    }))
+}
+
+/// Checks `--force` against the catalogue of the library that the job runs on.
+fn check_force(args: &Args, library: Option<Library>) -> anyhow::Result<()> {
+    let (Some(force), Some(library)) = (&args.force, library) else {
         return Ok(());
     };
     let forced = request::parse_force(force).map_err(usage)?;
-    let launched_by = line
-        .launcher
-        .and_then(|place| library::of_launcher(&line.words[place]).library);
-    let library = launched_by
-        .filter(|library| abi.serves(library.product))
-        .unwrap_or(library::of_abi(abi));
     request::check_force(&forced, library).map_err(usage)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Source: Intel MPI Library Developer Reference for Linux, "I_MPI_ADJUST Family Environment Variables".
 //! The library knows more presets than its documentation names; those are left out. So are the ones that it
-//! calls "SHM-based" and "NUMA aware": they have limits that are not documented, behind which something
-//! else would run under their name.
+//! calls "SHM-based" and "NUMA aware", and Shumilin's: they have limits that are not documented, behind which
+//! something else would run under their name (4 ranks send other messages from some size on).
 
 use super::Need::{
     Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, NotInPlace, PowerOfTwoRanks,
@@ -28,12 +28,6 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allreduce, 4, "topology_aware_reduce+bcast", &[]),
     (Allreduce, 5, "binomial_gather+scatter", &[]),
     (Allreduce, 6, "topology_aware_binomial_gather+scatter", &[]),
-    (
-        Allreduce,
-        7,
-        "shumilin_ring",
-        &[Commutative, CountAtLeastRanks],
-    ),
     (Allreduce, 8, "ring", &[Commutative, CountAtLeastRanks]),
     (Allreduce, 9, "knomial", &[Commutative]),
     (Bcast, 1, "binomial", &[]),
@@ -42,7 +36,6 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Bcast, 4, "topology_aware_binomial", &[]),
     (Bcast, 5, "topology_aware_recursive_doubling", &[]),
     (Bcast, 6, "topology_aware_ring", &[]),
-    (Bcast, 7, "shumilin", &[]),
     (Bcast, 8, "knomial", &[]),
     (Allgather, 1, "recursive_doubling", &[PowerOfTwoRanks]),
     (Allgather, 2, "bruck", &[]),
@@ -53,14 +46,7 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Alltoall, 2, "isend_irecv+waitall", &[NotInPlace]),
     (Alltoall, 3, "pairwise", &[NotInPlace]),
     (Alltoall, 4, "plum", &[NotInPlace]),
-    (Reduce, 1, "shumilin", &[Commutative, CountAtLeastRanks]),
     (Reduce, 2, "binomial", &[]),
-    (
-        Reduce,
-        3,
-        "topology_aware_shumilin",
-        &[Commutative, CountAtLeastRanks],
-    ),
     (Reduce, 4, "topology_aware_binomial", &[]),
     (
         Reduce,
@@ -81,13 +67,11 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allgatherv, 4, "topology_aware_gatherv+bcast", &[]),
     (Gather, 1, "binomial", &[]),
     (Gather, 2, "topology_aware_binomial", &[]),
-    (Gather, 3, "shumilin", &[]),
     (Gatherv, 1, "linear", &[]),
     (Gatherv, 2, "topology_aware_linear", &[]),
     (Gatherv, 3, "knomial", &[]),
     (Scatter, 1, "binomial", &[]),
     (Scatter, 2, "topology_aware_binomial", &[]),
-    (Scatter, 3, "shumilin", &[]),
     (Scatterv, 1, "linear", &[]),
     (Scatterv, 2, "topology_aware_linear", &[]),
     (Alltoallv, 1, "isend_irecv+waitall", &[NotInPlace]),

@@ -1,0 +1,107 @@
+//! What a library is told before a job begins, where it cannot be told anything later: Intel MPI.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use colltune_core::catalogue::{self, Steering};
+use colltune_core::collective::Collective;
+use colltune_core::library::{Library, Product};
+use colltune_core::preset::{self, Choice, Preset};
+use colltune_core::request::{Forced, Mode};
+use colltune_core::settings::{Reproducible, Settings};
+use colltune_core::space::Range;
+use colltune_core::variant::Family;
+use colltune_db::{Database, Generation};
+
+use super::line::Line;
+use super::prefix::Assignments;
+
+/// What is asked of a job, as far as it matters here.
+pub struct Asked<'a> {
+    pub db: Option<&'a Path>,
+    pub mode: Mode,
+    pub seed: Option<u64>,
+    pub forced: &'a [Forced],
+}
+
+/// The variables that tell `library` its algorithms, and the shim what was told; none for libraries that
+/// are steered during the job.
+///
+/// Errors: a database or generation that cannot be read.
+pub fn assignments(library: Library, line: &Line, asked: &Asked) -> anyhow::Result<Assignments> {
+    if library.product != Product::Intel {
+        return Ok(Assignments::new());
+    }
+    let mut presets = drawn(library, asked)?;
+    presets.retain(|one| {
+        asked
+            .forced
+            .iter()
+            .all(|forced| forced.collective != one.collective)
+    });
+    presets.extend(asked.forced.iter().filter_map(|one| forced(library, one)));
+    presets.retain(|one| !users_own(one.collective, line));
+    if presets.is_empty() {
+        return Ok(Assignments::new());
+    }
+    let told = Collective::ALL.into_iter().filter_map(|collective| {
+        let value = preset::adjustment(&presets, library, collective)?;
+        Some((preset::variable(collective), value.into()))
+    });
+    let spelled = (
+        "COLLTUNE_PRESETS".to_owned(),
+        preset::spell(&presets).into(),
+    );
+    Ok(std::iter::once(spelled).chain(told).collect())
+}
+
+fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
+    let (Some(db), Mode::Explore | Mode::Exploit) = (asked.db, asked.mode) else {
+        return Ok(Vec::new());
+    };
+    let db = Database::open(db)?;
+    let mut settings = db.settings()?;
+    for (name, value) in std::env::vars() {
+        settings.override_with(&name, &value)?;
+    }
+    if !settings.families.contains(&Family::Native) {
+        return Ok(Vec::new());
+    }
+    let choice = match asked.mode {
+        Mode::Exploit => Choice::Best,
+        _ => Choice::Drawn(asked.seed.or(settings.seed).unwrap_or_else(any_seed)),
+    };
+    let model = Generation::load(&db, library)?.model;
+    let wanted = |collective| may_round(&settings, collective);
+    Ok(preset::draw(&model, library, choice, wanted))
+}
+
+/// Whether the algorithm of a collective may change what it computes.
+fn may_round(settings: &Settings, collective: Collective) -> bool {
+    settings.reproducible != Reproducible::Strict || !collective.is_reduction()
+}
+
+fn any_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |time| time.as_nanos() as u64) ^ u64::from(std::process::id())
+}
+
+fn forced(library: Library, forced: &Forced) -> Option<Preset> {
+    let variant = catalogue::find(library, forced.collective, &forced.variant)?;
+    matches!(variant.steering, Steering::Intel { .. }).then(|| Preset {
+        collective: forced.collective,
+        bytes: Range { lo: 0, hi: None },
+        variant: forced.variant.clone(),
+    })
+}
+
+/// Whether the user told the library something about this collective, in the environment or on the line.
+fn users_own(collective: Collective, line: &Line) -> bool {
+    let name = preset::variable(collective);
+    let on_line = |word: &OsStr| {
+        let rest = word.to_str().and_then(|word| word.strip_prefix(&name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    std::env::var_os(&name).is_some() || line.words.iter().any(|word| on_line(word))
+}

@@ -1,0 +1,294 @@
+//! Choices that hold for a whole run, for a library that reads its algorithms only when a job starts.
+//!
+//! Intel MPI takes `I_MPI_ADJUST_ALLREDUCE="1:0-2047;2:2048-2147483647"` from the environment and cannot be
+//! told anything afterwards. `colltune run` therefore draws one algorithm per collective and range of
+//! message sizes before the job ([`draw`]), spells it for the library ([`adjustment`]) and for the shim
+//! ([`spell`], [`parse`]), which labels what it records by it.
+
+use std::collections::BTreeMap;
+
+use bincode::{Decode, Encode};
+
+use crate::catalogue::{self, Steering};
+use crate::collective::Collective;
+use crate::library::Library;
+use crate::model::{CellModel, Model, Source};
+use crate::select::{Chooser, key, word};
+use crate::space::Range;
+use crate::variant::DEFAULT;
+
+/// What the library runs instead of its own choice for messages of some sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Preset {
+    pub collective: Collective,
+    pub bytes: Range,
+    /// A native variant of the library's catalogue.
+    pub variant: String,
+}
+
+/// The largest size that a condition of `I_MPI_ADJUST_*` can name (2021.19 refuses more).
+pub const BYTES_MAX: u64 = i32::MAX as u64;
+
+/// Whether the library's conditions mean the same size as colltune's cells. Where they do not, or ranks do
+/// not share a size, one choice holds for all sizes.
+///
+/// Source: counted messages of 4 ranks under conditions that change the algorithm between two sizes,
+/// Intel MPI 2021.19. Gather, scatter, scan and exscan send the same messages with every algorithm there.
+pub const fn knows_size(collective: Collective) -> bool {
+    matches!(
+        collective,
+        Collective::Allreduce
+            | Collective::Bcast
+            | Collective::Allgather
+            | Collective::Alltoall
+            | Collective::Reduce
+            | Collective::ReduceScatter
+    )
+}
+
+/// Which choices a run begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Drawn with the probabilities of the library's own algorithms, `default` among them.
+    Drawn(u64),
+    /// The best known.
+    Best,
+}
+
+/// One choice per collective and range of sizes, without those that fall on the library's own.
+///
+/// A job's shape is not known before it starts, so cells that differ in it alone speak together; those that
+/// were measured speak for the others. `wanted` leaves collectives out.
+pub fn draw(
+    model: &Model,
+    library: Library,
+    choice: Choice,
+    wanted: impl Fn(Collective) -> bool,
+) -> Vec<Preset> {
+    let mut presets: Vec<Preset> = Vec::new();
+    for collective in Collective::ALL.into_iter().filter(|&one| wanted(one)) {
+        let names: Vec<String> = catalogue::variants(library, collective)
+            .into_iter()
+            .filter(|variant| variant.own.is_none())
+            .map(|variant| variant.name.to_string())
+            .collect();
+        for (place, (bytes, cells)) in by_size(model, collective).into_iter().enumerate() {
+            let weights = weights(&cells, &names, choice);
+            let number = (collective.index() as u64) << 32 | place as u64;
+            let drawn = match choice {
+                Choice::Drawn(seed) => Chooser::new(&weights).draw(word(key(seed, 0, number), 0)),
+                Choice::Best => weights
+                    .iter()
+                    .max_by(|(a, x), (b, y)| x.total_cmp(y).then(b.cmp(a)))
+                    .map(|(variant, _)| *variant),
+            };
+            let Some(variant) = drawn.and_then(|which| names.get(usize::from(which))) else {
+                continue;
+            };
+            if catalogue::is_default(variant) || bytes.lo > BYTES_MAX {
+                continue;
+            }
+            let before = presets.last_mut().filter(|last| {
+                last.collective == collective
+                    && last.variant == *variant
+                    && last.bytes.hi == Some(bytes.lo)
+            });
+            match before {
+                Some(before) => before.bytes.hi = bytes.hi,
+                None => presets.push(Preset {
+                    collective,
+                    bytes,
+                    variant: variant.clone(),
+                }),
+            }
+        }
+    }
+    presets
+}
+
+/// The cells of each range of sizes that one choice holds for, ascending.
+fn by_size(model: &Model, collective: Collective) -> Vec<(Range, Vec<&CellModel>)> {
+    let mut groups: BTreeMap<Range, Vec<&CellModel>> = BTreeMap::new();
+    for entry in &model.cells {
+        if entry.cell.collective == collective {
+            let bytes = match knows_size(collective) {
+                true => entry.cell.bytes,
+                false => Range { lo: 0, hi: None },
+            };
+            groups.entry(bytes).or_default().push(entry);
+        }
+    }
+    groups.into_iter().collect()
+}
+
+/// The weight of each of `names`, by its place; what is not the library's own counts for nothing.
+fn weights(cells: &[&CellModel], names: &[String], choice: Choice) -> Vec<(u16, f64)> {
+    // One rank alone has nothing to choose.
+    let alone = |cell: &CellModel| cell.cell.nodes.last() == 1 && cell.cell.ppn.last() == 1;
+    let measured = |cell: &CellModel| cell.source == Source::Measured && !alone(cell);
+    let any = cells.iter().any(|cell| measured(cell));
+    let mut weights: Vec<(u16, f64)> = (0..names.len()).map(|place| (place as u16, 0.0)).collect();
+    for cell in cells
+        .iter()
+        .filter(|cell| !alone(cell) && (!any || measured(cell)))
+    {
+        let mut add = |name: &str, weight: f64| {
+            if let Some(place) = names.iter().position(|other| other == name) {
+                weights[place].1 += weight;
+            }
+        };
+        match choice {
+            Choice::Drawn(_) => {
+                let native = |name: &String| names.contains(name);
+                let shares = cell.variants.iter().filter(|share| native(&share.name));
+                let sum: f64 = shares.clone().map(|share| share.probability).sum();
+                let sum = if sum > 0.0 { sum } else { 1.0 };
+                shares.for_each(|share| add(&share.name, share.probability / sum));
+            }
+            // Where an algorithm of our own is best, the library's choice runs what is left to it.
+            Choice::Best if names.contains(&cell.best) => add(&cell.best, 1.0),
+            Choice::Best => add(DEFAULT, 1.0),
+        }
+    }
+    weights
+}
+
+/// Reads what [`spell`] wrote; `None` for anything else.
+pub fn parse(text: &str) -> Option<Vec<Preset>> {
+    let parts = text.split(';').filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (place, variant) = part.split_once('=')?;
+            let (collective, bytes) = place.split_once('[')?;
+            let (lo, hi) = bytes.strip_suffix(')')?.split_once(',')?;
+            let hi = match hi {
+                "inf" => None,
+                hi => Some(hi.parse().ok()?),
+            };
+            Some(Preset {
+                collective: Collective::from_name(collective)?,
+                bytes: Range {
+                    lo: lo.parse().ok()?,
+                    hi,
+                },
+                variant: variant.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// `allreduce[0,2048)=native:ring;bcast[0,inf)=native:binomial`.
+pub fn spell(presets: &[Preset]) -> String {
+    let parts = presets.iter().map(|preset| {
+        let Range { lo, hi } = preset.bytes;
+        let hi = hi.map_or("inf".to_owned(), |hi| hi.to_string());
+        format!("{}[{lo},{hi})={}", preset.collective, preset.variant)
+    });
+    parts.collect::<Vec<_>>().join(";")
+}
+
+/// The name of the library's variable for a collective.
+pub fn variable(collective: Collective) -> String {
+    format!("I_MPI_ADJUST_{}", collective.name().to_uppercase())
+}
+
+/// The value of [`variable`] that makes the library run the presets of a collective; `None` without any.
+pub fn adjustment(presets: &[Preset], library: Library, collective: Collective) -> Option<String> {
+    let own = presets.iter().filter(|one| one.collective == collective);
+    let parts = own.filter_map(|preset| {
+        let variant = catalogue::find(library, collective, &preset.variant)?;
+        let Steering::Intel { preset: number } = variant.steering else {
+            return None;
+        };
+        let (first, last) = (preset.bytes.lo, preset.bytes.last().min(BYTES_MAX));
+        Some(match (first, last) {
+            (0, BYTES_MAX) => number.to_string(),
+            _ => format!("{number}:{first}-{last}"),
+        })
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join(";"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn library() -> Library {
+        "intel-2021.19.0".parse().unwrap()
+    }
+
+    fn initial() -> Model {
+        Model::initial(&Settings::default(), library(), "test")
+    }
+
+    #[test]
+    fn what_is_spelled_is_read() {
+        let presets = draw(&initial(), library(), Choice::Drawn(1), |_| true);
+        assert!(presets.len() > 20, "{presets:?}");
+        assert_eq!(parse(&spell(&presets)), Some(presets));
+        assert_eq!(parse(""), Some(Vec::new()));
+        for text in ["allreduce", "allreduce=x", "other[0,1)=x", "bcast[0,x)=y"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_size_has_one_choice_and_seeds_differ() {
+        let model = initial();
+        let mut seen = BTreeMap::<String, usize>::new();
+        for seed in 0..200 {
+            let presets = draw(&model, library(), Choice::Drawn(seed), |_| true);
+            for pair in presets.windows(2) {
+                assert!(
+                    pair[0].collective < pair[1].collective
+                        || pair[0].bytes.hi.is_some_and(|hi| hi <= pair[1].bytes.lo)
+                );
+            }
+            let here = presets
+                .iter()
+                .find(|one| one.collective == Collective::Allreduce && one.bytes.contains(64));
+            let name = here.map_or(DEFAULT.to_owned(), |one| one.variant.clone());
+            *seen.entry(name).or_default() += 1;
+        }
+        let known = catalogue::variants(library(), Collective::Allreduce);
+        let native = known.iter().filter(|one| one.own.is_none()).count();
+        assert_eq!(seen.len(), native, "{seen:?}");
+        // Alike likely before any training: 200 draws among eight.
+        assert!(seen.values().all(|&times| times >= 5), "{seen:?}");
+    }
+
+    #[test]
+    fn the_best_known_is_said_in_the_librarys_words() {
+        let mut model = initial();
+        for entry in &mut model.cells {
+            if entry.cell.collective == Collective::Allreduce && entry.cell.bytes.lo < 64 {
+                entry.source = Source::Measured;
+                entry.best = "native:rabenseifner".to_owned();
+            }
+            if entry.cell.collective == Collective::Barrier {
+                entry.best = "native:dissemination".to_owned();
+            }
+            if entry.cell.collective == Collective::Bcast {
+                entry.best = "p2p:binomial".to_owned();
+            }
+        }
+        let presets = draw(&model, library(), Choice::Best, |_| true);
+        let said = |collective| adjustment(&presets, library(), collective);
+        let first = model.cells.iter().map(|entry| entry.cell);
+        let end = first
+            .filter(|cell| cell.collective == Collective::Allreduce && cell.bytes.lo < 64)
+            .filter_map(|cell| cell.bytes.hi)
+            .max()
+            .unwrap();
+        assert_eq!(
+            said(Collective::Allreduce),
+            Some(format!("2:0-{}", end - 1))
+        );
+        assert_eq!(said(Collective::Barrier).as_deref(), Some("1"));
+        assert_eq!(said(Collective::Bcast), None);
+        let none = draw(&model, library(), Choice::Best, |_| false);
+        assert!(none.is_empty());
+    }
+}
