@@ -7,13 +7,15 @@
 //!
 //! Not followed: what miniAMR does when a rank's blocks come near `--max_blocks`.
 
+mod sweeps;
+
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
 
 use crate::placement::factors;
 use crate::placement::rcb::{Rcb, Step};
 use crate::ranks::{Op, Ranks};
-use crate::refine::{Changed, Mark};
+use crate::refine::Mark;
 use crate::settings::{PlacementName, Settings};
 
 /// The sub-communicators of the bisection, as miniAMR makes them at start.
@@ -75,13 +77,16 @@ impl<'a> Compat<'a> {
         debug_assert_eq!(counts, mesh.per_level());
     }
 
-    /// The sweeps that settled the marks of one pass, and the checks for room before splitting.
-    pub fn pass(&self, mesh: &Mesh, changed: &[Changed]) {
+    /// The sweeps that settle the marks of one pass, and the checks for room before splitting.
+    ///
+    /// `wants` is what each leaf wants for itself.
+    pub fn pass(&self, mesh: &Mesh, wants: impl Fn(usize) -> Mark) {
         let finest = mesh.per_level().iter().rposition(|&n| n > 0);
-        for changed in changed[..=finest.expect("a mesh has leaves")].iter().rev() {
-            for has_changed in [changed.by_splits, changed.by_stays] {
-                (0..1 + usize::from(has_changed)).for_each(|_| self.ints(1));
-            }
+        let finest = finest.expect("a mesh has leaves");
+        let sweeps = sweeps::count(mesh, wants);
+        for of_level in sweeps[..=finest].iter().rev() {
+            let n = of_level.by_splits + of_level.by_stays;
+            (0..n).for_each(|_| self.ints(1));
         }
         self.world.allreduce_i32(&mut [0], Op::Max);
         self.world.allreduce_i32(&mut [0], Op::Max);

@@ -31,16 +31,6 @@ pub enum Origin {
     Joined(usize),
 }
 
-/// Whether settling changed any mark of a level: first by splits, then by leaves that stay.
-///
-/// miniAMR repeats each of its two sweeps of a level until nothing changes, and adds up the changes
-/// over the ranks each time; a sweep that changed something is followed by one that does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
-    pub by_splits: bool,
-    pub by_stays: bool,
-}
-
 /// Where touching leaves differ by one level at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Across {
@@ -74,9 +64,7 @@ pub fn first_marks(mesh: &Mesh, wants: impl Fn(usize) -> Mark) -> Vec<Mark> {
         match mesh.family(i) {
             // Not all siblings are leaves: nobody can join.
             None => raise(&mut marks, i),
-            Some(first) if marks[i] == Mark::Stay => {
-                hold_family(&mut marks, first);
-            }
+            Some(first) if marks[i] == Mark::Stay => hold_family(&mut marks, first),
             Some(_) => {}
         }
     }
@@ -89,64 +77,60 @@ fn raise(marks: &mut [Mark], i: usize) {
     }
 }
 
-fn hold_family(marks: &mut [Mark], first: usize) -> bool {
-    let family = &mut marks[first..first + 8];
-    let joining = family.iter_mut().filter(|mark| **mark == Mark::Join);
-    joining.map(|mark| *mark = Mark::Stay).count() > 0
+fn hold_family(marks: &mut [Mark], first: usize) {
+    for i in first..first + 8 {
+        raise(marks, i);
+    }
 }
 
-/// Leaf `i` cannot be joined, and so neither can its siblings; says whether that is news.
-fn hold(mesh: &Mesh, marks: &mut [Mark], i: usize) -> bool {
-    if marks[i] != Mark::Join {
-        return false;
+/// Leaf `i` cannot be joined, and so neither can its siblings.
+fn hold(mesh: &Mesh, marks: &mut [Mark], i: usize) {
+    if marks[i] == Mark::Join {
+        let first = mesh.family(i).expect("first_marks holds other leaves");
+        hold_family(marks, first);
     }
-    let first = mesh.family(i).expect("first_marks holds other leaves");
-    hold_family(marks, first)
 }
 
 /// Changes `marks` so that the mesh that follows from them keeps the 2:1 rule across faces.
 ///
 /// From the finest level to the coarsest: a leaf that splits makes coarser neighbours split and
 /// holds those of its level; a leaf with finer neighbours is held; a leaf that stays holds coarser
-/// neighbours. Gives, per level, whether that changed anything.
-pub fn settle(mesh: &Mesh, marks: &mut [Mark]) -> Vec<Changed> {
+/// neighbours.
+pub fn settle(mesh: &Mesh, marks: &mut [Mark]) {
     let depth = usize::from(mesh.grid.depth);
     let mut by_level = vec![Vec::new(); depth + 1];
     for (i, leaf) in mesh.leaves().iter().enumerate() {
         by_level[usize::from(leaf.level)].push(i);
     }
-    let mut changed = vec![Changed::default(); depth + 1];
-    for level in (0..=depth).rev() {
-        let of_level = &by_level[level];
+    for of_level in by_level.iter().rev() {
         for &i in of_level {
-            changed[level].by_splits |= match marks[i] {
+            match marks[i] {
                 Mark::Split => settle_split(mesh, marks, i),
-                Mark::Join => has_finer(mesh, i) && hold(mesh, marks, i),
-                Mark::Stay => false,
-            };
+                Mark::Join if has_finer(mesh, i) => hold(mesh, marks, i),
+                _ => {}
+            }
         }
-        for &i in of_level.iter().filter(|_| level > 0) {
+        for &i in of_level {
             if marks[i] != Mark::Stay {
                 continue;
             }
             for face in 0..FACES {
                 if let Neighbour::Coarser(j) = mesh.neighbour(i, face) {
-                    changed[level].by_stays |= hold(mesh, marks, j);
+                    hold(mesh, marks, j);
                 }
             }
         }
     }
-    changed
 }
 
 /// The same across edges, or edges and corners, too. The mesh must keep that rule now.
 ///
 /// Only a leaf can tell that a coarser or equal one beyond its edge is left behind: marks of those are
 /// raised, then faces are settled again, until nothing changes.
-pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) -> Vec<Changed> {
-    let changed = settle(mesh, marks);
+pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) {
+    settle(mesh, marks);
     if across == Across::Faces {
-        return changed;
+        return;
     }
     let level_after =
         |marks: &[Mark], i: usize| i32::from(mesh.leaves()[i].level) + marks[i] as i32;
@@ -159,13 +143,13 @@ pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) -> Vec<Cha
                 }
                 raised = true;
                 match marks[j] {
-                    Mark::Join => drop(hold(mesh, marks, j)),
+                    Mark::Join => hold(mesh, marks, j),
                     _ => marks[j] = Mark::Split,
                 }
             }
         }
         if !raised {
-            return changed;
+            return;
         }
         settle(mesh, marks);
     }
@@ -221,21 +205,17 @@ fn has_finer(mesh: &Mesh, i: usize) -> bool {
     (0..FACES).any(|face| matches!(mesh.neighbour(i, face), Neighbour::Finer(_)))
 }
 
-fn settle_split(mesh: &Mesh, marks: &mut [Mark], i: usize) -> bool {
-    let mut changed = mesh
-        .family(i)
-        .is_some_and(|first| hold_family(marks, first));
+fn settle_split(mesh: &Mesh, marks: &mut [Mark], i: usize) {
+    if let Some(first) = mesh.family(i) {
+        hold_family(marks, first);
+    }
     for face in 0..FACES {
         match mesh.neighbour(i, face) {
-            Neighbour::Same(j) => changed |= hold(mesh, marks, j),
-            Neighbour::Coarser(j) if marks[j] != Mark::Split => {
-                marks[j] = Mark::Split;
-                changed = true;
-            }
+            Neighbour::Same(j) => hold(mesh, marks, j),
+            Neighbour::Coarser(j) => marks[j] = Mark::Split,
             _ => {}
         }
     }
-    changed
 }
 
 /// The mesh after `marks`, which have been settled.

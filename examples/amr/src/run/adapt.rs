@@ -99,7 +99,7 @@ impl Run<'_> {
     fn pass(&mut self, step: u64) -> bool {
         let settings = self.settings;
         let field_wants = self.gas_wants(step).or_else(|| self.gradient_wants());
-        let mut marks = first_marks(&self.mesh, |i| {
+        let wants = |i: usize| {
             let leaf = self.mesh.leaves()[i];
             if settings.options.uniform_refine == 1 {
                 return if leaf.level < settings.grid.depth {
@@ -112,10 +112,11 @@ impl Run<'_> {
                 Some(wants) => wants[i],
                 None => self.wanted(leaf),
             }
-        });
-        let changed = settle_across(&self.mesh, &mut marks, settings.across());
+        };
+        let mut marks = first_marks(&self.mesh, wants);
+        settle_across(&self.mesh, &mut marks, settings.across());
         if let Some(compat) = &self.compat {
-            compat.pass(&self.mesh, &changed);
+            compat.pass(&self.mesh, wants);
             compat.gather_families(&self.mesh, &marks);
         }
         if marks.iter().all(|&mark| mark == Mark::Stay) {

@@ -91,6 +91,17 @@ pub fn run_program(
     tuner: &Tuner,
     program: &[OsString],
 ) -> anyhow::Result<Duration> {
+    output_of(bench, place, n_ranks, tuner, program).map(|(wall, _)| wall)
+}
+
+/// The same, with what the job printed on its standard output.
+pub fn output_of(
+    bench: &Bench,
+    place: &Place,
+    n_ranks: usize,
+    tuner: &Tuner,
+    program: &[OsString],
+) -> anyhow::Result<(Duration, String)> {
     let line = place.line(n_ranks, &library_options(place, tuner), program);
     let mut words: Vec<OsString> = ["--foreground", "-k", "2", JOB_SECONDS]
         .map(OsString::from)
@@ -146,7 +157,7 @@ pub fn run_program(
         let end = end.into_iter().rev().collect::<Vec<_>>().join("\n  ");
         bail!("finish a job ({}): {shown}\n  {end}", output.status);
     }
-    Ok(wall)
+    Ok((wall, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// The variables that would steer a job from outside; where the shim lies is no such thing.

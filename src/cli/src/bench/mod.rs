@@ -9,6 +9,7 @@ pub mod jobs;
 
 pub mod database;
 
+pub mod amr;
 pub mod churn;
 pub mod exploring;
 pub mod learning;
@@ -42,7 +43,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 8] = [
+pub const SUITES: [Suite; 9] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -72,6 +73,11 @@ pub const SUITES: [Suite; 8] = [
         name: "simulator",
         about: "simulated against measured order of variants on the cluster; 32,768 ranks simulated",
         run: simulator::run,
+    },
+    Suite {
+        name: "amr",
+        about: "the mini-app on 2 ranks, beside miniAMR where MINIAMR names its executable",
+        run: amr::run,
     },
     Suite {
         name: "tuned-node",
