@@ -41,6 +41,8 @@ pub enum Broken {
         n_blocks: i64,
         most: usize,
     },
+    #[error("failed to make room for blocks at step {step}: {what}")]
+    NoRoom { step: u64, what: String },
     #[error("failed to write a picture at step {step}: {what}")]
     Picture { step: u64, what: String },
     #[error("failed at step {step}: {what}")]

@@ -112,6 +112,11 @@ impl Field {
         self.slabs.iter().map(|slab| slab.capacity() * 8).sum()
     }
 
+    /// What one more block takes.
+    pub fn bytes_per_block(&self) -> u64 {
+        (8 * self.slabs.len() * self.vars_per_slab * self.shape.cells_per_var()) as u64
+    }
+
     /// Blocks in use.
     pub fn n_blocks(&self) -> usize {
         self.n_slots as usize - self.free.len()

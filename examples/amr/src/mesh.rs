@@ -14,6 +14,9 @@ use crate::leaf::{FACES, Grid, Leaf, axis, tangents};
 /// What one leaf costs on every rank: leaf, owner, neighbour table, key, share of quads.
 pub const BYTES_PER_LEAF: usize = 16 + 4 + 24 + 8 + 16;
 
+/// Places have thirty bits.
+pub const LEAVES_MAX: usize = (1 << 30) - 1;
+
 /// What lies beyond a face of a leaf. Numbers are places in the mesh's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
@@ -99,7 +102,7 @@ impl Mesh {
         homes: FxHashMap<u64, u32>,
     ) -> Mesh {
         assert_eq!(leaves.len(), owners.len());
-        assert!(leaves.len() < 1 << 30, "too many leaves for 30 bits");
+        assert!(leaves.len() <= LEAVES_MAX, "too many leaves for 30 bits");
         Mesh {
             grid,
             keys: leaves.iter().map(|&leaf| grid.key(leaf)).collect(),

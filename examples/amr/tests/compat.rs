@@ -1,7 +1,5 @@
 //! `--compat` against miniAMR 1.7: the collective calls of every rank, in order.
 
-mod common;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

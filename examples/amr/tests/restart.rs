@@ -91,6 +91,7 @@ fn vtk_files_have_a_piece_for_each_rank_and_a_series() {
     let line = format!("{SMALL} {GAS} --num_tsteps 1 --vtk /dev/null/none");
     let broken = try_run(2, &line).expect_err("no folder");
     assert!(matches!(broken, Broken::Output { .. }), "{broken}");
+    assert!(broken.to_string().contains("/dev/null/none"), "{broken}");
 }
 
 #[test]

@@ -90,6 +90,14 @@ fn too_many_blocks_for_a_rank_end_the_run() {
 }
 
 #[test]
+fn blocks_that_no_machine_has_room_for_end_the_run_before_they_are_made() {
+    let line = "--nx 4096 --ny 4096 --nz 4096 --npx 2";
+    let broken = try_run(2, line).expect_err("no room").to_string();
+    let part = "failed to make room for blocks at step 0: rank 0 needs 22540.0 GB more";
+    assert!(broken.contains(part), "{broken}");
+}
+
+#[test]
 fn lines_that_make_no_sense_are_refused_with_a_reason() {
     let refused = |line: &str, n_ranks: usize, part: &str| {
         let words = format!("colltune-amr {line}");
@@ -126,6 +134,7 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--object 99 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--object 2 0 9 9 9 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--time -1", 1, "--time");
+    refused("--max_blocks 0", 1, "--max_blocks is at least 1");
 }
 
 #[test]

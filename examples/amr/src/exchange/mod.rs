@@ -1,5 +1,7 @@
 //! The exchange of ghost values: posts what must travel, copies what need not, then waits.
 
+mod view;
+
 pub mod face;
 pub mod plan;
 

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::{Run, agree};
+use super::{Run, agree, make_folder};
 use crate::blocks::Blocks;
 use crate::checksum::Broken;
 use crate::field::Field;
@@ -84,7 +84,7 @@ impl Run<'_> {
         }
         let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
         let path = folder.join(cells_name(step, rank as u32));
-        let written = fs::create_dir_all(folder).map_err(|error| error.to_string());
+        let written = make_folder(folder);
         let written = written.and_then(|()| {
             publish(&path, |file| file.write_all(&bytes)).map_err(|error| error.to_string())
         });

@@ -1,15 +1,18 @@
 //! The run: steps of stages, checks, refinement and balance, and the summary.
 
 mod adapt;
+mod balance;
 mod bandwidth;
 mod checkpoint;
 mod gas;
 mod picture;
+mod room;
 mod stage;
 mod start;
 mod telemetry;
 mod vtk;
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::blocks::{Blocks, Moved};
@@ -100,6 +103,7 @@ pub fn run(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Summary, i64), Broken> {
     let counting = Counting::new(ranks);
+    room::for_roots(&counting, settings)?;
     let mut run = Run::start(&counting, settings);
     let first = match &settings.options.restart {
         Some(folder) => run.restart(folder)?,
@@ -133,6 +137,12 @@ fn agree(ranks: &dyn Ranks, complaint: Option<String>) -> Option<String> {
     let all = ranks.allgather_bytes(complaint.unwrap_or_default().as_bytes());
     let first = all.into_iter().find(|text| !text.is_empty());
     Some(String::from_utf8_lossy(&first.unwrap_or_default()).into_owned())
+}
+
+/// Makes a folder for output, unless it is there.
+fn make_folder(folder: &Path) -> Result<(), String> {
+    let made = std::fs::create_dir_all(folder);
+    made.map_err(|error| format!("failed to create {}: {error}", folder.display()))
 }
 
 impl Run<'_> {

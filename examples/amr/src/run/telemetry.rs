@@ -1,6 +1,6 @@
 //! What each step took on each rank and what it sent, written by the first rank of each group as Parquet.
 
-use super::{Run, agree};
+use super::{Run, agree, make_folder};
 use crate::checksum::Broken;
 use crate::ranks::Ranks;
 use crate::telemetry::{
@@ -43,7 +43,7 @@ impl Run<'_> {
         let group = self.ranks.split(number);
         let (mut writer, mut complaint) = (None, None);
         if group.rank() == 0 {
-            let made = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
+            let made = make_folder(folder);
             let created = made.and_then(|()| {
                 Writer::create(folder, number, detail).map_err(|error| error.to_string())
             });

@@ -1,6 +1,6 @@
 //! The mesh with its fields and owners for ParaView, every few steps.
 
-use super::{Run, agree};
+use super::{Run, agree, make_folder};
 use crate::checksum::Broken;
 use crate::output::BlockView;
 use crate::output::vtk::Vtk;
@@ -59,7 +59,7 @@ impl Run<'_> {
                 },
             })
             .collect();
-        let written = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
+        let written = make_folder(folder);
         let written = written.and_then(|()| {
             let piece = vtk.write_piece(step, ranks.rank(), &views);
             piece.map(drop).map_err(|error| error.to_string())

@@ -42,10 +42,14 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
             )));
         }
     }
-    if options.num_vars == 0 || options.stages_per_ts == 0 || options.num_tsteps == Some(0) {
-        return Err(Refusal::new(
-            "num_vars, stages_per_ts and num_tsteps are at least 1",
-        ));
+    let counts = [
+        ("num_vars", Some(options.num_vars as u64)),
+        ("stages_per_ts", Some(options.stages_per_ts)),
+        ("num_tsteps", options.num_tsteps),
+        ("max_blocks", options.max_blocks.map(|n| n as u64)),
+    ];
+    if let Some((name, _)) = counts.into_iter().find(|(_, n)| *n == Some(0)) {
+        return Err(Refusal::new(format!("--{name} is at least 1")));
     }
     if ![0, 7, 27].contains(&options.stencil) {
         let n = options.stencil;

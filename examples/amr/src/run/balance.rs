@@ -1,0 +1,173 @@
+//! Placing blocks anew, and moving those that change owner.
+
+use std::time::Instant;
+
+use colltune_placement::Situation;
+
+use super::Run;
+use crate::checksum::Broken;
+use crate::leaf::Leaf;
+use crate::mesh::Mesh;
+use crate::placement::{Question, imbalance, library};
+use crate::settings::PlacementName;
+
+impl Run<'_> {
+    pub(super) fn balance_within_pass(&mut self, step: u64) -> Result<bool, Broken> {
+        if let Some(compat) = &self.compat {
+            compat.loads(&self.mesh);
+        }
+        if !self.is_uneven() {
+            return Ok(false);
+        }
+        let moved = self.balance(step)?;
+        if let Some(compat) = &self.compat {
+            compat.levels(&self.mesh);
+        }
+        Ok(moved)
+    }
+
+    /// Whether numbers of blocks differ enough for a new placement.
+    pub(super) fn is_uneven(&self) -> bool {
+        let options = &self.settings.options;
+        if options.uniform_refine == 1 && options.compat {
+            return false;
+        }
+        let n_ranks = self.ranks.n_ranks();
+        if let Some(measured) = &self.measured {
+            let allowed = 1.0 + f64::from(options.inbalance) / 100.0;
+            return imbalance(&measured.costs(), self.mesh.owners(), n_ranks) > allowed;
+        }
+        let counts = self.mesh.per_rank(n_ranks);
+        let (min, max) = (counts.iter().min(), counts.iter().max());
+        let (min, max) = (min.copied().unwrap_or(0), max.copied().unwrap_or(0));
+        let ratio = ((max - min) * n_ranks as i64) as f64 / self.mesh.len() as f64;
+        max > min + 1 && ratio > f64::from(options.inbalance) / 100.0
+    }
+
+    /// Places all blocks anew and moves those that change owner; says whether any did.
+    ///
+    /// Errors: a policy that fails, on every rank alike.
+    pub(super) fn balance(&mut self, step: u64) -> Result<bool, Broken> {
+        let start = Instant::now();
+        self.placed_at = step;
+        let costs = self.costs();
+        let question = Question {
+            mesh: &self.mesh,
+            costs: &costs,
+            n_ranks: self.ranks.n_ranks(),
+        };
+        let mut owners = match &self.settings.placement {
+            PlacementName::Library(policy) => {
+                library::owners(policy, question, self.settings.shape).map_err(|error| {
+                    Broken::Placement {
+                        step,
+                        what: error.to_string(),
+                    }
+                })?
+            }
+            _ => self.settings.policy().place(question),
+        };
+        let limit = self.settings.options.limit_move as usize;
+        let limited = limit > 0 && step > 0;
+        if let Some(compat) = &self.compat {
+            compat.balance(self.settings, &self.mesh, &owners, limited);
+        }
+        if limited {
+            limit_moves(&self.mesh, &mut owners, limit, self.ranks.n_ranks());
+        }
+        self.times.place += start.elapsed().as_secs_f64();
+        if owners == self.mesh.owners() {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        let moved = self.blocks.migrate(self.ranks, &self.mesh, &owners);
+        self.count.moved.n_blocks += moved.n_blocks;
+        self.count.moved.n_bytes += moved.n_bytes;
+        self.mesh.place_on(owners);
+        self.times.migrate += start.elapsed().as_secs_f64();
+        Ok(true)
+    }
+
+    /// What the leaves cost: measured, or all the same.
+    fn costs(&self) -> Vec<f64> {
+        match &self.measured {
+            // A policy of this app wants positive costs.
+            Some(measured) => measured.costs().into_iter().map(|c| c.max(1e-12)).collect(),
+            None => vec![1.0; self.mesh.len()],
+        }
+    }
+
+    /// Tells all ranks what the blocks have cost per step since this was last asked.
+    pub(super) fn observe(&mut self, step: u64) -> Result<(), Broken> {
+        let Some(measured) = &mut self.measured else {
+            return Ok(());
+        };
+        if self.steps_observed == 0 {
+            return Ok(());
+        }
+        let mut times: Vec<(usize, f64)> = self
+            .own_leaves
+            .iter()
+            .zip(&self.block_times)
+            .map(|(&i, time)| (i, time / self.steps_observed as f64))
+            .collect();
+        times.sort_unstable_by_key(|&(i, _)| i);
+        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
+        self.block_times.fill(0.0);
+        self.steps_observed = 0;
+        let observed = measured.observe(self.ranks, &self.mesh, &times);
+        observed.map_err(|error| Broken::Placement {
+            step,
+            what: error.to_string(),
+        })
+    }
+
+    /// Balances where `--balance_when` says so; `before` counts splits and joins before this step's.
+    pub(super) fn balance_when_due(&mut self, step: u64, before: u64) -> Result<(), Broken> {
+        let Some(trigger) = self.settings.trigger else {
+            return Ok(());
+        };
+        self.observe(step)?;
+        let costs = self.costs();
+        let n_ranks = self.ranks.n_ranks();
+        let mean = costs.iter().sum::<f64>() / n_ranks as f64;
+        let situation = Situation {
+            steps_since_placed: step - self.placed_at,
+            mesh_changed: self.count.splits + self.count.joins != before,
+            makespan: mean * imbalance(&costs, self.mesh.owners(), n_ranks),
+            mean,
+            prospect: None,
+        };
+        if trigger.is_due(&situation) && self.balance(step)? {
+            self.connect();
+            return self.check(step);
+        }
+        Ok(())
+    }
+}
+
+/// Lets each rank give away at most `percent` of its blocks: the finest first, as miniAMR chooses.
+fn limit_moves(mesh: &Mesh, owners: &mut [u32], percent: usize, n_ranks: usize) {
+    let counts = mesh.per_rank(n_ranks);
+    let mut left: Vec<usize> = counts.iter().map(|&n| percent * n as usize / 100).collect();
+    let number = |leaf: Leaf| {
+        let [nx, ny, _] = mesh.grid.roots.map(|n| u64::from(n) << leaf.level);
+        let [x, y, z] = leaf.at.map(u64::from);
+        (z * ny + y) * nx + x
+    };
+    let mut order: Vec<usize> = (0..mesh.len()).collect();
+    order.sort_by_cached_key(|&i| {
+        let leaf = mesh.leaves()[i];
+        (std::cmp::Reverse(leaf.level), number(leaf))
+    });
+    for i in order {
+        let from = mesh.owners()[i];
+        if owners[i] == from {
+            continue;
+        }
+        match left[from as usize].checked_sub(1) {
+            Some(rest) => left[from as usize] = rest,
+            None => owners[i] = from,
+        }
+    }
+}
