@@ -129,6 +129,13 @@ fn main() {
         .unwrap_or_else(|| panic!("{mpicc} is neither Open MPI's nor MPICH's compiler, nor one for the standard binary interface"));
     println!("cargo:rustc-cfg=mpi=\"{}\"", abi.trim());
 
+    // Persistent collectives are of MPI 4; Open MPI 4 has them as an extension.
+    let standard = text
+        .lines()
+        .any(|line| line.contains("MPI_Allreduce_init("));
+    let persistent = if standard { "standard" } else { "extension" };
+    println!("cargo:rustc-cfg=persistent=\"{persistent}\"");
+
     let mut code = String::new();
     for (list, names) in lists {
         let rows: Vec<_> = names

@@ -16,6 +16,13 @@ mod handles {
         handle
     }
 
+    pub fn request_bits(request: Request) -> u64 {
+        request as usize as u64
+    }
+
+    /// No library's handle.
+    pub const NO_HANDLE: Handle = std::ptr::null_mut();
+
     pub fn from_number(number: i64) -> Handle {
         number as isize as Handle
     }
@@ -42,6 +49,13 @@ mod handles {
         handle as u32 as Request
     }
 
+    pub fn request_bits(request: Request) -> u64 {
+        u64::from(request as u32)
+    }
+
+    /// No library's handle.
+    pub const NO_HANDLE: Handle = 0;
+
     pub fn from_number(number: i64) -> Handle {
         u64::from(number as u32)
     }
@@ -56,7 +70,7 @@ mod handles {
     }
 }
 
-pub use handles::{Handle, Request, bits, request};
+pub use handles::{Handle, NO_HANDLE, Request, bits, request, request_bits};
 
 pub type Comm = Handle;
 pub type Datatype = Handle;

@@ -19,6 +19,7 @@ use crate::library::{Handles, Pmpi};
 use crate::node;
 use crate::p2p;
 use crate::steer::Carriers;
+use crate::tune::Passed;
 
 /// How far a communicator has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,14 +94,16 @@ pub struct State {
     pub carriers: Carriers,
     pub p2p: p2p::Beside,
     pub node: node::Beside,
+    /// Calls that pass through.
+    pub passed: Passed,
 }
 
 impl State {
-    fn new(comm: Comm, n_ranks: u32) -> State {
+    fn new(comm: Comm, n_ranks: u32, phase: Phase) -> State {
         State {
             comm,
             n_ranks,
-            phase: Phase::Young,
+            phase,
             calls: 0,
             id: 0,
             layout: Layout {
@@ -116,6 +119,7 @@ impl State {
             carriers: Default::default(),
             p2p: p2p::Beside::default(),
             node: node::Beside::default(),
+            passed: Passed::default(),
         }
     }
 }
@@ -229,18 +233,27 @@ impl Registry {
         let n_ranks = u32::try_from(n_ranks)
             .ok()
             .filter(|_| code == abi::SUCCESS)?;
+        let mut inter = 0;
+        // SAFETY: as above.
+        let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
+        // Lists of counts are as long as the remote group there, so nothing reads them.
+        let phase = if code == abi::SUCCESS && inter == 0 {
+            Phase::Young
+        } else {
+            Phase::Aside
+        };
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks) };
+                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks, phase) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks)),
+                        state: UnsafeCell::new(State::new(comm, n_ranks, phase)),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

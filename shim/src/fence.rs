@@ -37,6 +37,19 @@ pub fn fence(
     }
 }
 
+/// The tuner, if it is armed and no call of its own is under way on this thread.
+#[inline(always)]
+pub fn armed() -> Option<&'static Tuner> {
+    tuner().filter(|tuner| !tuner.is_entered())
+}
+
+/// The tuner between MPI_Init and MPI_Finalize.
+#[inline(always)]
+pub fn tuner() -> Option<&'static Tuner> {
+    // SAFETY: as in `fence`: the tuner is leaked.
+    unsafe { ARMED.load(Ordering::Acquire).as_ref() }
+}
+
 /// Ends the job after a panic: other ranks may have sent messages that this one will never answer.
 #[cold]
 fn give_up(tuner: &Tuner, name: &str) -> ! {

@@ -4,11 +4,13 @@
 //! so that they share one path. Forms read shared facts alone; where MPI says that an argument has no
 //! meaning on a rank, the form does not look at it.
 
+mod message;
 mod moving;
 mod reducing;
 
 use std::ffi::{c_int, c_void};
 
+pub use message::Message;
 pub use moving::{Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, Scattered, Side};
 pub use reducing::{ReduceScatter, Reduction};
 

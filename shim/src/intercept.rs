@@ -1,5 +1,8 @@
 //! The functions that the application sees. Three moves each, no logic.
 
+mod completing;
+mod passing;
+
 use std::ffi::{c_char, c_int, c_void};
 
 use colltune_core::collective::Collective::{
@@ -72,8 +75,25 @@ pub unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
 }
 
 /// The library has no such function, though the program calls it: it cannot have been linked.
-#[cfg(not(mpi = "openmpi"))]
 const ABSENT: c_int = 15;
+
+/// The next definition of a function of this name, looked up once; `None` where there is none.
+macro_rules! next_function {
+    ($name:ident($($kind:ty),*)) => {{
+        type Function = unsafe extern "C" fn($($kind),*) -> std::ffi::c_int;
+        static NEXT: std::sync::OnceLock<Option<Function>> = std::sync::OnceLock::new();
+        *NEXT.get_or_init(|| {
+            let name = const { concat!(stringify!($name), "\0") };
+            let address = crate::library::find(std::ffi::CStr::from_bytes_with_nul(name.as_bytes()).ok()?);
+            if address.is_null() {
+                return None;
+            }
+            // SAFETY: the symbol is the MPI function of this name, whose C signature this is.
+            Some(unsafe { std::mem::transmute::<*mut std::ffi::c_void, Function>(address) })
+        })
+    }};
+}
+use next_function;
 
 /// Defines a collective under its name and, with counts of type `MPI_Count`, under its large-count
 /// name. `Elements` and `Place` stand for the types of counts and of displacements; the communicator

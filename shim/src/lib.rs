@@ -4,7 +4,9 @@
 //! needs no MPI symbol and does nothing before `MPI_Init`. Modules stand in the order in which a
 //! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`]
 //! agrees with the other ranks ([`handshake`]) and hands out what rank 0 read; then each call goes
-//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`], [`p2p`] or [`node`], and [`recorder`].
+//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`], [`p2p`] or [`node`],
+//! and [`recorder`]. Nonblocking, persistent and neighbourhood calls pass through and are watched ([`watch`],
+//! [`pending`]).
 
 mod abi;
 mod library;
@@ -18,16 +20,18 @@ mod clock;
 mod communicator;
 mod fence;
 mod forms;
-#[cfg(mpi = "openmpi")]
+#[cfg(not(mpi = "standard"))]
 mod fortran;
 mod intercept;
 mod mockup;
 mod node;
 mod own;
 mod p2p;
+mod pending;
 mod private;
 mod recorder;
 mod steer;
 mod tune;
+mod watch;
 
 mod warn;

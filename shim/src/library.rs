@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::abi::{
-    self, Aint, Combines, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, Sort,
+    self, Aint, Combines, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, Sort, bits,
 };
 use crate::library::collectives::Collectives;
 
@@ -268,6 +268,8 @@ pub struct Handles {
     pub sum: Op,
     pub bitwise_or: Op,
     pub request_null: Request,
+    /// The handle that Open MPI gives for whatever was complete at once; null where it is unknown.
+    pub request_empty: Handle,
     pub byte: Datatype,
     pub uint64: Datatype,
     /// Predefined datatypes without holes.
@@ -276,6 +278,21 @@ pub struct Handles {
     pub pairs: Vec<Datatype>,
     /// Predefined operations. On integers the result of each cannot depend on their order.
     pub ops: Vec<(Op, Combines)>,
+}
+
+impl Handles {
+    /// Whether a request stands for a call that was complete at once. Such a handle is no request of its
+    /// own: several calls may have it at the same time.
+    pub fn is_complete(&self, request: u64) -> bool {
+        // The two highest bits of MPICH's handles are 01 for what is part of the library.
+        let built_in = cfg!(mpi = "mpich") && request >> 30 == 1;
+        built_in
+            || [
+                abi::request_bits(self.request_null),
+                bits(self.request_empty),
+            ]
+            .contains(&request)
+    }
 }
 
 /// What is known of a predefined datatype without holes.
@@ -332,6 +349,8 @@ impl Handles {
             sum: handle(&abi::OPS[2])?,
             bitwise_or: handle(&abi::OPS[7])?,
             request_null: abi::request(handle(abi::MPI_REQUEST_NULL)?),
+            request_empty: handle(&abi::Constant::Symbol(c"ompi_request_empty"))
+                .unwrap_or(abi::NO_HANDLE),
             byte: handle(&abi::INTEGER_TYPES[3])?,
             uint64: handle(&abi::INTEGER_TYPES[19])?,
             types,

@@ -9,6 +9,8 @@ mod execute;
 mod review;
 
 mod bcast;
+mod passing;
+pub use passing::{Passed, Passing};
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -106,6 +108,12 @@ impl Tuner {
     #[inline(always)]
     pub fn leave(&self) {
         self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a tuned call is under way, and this one belongs to it.
+    #[inline(always)]
+    pub fn is_entered(&self) -> bool {
+        !self.thread_multiple && self.busy.load(Ordering::Relaxed)
     }
 
     /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.

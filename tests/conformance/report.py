@@ -3,15 +3,10 @@
 from collections import Counter, defaultdict
 
 
-def judge(result, bare, wanted):
-    """Counts and failures of one run against the bare one: (passed, failures, skipped reasons).
-
-    Of the bare run's tests only those count whose name `wanted` takes: forced variants run a part.
-    """
+def judge(result, bare):
+    """Counts and failures of one run against the bare one: (passed, failures, skipped reasons)."""
     passed, failures, skipped = 0, {}, Counter()
     for name, (outcome, reason) in bare["tests"].items():
-        if not wanted(name):
-            continue
         if outcome == "skipped":
             skipped["the suite skips it: " + first_line(reason)] += 1
         elif outcome == "failed":

@@ -1,7 +1,6 @@
 """mpi4py's own tests: what is run, and what became of each test."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +24,8 @@ SEED = "20"
 class Run:
     """One cell of the table: a library, a variant and a number of ranks.
 
-    `variant` is `bare`, `explore`, `exploit`, `explore-multiple` or `force-K`.
+    `variant` is `bare`, `explore`, `exploit`, `explore-multiple` or `force-K`; what forced ones are
+    compared with is `bare-collective`.
     """
 
     library: libraries.Library
@@ -42,16 +42,13 @@ class Run:
         """The modules of the suite that it runs, as arguments of the suite's main.py."""
         if self.only:
             return ["-i", self.only]
-        return COLLECTIVE if self.force else WHOLE
-
-    def wanted(self, name):
-        """Whether the run has this test: forced variants run the collective modules alone."""
-        return not self.force or bool(self.only) or re.search(COLLECTIVE[1], name.split(".")[0]) is not None
+        return COLLECTIVE if self.force or self.variant == "bare-collective" else WHOLE
 
     def bare(self):
         """What it is compared with."""
         multiple = self.variant.endswith("multiple")
-        return Run(self.library, "bare-multiple" if multiple else "bare", self.n_ranks, only=self.only)
+        same = "bare-collective" if self.force else "bare-multiple" if multiple else "bare"
+        return Run(self.library, same, self.n_ranks, only=self.only)
 
     def settings(self, db):
         if self.force:
@@ -66,6 +63,8 @@ def plan(found, ranks, forced_ranks, only):
         for n_ranks in ranks:
             for variant in ("bare", "explore", "exploit", "bare-multiple", "explore-multiple"):
                 yield Run(library, variant, n_ranks, only=only)
+        for n_ranks in forced_ranks:
+            yield Run(library, "bare-collective", n_ranks, only=only)
         for k, force in enumerate(library.forced()):
             for n_ranks in forced_ranks:
                 yield Run(library, f"force-{k}", n_ranks, force, only)

@@ -91,6 +91,7 @@ program fortran_caller
             right = right .and. all(recv(i*count + 1:(i + 1)*count) == i)
          end do
          call other_collectives(count, root)
+         call requests(count, root, mod(5*round + k, 7))
 #if !defined(MODULE_MPI) && !defined(MPIFH)
          send = rank
          call MPI_Bcast(send, count, MPI_INTEGER, root, MPI_COMM_WORLD)
@@ -183,6 +184,66 @@ contains
       bytes_at = 4*at
       call MPI_Alltoallw(send, counts, bytes_at, kinds, recv, counts, bytes_at, kinds, MPI_COMM_WORLD, ierror)
       call check_exchanged(count)
+   end subroutine
+
+   ! Nonblocking collectives, completed in one of several ways.
+   subroutine requests(count, root, way)
+      integer, intent(in) :: count, root, way
+      integer, save :: a(most), b(most), c(most)
+      integer :: at, done, indices(4), i
+      logical :: flag
+      HANDLE(MPI_Request) :: started(4)
+      send(1:count) = [(rank + i, i=1, count)]
+      b(1:count) = rank
+      call MPI_Iallreduce(send, a, count, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, started(1), ierror)
+      call MPI_Ibcast(b, count, MPI_INTEGER, root, MPI_COMM_WORLD, started(2), ierror)
+      call MPI_Ibarrier(MPI_COMM_WORLD, started(3), ierror)
+      call MPI_Iscan(send, c, count, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, started(4), ierror)
+      right = right .and. ierror == MPI_SUCCESS
+      flag = .false.
+      done = 0
+      select case (way)
+      case (0)
+         call MPI_Waitall(4, started, MPI_STATUSES_IGNORE, ierror)
+      case (1)
+         do i = 1, 4
+            call MPI_Waitany(4, started, at, MPI_STATUS_IGNORE, ierror)
+            ! MPICH 4.0 counts from 0 in mpi_f08.
+            right = right .and. at >= 0 .and. at <= 4
+         end do
+      case (2)
+         do while (done < 4)
+            call MPI_Waitsome(4, started, at, indices, MPI_STATUSES_IGNORE, ierror)
+            done = done + at
+         end do
+      case (3)
+         do while (.not. flag)
+            call MPI_Testall(4, started, flag, MPI_STATUSES_IGNORE, ierror)
+         end do
+      case (4)
+         do while (done < 4)
+            call MPI_Testany(4, started, at, flag, MPI_STATUS_IGNORE, ierror)
+            if (flag) done = done + 1
+         end do
+      case (5)
+         do while (done < 4)
+            call MPI_Testsome(4, started, at, indices, MPI_STATUSES_IGNORE, ierror)
+            done = done + at
+         end do
+      case default
+         do while (.not. flag)
+            call MPI_Test(started(1), flag, MPI_STATUS_IGNORE, ierror)
+         end do
+         do i = 2, 4
+            call MPI_Wait(started(i), MPI_STATUS_IGNORE, ierror)
+         end do
+      end select
+      do i = 1, 4
+         right = right .and. started(i) == MPI_REQUEST_NULL
+      end do
+      right = right .and. all(a(1:count) == [(n*(n - 1)/2 + n*i, i=1, count)])
+      right = right .and. all(b(1:count) == root)
+      right = right .and. all(c(1:count) == [(rank + i, i=1, count)])
    end subroutine
 
    subroutine check_gathered(at, count)

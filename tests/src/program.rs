@@ -44,7 +44,7 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
         .args(["-rdynamic", "-o"])
         .arg(&part)
         .arg(&source)
-        .args(["-lm", "-ldl"]);
+        .args(["-lm", "-ldl", "-lpthread"]);
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use colltune_tests::{folder, job, on_each_library};
 
-/// Beside MPI_Barrier, which has no counts.
+/// Tuned, beside MPI_Barrier, which has no counts.
 const TUNED: [&str; 16] = [
     "MPI_Allreduce",
     "MPI_Bcast",
@@ -23,6 +23,28 @@ const TUNED: [&str; 16] = [
     "MPI_Scan",
     "MPI_Exscan",
 ];
+/// On the neighbours of a topology; they pass through.
+const NEIGHBORS: [&str; 5] = [
+    "MPI_Neighbor_allgather",
+    "MPI_Neighbor_allgatherv",
+    "MPI_Neighbor_alltoall",
+    "MPI_Neighbor_alltoallv",
+    "MPI_Neighbor_alltoallw",
+];
+/// What starts and completes requests.
+const REQUESTS: [&str; 11] = [
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Waitany",
+    "MPI_Waitsome",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Start",
+    "MPI_Startall",
+    "MPI_Request_free",
+];
 /// Functions without counts.
 const OTHERS: [&str; 4] = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier"];
 
@@ -38,6 +60,20 @@ fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The nonblocking and the persistent function of a blocking one.
+fn passing(mpi: colltune_tests::Mpi, name: &str) -> [String; 2] {
+    let rest = name.strip_prefix("MPI_").unwrap_or(name);
+    // Open MPI 4.1 has persistent collectives as an extension.
+    let prefix = match mpi {
+        colltune_tests::Mpi::OpenMpi => "MPIX_",
+        colltune_tests::Mpi::Mpich => "MPI_",
+    };
+    [
+        format!("MPI_I{}", rest.to_lowercase()),
+        format!("{prefix}{rest}_init"),
+    ]
 }
 
 on_each_library! {
@@ -61,16 +97,24 @@ on_each_library! {
         let mut exported: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
         exported.sort_unstable();
         let mut documented: Vec<_> = OTHERS.map(str::to_owned).into();
-        documented.extend(TUNED.map(str::to_owned));
+        let moving = [&TUNED[..], &NEIGHBORS].concat();
+        let mut counted: Vec<String> = moving.iter().flat_map(|name| passing(mpi, name)).collect();
+        counted.extend([&TUNED[..], &NEIGHBORS].concat().into_iter().map(str::to_owned));
+        documented.extend(passing(mpi, "MPI_Barrier"));
+        documented.extend(REQUESTS.map(str::to_owned));
         // Open MPI 4.1 has no large counts.
         if mpi == colltune_tests::Mpi::Mpich {
-            documented.extend(TUNED.map(|name| format!("{name}_c")));
-        } else {
+            documented.extend(counted.iter().map(|name| format!("{name}_c")));
+            // Functions of mpi_f08 without buffers.
+            let without = [&OTHERS[..], &REQUESTS].concat().into_iter().map(str::to_owned);
+            let fortran = without.chain(passing(mpi, "MPI_Barrier"));
+            documented.extend(fortran.map(|name| format!("{}_f08_", name.to_lowercase())));
+        }
+        documented.extend(counted);
+        if mpi == colltune_tests::Mpi::OpenMpi {
             // Its Fortran goes past the C functions.
-            let fortran = [&OTHERS[..], &TUNED].concat();
-            for name in fortran.into_iter().map(str::to_lowercase) {
-                documented.extend([format!("{name}_"), format!("{name}_f08_")]);
-            }
+            let fortran: Vec<String> = documented.iter().map(|name| name.to_lowercase()).collect();
+            documented.extend(fortran.iter().flat_map(|name| [format!("{name}_"), format!("{name}_f08_")]));
         }
         documented.sort_unstable();
         assert_eq!(exported, documented);

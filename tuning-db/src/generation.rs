@@ -20,6 +20,7 @@ use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
 use serde::{Deserialize, Serialize};
 
 use crate::database::{Database, DbError, at};
+use crate::passed::Passed;
 use crate::write;
 
 /// The version of the layouts of `cells.json` and `meta.json`.
@@ -58,6 +59,9 @@ pub struct Meta {
     pub jobs: Vec<String>,
     /// The partitions that were learned from.
     pub partitions: Vec<String>,
+    /// Calls that passed through untuned.
+    #[serde(default)]
+    pub passed: Vec<Passed>,
     /// The settings that shape a training.
     pub settings: String,
     pub learn_ms: u64,

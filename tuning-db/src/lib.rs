@@ -11,7 +11,7 @@
 //! ```
 //! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may
 //! change them ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), the data set
-//! ([`partition`]), what is learned from it ([`generation`], [`train`]).
+//! ([`partition`]), what is learned from it ([`generation`], [`train`]) and what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
 
 pub mod database;
@@ -24,10 +24,12 @@ pub mod quarantine;
 pub mod trace;
 
 pub mod generation;
+pub mod passed;
 pub mod train;
 
 pub mod test_support;
 
 pub use database::{Database, DbError};
 pub use generation::{Generation, Meta};
+pub use passed::Passed;
 pub use train::{TrainOptions, TrainReport, train};

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use colltune_core::record::{Header, Record};
+use colltune_core::record::{Header, Manner, Record};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -27,7 +27,8 @@ use crate::write;
 const TRACES_KEY: &str = "colltune.traces";
 
 /// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock`
-/// are equal; `call` counts the tuned calls of `comm`.
+/// are equal; `call` counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`)
+/// and which only passed through. Partitions without that column hold blocking calls.
 const SCHEMA: &str = "message record {
     REQUIRED BYTE_ARRAY job (UTF8);
     REQUIRED INT32 rank (INTEGER(32, false));
@@ -47,6 +48,7 @@ const SCHEMA: &str = "message record {
     REQUIRED INT64 start_ns (INTEGER(64, false));
     REQUIRED INT64 duration_ns (INTEGER(64, false));
     REQUIRED BOOLEAN drawn;
+    REQUIRED BYTE_ARRAY manner (UTF8);
 }";
 
 /// Which records of which trace a partition holds.
@@ -84,6 +86,7 @@ pub struct Columns {
     pub n_ranks: Vec<u32>,
     pub collective: Vec<ByteArray>,
     pub variant: Vec<ByteArray>,
+    pub manner: Vec<Manner>,
 }
 
 /// The partitions of a library's data set, by name.
@@ -248,6 +251,17 @@ fn write_file(path: &Path, pieces: &[Piece], held: String) -> Result<(), Parquet
         .flat_map(|piece| piece.records.iter().map(|record| record.drawn))
         .collect();
     column::<parquet::data_type::BoolType>(&mut group, &drawn)?;
+    let names = Manner::ALL.map(|manner| ByteArray::from(manner.name()));
+    let manners: Vec<ByteArray> = pieces
+        .iter()
+        .flat_map(|piece| {
+            piece
+                .records
+                .iter()
+                .map(|record| names[record.manner as usize].clone())
+        })
+        .collect();
+    column::<ByteArrayType>(&mut group, &manners)?;
     group.close()?;
     let file = writer.into_inner()?;
     file.sync_all()?;
@@ -316,8 +330,14 @@ fn read_columns(path: &Path) -> Result<Columns, ParquetError> {
         column: names.iter().position(|other| other == name),
         name: name.to_owned(),
     };
+    let job = all("job").words()?;
+    let manner = if names.iter().any(|name| name == "manner") {
+        manners(&all("manner").words()?)?
+    } else {
+        vec![Manner::Blocking; job.len()]
+    };
     Ok(Columns {
-        job: all("job").words()?,
+        job,
         comm: all("comm").longs()?,
         call: all("call").longs()?,
         clock: all("clock").longs()?,
@@ -329,7 +349,17 @@ fn read_columns(path: &Path) -> Result<Columns, ParquetError> {
         n_ranks: all("n_ranks").ints()?,
         collective: all("collective").words()?,
         variant: all("variant").words()?,
+        manner,
     })
+}
+
+fn manners(names: &[ByteArray]) -> Result<Vec<Manner>, ParquetError> {
+    let manner = |name: &ByteArray| {
+        let name = String::from_utf8_lossy(name.data());
+        Manner::from_name(&name)
+            .ok_or_else(|| ParquetError::General(format!("no call is made in the manner {name:?}")))
+    };
+    names.iter().map(manner).collect()
 }
 
 /// One column of all row groups.

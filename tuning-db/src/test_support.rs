@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::{Library, Product};
-use colltune_core::record::{Header, Record, read};
+use colltune_core::record::{Header, Manner, Record, read};
 use colltune_core::select::mix;
 use colltune_models::call::Row;
 
@@ -117,6 +117,7 @@ impl Run {
                     variant: variant as u16,
                     collective,
                     drawn: true,
+                    manner: Manner::Blocking,
                 };
                 trace.extend(record.to_bytes());
             }

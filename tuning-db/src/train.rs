@@ -7,6 +7,7 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{Model, Source};
+use colltune_core::record::Manner;
 use colltune_core::settings::Settings;
 use colltune_core::variant::DEFAULT;
 use colltune_models::call::Row;
@@ -18,6 +19,7 @@ use crate::generation::{self, Generation, Meta, settings_line};
 use crate::ingest::{IngestReport, ingest};
 use crate::lock::Lock;
 use crate::partition::{self, Columns};
+use crate::passed::{self, Passed};
 use crate::write;
 
 /// How many records one training learns from; of more, the newest.
@@ -133,7 +135,7 @@ fn train_library(
     }
     progress(&format!("{library}: reading the data set"));
     let started = Instant::now();
-    let (rows, jobs) = read_rows(&paths, library, warnings);
+    let Read { rows, jobs, passed } = read_rows(&paths, library, warnings);
     let records = rows.len() as u64;
     progress(&format!(
         "{library}: learning from {records} records of {} runs",
@@ -170,6 +172,7 @@ fn train_library(
             Vec::new()
         },
         partitions,
+        passed,
         settings: shape,
         learn_ms: started.elapsed().as_millis() as u64,
         checks: HashMap::new(),
@@ -206,14 +209,19 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
     }
 }
 
+/// What a training learns from.
+struct Read {
+    rows: Vec<Row>,
+    /// Sorted.
+    jobs: Vec<String>,
+    passed: Vec<Passed>,
+}
+
 /// The records of all partitions, newest first up to [`RECORDS_MAX`], and the sorted runs.
 ///
 /// Variants that this colltune does not know are left out; their records stay in the data set.
-fn read_rows(
-    paths: &[std::path::PathBuf],
-    library: Library,
-    warnings: &mut Vec<String>,
-) -> (Vec<Row>, Vec<String>) {
+fn read_rows(paths: &[std::path::PathBuf], library: Library, warnings: &mut Vec<String>) -> Read {
+    let mut passed = passed::Count::default();
     let mut jobs: BTreeMap<String, u32> = BTreeMap::new();
     let mut rows = Vec::new();
     for path in paths.iter().rev() {
@@ -224,7 +232,10 @@ fn read_rows(
             break;
         }
         match partition::read(path) {
-            Ok(columns) => append(&columns, library, &mut jobs, &mut rows),
+            Ok(columns) => {
+                passed.add(&columns);
+                append(&columns, library, &mut jobs, &mut rows);
+            }
             Err(error) => warnings.push(format!("failed to {error}; it is left out")),
         }
     }
@@ -235,7 +246,11 @@ fn read_rows(
     }
     rows.iter_mut()
         .for_each(|row| row.job = place[row.job as usize]);
-    (rows, jobs.into_keys().collect())
+    Read {
+        rows,
+        jobs: jobs.into_keys().collect(),
+        passed: passed.finish(),
+    }
 }
 
 /// What a pair of names stands for in the catalogue, if anything.
@@ -291,6 +306,9 @@ fn append(
         let Some((collective, variant)) = found else {
             continue;
         };
+        if columns.manner[index] != Manner::Blocking {
+            continue;
+        }
         rows.push(Row {
             job,
             comm: columns.comm[index],

@@ -110,6 +110,9 @@ impl Tuner {
     ) -> Option<Call<'_>> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
+        if state.phase == Phase::Aside {
+            return None;
+        }
         let Shared {
             bytes,
             reduction,
@@ -118,7 +121,6 @@ impl Tuner {
         } = shared(state.n_ranks)?;
         let which = collective.index();
         let cell = match state.phase {
-            Phase::Aside => return None,
             Phase::Ready if state.calls >= u64::from(self.handout.setup_after) => {
                 let place = match &state.sizes[which] {
                     Some(sizes) => sizes.position(bytes)?,

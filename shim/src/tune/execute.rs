@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use colltune_core::catalogue::{Facts, Need};
 use colltune_core::collective::Collective;
 use colltune_core::preset;
-use colltune_core::record::Record;
+use colltune_core::record::{Manner, Record};
 use colltune_core::request::Mode;
 use colltune_core::select::word;
 
@@ -175,8 +175,8 @@ impl Tuner {
         let variant_of = &self.variants[call.collective.index()][usize::from(variant)];
         let facts = self.facts(call);
         if let Some(need) = variant_of.unmet(&facts) {
-            // That there is nothing to do is not worth a word.
-            if need != Need::SomeBytes {
+            // That there is nothing to do, or nobody to do it with, is not worth a word.
+            if ![Need::SomeBytes, Need::TwoRanks].contains(&need) {
                 self.warn_forced(call.collective, variant, need.describe());
             }
             return DEFAULT;
@@ -273,6 +273,7 @@ impl Tuner {
             variant: self.first_variant[collective.index()] + variant,
             collective,
             drawn: self.handout.mode == Mode::Explore,
+            manner: Manner::Blocking,
         }
     }
 

@@ -54,7 +54,7 @@ impl Tuner {
 
     /// The members' layout, and whether the ranks of each node stand together; `None` for
     /// communicators that are not tuned: all members see that alike.
-    fn layout(&self, comm: Comm) -> Option<(Layout, bool)> {
+    pub(super) fn layout(&self, comm: Comm) -> Option<(Layout, bool)> {
         let (mut inter, mut n_ranks) = (0, 0);
         // SAFETY: the communicator is valid; each call writes one number.
         unsafe {

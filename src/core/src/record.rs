@@ -1,7 +1,7 @@
 //! The layout of a trace: what one rank recorded in one run.
 //!
 //! ```text
-//! 0   magic "COLLTRC1"          8 bytes
+//! 0   magic "COLLTRC2"          8 bytes
 //! 8   length of the header h    u32, little-endian like every number here
 //! 12  zero                      u32
 //! 16  check word of the header  u64
@@ -11,6 +11,9 @@
 //! A record is written behind the last, and may be written again in its place when the ranks have
 //! compared their times. A job that is killed leaves at most one torn record, and space that was
 //! reserved and not used is zero, which is no valid record.
+//!
+//! Byte 55 of a record is 1 for a drawn variant, plus twice the number of its [`Manner`]. Traces that
+//! begin with "COLLTRC1" have blocking calls alone, and are read, too.
 
 use bincode::{Decode, Encode};
 use thiserror::Error;
@@ -18,7 +21,9 @@ use thiserror::Error;
 use crate::collective::Collective;
 use crate::select::mix;
 
-pub const MAGIC: [u8; 8] = *b"COLLTRC1";
+pub const MAGIC: [u8; 8] = *b"COLLTRC2";
+/// Of traces without a manner.
+const MAGIC_BEFORE: [u8; 8] = *b"COLLTRC1";
 pub const RECORD_BYTES: usize = 64;
 /// A header is refused above this length, whatever its length field says.
 pub const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -47,12 +52,58 @@ pub struct Header {
     pub variants: Vec<(Collective, String)>,
 }
 
+/// How a collective is called. Only blocking calls are tuned; the others pass through, and their
+/// records are never taken for those of blocking calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Manner {
+    Blocking = 0,
+    /// From `MPI_I...` to the call that completes the request.
+    Nonblocking = 1,
+    /// From each `MPI_Start` to the call that completes the request.
+    Persistent = 2,
+    /// On the neighbours in the communicator's topology; blocking, nonblocking and persistent.
+    Neighborhood = 3,
+    NeighborhoodNonblocking = 4,
+    NeighborhoodPersistent = 5,
+}
+
+impl Manner {
+    /// Every manner, in the order of its number.
+    pub const ALL: [Manner; 6] = [
+        Manner::Blocking,
+        Manner::Nonblocking,
+        Manner::Persistent,
+        Manner::Neighborhood,
+        Manner::NeighborhoodNonblocking,
+        Manner::NeighborhoodPersistent,
+    ];
+
+    /// The name in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Manner::Blocking => "blocking",
+            Manner::Nonblocking => "nonblocking",
+            Manner::Persistent => "persistent",
+            Manner::Neighborhood => "neighborhood",
+            Manner::NeighborhoodNonblocking => "neighborhood_nonblocking",
+            Manner::NeighborhoodPersistent => "neighborhood_persistent",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Manner> {
+        Self::ALL.into_iter().find(|manner| manner.name() == name)
+    }
+}
+
 /// One recorded call on one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The communicator's agreed number; with `call` the identity of the call on all its ranks.
+    /// The communicator's agreed number; with `call` the identity of the call on all its ranks. 0 where
+    /// the ranks never agreed on one, because they made no blocking calls.
     pub comm: u64,
-    /// Number of the call among the tuned calls of its communicator.
+    /// Number of the call among the tuned calls of its communicator, or among those that pass through;
+    /// of persistent ones 2^32 times the request's number plus that of the start.
     pub call: u64,
     pub message_bytes: u64,
     /// On the recording rank's clock, see [`Header::clock`]. On a communicator of one node: when the
@@ -67,6 +118,7 @@ pub struct Record {
     pub collective: Collective,
     /// Whether the variant was drawn; otherwise it was the library's default in `record` mode.
     pub drawn: bool,
+    pub manner: Manner,
 }
 
 const _: () = assert!(RECORD_BYTES == 5 * 8 + 3 * 4 + 2 + 1 + 1 + 8);
@@ -75,7 +127,7 @@ const _: () = assert!(RECORD_BYTES == 5 * 8 + 3 * 4 + 2 + 1 + 1 + 8);
 pub enum TraceError {
     #[error("read the trace: it is {0} bytes long, shorter than any header")]
     Short(usize),
-    #[error("read the trace: it does not begin with COLLTRC1")]
+    #[error("read the trace: it begins with neither COLLTRC2 nor COLLTRC1")]
     Magic,
     #[error("read the trace: its header claims {claimed} bytes, the file has {present}")]
     HeaderLength { claimed: usize, present: usize },
@@ -118,7 +170,7 @@ fn read_header(bytes: &[u8]) -> Result<(Header, usize), TraceError> {
     if bytes.len() < PREFIX_BYTES {
         return Err(TraceError::Short(bytes.len()));
     }
-    if bytes[..8] != MAGIC {
+    if bytes[..8] != MAGIC && bytes[..8] != MAGIC_BEFORE {
         return Err(TraceError::Magic);
     }
     let claimed = word32(bytes, 8) as usize;
@@ -157,13 +209,13 @@ impl Record {
         }
         bytes[52..54].copy_from_slice(&self.variant.to_le_bytes());
         bytes[54] = self.collective as u8;
-        bytes[55] = u8::from(self.drawn);
+        bytes[55] = u8::from(self.drawn) | (self.manner as u8) << 1;
         let check = check_record(&bytes);
         bytes[56..].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
-    /// `None` for a torn or unused record, and for one that names no known collective or variant.
+    /// `None` for a torn or unused record, and for one that names no known collective, variant or manner.
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES], n_variants: usize) -> Option<Record> {
         if check_record(bytes) != word64(bytes, 56) {
             return None;
@@ -181,7 +233,8 @@ impl Record {
             n_ranks: word32(bytes, 48),
             variant,
             collective: Collective::from_index(bytes[54].into())?,
-            drawn: bytes[55] != 0,
+            drawn: bytes[55] & 1 != 0,
+            manner: *Manner::ALL.get(usize::from(bytes[55] >> 1))?,
         };
         known.then_some(record)
     }
@@ -265,6 +318,7 @@ mod tests {
             variant: 1,
             collective: Collective::Bcast,
             drawn: true,
+            manner: Manner::Blocking,
         }
     }
 
@@ -281,6 +335,33 @@ mod tests {
         let (read_header, records) = read(&bytes).unwrap();
         assert_eq!(read_header, header());
         assert_eq!(records, (0..5).map(record).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn manners_read_back_and_a_trace_without_them_has_blocking_calls() {
+        for (number, manner) in (0..).zip(Manner::ALL) {
+            assert_eq!(
+                (manner as u8, Manner::from_name(manner.name())),
+                (number, Some(manner))
+            );
+            for drawn in [false, true] {
+                let record = Record {
+                    drawn,
+                    manner,
+                    ..record(1)
+                };
+                assert_eq!(Record::from_bytes(&record.to_bytes(), 2), Some(record));
+            }
+        }
+        let mut before = trace(3);
+        before[..8].copy_from_slice(b"COLLTRC1");
+        let records = read(&before).unwrap().1;
+        assert!(
+            records.len() == 3
+                && records
+                    .iter()
+                    .all(|record| record.manner == Manner::Blocking)
+        );
     }
 
     #[test]

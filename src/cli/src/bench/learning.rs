@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::library::{Library, Product};
-use colltune_core::record::{Header, Record};
+use colltune_core::record::{Header, Manner, Record};
 use colltune_core::select::mix;
 
 use super::report::{Finding, Report, Row, Target};
@@ -231,6 +231,7 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
         variant: variant as u16,
         collective,
         drawn: true,
+        manner: Manner::Blocking,
     }
 }
 

@@ -12,7 +12,7 @@ use colltune_core::library::Library;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
 use colltune_core::variant::Size;
-use colltune_db::{Database, Generation};
+use colltune_db::{Database, Generation, Passed};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -99,6 +99,8 @@ struct Json<'a> {
     machine: String,
     generation: u64,
     cells: &'a [CellStatistics],
+    /// Calls that passed through untuned: nonblocking, persistent and neighbourhood collectives.
+    passed: &'a [Passed],
 }
 
 fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
@@ -110,6 +112,7 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
             machine: machine()?,
             generation: 0,
             cells: &[],
+            passed: &[],
         },
         Some(generation) => Json {
             schema: SCHEMA,
@@ -117,6 +120,7 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
             machine: generation.model.machine.clone(),
             generation: generation.number,
             cells: &generation.cells,
+            passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },
     };
     let mut text = serde_json::to_string(&json).context("write JSON")?;
@@ -178,7 +182,42 @@ fn table_of(db: &Database, generation: &Generation, all: bool) -> String {
             "{hidden} cells without measurements are not shown (--all shows them)\n"
         ));
     }
+    let passed = generation
+        .meta
+        .as_ref()
+        .map_or(&[][..], |meta| &meta.passed);
+    if !passed.is_empty() {
+        text.push_str("recorded, but never tuned:\n");
+        text.push_str(&aligned(&passed_rows(passed)));
+    }
     text
+}
+
+fn passed_rows(passed: &[Passed]) -> Vec<[String; 7]> {
+    let head = [
+        "collective",
+        "manner",
+        "bytes",
+        "nodes",
+        "ppn",
+        "records",
+        "median",
+    ];
+    let row = |row: &Passed| {
+        let [lo, hi] = row.bytes;
+        [
+            row.collective.to_string(),
+            row.manner.replace('_', " "),
+            format!("[{}, {})", Size(lo), Size(hi)),
+            row.nodes.to_string(),
+            row.ppn.to_string(),
+            row.records.to_string(),
+            format!("{:.1} us", row.median_ns as f64 / 1e3),
+        ]
+    };
+    std::iter::once(head.map(str::to_owned))
+        .chain(passed.iter().map(row))
+        .collect()
 }
 
 fn row(cell: &CellStatistics) -> [String; 8] {

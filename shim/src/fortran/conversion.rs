@@ -1,0 +1,148 @@
+//! From Fortran's arguments to C's, on Open MPI.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::OnceLock;
+
+use colltune_core::collective::Collective;
+
+use super::{Buffer, Integer};
+use crate::abi::{self, Datatype, Handle, is_in_place};
+use crate::forms::{Blocks, Reduction};
+use crate::library::find;
+
+type FromFortran = unsafe extern "C" fn(c_int) -> Handle;
+
+/// What turns Fortran's arguments into C's.
+pub struct Conversion {
+    pub comm: FromFortran,
+    pub datatype: FromFortran,
+    pub op: FromFortran,
+    pub request: FromFortran,
+    in_place: usize,
+    bottom: usize,
+}
+
+impl Conversion {
+    pub fn find() -> Option<&'static Conversion> {
+        static FOUND: OnceLock<Option<Conversion>> = OnceLock::new();
+        let function = |name: &CStr| {
+            let address = find(name);
+            // SAFETY: these symbols are MPI's functions from a Fortran handle to a C handle.
+            (!address.is_null())
+                .then(|| unsafe { std::mem::transmute::<*mut c_void, FromFortran>(address) })
+        };
+        let resolve = || {
+            Some(Conversion {
+                comm: function(c"PMPI_Comm_f2c")?,
+                datatype: function(c"PMPI_Type_f2c")?,
+                op: function(c"PMPI_Op_f2c")?,
+                request: function(c"PMPI_Request_f2c")?,
+                in_place: common_block(c"mpi_fortran_in_place_"),
+                bottom: common_block(c"mpi_fortran_bottom_"),
+            })
+        };
+        FOUND.get_or_init(resolve).as_ref()
+    }
+
+    /// The C handle; `None` for what the library itself should refuse.
+    ///
+    /// # Safety
+    /// The caller's arguments are valid, as MPI demands.
+    pub unsafe fn handle(convert: FromFortran, handle: Integer) -> Option<Handle> {
+        // SAFETY: a Fortran handle is an integer that is passed by reference.
+        let handle = unsafe { convert(*handle) };
+        (!handle.is_null()).then_some(handle)
+    }
+
+    /// A buffer's address, with C's constants for Fortran's, which are addresses of common blocks.
+    pub fn buffer(&self, buffer: Buffer) -> Buffer {
+        match buffer as usize {
+            address if address == self.in_place => abi::MPI_IN_PLACE as Buffer,
+            address if address == self.bottom => std::ptr::null_mut(),
+            _ => buffer,
+        }
+    }
+}
+
+/// The address of a common block as the program itself sees it, or one that no buffer has.
+fn common_block(name: &CStr) -> usize {
+    // SAFETY: dlsym takes a NUL-terminated name.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() {
+        usize::MAX
+    } else {
+        address as usize
+    }
+}
+
+impl Conversion {
+    /// # Safety
+    /// The caller's arguments are valid, as MPI demands.
+    pub unsafe fn reduction(
+        &self,
+        collective: Collective,
+        [send, recv]: [Buffer; 2],
+        count: Integer,
+        datatype: Integer,
+        op: Integer,
+        root: c_int,
+    ) -> Option<Reduction<c_int>> {
+        // SAFETY: every argument is passed by reference.
+        unsafe {
+            Some(Reduction {
+                collective,
+                send: self.buffer(send),
+                recv: self.buffer(recv),
+                count: *count,
+                datatype: Conversion::handle(self.datatype, datatype)?,
+                op: Conversion::handle(self.op, op)?,
+                root,
+            })
+        }
+    }
+
+    /// One side of a call with equal blocks: buffer, count and type. What has no meaning on this rank
+    /// need not be a type: it becomes null, which a form refuses where it looks at it.
+    ///
+    /// # Safety
+    /// As above; in place, count and type need not be valid.
+    pub unsafe fn side(&self, (buffer, count, datatype): Arguments) -> (Buffer, c_int, Datatype) {
+        let buffer = self.buffer(buffer);
+        if is_in_place(buffer) {
+            return (buffer, 0, std::ptr::null_mut());
+        }
+        // SAFETY: every argument is passed by reference.
+        unsafe { (buffer, *count, (self.datatype)(*datatype)) }
+    }
+
+    /// # Safety
+    /// As above.
+    pub unsafe fn blocks(
+        &self,
+        collective: Collective,
+        send: Arguments,
+        recv: Arguments,
+        root: c_int,
+    ) -> Blocks<c_int> {
+        // SAFETY: the caller's promise is passed on.
+        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
+        Blocks {
+            collective,
+            send: sent.0,
+            send_count: sent.1,
+            // In place there is no type to send, and the library wants one.
+            send_type: if sent.2.is_null() { received.2 } else { sent.2 },
+            recv: received.0,
+            recv_count: received.1,
+            recv_type: if received.2.is_null() {
+                sent.2
+            } else {
+                received.2
+            },
+            root,
+        }
+    }
+}
+
+/// Buffer, count and type of one side.
+pub type Arguments = (Buffer, Integer, Integer);

@@ -1,0 +1,306 @@
+//! Requests of collectives that are being recorded, from their start to the call that completes them.
+//!
+//! Requests are known by their handles and are never replaced. A completion call looks further only
+//! while something is under way: one relaxed load otherwise. What it may complete is taken out of the
+//! table before the library sees the call, and what did not complete is put back behind it, because the
+//! library may give the handle of a completed request to another thread at once.
+//!
+//! Calls that were complete when they returned have no request of their own and never come here.
+//!
+//! A completion that the shim does not see (a tool in front of it that calls PMPI_Wait by itself)
+//! leaves an entry behind; the next recorded request with that handle takes its place.
+
+use std::cell::{RefCell, UnsafeCell};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use colltune_core::thin::next_sampled;
+
+use crate::abi;
+use crate::clock;
+use crate::fence;
+use crate::tune::Passing;
+
+/// One request that is known.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    passing: Passing,
+    life: Life,
+}
+
+#[derive(Clone, Copy)]
+enum Life {
+    /// It ends with its completion.
+    Once { begun: u64 },
+    /// A persistent request; `begun` while a sampled start is under way.
+    Again {
+        starts: u64,
+        next_sample: u64,
+        begun: Option<u64>,
+    },
+}
+
+struct Place {
+    /// The request's handle, [`FREE`] or [`TAKEN`].
+    handle: AtomicU64,
+    entry: UnsafeCell<Option<Entry>>,
+}
+
+// SAFETY: whoever changes a handle to `TAKEN` alone touches the entry until it stores another value.
+unsafe impl Sync for Place {}
+
+/// No library's handle of a request.
+const FREE: u64 = 0;
+const TAKEN: u64 = u64::MAX;
+/// More requests at once are not recorded.
+const PLACES: usize = 1024;
+/// A handle stands at most so many places behind its own.
+const PROBES: usize = 8;
+
+static TABLE: [Place; PLACES] = [const {
+    Place {
+        handle: AtomicU64::new(FREE),
+        entry: UnsafeCell::new(None),
+    }
+}; PLACES];
+/// Entries that a completion call may complete. Not below 0 but for moments.
+static UNDER_WAY: AtomicI64 = AtomicI64::new(0);
+/// Entries, those of persistent requests that are not started included.
+static KNOWN: AtomicI64 = AtomicI64::new(0);
+
+/// Remembers the request of a nonblocking call that began at a tick.
+pub fn begin(handle: u64, passing: Passing, begun: u64) {
+    insert(
+        handle,
+        Entry {
+            passing,
+            life: Life::Once { begun },
+        },
+    );
+}
+
+/// Remembers a persistent request.
+pub fn prepare(handle: u64, passing: Passing) {
+    let life = Life::Again {
+        starts: 0,
+        next_sample: 0,
+        begun: None,
+    };
+    insert(handle, Entry { passing, life });
+}
+
+fn insert(handle: u64, entry: Entry) {
+    // What the same handle meant before is over.
+    if let Some(stale) = take(handle) {
+        forget(&stale);
+    }
+    KNOWN.fetch_add(1, Ordering::Relaxed);
+    UNDER_WAY.fetch_add(entry.under_way(), Ordering::Relaxed);
+    put(handle, entry);
+}
+
+impl Entry {
+    fn under_way(&self) -> i64 {
+        match self.life {
+            Life::Once { .. } | Life::Again { begun: Some(_), .. } => 1,
+            Life::Again { begun: None, .. } => 0,
+        }
+    }
+}
+
+/// Counts an entry out that was taken.
+fn forget(entry: &Entry) {
+    KNOWN.fetch_sub(1, Ordering::Relaxed);
+    UNDER_WAY.fetch_sub(entry.under_way(), Ordering::Relaxed);
+}
+
+fn places(handle: u64) -> impl Iterator<Item = &'static Place> {
+    let first = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
+    (0..PROBES).map(move |probe| &TABLE[(first + probe) % PLACES])
+}
+
+/// Takes the entry of a handle out of the table.
+fn take(handle: u64) -> Option<Entry> {
+    let place = places(handle).find(|place| {
+        place.handle.load(Ordering::Relaxed) == handle
+            && place
+                .handle
+                .compare_exchange(handle, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    })?;
+    // SAFETY: this thread changed the handle to `TAKEN`.
+    let entry = unsafe { (*place.entry.get()).take() };
+    place.handle.store(FREE, Ordering::Release);
+    entry
+}
+
+/// Puts a counted entry into the table; where there is no room, it is forgotten.
+fn put(handle: u64, entry: Entry) {
+    let free = places(handle).find(|place| {
+        place.handle.load(Ordering::Relaxed) == FREE
+            && place
+                .handle
+                .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    });
+    match free {
+        Some(place) => {
+            // SAFETY: this thread changed the handle to `TAKEN`.
+            unsafe { *place.entry.get() = Some(entry) };
+            place.handle.store(handle, Ordering::Release);
+        }
+        None => forget(&entry),
+    }
+}
+
+/// Runs a completion call on `n` requests. `handle` gives the handle that stands at a place now, and
+/// `completes` says behind a call that succeeded whether it completed the request at a place.
+#[inline(always)]
+pub fn complete(
+    n: usize,
+    handle: impl Fn(usize) -> u64,
+    call: impl FnOnce() -> c_int,
+    completes: impl Fn(usize) -> bool,
+) -> c_int {
+    if UNDER_WAY.load(Ordering::Relaxed) <= 0 {
+        return call();
+    }
+    complete_slowly(n, handle, call, completes)
+}
+
+thread_local! {
+    /// Room for what one completion call takes out: its place, handle and entry.
+    static ROOM: RefCell<Vec<(usize, u64, Entry)>> = const { RefCell::new(Vec::new()) };
+}
+
+#[cold]
+fn complete_slowly(
+    n: usize,
+    handle: impl Fn(usize) -> u64,
+    call: impl FnOnce() -> c_int,
+    completes: impl Fn(usize) -> bool,
+) -> c_int {
+    // An error handler that the library calls may complete other requests: the room is not borrowed
+    // while the call runs. A thread that ends has none.
+    let mut taken = ROOM.try_with(RefCell::take).unwrap_or_default();
+    for place in 0..n {
+        let handle = handle(place);
+        if let Some(entry) = take(handle) {
+            if entry.under_way() > 0 {
+                taken.push((place, handle, entry));
+            } else {
+                put(handle, entry);
+            }
+        }
+    }
+    let code = call();
+    let now = clock::ticks();
+    let null = null();
+    for (place, before, entry) in taken.drain(..) {
+        let gone = handle(place) == null;
+        let done = code == abi::SUCCESS && (gone || completes(place));
+        settle(before, entry, gone, done, now);
+    }
+    let _ = ROOM.try_with(|room| room.replace(taken));
+    code
+}
+
+/// What became of a request that a completion call was asked about.
+fn settle(handle: u64, entry: Entry, gone: bool, done: bool, now: u64) {
+    match entry.life {
+        Life::Once { begun } if gone => {
+            if done {
+                record(&entry.passing, begun, now, 0);
+            }
+            forget(&entry);
+        }
+        Life::Again {
+            starts,
+            next_sample,
+            begun: Some(begun),
+        } if done => {
+            record(&entry.passing, begun, now, starts - 1);
+            let life = Life::Again {
+                starts,
+                next_sample,
+                begun: None,
+            };
+            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+            put(handle, Entry { life, ..entry });
+        }
+        _ => put(handle, entry),
+    }
+}
+
+/// MPI_REQUEST_NULL; no handle at all where the tuner is gone.
+fn null() -> u64 {
+    fence::tuner().map_or(FREE, |tuner| abi::request_bits(tuner.handles.request_null))
+}
+
+fn record(passing: &Passing, begun: u64, ended: u64, start: u64) {
+    if let Some(tuner) = fence::tuner() {
+        tuner.record_passing(passing, start, begun, ended);
+    }
+}
+
+/// Runs a call that starts `n` persistent requests.
+#[inline(always)]
+pub fn start(n: usize, handle: impl Fn(usize) -> u64, call: impl FnOnce() -> c_int) -> c_int {
+    if KNOWN.load(Ordering::Relaxed) <= 0 {
+        return call();
+    }
+    let begun = clock::ticks();
+    let code = call();
+    if code == abi::SUCCESS {
+        (0..n).for_each(|place| started(handle(place), begun));
+    }
+    code
+}
+
+#[cold]
+fn started(handle: u64, now: u64) {
+    let Some(entry) = take(handle) else { return };
+    let Life::Again {
+        starts,
+        next_sample,
+        ..
+    } = entry.life
+    else {
+        return put(handle, entry);
+    };
+    let samples = fence::tuner().map_or(1, |tuner| tuner.handout.samples_per_cell);
+    let sampled = starts >= next_sample;
+    let after = Entry {
+        life: Life::Again {
+            starts: starts + 1,
+            next_sample: if sampled {
+                next_sampled(entry.passing.key, starts, samples, 1)
+            } else {
+                next_sample
+            },
+            begun: sampled.then_some(now),
+        },
+        ..entry
+    };
+    UNDER_WAY.fetch_add(after.under_way() - entry.under_way(), Ordering::Relaxed);
+    put(handle, after);
+}
+
+/// Runs MPI_Request_free.
+#[inline(always)]
+pub fn free(handle: impl Fn() -> u64, call: impl FnOnce() -> c_int) -> c_int {
+    if KNOWN.load(Ordering::Relaxed) <= 0 {
+        return call();
+    }
+    let before = handle();
+    let entry = take(before);
+    let code = call();
+    if let Some(entry) = entry {
+        if handle() == null() {
+            forget(&entry);
+        } else {
+            put(before, entry);
+        }
+    }
+    code
+}

@@ -1,0 +1,172 @@
+//! Calls that pass through: nonblocking, persistent and neighbourhood collectives. They run what the
+//! library would run; which of them are recorded is decided as for tuned calls, beside those.
+//!
+//! Nothing is agreed for them: a nonblocking call may not wait for other ranks. A communicator that
+//! has an agreed number lends it to them, the others count as number 0.
+
+use colltune_core::classify::Layout;
+use colltune_core::collective::Collective;
+use colltune_core::record::{Manner, Record};
+use colltune_core::select::key;
+use colltune_core::thin::next_sampled;
+
+use super::{DEFAULT, Tuner};
+use crate::abi::Comm;
+use crate::communicator::{Phase, State};
+use crate::forms::Message;
+use crate::library::collectives::Number;
+
+/// What a communicator knows of the calls that pass through.
+#[derive(Default)]
+pub struct Passed {
+    calls: u64,
+    requests: u64,
+    /// Computed without the other ranks, where the communicator is not set up.
+    layout: Option<Option<Layout>>,
+    cells: Vec<Cell>,
+}
+
+/// The calls of one manner, collective and size class.
+struct Cell {
+    code: u64,
+    calls: u64,
+    next_sample: u64,
+}
+
+/// A call that is recorded when it is complete.
+#[derive(Clone, Copy)]
+pub struct Passing {
+    comm: u64,
+    call: u64,
+    bytes: u64,
+    layout: Layout,
+    collective: Collective,
+    manner: Manner,
+    /// Of the random numbers that choose what is sampled; the same on all ranks.
+    pub key: u64,
+}
+
+impl Tuner {
+    /// Whether this rank records calls that pass through.
+    #[inline(always)]
+    pub fn records_passing(&self) -> bool {
+        self.recorder.is_some() && self.handout.mode.records()
+    }
+
+    /// Counts a call; what to record of it if it is sampled. Every start of a persistent request is
+    /// counted by itself, see `pending`.
+    ///
+    /// # Safety
+    /// A call with this message has just succeeded on `comm`.
+    #[inline]
+    pub unsafe fn passing<N: Number>(
+        &self,
+        manner: Manner,
+        collective: Collective,
+        comm: Comm,
+        message: Message<N>,
+    ) -> Option<Passing> {
+        // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
+        // on it at the same time.
+        let state = unsafe { self.registry.find(comm) }?;
+        if state.phase == Phase::Aside {
+            return None;
+        }
+        state.passed.calls += 1;
+        // Short-lived communicators cost nothing.
+        if state.passed.calls < u64::from(self.handout.setup_after) {
+            return None;
+        }
+        let layout = self.layout_of_passed(state)?;
+        // SAFETY: it is no intercommunicator, and the caller's promise is passed on.
+        let bytes = unsafe { message.bytes(self, state.n_ranks) }?;
+        let class = u64::from(u64::BITS - bytes.leading_zeros());
+        let code = 1 << 32 | (manner as u64) << 16 | (collective as u64) << 8 | class;
+        let key = key(self.handout.seed, state.id, code);
+        let call = if is_persistent(manner) {
+            state.passed.requests += 1;
+            state.passed.requests << 32
+        } else if state
+            .passed
+            .is_sampled(code, key, self.handout.samples_per_cell)
+        {
+            state.passed.calls
+        } else {
+            return None;
+        };
+        Some(Passing {
+            comm: state.id,
+            call,
+            bytes,
+            layout,
+            collective,
+            manner,
+            key,
+        })
+    }
+
+    fn layout_of_passed(&self, state: &mut State) -> Option<Layout> {
+        if state.phase == Phase::Ready {
+            return Some(state.layout);
+        }
+        let comm = state.comm;
+        *state
+            .passed
+            .layout
+            .get_or_insert_with(|| self.layout(comm).map(|(layout, _)| layout))
+    }
+
+    /// Records a call, or the `start`-th start of a persistent request, between two ticks.
+    pub fn record_passing(&self, passing: &Passing, start: u64, begun: u64, ended: u64) {
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        recorder.write(|| Record {
+            comm: passing.comm,
+            call: passing.call + start,
+            message_bytes: passing.bytes,
+            start_ns: self.clock.at_ns(begun),
+            duration_ns: self.clock.span_ns(ended.wrapping_sub(begun)),
+            nodes: passing.layout.nodes,
+            ppn: passing.layout.ppn,
+            n_ranks: passing.layout.n_ranks,
+            variant: self.first_variant[passing.collective.index()] + DEFAULT,
+            collective: passing.collective,
+            drawn: false,
+            manner: passing.manner,
+        });
+    }
+}
+
+impl Passing {
+    pub fn is_persistent(&self) -> bool {
+        is_persistent(self.manner)
+    }
+}
+
+fn is_persistent(manner: Manner) -> bool {
+    matches!(manner, Manner::Persistent | Manner::NeighborhoodPersistent)
+}
+
+impl Passed {
+    /// Counts a call in its cell.
+    fn is_sampled(&mut self, code: u64, key: u64, samples_per_cell: u32) -> bool {
+        let known = self.cells.iter().position(|cell| cell.code == code);
+        let place = known.unwrap_or_else(|| {
+            self.cells.push(Cell {
+                code,
+                calls: 0,
+                next_sample: 0,
+            });
+            self.cells.len() - 1
+        });
+        let cell = &mut self.cells[place];
+        let index = cell.calls;
+        cell.calls += 1;
+        let sampled = index >= cell.next_sample;
+        if sampled {
+            cell.next_sample = next_sampled(key, index, samples_per_cell, 1);
+        }
+        sampled
+    }
+}

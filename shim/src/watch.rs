@@ -1,0 +1,96 @@
+//! Watching calls that pass through: the library runs them, and sampled ones are recorded.
+
+use std::ffi::c_int;
+
+use colltune_core::collective::Collective;
+use colltune_core::record::Manner;
+
+use crate::abi::{self, Comm};
+use crate::clock;
+use crate::fence;
+use crate::forms::Message;
+use crate::library::collectives::Number;
+use crate::pending;
+use crate::tune::{Passing, Tuner};
+
+/// What is called.
+#[derive(Clone, Copy)]
+pub struct Called<N> {
+    pub manner: Manner,
+    pub collective: Collective,
+    pub message: Message<N>,
+}
+
+/// Runs a call that returns when it is complete.
+///
+/// # Safety
+/// The communicator and the message are those of `call`.
+#[inline(always)]
+pub unsafe fn blocking<N: Number>(
+    called: impl FnOnce() -> Called<N>,
+    comm: impl FnOnce() -> Option<Comm>,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
+        tuner.record_passing(&passing, 0, begun, ended);
+    };
+    // SAFETY: the caller's promise is passed on.
+    unsafe { watch(called, comm, call, keep) }
+}
+
+/// Runs a call that returns a request which `request` then gives: a started one, or one to be started.
+///
+/// # Safety
+/// As above.
+#[inline(always)]
+pub unsafe fn requesting<N: Number>(
+    called: impl FnOnce() -> Called<N>,
+    comm: impl FnOnce() -> Option<Comm>,
+    call: impl FnOnce() -> c_int,
+    request: impl FnOnce() -> u64,
+) -> c_int {
+    let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
+        let handle = request();
+        if passing.is_persistent() {
+            pending::prepare(handle, passing);
+        } else if tuner.handles.is_complete(handle) {
+            tuner.record_passing(&passing, 0, begun, ended);
+        } else {
+            pending::begin(handle, passing, begun);
+        }
+    };
+    // SAFETY: the caller's promise is passed on.
+    unsafe { watch(called, comm, call, keep) }
+}
+
+/// # Safety
+/// As above.
+#[inline(always)]
+unsafe fn watch<N: Number>(
+    called: impl FnOnce() -> Called<N>,
+    comm: impl FnOnce() -> Option<Comm>,
+    call: impl FnOnce() -> c_int,
+    keep: impl FnOnce(&Tuner, Passing, u64, u64),
+) -> c_int {
+    let Some(tuner) = fence::armed().filter(|tuner| tuner.records_passing()) else {
+        return call();
+    };
+    let begun = clock::ticks();
+    let code = call();
+    let ended = clock::ticks();
+    if code == abi::SUCCESS {
+        let Called {
+            manner,
+            collective,
+            message,
+        } = called();
+        let passing = comm().and_then(|comm| {
+            // SAFETY: the call succeeded.
+            unsafe { tuner.passing(manner, collective, comm, message) }
+        });
+        if let Some(passing) = passing {
+            keep(tuner, passing, begun, ended);
+        }
+    }
+    code
+}
