@@ -17,7 +17,7 @@ use crate::call::{self, Call, Row};
 use crate::compare::{Comparison, DOUBT, Effect, SAMPLES_LEAST, compare};
 use crate::regress::{Place, Point, RegressError, Regression, densify};
 use crate::statistics::{CellStatistics, Interval, VariantStatistics};
-use crate::weigh::{Exploring, Weighed, weigh};
+use crate::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
 
 /// A variant is not drawn again where it is surely slower than the fastest by this factor.
 const HOPELESS: f64 = 10.0;
@@ -25,6 +25,11 @@ const HOPELESS: f64 = 10.0;
 const SAMPLES_TO_NARROW: u64 = 4;
 /// The temperature of wide exploration, see [`Exploring::Widely`].
 const WIDE_TEMPERATURE: f64 = 0.3;
+/// A rival that may be faster than the best by this share, at [`OPEN_DOUBT`] standard errors, keeps
+/// the race open until it has this many samples.
+const WORTH_ASKING: f64 = 0.05;
+const OPEN_DOUBT: f64 = 2.0;
+const SAMPLES_TO_CLOSE: u64 = 128;
 /// Predictions further than this many octaves from any measurement are not used.
 const REACH: f64 = 2.5;
 /// A predicted gain replaces the default from here on, next to a cell where it was measured.
@@ -442,7 +447,7 @@ impl Known<'_> {
             .iter()
             .map(|&place| match effects[place] {
                 Some(effect) => Weighed {
-                    log_time: Some(effect.log_time - effect.error.min(0.5)),
+                    log_time: Some(effect.log_time - (OPEN_DOUBT * effect.error).min(0.5)),
                     hopeless: effect.samples >= 3
                         && effect.log_time - DOUBT * effect.error > fastest + HOPELESS.ln(),
                 },
@@ -454,10 +459,15 @@ impl Known<'_> {
             .collect();
         let enough = comparison.samples() >= SAMPLES_TO_NARROW * drawable.len() as u64;
         let comparable = effects[0].is_some_and(|effect| effect.samples >= SAMPLES_LEAST);
-        let exploring = if enough && comparable {
-            Exploring::AtMost(self.explore_total)
+        let exploring = if !(enough && comparable) {
+            self.widely(WIDE_TEMPERATURE)
+        } else if drawable
+            .iter()
+            .any(|&place| place != best && is_open(effects[place], effects[best]))
+        {
+            self.widely(TEMPERATURE)
         } else {
-            self.widely()
+            Exploring::AtMost(self.explore_total)
         };
         let gain = effects[0]
             .zip(effects[best])
@@ -519,16 +529,16 @@ impl Known<'_> {
             Source::Predicted,
             best,
             gain,
-            (&drawable, &weighed, self.widely()),
+            (&drawable, &weighed, self.widely(WIDE_TEMPERATURE)),
             |_| 0,
             interval,
         )
     }
 
-    fn widely(&self) -> Exploring {
+    fn widely(&self, temperature: f64) -> Exploring {
         // A site that forbids exploring means it.
         if self.explore_total > 0.0 {
-            Exploring::Widely(WIDE_TEMPERATURE)
+            Exploring::Widely(temperature)
         } else {
             Exploring::AtMost(0.0)
         }
@@ -594,6 +604,15 @@ impl Known<'_> {
             variants,
         }
     }
+}
+
+/// Whether more samples may show that `rival` is clearly faster than the best so far.
+fn is_open(rival: Option<Effect>, best: Option<Effect>) -> bool {
+    let (Some(rival), Some(best)) = (rival, best) else {
+        return false; // what has no samples by now does not apply here
+    };
+    let may_gain = best.log_time - rival.log_time + OPEN_DOUBT * best.error.hypot(rival.error);
+    rival.samples < SAMPLES_TO_CLOSE && may_gain > WORTH_ASKING
 }
 
 fn predicted_time(log_time: Option<f64>) -> Interval {

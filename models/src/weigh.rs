@@ -21,7 +21,8 @@ pub struct Weighed {
 pub enum Exploring {
     /// All variants but the best share at most this much.
     AtMost(f64),
-    /// Too little is known: time decides softly (the temperature), and nobody is the best yet.
+    /// Too little is known: time decides softly (the temperature), and nobody is the best yet. The
+    /// default is drawn like the fastest, because all others are compared with it.
     Widely(f64),
 }
 
@@ -63,7 +64,9 @@ pub fn weigh(
     };
     let weight = |place: usize| {
         let log_time = variants[place].log_time.unwrap_or(unknown);
-        if fastest.is_finite() {
+        if place == 0 && matches!(exploring, Exploring::Widely(_)) {
+            1.0
+        } else if fastest.is_finite() {
             (-(log_time - fastest) / temperature).exp()
         } else {
             1.0

@@ -41,6 +41,10 @@ pub struct CellState {
     pub calls: u64,
     /// The number of the next sampled call.
     pub next_sample: u64,
+    /// From this call on to the sampled one, calls run what is drawn for that.
+    pub next_drawn: u64,
+    /// Calls before a sampled one that run its variant.
+    pub rehearsals: u64,
     pub samples: u64,
     pub gap_least: u64,
     /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.

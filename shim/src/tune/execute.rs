@@ -89,8 +89,9 @@ impl Tuner {
         let collective = call.collective;
         let cell = &call.state.cells[collective.index()][place];
         let sampled = index == cell.next_sample;
-        let wish = if sampled {
-            cell.chooser.draw(word(cell.key, index)).unwrap_or(DEFAULT)
+        let wish = if index >= cell.next_drawn {
+            let word = word(cell.key, cell.next_sample);
+            cell.chooser.draw(word).unwrap_or(DEFAULT)
         } else {
             cell.best
         };

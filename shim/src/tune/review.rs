@@ -51,9 +51,11 @@ impl Tuner {
         cell.next_sample = next_sampled(
             cell.key,
             index,
+            cell.rehearsals,
             self.handout.samples_per_cell,
             cell.gap_least,
         );
+        cell.next_drawn = cell.next_sample.saturating_sub(cell.rehearsals);
     }
 
     /// Combines what the ranks saw of a cell; all conclude the same (see `colltune_core::review`).
@@ -118,6 +120,7 @@ impl Tuner {
         let budget_ppm = self.handout.explore_budget_ppm / cells_in_use;
         let progress = Progress {
             calls: cell.calls,
+            calls_per_sample: cell.rehearsals + 1,
             elapsed_ns,
             budget_ppm,
         };

@@ -11,6 +11,7 @@ use colltune_core::request::Mode;
 use colltune_core::select::{Chooser, key, word};
 use colltune_core::settings::Reproducible;
 use colltune_core::space::Range;
+use colltune_core::thin::rehearsals;
 
 use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
@@ -172,11 +173,14 @@ impl Tuner {
             weights = vec![(best, 1.0)];
             chooser = Chooser::new(&weights);
         }
+        let rehearsals = rehearsals(weights.len(), entry.cell.bytes.lo);
         CellState {
             model_cell,
             key,
             calls: 0,
-            next_sample: if sampling { 0 } else { u64::MAX },
+            next_sample: if sampling { rehearsals } else { u64::MAX },
+            next_drawn: if sampling { 0 } else { u64::MAX },
+            rehearsals,
             samples: 0,
             gap_least: 1,
             default_is,

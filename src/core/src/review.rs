@@ -19,6 +19,8 @@ pub struct Observed {
 pub struct Progress {
     /// Calls of the cell so far, sampled or not.
     pub calls: u64,
+    /// Calls that one sample costs, its rehearsals with it.
+    pub calls_per_sample: u64,
     /// Wall time since the communicator's first call of this cell.
     pub elapsed_ns: u64,
     /// The share of that time that exploring this cell may cost, in millionths.
@@ -39,7 +41,7 @@ pub struct Verdict {
 pub const HOPELESS: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
 /// Until a run has this many samples of a cell, the budget widens their distance to
-/// [`LEARNING_GAP`] at the most: fewer would teach nothing.
+/// [`LEARNING_GAP`] samples' calls at the most: fewer would teach nothing.
 pub const LEARNING_SAMPLES: u64 = 64;
 pub const LEARNING_GAP: u64 = 4;
 
@@ -93,6 +95,7 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
     let time_per_call = progress.elapsed_ns / progress.calls.max(1);
     let allowed_per_call = u128::from(time_per_call) * u128::from(progress.budget_ppm) / 1_000_000;
     let gap_least = u128::from(excess_per_sample)
+        .saturating_mul(u128::from(progress.calls_per_sample))
         .checked_div(allowed_per_call)
         .unwrap_or(u128::from(excess_per_sample > 0) * 1000);
     let all_samples = observed
@@ -100,7 +103,7 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
         .map(|variant| variant.samples)
         .fold(0, u64::saturating_add);
     let gap_most = if all_samples < LEARNING_SAMPLES {
-        LEARNING_GAP
+        LEARNING_GAP.saturating_mul(progress.calls_per_sample.max(1))
     } else {
         u64::MAX
     };
@@ -126,6 +129,7 @@ mod tests {
 
     const EASY: Progress = Progress {
         calls: 1,
+        calls_per_sample: 1,
         elapsed_ns: 1 << 40,
         budget_ppm: 20_000,
     };
@@ -146,6 +150,7 @@ mod tests {
         let observed = [seen(80, 1000), seen(80, 2000)];
         let progress = Progress {
             calls: 100,
+            calls_per_sample: 1,
             elapsed_ns: 1_000_000,
             budget_ppm: 20_000,
         };
@@ -161,6 +166,19 @@ mod tests {
             )
             .gap_least,
             50
+        );
+        assert_eq!(
+            review(
+                &observed,
+                Some(0),
+                Progress {
+                    calls_per_sample: 3,
+                    ..progress
+                }
+            )
+            .gap_least,
+            7,
+            "three calls for a sample cost three times as much"
         );
         assert_eq!(
             review(&observed, Some(1), progress).gap_least,
@@ -187,6 +205,7 @@ mod tests {
                 };
                 let progress = Progress {
                     calls: samples,
+                    calls_per_sample: ns,
                     elapsed_ns: ns,
                     budget_ppm: ns,
                 };

@@ -1,48 +1,71 @@
-//! Which calls of a cell are sampled: all of them at first, then ever fewer.
+//! Which calls of a cell are sampled: as many as possible at first, then ever fewer.
 //!
-//! A function of shared facts alone, so that all ranks of a communicator sample the same calls.
-//! After the first `samples_per_cell` calls the mean distance of two sampled calls grows with the
-//! number of calls, so N calls give about s(1 + ln(N/s)) samples: a cell that is called a million
-//! times leaves room in the trace for one that is called a hundred times.
+//! A function of shared facts alone, so that all ranks of a communicator sample the same calls. A
+//! variant that runs once among calls of another is slower than where it stays: its messages take
+//! other ways, and its data are not in the caches. So the calls before a sampled one rehearse it
+//! ([`REHEARSALS`]): they run the same variant and are not recorded. After the first
+//! `samples_per_cell` samples their mean distance grows with the number of calls, so N calls give
+//! about s(1 + ln(N/(s(1 + r)))) samples: a cell that is called a million times leaves room in the
+//! trace for one that is called a hundred times.
 
 use crate::select::mix;
 
+/// Calls that run a sampled call's variant right before it.
+pub const REHEARSALS: u64 = 2;
+/// Messages from this size on take long enough to be timed as they come, and come seldom.
+const REHEARSED_BELOW: u64 = 256 << 10;
+
+/// How many rehearsals a cell's samples need, from the number of variants that it draws and its
+/// least message size in bytes.
+pub fn rehearsals(variants: usize, least_bytes: u64) -> u64 {
+    // Where only one variant runs there is nothing to rehearse.
+    if variants > 1 && least_bytes < REHEARSED_BELOW {
+        REHEARSALS
+    } else {
+        0
+    }
+}
+
 /// The number of the next sampled call of a cell, after call `index` was sampled.
 ///
-/// Shape:  `index` counts the cell's calls on one communicator from 0; the result is larger.
-/// `gap_least` is the mean distance that the exploration budget asks for (see [`crate::review`]).
+/// Shape:  `index` counts the cell's calls on one communicator from 0; the result is larger by more
+///         than `rehearsals`, so that these calls lie between the two. `gap_least` is the mean
+///         distance that the exploration budget asks for (see [`crate::review`]).
 #[inline]
-pub fn next_sampled(key: u64, index: u64, samples_per_cell: u32, gap_least: u64) -> u64 {
-    // The usual case first: it needs no division.
-    if index < u64::from(samples_per_cell) && gap_least <= 1 {
-        return index + 1;
-    }
+pub fn next_sampled(
+    key: u64,
+    index: u64,
+    rehearsals: u64,
+    samples_per_cell: u32,
+    gap_least: u64,
+) -> u64 {
+    let period = rehearsals.saturating_add(1);
     let mean_gap = (index / u64::from(samples_per_cell.max(1)))
         .max(gap_least)
-        .max(1);
-    if mean_gap == 1 {
-        return index.saturating_add(1);
-    }
-    // Uniform over 1 ..= 2 * mean - 1, so that no pattern of the program's own stays in step.
-    let spread = mean_gap.saturating_mul(2) - 1;
-    index.saturating_add(1 + mix(key, index) % spread)
+        .max(period);
+    // Uniform over period ..= 2 * mean - period, so that no pattern of the program's own stays in
+    // step.
+    let spread = (mean_gap - period).saturating_mul(2).saturating_add(1);
+    index
+        .saturating_add(period)
+        .saturating_add(mix(key, index) % spread)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sampled_up_to(calls: u64, samples_per_cell: u32, gap_least: u64) -> Vec<u64> {
-        std::iter::successors(Some(0), |&index| {
-            Some(next_sampled(7, index, samples_per_cell, gap_least))
+    fn sampled_up_to(calls: u64, rehearsals: u64, gap_least: u64) -> Vec<u64> {
+        std::iter::successors(Some(rehearsals), |&index| {
+            Some(next_sampled(7, index, rehearsals, 256, gap_least))
         })
         .take_while(|&index| index < calls)
         .collect()
     }
 
     #[test]
-    fn the_first_calls_are_all_sampled_and_the_rest_thins_logarithmically() {
-        let sampled = sampled_up_to(1_000_000, 256, 1);
+    fn without_rehearsals_the_first_calls_are_all_sampled_and_the_rest_thins_logarithmically() {
+        let sampled = sampled_up_to(1_000_000, 0, 1);
         assert_eq!(sampled[..512], (0..512).collect::<Vec<u64>>());
         let expected = 256.0 * (1.0 + (1e6f64 / 256.0).ln());
         assert!(
@@ -53,16 +76,41 @@ mod tests {
     }
 
     #[test]
+    fn rehearsals_lie_between_two_sampled_calls() {
+        let sampled = sampled_up_to(1_000_000, REHEARSALS, 1);
+        assert!(sampled.windows(2).all(|pair| pair[1] - pair[0] > REHEARSALS));
+        let dense = sampled.iter().filter(|&&index| index < 768).count();
+        assert_eq!(dense, 256, "samples follow each other as closely as rehearsals allow");
+        let expected = 256.0 * (1.0 + (1e6f64 / 768.0).ln());
+        assert!(
+            (sampled.len() as f64 / expected - 1.0).abs() < 0.25,
+            "{} against {expected}",
+            sampled.len()
+        );
+    }
+
+    #[test]
+    fn large_messages_and_single_variants_are_not_rehearsed() {
+        assert_eq!(rehearsals(2, 128 << 10), REHEARSALS);
+        assert_eq!(rehearsals(2, 256 << 10), 0);
+        assert_eq!(rehearsals(1, 8), 0);
+    }
+
+    #[test]
     fn the_budget_widens_the_distance() {
-        let n = sampled_up_to(100_000, 1_000_000, 50).len();
-        assert!((1_800..2_200).contains(&n), "{n}");
+        for rehearsals in [0, REHEARSALS] {
+            let n = sampled_up_to(10_000, rehearsals, 50).len();
+            assert!((180..220).contains(&n), "{n}");
+        }
     }
 
     #[test]
     fn it_is_total() {
         for index in [0, 1, u64::MAX - 1, u64::MAX] {
             for gap in [0, 1, 2, u64::MAX] {
-                assert!(next_sampled(1, index, 0, gap) >= index);
+                for rehearsals in [0, 2, u64::MAX] {
+                    assert!(next_sampled(1, index, rehearsals, 0, gap) >= index);
+                }
             }
         }
     }

@@ -39,7 +39,7 @@ pub struct Effort {
 pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
-        training: bench.pick(8, 5),
+        training: bench.pick(40, 30),
         rounds: bench.pick(10, 4),
         repetitions: bench.pick(6, 4),
         warmup: 5,
@@ -58,7 +58,7 @@ pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
 pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
-        training: bench.pick(12, 6),
+        training: bench.pick(60, 30),
         rounds: bench.pick(6, 4),
         repetitions: bench.pick(4, 3),
         warmup: 2,
