@@ -142,13 +142,11 @@ impl Run {
             .into_iter()
             .map(|(_, bytes)| read(&bytes).expect("it was just written"));
         traces
-            .flat_map(|(header, records)| {
+            .flat_map(|(_, records)| {
                 records.into_iter().map(move |record| Row {
                     job,
                     comm: record.comm,
                     call: record.call,
-                    clock: header.clock,
-                    start_ns: record.start_ns,
                     duration_ns: record.duration_ns,
                     bytes: record.message_bytes,
                     nodes: record.nodes,

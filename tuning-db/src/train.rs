@@ -313,8 +313,6 @@ fn append(
             job,
             comm: columns.comm[index],
             call: columns.call[index],
-            clock: columns.clock[index],
-            start_ns: columns.start_ns[index],
             duration_ns: columns.duration_ns[index],
             bytes: columns.message_bytes[index],
             nodes: columns.nodes[index],

@@ -78,9 +78,16 @@ mod tests {
     #[test]
     fn rehearsals_lie_between_two_sampled_calls() {
         let sampled = sampled_up_to(1_000_000, REHEARSALS, 1);
-        assert!(sampled.windows(2).all(|pair| pair[1] - pair[0] > REHEARSALS));
+        assert!(
+            sampled
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] > REHEARSALS)
+        );
         let dense = sampled.iter().filter(|&&index| index < 768).count();
-        assert_eq!(dense, 256, "samples follow each other as closely as rehearsals allow");
+        assert_eq!(
+            dense, 256,
+            "samples follow each other as closely as rehearsals allow"
+        );
         let expected = 256.0 * (1.0 + (1e6f64 / 768.0).ln());
         assert!(
             (sampled.len() as f64 / expected - 1.0).abs() < 0.25,
