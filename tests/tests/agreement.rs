@@ -8,6 +8,7 @@ use colltune_core::collective::{Collective, MessageSize};
 use colltune_core::model::Model;
 use colltune_core::review;
 use colltune_core::settings::Settings;
+use colltune_core::thin::{REHEARSALS, rehearsals};
 use colltune_tests::{
     Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, part, read_log,
 };
@@ -111,8 +112,9 @@ on_each_library! {
     fn draws_are_uniform_before_any_training(mpi: Mpi) {
         const SEED: u64 = 4;
         const COUNT: u64 = 20_000;
-        // As many calls as come before measured times take part (`colltune_core::review::due`).
-        let calls_each = (1..).find(|&samples| review::due(samples)).unwrap_or(1);
+        // As many samples as come before measured times take part (`colltune_core::review::due`).
+        let samples_each = (1..).find(|&samples| review::due(samples)).unwrap_or(1);
+        let calls_each = samples_each * (REHEARSALS + 1);
         let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
         let db = folder();
         let outcome = exploring(mpi, n_ranks, db.path(), SEED)
@@ -128,14 +130,21 @@ on_each_library! {
                 MessageSize::Message | MessageSize::Block => 8 * COUNT,
             };
             let calls: Vec<_> = log[0].iter().filter(|call| call.collective == collective.name() && call.sampled && call.bytes == bytes).collect();
-            assert_eq!(calls.len() as u64, 80 * calls_each, "{collective}");
             let cells = CellsBySize::new(&model, collective, layout);
             let cell = &model.cells[cells.cells()[cells.position(bytes).unwrap()] as usize];
-            if cell.variants.len() == 1 {
+            let (drawn, expected) = expected_shares(mpi, collective, cell, n_ranks, bytes);
+            let period = rehearsals(drawn, cell.cell.bytes.lo) + 1;
+            assert_eq!(calls.len() as u64, 80 * (calls_each / period), "{collective}");
+            if drawn == 1 {
                 // The library has one algorithm alone.
                 continue;
             }
-            let expected = expected_shares(mpi, collective, cell, n_ranks, bytes);
+            assert!(expected.len() > 1, "{collective}: nothing to draw from");
+            let all: Vec<_> = log[0].iter().filter(|call| call.collective == collective.name() && call.bytes == bytes).collect();
+            for take in all.chunk_by(|a, b| a.comm == b.comm).flat_map(|calls| calls.chunks(period as usize)) {
+                assert!(take.iter().all(|call| call.variant == take[0].variant), "{collective}: rehearsed otherwise than run");
+                assert_eq!(take.iter().position(|call| call.sampled), Some(take.len() - 1), "{collective}");
+            }
             let mut square = 0.0;
             for (name, share) in &expected {
                 let seen = calls.iter().filter(|call| call.variant == *name).count() as f64;
@@ -150,7 +159,7 @@ on_each_library! {
     }
 }
 
-/// The share of sampled calls that each variant should run; what does not apply to these calls
+/// How many variants are drawn, and the share of sampled calls that each should run; what does not apply to these calls
 /// runs `default` instead.
 fn expected_shares(
     mpi: Mpi,
@@ -158,7 +167,7 @@ fn expected_shares(
     cell: &colltune_core::model::CellModel,
     n_ranks: u32,
     bytes: u64,
-) -> BTreeMap<String, f64> {
+) -> (usize, BTreeMap<String, f64>) {
     let facts = Facts {
         n_ranks,
         nodes: 1,
@@ -189,6 +198,5 @@ fn expected_shares(
         };
         *shares.entry(name).or_insert(0.0) += 1.0 / drawn.len() as f64;
     }
-    assert!(shares.len() > 1, "{collective}: nothing to draw from");
-    shares
+    (drawn.len(), shares)
 }
