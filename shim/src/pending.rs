@@ -274,7 +274,7 @@ fn started(handle: u64, now: u64) {
         life: Life::Again {
             starts: starts + 1,
             next_sample: if sampled {
-                next_sampled(entry.passing.key, starts, samples, 1)
+                next_sampled(entry.passing.key, starts, 0, samples, 1)
             } else {
                 next_sample
             },

@@ -165,7 +165,7 @@ impl Passed {
         cell.calls += 1;
         let sampled = index >= cell.next_sample;
         if sampled {
-            cell.next_sample = next_sampled(key, index, samples_per_cell, 1);
+            cell.next_sample = next_sampled(key, index, 0, samples_per_cell, 1);
         }
         sampled
     }
