@@ -66,11 +66,7 @@ fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String
 fn passing(mpi: colltune_tests::Mpi, name: &str) -> [String; 2] {
     let rest = name.strip_prefix("MPI_").unwrap_or(name);
     // Open MPI 4.1 has persistent collectives as an extension.
-    let prefix = if mpi.is_openmpi() {
-        "MPIX_"
-    } else {
-        "MPI_"
-    };
+    let prefix = if mpi.is_openmpi() { "MPIX_" } else { "MPI_" };
     [
         format!("MPI_I{}", rest.to_lowercase()),
         format!("{prefix}{rest}_init"),

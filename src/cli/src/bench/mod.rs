@@ -14,6 +14,7 @@ pub mod churn;
 pub mod exploring;
 pub mod learning;
 pub mod overhead;
+pub mod schedules;
 pub mod simulator;
 pub mod startup;
 pub mod tuned;
@@ -43,7 +44,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 9] = [
+pub const SUITES: [Suite; 11] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -78,6 +79,16 @@ pub const SUITES: [Suite; 9] = [
         name: "amr",
         about: "the mini-app on 2 ranks, beside miniAMR where MINIAMR names its executable",
         run: amr::run,
+    },
+    Suite {
+        name: "schedules-node",
+        about: "our schedules against Open MPI's version of the same algorithm, 8 ranks on one node",
+        run: schedules::run_on_node,
+    },
+    Suite {
+        name: "schedules-cluster",
+        about: "the same on 4 nodes x 2 ranks at 1 Gbit/s, simulated on this machine",
+        run: schedules::run_on_cluster,
     },
     Suite {
         name: "tuned-node",

@@ -3,6 +3,7 @@
 pub mod bine;
 pub mod bruck;
 pub mod circulant;
+pub mod circulant_blocks;
 pub mod neighbour_exchange;
 pub mod recursive_doubling;
 pub mod ring;

@@ -1,4 +1,5 @@
 //! Alltoall: every rank ends with the block that each rank has for it.
 
+pub mod bine;
 pub mod bruck;
 pub mod scattered;

@@ -35,6 +35,7 @@ const SEGMENTED: &[Parameter] = &[Segsize(
     Cut::Message,
     &[4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB],
 )];
+const SEGMENTED_BLOCKS: &[Parameter] = &[Segsize(Cut::Message, &[4 * KIB, 32 * KIB])];
 const RADIX: &[Parameter] = &[Radix(&[2, 4, 8])];
 const HIGH_RADIX: &[Parameter] = &[Radix(&[4, 8])];
 const WINDOWS: &[Parameter] = &[Window(&[4, 16, 64])];
@@ -212,6 +213,14 @@ pub const ROWS: &[Row] = &[
     )
     .any_lengths()
     .symmetric(Symmetry::Rotation(1)),
+    row(
+        Allgather,
+        "circulant_blocks",
+        allgather::circulant_blocks::schedule,
+        "Traeff, arXiv 2205.10072",
+    )
+    .parameters(SEGMENTED_BLOCKS)
+    .any_lengths(),
     row(Allgather, "bine", allgather::bine::schedule, BINE)
         .needs(&[PowerOfTwoRanks])
         .any_lengths()
@@ -223,6 +232,9 @@ pub const ROWS: &[Row] = &[
     row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK)
         .parameters(RADIX)
         .symmetric(Symmetry::Rotation(1)),
+    row(Alltoall, "bine", alltoall::bine::schedule, BINE)
+        .needs(&[PowerOfTwoRanks])
+        .copied_in_place(),
     row(Alltoall, "scattered", alltoall::scattered::schedule, THAKUR)
         .parameters(WINDOWS)
         .any_lengths()
