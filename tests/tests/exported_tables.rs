@@ -10,7 +10,7 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, SCHEMA, Share, Source};
 use colltune_core::space::{Cell, Range};
-use colltune_tests::{Fingerprint, Mpi, colltune, fingerprint, folder};
+use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job};
 
 use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 
@@ -179,9 +179,39 @@ fn mpich_obeys_its_selection_files_at_both_sides_of_every_boundary() {
     }
 }
 
+/// Intel MPI shows no messages; the order of additions tells two of its algorithms apart.
+#[test]
+fn intel_mpi_obeys_its_variables_at_both_sides_of_a_boundary() {
+    let Some(mpi) = Mpi::Intel.installed() else {
+        return;
+    };
+    const WINNERS: Winners = &[(
+        Allreduce,
+        &[(0, "native:recursive_doubling"), (4096, "native:ring")],
+    )];
+    let folder = folder();
+    let table = export(mpi, WINNERS, folder.path());
+    assert_eq!(table.len(), 1, "{table:?}");
+    // Floats: 4,092 and 4,096 bytes.
+    let sums = |variables: &[(String, String)]| {
+        let with = |job: Job, (name, value): &(String, String)| job.env(name, value);
+        let job = variables.iter().fold(job(4).mpi(mpi), with);
+        let outcome = job.run("rounding", &["1", "1023", "1024"]);
+        outcome.succeeds();
+        let of_allreduce = |line: &&str| line.starts_with("allreduce ");
+        let lines = outcome.stdout.lines().filter(of_allreduce);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of = |name| sums(&forced(mpi, Allreduce, name));
+    let (below, above) = (of("native:recursive_doubling"), of("native:ring"));
+    assert_ne!(below, above, "both add in one order: this shows nothing");
+    assert_eq!(sums(&table), [below[0].clone(), above[1].clone()]);
+}
+
 fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
     let folder = folder();
     let table = export(mpi, winners, &folder.path().join("these"));
+    assert_eq!(table.len(), 2, "{table:?}");
     let other_table = export(mpi, others, &folder.path().join("others"));
     let mut references: HashMap<(u32, Collective, u64, String), Fingerprint> = HashMap::new();
     for (collective, steps) in winners {
@@ -226,6 +256,7 @@ fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
 fn library(mpi: Mpi) -> Library {
     let key = match mpi {
         Mpi::OpenMpi => "openmpi-4.1.4",
+        Mpi::Intel => "intel-2021.19.0",
         _ => "mpich-4.0.2",
     };
     key.parse().expect("a key")
@@ -343,7 +374,7 @@ fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
         .expect("bash starts");
     let text = String::from_utf8(output.stdout).expect("variables are text");
     let set = |line: &&str| {
-        ["OMPI_MCA_coll", "MPIR_CVAR"]
+        ["OMPI_MCA_coll", "MPIR_CVAR", "I_MPI_ADJUST"]
             .iter()
             .any(|prefix| line.starts_with(prefix))
     };
@@ -354,7 +385,7 @@ fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
     let pairs: Vec<_> = pairs
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    assert_eq!(pairs.len(), 2, "{script} sets {pairs:?}");
+    assert!(!pairs.is_empty(), "{script} sets nothing");
     pairs
 }
 

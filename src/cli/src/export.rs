@@ -2,7 +2,13 @@
 
 pub mod plan;
 
+pub mod shapes;
+
 pub mod openmpi;
+
+pub mod openmpi6;
+
+pub mod intel;
 
 pub mod csel;
 

@@ -14,7 +14,7 @@ use colltune_core::library::{Library, Product};
 
 use crate::export::notes::Notes;
 use crate::export::plan::JobShape;
-use crate::export::{mpich, openmpi};
+use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::failure::usage;
 use crate::published::{self, Published};
 
@@ -71,15 +71,20 @@ enum Format {
     Json,
     /// Rules file of Open MPI 4.1 and 5.0
     Openmpi,
+    /// Rules file of Open MPI 6
+    Openmpi6,
     /// Selection files of MPICH 4.0
     Mpich,
+    /// Variables of Intel MPI
+    Intel,
 }
 
 impl Format {
     const fn product(self) -> Option<Product> {
         match self {
-            Format::Openmpi => Some(Product::OpenMpi),
+            Format::Openmpi | Format::Openmpi6 => Some(Product::OpenMpi),
             Format::Mpich => Some(Product::Mpich),
+            Format::Intel => Some(Product::Intel),
             Format::Csv | Format::Json => None,
         }
     }
@@ -126,7 +131,17 @@ fn files(
         }
         Format::Openmpi => {
             let rules = openmpi::rules_file(published, library, shape, &mut notes);
-            vec![("rules.conf", rules), ("activate.sh", openmpi::activate())]
+            let script = openmpi::activate("rules.conf");
+            vec![("rules.conf", rules), ("activate.sh", script)]
+        }
+        Format::Openmpi6 => {
+            let rules = openmpi6::rules_file(published, library, shape, &mut notes);
+            let script = openmpi::activate("rules.json");
+            vec![("rules.json", rules), ("activate.sh", script)]
+        }
+        Format::Intel => {
+            let variables = intel::variables(published, library, shape, &mut notes);
+            vec![("activate.sh", intel::activate(&variables))]
         }
         Format::Mpich => {
             let files = mpich::files(published, library, shape, &mut notes)?;
