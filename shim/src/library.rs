@@ -284,8 +284,9 @@ impl Handles {
     /// Whether a request stands for a call that was complete at once. Such a handle is no request of its
     /// own: several calls may have it at the same time.
     pub fn is_complete(&self, request: u64) -> bool {
-        // The two highest bits of MPICH's handles are 01 for what is part of the library.
-        let built_in = cfg!(mpi = "mpich") && request >> 30 == 1;
+        // The two highest bits of MPICH's handles are 01 for what is part of the library, through the standard
+        // binary interface as well; there no address of another library is so low.
+        let built_in = !cfg!(mpi = "openmpi") && request >> 30 == 1;
         built_in
             || [
                 abi::request_bits(self.request_null),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use colltune_core::library::Abi;
+use colltune_core::library::{Abi, Product};
 use colltune_core::settings::{KEYS, Settings};
 use colltune_db::{Database, Generation};
 
@@ -25,6 +25,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut report = Report { failed: false };
     let launchers = check_launchers(&mut report);
     check_shims(&mut report, &launchers);
+    check_standard_shim(&mut report);
     check_machine(&mut report);
     check_variables(&mut report);
     if let Some(db) = &args.db {
@@ -112,7 +113,7 @@ fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
         }
     }
     if found.is_empty() {
-        report.fail("no launcher of Open MPI or MPICH in PATH; load the site's MPI module, or install openmpi-bin or mpich");
+        report.fail("no launcher of Open MPI, MPICH or Intel MPI in PATH; load the site's MPI module, or install openmpi-bin or mpich");
     }
     found
 }
@@ -132,6 +133,17 @@ fn check_shims(report: &mut Report, launchers: &[(Abi, OsString)]) {
                 )),
             },
         }
+    }
+}
+
+/// Programs on the standard binary interface are no launcher's; a site without any needs no such build.
+fn check_standard_shim(report: &mut Report) {
+    if let Ok(file) = shim::file(Abi::Standard) {
+        report.ok(format!(
+            "shim for {}: {}",
+            Abi::Standard.name(),
+            file.display()
+        ));
     }
 }
 
@@ -365,8 +377,14 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(&shim);
     let mut command = Command::new(launcher);
+    command.args(["-n", "2", "env"]);
+    if of_launcher(launcher).product == Some(Product::Intel) {
+        // It is told before a job what others are told during it.
+        command
+            .arg("I_MPI_ADJUST_ALLREDUCE=1")
+            .arg("COLLTUNE_PRESETS=allreduce[0,inf)=native:recursive_doubling");
+    }
     command
-        .args(["-n", "2", "env"])
         .arg(preload)
         .arg("COLLTUNE_FORCE=allreduce=native:recursive_doubling");
     command
