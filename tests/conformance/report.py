@@ -59,3 +59,11 @@ def table(rows):
     for row in [head, *body]:
         text.append("  ".join(str(word).ljust(width) for word, width in zip(row, widths)).rstrip())
     return "\n".join(text)
+
+
+def never_ran(library, columns, ran):
+    """Which variants no forced run ever ran, in words: none of the suite's calls is one that they apply to."""
+    known = [name for column in columns.values() for name in column]
+    never = [name for name in known if name not in ran]
+    text = f"{library}: {len(known) - len(never)} of {len(known)} variants ran where they were forced"
+    return text + (f"; no call was one for {', '.join(never)}" if never else "")
