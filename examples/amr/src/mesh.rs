@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::leaf::{FACES, Grid, Leaf, axis, tangents};
 
-/// What one leaf costs on every rank: leaf, owner, neighbour table, key, share of quads.
-pub const BYTES_PER_LEAF: usize = 16 + 4 + 24 + 8 + 16;
+/// What one leaf costs on every rank: leaf, owner, key, neighbour table, and its share of quads and homes
+/// where a surface is refined. A pass of refinement takes four times as much for a moment.
+pub const BYTES_PER_LEAF: usize = 16 + 4 + 8 + 24 + 20;
 
 /// Places have thirty bits.
 pub const LEAVES_MAX: usize = (1 << 30) - 1;
@@ -134,6 +135,18 @@ impl Mesh {
 
     pub fn len(&self) -> usize {
         self.leaves.len()
+    }
+
+    /// What the list takes in memory on each rank.
+    pub fn bytes(&self) -> usize {
+        // The map keeps an eighth of its places free at least, and a byte of control beside each.
+        let of_homes = self.homes.capacity() * 8 / 7 * (size_of::<(u64, u32)>() + 1);
+        let of_leaves = self.leaves.capacity() * size_of::<Leaf>()
+            + self.owners.capacity() * size_of::<u32>()
+            + self.keys.capacity() * size_of::<u64>();
+        let of_neighbours = self.neighbours.capacity() * size_of::<[Code; FACES]>()
+            + self.quads.capacity() * size_of::<[u32; 4]>();
+        of_homes + of_leaves + of_neighbours
     }
 
     pub fn is_empty(&self) -> bool {
@@ -313,7 +326,9 @@ fn table(
         }
     };
     let codes = (0..n).map(|i| std::array::from_fn(|face| code(i, face)));
-    (codes.collect(), quads)
+    let codes = codes.collect();
+    quads.shrink_to_fit();
+    (codes, quads)
 }
 
 /// The quadrant of a coarser neighbour's face that `leaf` covers; the face is normal to `axis`.
@@ -327,4 +342,41 @@ pub fn touching_octant(face: usize, q: usize) -> usize {
     let [t0, t1] = tangents(axis(face));
     // Beyond a low face lies the upper half of the neighbour.
     ((1 - face % 2) << axis(face)) | ((q & 1) << t0) | ((q >> 1) << t1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refine::{Mark, apply, first_marks, settle};
+
+    #[test]
+    fn a_leaf_takes_the_bytes_that_are_stated_where_a_sphere_is_refined() {
+        let grid = Grid {
+            roots: [4; 3],
+            depth: 4,
+        };
+        let mut mesh = Mesh::roots(grid, vec![0; 64]);
+        for _ in 0..4 {
+            let on_surface = |i: usize| {
+                let (lower, upper) = (
+                    mesh.leaves()[i].lower(grid.roots),
+                    mesh.leaves()[i].upper(grid.roots),
+                );
+                let square = |x: f64| (x - 0.5) * (x - 0.5);
+                let far = (0..3).map(|d| square(lower[d]).max(square(upper[d])));
+                let near = (0..3).map(|d| square(0.5f64.clamp(lower[d], upper[d])));
+                match near.sum::<f64>() < 0.09 && far.sum::<f64>() > 0.09 {
+                    true => Mark::Split,
+                    false => Mark::Join,
+                }
+            };
+            let mut marks = first_marks(&mesh, on_surface);
+            settle(&mesh, &mut marks);
+            mesh = apply(&mesh, &marks).0;
+        }
+        let per_leaf = mesh.bytes() as f64 / mesh.len() as f64;
+        assert!(mesh.len() > 10_000, "{}", mesh.len());
+        let stated = BYTES_PER_LEAF as f64;
+        assert!((0.8 * stated..=stated).contains(&per_leaf), "{per_leaf}");
+    }
 }

@@ -100,17 +100,17 @@ pub fn settle(mesh: &Mesh, marks: &mut [Mark]) {
     let depth = usize::from(mesh.grid.depth);
     let mut by_level = vec![Vec::new(); depth + 1];
     for (i, leaf) in mesh.leaves().iter().enumerate() {
-        by_level[usize::from(leaf.level)].push(i);
+        by_level[usize::from(leaf.level)].push(i as u32);
     }
     for of_level in by_level.iter().rev() {
-        for &i in of_level {
+        for i in of_level.iter().map(|&i| i as usize) {
             match marks[i] {
                 Mark::Split => settle_split(mesh, marks, i),
                 Mark::Join if has_finer(mesh, i) => hold(mesh, marks, i),
                 _ => {}
             }
         }
-        for &i in of_level {
+        for i in of_level.iter().map(|&i| i as usize) {
             if marks[i] != Mark::Stay {
                 continue;
             }
@@ -223,11 +223,13 @@ fn settle_split(mesh: &Mesh, marks: &mut [Mark], i: usize) {
 /// Children belong to the owner of their parent. A joined block goes to the rank on which it was
 /// once split.
 pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
-    let mut leaves: Vec<Leaf> = Vec::with_capacity(mesh.len());
-    let mut owners = Vec::with_capacity(mesh.len());
+    let n_marked = |wanted: Mark| marks.iter().filter(|&&mark| mark == wanted).count();
+    let n_leaves = mesh.len() + 7 * n_marked(Mark::Split) - n_marked(Mark::Join) / 8 * 7;
+    let mut leaves: Vec<Leaf> = Vec::with_capacity(n_leaves);
+    let mut owners = Vec::with_capacity(n_leaves);
     let mut homes: FxHashMap<u64, u32> = mesh.homes().clone();
     let mut pass = Pass {
-        origins: Vec::with_capacity(mesh.len()),
+        origins: Vec::with_capacity(n_leaves),
         n_splits: 0,
         n_joins: 0,
     };
