@@ -21,6 +21,7 @@ pub mod places;
 pub mod scratch;
 
 mod run;
+pub use run::Watch;
 
 mod exchange;
 
@@ -277,7 +278,7 @@ pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> 
     let result = if exchange::runs(call.collective) {
         exchange::run(tuner, &mut state.p2p, call)
     } else {
-        with_job(tuner, &mut state.p2p, call, run_job)
+        with_job(tuner, &mut state.p2p, call, |job| run_job(job, &mut ()))
     };
     match result {
         None => default(),
@@ -293,9 +294,11 @@ pub fn run_among(
     beside: &mut Beside,
     group: Group,
     call: &Call,
+    watch: &mut impl Watch,
 ) -> Option<Result<(), c_int>> {
     let tag = beside.tag();
-    with_job_among(tuner, &mut beside.programs, tag, group, call, run_job)
+    let work = |job: &Job| run_job(job, watch);
+    with_job_among(tuner, &mut beside.programs, tag, group, call, work)
 }
 
 /// Whether there is room for a call among some of the communicator's ranks.
@@ -304,14 +307,14 @@ pub fn has_room_among(tuner: &Tuner, beside: &mut Beside, group: Group, call: &C
     with_job_among(tuner, &mut beside.programs, 0, group, call, room).unwrap_or(true)
 }
 
-fn run_job(job: &Job) -> Result<(), c_int> {
+fn run_job(job: &Job, watch: &mut impl Watch) -> Result<(), c_int> {
     scratch::with(User::Schedule, |scratch| {
         if !scratch.block.reserve(job.demand()) {
             return Err(abi::MPI_ERR_NO_MEM as c_int);
         }
         // SAFETY: there is as much room as is demanded; the buffers are the application's, or such
         // as the caller has for them.
-        unsafe { job.run(scratch) }
+        unsafe { job.run(scratch, watch) }
     })
 }
 

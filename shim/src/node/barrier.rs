@@ -42,7 +42,7 @@ pub fn run(
         let mut number = 0u64;
         let leading = leading(tuner, call, between, &mut number);
         let group = group(team);
-        result = p2p::run_among(tuner, p2p, group, &leading).unwrap_or(Ok(()));
+        result = p2p::run_among(tuner, p2p, group, &leading, &mut ()).unwrap_or(Ok(()));
     }
     if let Some(segment) = segment {
         segment.meet(tuner);

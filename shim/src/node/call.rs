@@ -33,6 +33,7 @@ static NOTHING: Program = Program {
     operations: Vec::new(),
     spans: Vec::new(),
     staged_chunks: Vec::new(),
+    final_at: Vec::new(),
 };
 
 /// Runs a call that is ready.

@@ -5,12 +5,13 @@ use std::ffi::c_int;
 use colltune_core::catalogue::{Carriers, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::act::{self, Kind};
-use colltune_core::node::between::{receiver, share};
+use colltune_core::node::between::{receiver, share, turns};
 use colltune_core::node::layout::LINE_BYTES;
 
 use super::call::Part;
 use super::elements::Elements;
-use super::pieces::{self, Blocks, Data};
+use super::overlap::Node;
+use super::pieces::{self, Blocks, Data, Phase};
 use super::segment::Segment;
 use super::short;
 use super::team::Team;
@@ -44,9 +45,12 @@ pub struct Between<'a> {
     pub before: Option<&'a mut Vec<u64>>,
 }
 
+/// From so many bytes on what happens inside the nodes and between them is interleaved.
+const OVERLAPPED_ABOVE: u64 = 8 << 10;
+
 /// Some ranks, one of each node.
 #[derive(Clone, Copy)]
-enum Across {
+pub enum Across {
     Leaders,
     /// Those in this rank's place.
     Lane,
@@ -61,6 +65,10 @@ impl Phases<'_, '_> {
         unsafe {
             match own {
                 OnNodes::Alone => self.alone(),
+                // Alike on all ranks.
+                OnNodes::Leaders(between) if self.call.bytes > OVERLAPPED_ABOVE => {
+                    self.overlapped(between)
+                }
                 OnNodes::Leaders(between) => match self.call.collective {
                     Collective::Allreduce => self.allreduce_by_leaders(between),
                     Collective::Reduce => self.reduce_by_leaders(between),
@@ -175,25 +183,22 @@ impl Phases<'_, '_> {
         part: &Part,
         data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
-        let tuner = self.elements.tuner;
-        let (root, team) = (self.view.root, &mut *self.team);
-        let usual = team.leaders[part.root];
-        if self.call.collective != Collective::Allreduce {
-            team.leaders[part.root] = team.world_ranks[root];
-        }
-        let world_ranks = match across {
-            Across::Leaders => &team.leaders,
-            Across::Lane => &team.lane,
-        };
-        let group = Group {
-            rank: team.node,
-            world_ranks,
-        };
-        let call = part.call(tuner, self.call, data);
-        let result = p2p::run_among(tuner, self.p2p, group, &call);
-        team.leaders[part.root] = usual;
-        // The arguments were looked at before.
-        result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
+        let Phases {
+            p2p,
+            team,
+            call,
+            view,
+            elements,
+            ..
+        } = self;
+        across_nodes(
+            p2p,
+            team,
+            (call, view),
+            elements,
+            (across, part, data),
+            &mut (),
+        )
     }
 
     /// The part of a message that so many units are.
@@ -205,6 +210,78 @@ impl Phases<'_, '_> {
             bytes: units * self.elements.unit_bytes,
             units,
         }
+    }
+
+    /// A leader's node combines what the schedule wants next, and gets what has come, piece by piece,
+    /// while messages are under way. The acts of each rank in its node's memory are those of one phase
+    /// after the other.
+    unsafe fn overlapped(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (n, bytes, units) = (self.team.n_here(), self.call.bytes, self.view.block);
+        let (input, output) = (self.places.input, self.places.output);
+        let (root, collective) = (self.view.root, self.call.collective);
+        let leader = match collective {
+            Collective::Allreduce => 0,
+            _ => self.team.leader_here(root),
+        };
+        let leads = leader == self.team.place;
+        let is_root = leads && self.team.node_of[root] == self.team.node;
+        let part = self.part(between, units);
+        let sum = if n == 1 { input } else { self.spare };
+        let cut = pieces::cut(&self.elements, units, Blocks::One);
+        let nodes = self.team.nodes.len();
+        let (wanted, comes) = turns(&between, self.team.node, nodes, cut.pieces);
+        let data = |source, target| Data {
+            source,
+            target,
+            units,
+            blocks: Blocks::One,
+        };
+        let Phases {
+            p2p,
+            team,
+            segment,
+            call,
+            view,
+            elements,
+            ..
+        } = self;
+        let segment = segment.as_deref();
+        // SAFETY: the caller's promise is passed on; every rank has room for the sum. A leader's output is
+        // given on as it becomes final.
+        let phase = |kind, data, turn| {
+            segment.map(|segment| unsafe { Phase::new(elements, segment, kind, data, turn) })
+        };
+        let mut node = Node {
+            combining: None,
+            giving: None,
+        };
+        if collective != Collective::Bcast {
+            let kind = act::reduce(bytes, n, leader);
+            let target = if leads { sum } else { output };
+            node.combining = phase(kind, data(input, target), wanted);
+        }
+        if collective != Collective::Reduce {
+            let kind = Kind::Bcast { root: leader };
+            node.giving = phase(kind, data(output, output), comes);
+        }
+        let mut result = Ok(());
+        if leads {
+            if input == output {
+                // What is received would overwrite what is not combined yet.
+                node.combine_all();
+            }
+            let data = match collective {
+                Collective::Bcast => (None, output),
+                // A root in place, alone on its node.
+                Collective::Reduce if is_root && sum == output => (None, output),
+                Collective::Allreduce if sum == output => (None, output),
+                Collective::Reduce if !is_root => (Some(sum), std::ptr::null_mut()),
+                _ => (Some(sum), output),
+            };
+            let what = (Across::Leaders, &part, data);
+            result = across_nodes(p2p, team, (call, view), elements, what, &mut node);
+        }
+        result.and(node.finish())
     }
 
     unsafe fn allreduce_by_leaders(&mut self, between: Scheduled) -> Result<(), c_int> {
@@ -477,6 +554,35 @@ impl Phases<'_, '_> {
             result.and(transfers.finish())
         }
     }
+}
+
+/// Runs a part of the call among ranks of which this is one. The root leads its node.
+fn across_nodes(
+    p2p: &mut p2p::Beside,
+    team: &mut Team,
+    (call, view): (&Call, &View),
+    elements: &Elements,
+    (across, part, data): (Across, &Part, (Option<*mut u8>, *mut u8)),
+    watch: &mut impl p2p::Watch,
+) -> Result<(), c_int> {
+    let usual = team.leaders[part.root];
+    if call.collective != Collective::Allreduce {
+        team.leaders[part.root] = team.world_ranks[view.root];
+    }
+    let world_ranks = match across {
+        Across::Leaders => &team.leaders,
+        Across::Lane => &team.lane,
+    };
+    let group = Group {
+        rank: team.node,
+        world_ranks,
+    };
+    let tuner = elements.tuner;
+    let part_call = part.call(tuner, call, data);
+    let result = p2p::run_among(tuner, p2p, group, &part_call, watch);
+    team.leaders[part.root] = usual;
+    // The arguments were looked at before.
+    result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
 }
 
 /// Runs a phase on this rank's node; nothing where it is alone there, but for what comes from others.

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use colltune_core::node::act::{Act, Kind, acts};
+use colltune_core::node::act::{Act, Kind, acts_of};
 use colltune_core::node::layout::{CELLS, Cut, Flag, slice};
 
-use colltune_core::node::between::{longest_share, share};
+use colltune_core::node::between::{Turn, longest_share, share};
 
 use super::elements::Elements;
 use super::segment::Segment;
@@ -83,16 +83,20 @@ struct Stretch {
     units: u64,
 }
 
-struct Phase<'a, 'b, 'c> {
+/// A phase under way on a node: its pieces follow each other, and between them the rank may do something else.
+pub struct Phase<'a, 'b, 'c> {
     elements: &'a Elements<'b>,
-    segment: &'a mut Segment,
+    segment: &'a Segment,
     kind: Kind,
     data: Data<'a>,
     /// What comes from other nodes into the blocks that this rank gives.
     arriving: Option<&'a mut Transfers<'c>>,
     cut: Cut,
+    turn: Turn,
     /// The ticket of the first piece.
     first: u64,
+    /// Pieces whose acts are over.
+    taken: u64,
     result: Result<(), c_int>,
 }
 
@@ -100,42 +104,122 @@ struct Phase<'a, 'b, 'c> {
 /// the first fault is what it returns.
 ///
 /// # Safety
-/// The source holds the units that this rank contributes, and the target has room for those it gets.
+/// As [`Phase::new`].
 pub unsafe fn run(
     elements: &Elements,
-    segment: &mut Segment,
+    segment: &Segment,
     kind: Kind,
     data: Data,
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
-    let n = segment.n_here;
-    let (units, copies) = data.blocks.extent(data.units);
-    let cut = Cut::new(units, elements.unit_bytes, copies);
-    let first = segment.next;
-    segment.next += cut.pieces;
-    let place = segment.place;
-    let mut phase = Phase {
-        elements,
-        segment,
-        kind,
-        data,
-        arriving,
-        cut,
-        first,
-        result: Ok(()),
-    };
-    let act = |act| {
-        // SAFETY: the caller's promise is passed on; the acts keep every cell to one writer, and its
-        // readers away until it is written.
-        let result = unsafe { phase.perform(act) };
-        phase.result = phase.result.and(result);
-        Ok::<(), Infallible>(())
-    };
-    let Ok(()) = acts(kind, place, n, cut.pieces, act);
-    phase.result
+    // SAFETY: the caller's promise is passed on.
+    let mut phase = unsafe { Phase::new(elements, segment, kind, data, Turn::Forth) };
+    phase.arriving = arriving;
+    phase.finish()
 }
 
-impl Phase<'_, '_, '_> {
+/// How a message of so many units is cut.
+pub fn cut(elements: &Elements, units: u64, blocks: Blocks) -> Cut {
+    let (units, copies) = blocks.extent(units);
+    Cut::new(units, elements.unit_bytes, copies)
+}
+
+impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
+    /// A phase that has not begun, with the next tickets of the node. All ranks make theirs in one order,
+    /// and no acts of one come before all acts of those before.
+    ///
+    /// # Safety
+    /// The source holds the units that this rank contributes when their piece's turn comes, and the target
+    /// has room for those it gets.
+    pub unsafe fn new(
+        elements: &'a Elements<'b>,
+        segment: &'a Segment,
+        kind: Kind,
+        data: Data<'a>,
+        turn: Turn,
+    ) -> Phase<'a, 'b, 'c> {
+        let cut = cut(elements, data.units, data.blocks);
+        let first = segment.next.get();
+        segment.next.set(first + cut.pieces);
+        Phase {
+            elements,
+            segment,
+            kind,
+            data,
+            arriving: None,
+            cut,
+            turn,
+            first,
+            taken: 0,
+            result: Ok(()),
+        }
+    }
+
+    /// Runs what is left of it.
+    pub fn finish(&mut self) -> Result<(), c_int> {
+        while self.step() {}
+        self.result
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.taken == self.cut.pieces
+    }
+
+    /// The units of the next piece: the first and the one behind the last; `None` where there is no more.
+    pub fn next_units(&self) -> Option<(u64, u64)> {
+        let piece = (!self.is_over()).then_some(self.taken)?;
+        let (first, units) = self.extent(piece);
+        Some((first, first + units))
+    }
+
+    /// Whether a piece that holds one of these units has not had its turn.
+    pub fn has_yet(&self, start: u64, end: u64) -> bool {
+        (self.taken..self.cut.pieces).any(|piece| {
+            let (first, units) = self.extent(piece);
+            first < end && start < first + units
+        })
+    }
+
+    /// Whether the next piece of a message that this rank gives finds its cell free.
+    pub fn has_room(&mut self) -> bool {
+        let ticket = self.first + self.taken;
+        if ticket <= self.segment.room.get() {
+            return true;
+        }
+        let done = |place| self.segment.flag(place, Flag::Done).load(Ordering::Acquire);
+        let least = self
+            .segment
+            .others()
+            .map(done)
+            .min()
+            .unwrap_or(u64::MAX - CELLS);
+        self.segment.room.set(least + CELLS);
+        ticket <= least + CELLS
+    }
+
+    /// Runs the acts of the next piece; false where there is none.
+    pub fn step(&mut self) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let (kind, piece, pieces) = (self.kind, self.taken, self.cut.pieces);
+        let who = (self.segment.place, self.segment.n_here);
+        let mut act = |act| {
+            // SAFETY: the promise of `new`; the acts keep every cell to one writer, and its readers away
+            // until it is written.
+            let result = unsafe { self.perform(act) };
+            self.result = self.result.and(result);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = acts_of(kind, who, piece, pieces, &mut act);
+        self.taken += 1;
+        true
+    }
+
+    fn extent(&self, piece: u64) -> (u64, u64) {
+        self.cut.piece(self.turn.piece(piece, self.cut.pieces))
+    }
+
     unsafe fn perform(&mut self, act: Act) -> Result<(), c_int> {
         // SAFETY: the caller's promise is passed on.
         unsafe {
@@ -183,7 +267,7 @@ impl Phase<'_, '_, '_> {
 
     fn await_room(&mut self, piece: u64) {
         let ticket = self.first + piece;
-        if ticket <= self.segment.room {
+        if ticket <= self.segment.room.get() {
             return;
         }
         let mut least = u64::MAX;
@@ -193,7 +277,7 @@ impl Phase<'_, '_, '_> {
             self.segment.patience.until(self.tuner(), come);
             least = least.min(done.load(Ordering::Acquire));
         }
-        self.segment.room = least + CELLS;
+        self.segment.room.set(least + CELLS);
     }
 
     fn cell(&self, place: usize, piece: u64) -> *mut u8 {
@@ -207,7 +291,7 @@ impl Phase<'_, '_, '_> {
         from: usize,
         to: usize,
     ) -> impl Iterator<Item = Stretch> + use<'_> {
-        let (first, units) = self.cut.piece(piece);
+        let (first, units) = self.extent(piece);
         let (block, blocks) = (self.data.units, self.data.blocks);
         let given: &[usize] = match blocks {
             Blocks::Gathered(given) => &given[from],
@@ -251,7 +335,7 @@ impl Phase<'_, '_, '_> {
     }
 
     unsafe fn fill(&mut self, piece: u64) -> Result<(), c_int> {
-        let (first, units) = self.cut.piece(piece);
+        let (first, units) = self.extent(piece);
         if let Some(arriving) = &mut self.arriving {
             arriving.arrive(first + units);
         }
@@ -351,7 +435,7 @@ impl Phase<'_, '_, '_> {
     unsafe fn combine(&self, piece: u64) -> Result<(), c_int> {
         let (elements, data) = (self.elements, &self.data);
         let (own, n) = (self.segment.place, self.segment.n_here);
-        let (first, units) = self.cut.piece(piece);
+        let (first, units) = self.extent(piece);
         let (start, len) = slice(units, own, n);
         let within = |place| {
             let cell = self.cell(place, piece);
@@ -391,7 +475,7 @@ impl Phase<'_, '_, '_> {
     /// Reads every slice where it was combined.
     unsafe fn collect(&self, piece: u64) -> Result<(), c_int> {
         let (elements, n) = (self.elements, self.segment.n_here);
-        let (first, units) = self.cut.piece(piece);
+        let (first, units) = self.extent(piece);
         let mut result = Ok(());
         for step in 0..n {
             let place = (self.segment.place + step) % n;

@@ -4,6 +4,7 @@
 //! /proc. Nothing of it is ever left behind, however the job ends. Every rank reserves its own
 //! area, so that its memory lies near it and a want of memory shows in the set-up, on no later write.
 
+use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,10 +31,10 @@ pub struct Segment {
     pub n_here: usize,
     pub patience: Patience,
     /// The ticket of the next piece, and of the next short message; alike on all ranks.
-    pub next: u64,
+    pub next: Cell<u64>,
     pub next_short: u64,
     /// The last tickets that may be written without asking whether the others are done.
-    pub room: u64,
+    pub room: Cell<u64>,
     pub room_short: u64,
 }
 
@@ -156,9 +157,9 @@ impl Segment {
             place: team.place,
             n_here: team.n_here(),
             patience: Patience::Spin,
-            next: 1,
+            next: Cell::new(1),
             next_short: 1,
-            room: CELLS,
+            room: Cell::new(CELLS),
             room_short: LINES,
         })
     }

@@ -63,6 +63,8 @@ pub struct Program {
     pub spans: Vec<Span>,
     /// For each request the most chunks that a message of several pieces brings there; 0 for none.
     pub staged_chunks: Vec<u32>,
+    /// For each chunk of the output the place of the last operation that writes it; 0 for none.
+    pub final_at: Vec<u32>,
 }
 
 impl Program {
@@ -76,6 +78,7 @@ impl Program {
             operations: Vec::with_capacity(plan.instructions.len()),
             spans: Vec::new(),
             staged_chunks: vec![0; plan.n_requests],
+            final_at: Vec::new(),
         };
         let mut under_way = 0;
         let is_wait = |instruction: &Instruction| matches!(instruction, Instruction::Wait { .. });
@@ -101,7 +104,58 @@ impl Program {
                 }
             }
         }
+        program.final_at = program.last_writes(plan.n_requests);
         program
+    }
+
+    /// For each chunk of the output the place of the last operation that writes it. What is received is
+    /// there after the wait.
+    fn last_writes(&self, n_requests: usize) -> Vec<u32> {
+        let mut last = vec![0; self.chunks as usize];
+        let mut under_way = vec![None; n_requests];
+        for (at, operation) in self.operations.iter().enumerate() {
+            let mut written = |span: &Span| {
+                if span.buffer == Buffer::Output {
+                    let chunks = span.first as usize..(span.first + span.len) as usize;
+                    if let Some(chunks) = last.get_mut(chunks) {
+                        chunks.fill(at as u32);
+                    }
+                }
+            };
+            match *operation {
+                Operation::Receive { request, into, .. } => {
+                    under_way[request as usize] = Some(into);
+                }
+                Operation::Wait { request } => {
+                    let message = under_way[request as usize].take();
+                    message
+                        .iter()
+                        .for_each(|message| self.each(message, &mut written));
+                }
+                Operation::WaitAll => {
+                    for message in under_way.iter_mut().filter_map(Option::take) {
+                        self.each(&message, &mut written);
+                    }
+                }
+                Operation::Reduce { target, .. } | Operation::Copy { target, .. } => {
+                    written(&target);
+                }
+                Operation::Send { .. } => {}
+            }
+        }
+        last
+    }
+
+    /// Hands over the spans of a message.
+    pub fn each(&self, message: &Message, visit: &mut impl FnMut(&Span)) {
+        match *message {
+            Message::Token => {}
+            Message::Whole(span) => visit(&span),
+            Message::Pieces { start, len } => {
+                let spans = &self.spans[start as usize..][..len as usize];
+                spans.iter().for_each(visit);
+            }
+        }
     }
 
     fn take(&mut self, plan: &Plan, instruction: Instruction) {

@@ -2,19 +2,35 @@
 
 use std::ffi::{c_int, c_void};
 
-use colltune_core::algorithm::schedule::Order;
+use colltune_core::algorithm::schedule::{Buffer, Order};
 
 use super::places::{Job, Places, check};
-use super::program::{Message, Operation};
+use super::program::{Message, Operation, Span};
 use super::scratch::Scratch;
 use crate::abi;
+
+/// Who provides a schedule's input, and uses its output, while it runs.
+pub trait Watch {
+    /// Chunks of the input are about to be read.
+    fn wanted(&mut self, job: &Job, first: u32, len: u32);
+    /// An operation has ended.
+    fn passed(&mut self, job: &Job, at: usize);
+}
+
+/// Nobody: the input is there, and the output is looked at afterwards.
+impl Watch for () {
+    #[inline(always)]
+    fn wanted(&mut self, _: &Job, _: u32, _: u32) {}
+    #[inline(always)]
+    fn passed(&mut self, _: &Job, _: usize) {}
+}
 
 impl Job<'_> {
     /// Runs the call to its end. All waiting is the library's own, so it makes progress.
     ///
     /// # Safety
     /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
-    pub unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
+    pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Watch) -> Result<(), c_int> {
         let null = self.tuner.handles.request_null;
         let n_requests = self.program.staged_chunks.len();
         scratch.requests.clear();
@@ -24,7 +40,7 @@ impl Job<'_> {
         // SAFETY: the caller's promise is passed on.
         let result = unsafe {
             self.bind(scratch).and_then(|places| {
-                self.operate(&places, scratch)?;
+                self.operate(&places, scratch, watch)?;
                 self.hand_over(&places)
             })
         };
@@ -35,8 +51,32 @@ impl Job<'_> {
         result
     }
 
-    unsafe fn operate(&self, places: &Places, scratch: &mut Scratch) -> Result<(), c_int> {
+    /// Says which chunks of the input an operation reads.
+    #[inline(always)]
+    fn announce(&self, operation: &Operation, watch: &mut impl Watch) {
+        let mut wanted = |span: &Span| {
+            if span.buffer == Buffer::Input {
+                watch.wanted(self, span.first, span.len);
+            }
+        };
+        match operation {
+            Operation::Send { what, .. } => self.program.each(what, &mut wanted),
+            Operation::Reduce { source, target, .. } | Operation::Copy { source, target } => {
+                wanted(source);
+                wanted(target);
+            }
+            Operation::Receive { .. } | Operation::Wait { .. } | Operation::WaitAll => {}
+        }
+    }
+
+    unsafe fn operate(
+        &self,
+        places: &Places,
+        scratch: &mut Scratch,
+        watch: &mut impl Watch,
+    ) -> Result<(), c_int> {
         for (index, operation) in self.program.operations.iter().enumerate() {
+            self.announce(operation, watch);
             // SAFETY: by the proof of the schedule each operation names chunks that it may touch
             // now, and the places hold all chunks.
             unsafe {
@@ -87,6 +127,7 @@ impl Job<'_> {
                     }
                 }
             }
+            watch.passed(self, index);
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
 use crate::catalogue::{Need, OnNodes, Own, Scheduled, Variant};
 use crate::library::Library;
+use crate::node::between;
 use crate::settings::Settings;
 use crate::space::Cell;
-use crate::variant::Family;
 use simulated::Place;
 
 /// Messages that are cut into more segments than this gain nothing from the shorter ones.
@@ -32,9 +32,6 @@ pub struct Prior<'a> {
     variants: &'a [Variant],
     /// What costs more than so many times as much as another variant is hopeless.
     factor: f64,
-    /// Whether lanes are drawn: where all schedules are. Each variant more leaves fewer samples for
-    /// the others, and lanes gain where one rank cannot fill its node's link.
-    lanes: bool,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
     works: HashMap<(usize, usize, usize, usize), Work>,
     hopeless: HashMap<(usize, u64, u64), Vec<bool>>,
@@ -58,7 +55,6 @@ impl<'a> Prior<'a> {
         Prior {
             variants,
             factor: settings.hopeless_factor,
-            lanes: settings.families.contains(&Family::P2p),
             simulated: simulated.unwrap_or_default(),
             works: HashMap::new(),
             hopeless: HashMap::new(),
@@ -81,8 +77,16 @@ impl<'a> Prior<'a> {
         let both = self.variants.iter().zip(hopeless);
         both.map(|(variant, hopeless)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
-            let lanes = matches!(variant.own, Some(Own::Node(OnNodes::Lanes(_))));
-            let wanted = self.lanes || !lanes;
+            let bytes = (cell.bytes.lo, cell.bytes.last());
+            let wanted = match &variant.own {
+                Some(Own::Node(OnNodes::Lanes(schedule))) => {
+                    between::suits(between::lanes(variant.collective), schedule, bytes)
+                }
+                Some(Own::Node(OnNodes::Leaders(schedule))) => {
+                    between::suits(between::leaders(variant.collective), schedule, bytes)
+                }
+                _ => true,
+            };
             !hopeless && wanted && schedule.is_none_or(|own| differs(own, cell))
         })
         .collect()

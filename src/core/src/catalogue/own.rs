@@ -180,10 +180,16 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
         variant(name, OnNodes::Direct(carriers), needs(Hierarchy))
     });
     let scheduled = |between: &'static [between::Between], who: &'static str, own: fn(_) -> _| {
-        let each = between.iter().filter_map(move |&(algorithm, segsize)| {
-            let between = between_nodes(between::pattern(collective)?, algorithm, segsize)?;
-            Some((name(format!("{who}+{algorithm}"), segsize), own(between)))
-        });
+        let each = between.iter().filter_map(
+            move |&between::Between {
+                      name: algorithm,
+                      segsize,
+                      ..
+                  }| {
+                let between = between_nodes(between::pattern(collective)?, algorithm, segsize)?;
+                Some((name(format!("{who}+{algorithm}"), segsize), own(between)))
+            },
+        );
         each.map(|(name, own)| {
             let mut needs = needs(Hierarchy);
             // The ranks of a node need not follow one another, so operands change places.

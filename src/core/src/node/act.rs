@@ -45,8 +45,7 @@ pub enum Act {
     Done { piece: u64 },
 }
 
-/// Hands the acts of a rank to `visit`, in order. Whatever a rank fills ahead, it fills one piece
-/// ahead at most, so rings of two cells are enough not to wait for ever.
+/// Hands the acts of a rank to `visit`, in order: those of one piece after those of another.
 ///
 /// Errors: the first of `visit`.
 #[inline]
@@ -57,53 +56,68 @@ pub fn acts<E>(
     pieces: u64,
     mut visit: impl FnMut(Act) -> Result<(), E>,
 ) -> Result<(), E> {
-    let fills = match kind {
-        Kind::Bcast { root } => rank == root,
-        Kind::ReduceWhole { root } => rank != root,
-        Kind::Exchange { givers } => rank < givers,
-        Kind::Gather { root, lanes } => rank < lanes && rank != root,
-        _ => true,
+    (0..pieces).try_for_each(|piece| acts_of(kind, (rank, n_ranks), piece, pieces, &mut visit))
+}
+
+/// The acts of one piece of several. Whatever a rank fills ahead, it fills one piece ahead at most, so
+/// rings of two cells are enough not to wait for ever; the root of a broadcast, whose data may still
+/// be on their way to it, fills none.
+///
+/// Errors: the first of `visit`.
+#[inline]
+pub fn acts_of<E>(
+    kind: Kind,
+    (rank, n_ranks): (usize, usize),
+    piece: u64,
+    pieces: u64,
+    visit: &mut impl FnMut(Act) -> Result<(), E>,
+) -> Result<(), E> {
+    let (fills, ahead) = match kind {
+        Kind::Bcast { root } => (rank == root, 0),
+        Kind::ReduceWhole { root } => (rank != root, 1),
+        Kind::Exchange { givers } => (rank < givers, 1),
+        Kind::Gather { root, lanes } => (rank < lanes && rank != root, 1),
+        _ => (true, 1),
     };
-    if fills && pieces > 0 {
-        visit(Act::Fill { piece: 0 })?;
+    if fills && piece == 0 && ahead > 0 {
+        visit(Act::Fill { piece })?;
     }
-    for piece in 0..pieces {
-        if fills && piece + 1 < pieces {
-            visit(Act::Fill { piece: piece + 1 })?;
+    if fills && piece + ahead < pieces {
+        visit(Act::Fill {
+            piece: piece + ahead,
+        })?;
+    }
+    match kind {
+        Kind::Bcast { root } if rank != root => visit(Act::Take { piece, from: root })?,
+        Kind::AllreduceWhole => visit(Act::Fold { piece })?,
+        Kind::ReduceWhole { root } if rank == root => visit(Act::Fold { piece })?,
+        Kind::Bcast { .. } | Kind::ReduceWhole { .. } => {}
+        Kind::AllreduceSliced => {
+            visit(Act::Combine { piece })?;
+            visit(Act::Collect { piece })?;
         }
-        match kind {
-            Kind::Bcast { root } if rank != root => visit(Act::Take { piece, from: root })?,
-            Kind::AllreduceWhole => visit(Act::Fold { piece })?,
-            Kind::ReduceWhole { root } if rank == root => visit(Act::Fold { piece })?,
-            Kind::Bcast { .. } | Kind::ReduceWhole { .. } => {}
-            Kind::AllreduceSliced => {
-                visit(Act::Combine { piece })?;
+        Kind::ReduceSliced { root } => {
+            visit(Act::Combine { piece })?;
+            if rank == root {
                 visit(Act::Collect { piece })?;
             }
-            Kind::ReduceSliced { root } => {
-                visit(Act::Combine { piece })?;
-                if rank == root {
-                    visit(Act::Collect { piece })?;
-                }
-            }
-            Kind::Exchange { givers } => {
-                // Each begins with its neighbour, so that not all read one rank's cell at once.
-                let others = (1..n_ranks).map(|step| (rank + step) % n_ranks);
-                for from in others.filter(|&from| from < givers) {
-                    visit(Act::Take { piece, from })?;
-                }
-            }
-            Kind::ReduceScatter { lanes } if rank < lanes => visit(Act::Fold { piece })?,
-            Kind::Gather { root, lanes } if rank == root => {
-                for from in (0..lanes).filter(|&from| from != root) {
-                    visit(Act::Take { piece, from })?;
-                }
-            }
-            Kind::ReduceScatter { .. } | Kind::Gather { .. } => {}
         }
-        visit(Act::Done { piece })?;
+        Kind::Exchange { givers } => {
+            // Each begins with its neighbour, so that not all read one rank's cell at once.
+            let others = (1..n_ranks).map(|step| (rank + step) % n_ranks);
+            for from in others.filter(|&from| from < givers) {
+                visit(Act::Take { piece, from })?;
+            }
+        }
+        Kind::ReduceScatter { lanes } if rank < lanes => visit(Act::Fold { piece })?,
+        Kind::Gather { root, lanes } if rank == root => {
+            for from in (0..lanes).filter(|&from| from != root) {
+                visit(Act::Take { piece, from })?;
+            }
+        }
+        Kind::ReduceScatter { .. } | Kind::Gather { .. } => {}
     }
-    Ok(())
+    visit(Act::Done { piece })
 }
 
 /// A message that is longer is combined in slices: with two waits instead of one, but `n_ranks`

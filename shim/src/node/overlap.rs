@@ -1,0 +1,78 @@
+//! What a leader does for its node while it runs a schedule with the other leaders.
+//!
+//! Before the schedule reads a part of the leader's input, the node combines it; once a part of the output
+//! is final, the node gets it, where there is room, and else later: the leader never waits for
+//! that, because a rank of its node may still wait for what the leader has yet to combine.
+
+use std::ffi::c_int;
+
+use super::pieces::Phase;
+use crate::p2p::Watch;
+use crate::p2p::places::Job;
+
+/// The phases of a node before and after those between the nodes; `None` where there is none.
+pub struct Node<'a, 'b, 'c> {
+    pub combining: Option<Phase<'a, 'b, 'c>>,
+    pub giving: Option<Phase<'a, 'b, 'c>>,
+}
+
+impl Node<'_, '_, '_> {
+    /// Runs the first to its end.
+    pub fn combine_all(&mut self) {
+        if let Some(combining) = &mut self.combining {
+            while combining.step() {}
+        }
+    }
+
+    /// Runs what is left of both, in order.
+    pub fn finish(&mut self) -> Result<(), c_int> {
+        let combined = self.combining.as_mut().map_or(Ok(()), Phase::finish);
+        let given = self.giving.as_mut().map_or(Ok(()), Phase::finish);
+        combined.and(given)
+    }
+}
+
+impl Watch for Node<'_, '_, '_> {
+    fn wanted(&mut self, job: &Job, first: u32, len: u32) {
+        let Some(combining) = &mut self.combining else {
+            return;
+        };
+        let (first, len) = (u64::from(first), u64::from(len));
+        let (start, end) = (job.lengths.start(first), job.lengths.start(first + len));
+        // Pieces are combined in one order, so those before a wanted one are, too.
+        while start < end && combining.has_yet(start, end) {
+            combining.step();
+        }
+    }
+
+    fn passed(&mut self, job: &Job, at: usize) {
+        let combined = self.combining.as_ref().is_none_or(Phase::is_over);
+        let Some(giving) = self.giving.as_mut().filter(|_| combined) else {
+            return;
+        };
+        while let Some((start, end)) = giving.next_units() {
+            if final_at(job, start, end) > at as u32 || !giving.has_room() {
+                return;
+            }
+            giving.step();
+        }
+    }
+}
+
+/// The place of the last operation that writes one of these units of the output.
+fn final_at(job: &Job, start: u64, end: u64) -> u32 {
+    let all = &job.program.final_at;
+    let begins = |chunk: usize| job.lengths.start(chunk as u64);
+    // The first chunk that ends behind the start.
+    let (mut low, mut high) = (0, all.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        if begins(middle + 1) > start {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    let within = (low..all.len()).take_while(|chunk| begins(*chunk) < end);
+    within.map(|chunk| all[chunk]).max().unwrap_or(0)
+}
