@@ -246,10 +246,11 @@ impl Phases<'_, '_> {
             ..
         } = self;
         let segment = segment.as_deref();
-        // SAFETY: the caller's promise is passed on; every rank has room for the sum. A leader's output is
-        // given on as it becomes final.
         let phase = |kind, data, turn| {
-            segment.map(|segment| unsafe { Phase::new(elements, segment, kind, data, turn) })
+            let segment = segment?;
+            // SAFETY: the caller's promise is passed on; every rank has room for the sum. A leader's output
+            // is given on as it becomes final.
+            Some(unsafe { Phase::new(elements, segment, kind, data, turn) })
         };
         let mut node = Node {
             combining: None,
