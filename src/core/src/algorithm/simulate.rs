@@ -13,78 +13,19 @@
 //!
 //! Source: Alexandrov, Ionescu, Schauser & Scheiman, LogGP, SPAA 1995.
 
-mod rank;
+mod machine;
+pub use machine::{Link, Machine};
+
 pub mod symmetry;
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
-use serde::{Deserialize, Serialize};
+mod rank;
+mod world;
 
 use super::pattern::Pattern;
 use super::registry::{Row, Values};
-use super::schedule::{Case, Parts, Schedule, Step};
-use rank::{Blocked, Pending, Rank, prepare};
+use super::schedule::{Case, Schedule};
 use symmetry::Fold;
-
-/// One level of the machine. Units: nanoseconds and bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// From the last byte's leaving to its arrival.
-    pub latency_ns: f64,
-    /// What one message costs the processor, at each end.
-    pub overhead_ns: f64,
-    /// The least time between two messages of one sender.
-    pub gap_ns: f64,
-    pub per_byte_ns: f64,
-    /// Messages of so many bytes first ask, which takes a latency there and one back.
-    pub rendezvous_bytes: f64,
-}
-
-impl Link {
-    /// Whether times can be computed with it: no number is negative or not one.
-    pub fn is_valid(&self) -> bool {
-        let times = [
-            self.latency_ns,
-            self.overhead_ns,
-            self.gap_ns,
-            self.per_byte_ns,
-        ];
-        times.iter().all(|time| time.is_finite() && *time >= 0.0) && self.rendezvous_bytes >= 0.0
-    }
-}
-
-/// A machine as a schedule sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
-    pub inside: Link,
-    pub between: Link,
-    pub reduce_per_byte_ns: f64,
-    pub copy_per_byte_ns: f64,
-}
-
-impl Machine {
-    /// A cluster of present-day nodes with a network of 100 Gbit/s, where nothing was measured.
-    pub const TYPICAL: Machine = Machine {
-        inside: Link {
-            latency_ns: 250.0,
-            overhead_ns: 150.0,
-            gap_ns: 100.0,
-            per_byte_ns: 0.12,
-            rendezvous_bytes: 4096.0,
-        },
-        between: Link {
-            latency_ns: 1100.0,
-            overhead_ns: 300.0,
-            gap_ns: 250.0,
-            per_byte_ns: 0.085,
-            rendezvous_bytes: 16384.0,
-        },
-        reduce_per_byte_ns: 0.1,
-        copy_per_byte_ns: 0.08,
-    };
-}
+use world::Found;
 
 /// The time at which the last rank is done.
 ///
@@ -99,6 +40,18 @@ pub fn makespan_ns(
 ) -> f64 {
     let case = row.case(0, node_of.len(), 0, values, message_bytes);
     case_ns(row, case, node_of, message_bytes as f64, machine)
+}
+
+/// How often a rank or a message has its turn until the last rank is done: the work of [`makespan_ns`].
+pub fn turns(
+    row: &Row,
+    values: Values,
+    node_of: &[u32],
+    message_bytes: u64,
+    machine: &Machine,
+) -> u64 {
+    let case = row.case(0, node_of.len(), 0, values, message_bytes);
+    found(row, case, node_of, message_bytes as f64, machine).turns
 }
 
 /// Pipelines of so many segments run steadily: what one more costs is what the last ones cost.
@@ -153,12 +106,16 @@ fn steps(row: &Row, case: Case, node_of: &[u32], most: usize) -> usize {
 }
 
 fn case_ns(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: &Machine) -> f64 {
+    found(row, case, node_of, message_bytes, machine).makespan_ns
+}
+
+fn found(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: &Machine) -> Found {
     let block_bytes = match row.pattern {
         Pattern::ReduceScatter => message_bytes / node_of.len().max(1) as f64,
         _ => message_bytes,
     };
     let schedule = |rank| (row.schedule)(Case { rank, ..case });
-    folded_ns(schedule, node_of, block_bytes, machine, fold(row, node_of))
+    world::run(schedule, node_of, block_bytes, machine, fold(row, node_of))
 }
 
 /// So many ranks are all simulated; of more, those that stand for all.
@@ -180,230 +137,14 @@ pub fn schedules_ns(
     machine: &Machine,
 ) -> f64 {
     let fold = Fold::none(node_of.len());
-    folded_ns(schedule, node_of, block_bytes, machine, fold)
-}
-
-fn folded_ns(
-    schedule: impl Fn(usize) -> Schedule,
-    node_of: &[u32],
-    block_bytes: f64,
-    machine: &Machine,
-    fold: Fold,
-) -> f64 {
-    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block_bytes));
-    let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
-    let mut simulation = Simulation {
-        machine,
-        node_of,
-        ranks: ranks.collect(),
-        port_out: vec![0.0; n_nodes],
-        port_in: vec![0.0; n_nodes],
-        fold,
-        turns: BinaryHeap::with_capacity(2 * fold.period),
-        made: 0,
-    };
-    (0..fold.period as u32).for_each(|rank| simulation.push(0.0, Event::Rank(rank)));
-    while let Some(turn) = simulation.turns.pop() {
-        match turn.event {
-            Event::Rank(rank) => simulation.advance(rank),
-            Event::Arrival(message) => simulation.arrive(turn.at, &message),
-        }
-    }
-    let done = |rank: &Rank| {
-        assert!(
-            rank.blocked_on.is_none(),
-            "every proved schedule comes to its end"
-        );
-        rank.clock
-    };
-    simulation.ranks.iter().map(done).fold(0.0, f64::max)
-}
-
-/// What happens next, ordered so that the heap gives the earliest; of several the first one made.
-struct Turn {
-    at: f64,
-    number: u64,
-    event: Event,
-}
-
-enum Event {
-    /// A rank goes on.
-    Rank(u32),
-    /// The first byte of a message reaches its receiver's node.
-    Arrival(Message),
-}
-
-/// A message between nodes.
-struct Message {
-    from: u32,
-    to: u32,
-    /// How long it keeps a port busy, and how long its bytes take.
-    busy: f64,
-    transfer: f64,
-}
-
-impl PartialEq for Turn {
-    fn eq(&self, other: &Turn) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Turn {}
-
-impl Ord for Turn {
-    fn cmp(&self, other: &Turn) -> Ordering {
-        let time = other.at.total_cmp(&self.at);
-        time.then(other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Turn {
-    fn partial_cmp(&self, other: &Turn) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-struct Simulation<'a> {
-    machine: &'a Machine,
-    node_of: &'a [u32],
-    ranks: Vec<Rank>,
-    port_out: Vec<f64>,
-    port_in: Vec<f64>,
-    fold: Fold,
-    turns: BinaryHeap<Turn>,
-    /// Turns made so far.
-    made: u64,
-}
-
-impl Simulation<'_> {
-    fn push(&mut self, at: f64, event: Event) {
-        let number = self.made;
-        self.made += 1;
-        self.turns.push(Turn { at, number, event });
-    }
-
-    /// Runs a rank until it must wait for a message that is not sent, it would take a shared port
-    /// before a rank that is behind it, or it is done.
-    fn advance(&mut self, number: u32) {
-        let (machine, node_of) = (self.machine, self.node_of);
-        let node = node_of[number as usize];
-        let overhead = move |from: u32| {
-            let inside = node_of[from as usize] == node;
-            (if inside {
-                machine.inside
-            } else {
-                machine.between
-            })
-            .overhead_ns
-        };
-        loop {
-            let rank = &mut self.ranks[number as usize];
-            let Some(step) = rank.current.take().or_else(|| rank.steps.next()) else {
-                while !rank.pending.is_empty() {
-                    if let Err(Blocked(from)) = rank.complete(0, overhead) {
-                        rank.blocked_on = Some(from);
-                        return;
-                    }
-                }
-                return;
-            };
-            if let Err(Blocked(from)) = prepare(rank, &step, overhead) {
-                rank.current = Some(step);
-                rank.blocked_on = Some(from);
-                return;
-            }
-            let behind = |turn: &Turn| turn.at < rank.clock;
-            let takes_port = matches!(step, Step::Send { to, .. } if node_of[to as usize] != node);
-            if takes_port && self.turns.peek().is_some_and(behind) {
-                let at = rank.clock;
-                rank.current = Some(step);
-                self.push(at, Event::Rank(number));
-                return;
-            }
-            self.perform(number, step);
-        }
-    }
-
-    /// A step whose chunks are free.
-    fn perform(&mut self, number: u32, step: Step) {
-        let rank = &mut self.ranks[number as usize];
-        match step {
-            Step::Receive { from, into } => {
-                let into = rank.hold(into);
-                rank.pending.push_back(Pending::In { from, into });
-            }
-            Step::Reduce { target, .. } => {
-                rank.clock += rank.bytes(target.count()) * self.machine.reduce_per_byte_ns;
-            }
-            Step::Copy { target, .. } => {
-                rank.clock += rank.bytes(target.count()) * self.machine.copy_per_byte_ns;
-            }
-            Step::Send { to, what } => self.send(number, to, what),
-        }
-    }
-
-    fn send(&mut self, from: u32, to: u32, what: Parts) {
-        let inside = self.node_of[from as usize] == self.node_of[to as usize];
-        let (to, known_as) = self.fold.message(from as usize, to as usize);
-        let nodes = [from as usize, to].map(|rank| self.node_of[rank] as usize);
-        let link = if inside {
-            self.machine.inside
-        } else {
-            self.machine.between
-        };
-        let rank = &mut self.ranks[from as usize];
-        let bytes = rank.bytes(what.count());
-        rank.clock += link.overhead_ns;
-        let asks = bytes >= link.rendezvous_bytes;
-        let ready = rank.clock + if asks { 2.0 * link.latency_ns } else { 0.0 };
-        let busy = link.gap_ns.max(bytes * link.per_byte_ns);
-        let mut start = ready.max(rank.out_free);
-        if !inside {
-            start = start.max(self.port_out[nodes[0]]);
-            self.port_out[nodes[0]] = start + busy;
-        }
-        rank.out_free = start + busy;
-        let (done, what) = (rank.out_free, rank.hold(what));
-        rank.pending.push_back(Pending::Out { what, done });
-        let (to, from) = (to as u32, known_as as u32);
-        let (first_byte, transfer) = (start + link.latency_ns, bytes * link.per_byte_ns);
-        if inside {
-            self.deliver(from, to, first_byte + transfer);
-        } else {
-            let message = Message {
-                from,
-                to,
-                busy,
-                transfer,
-            };
-            self.push(first_byte, Event::Arrival(message));
-        }
-    }
-
-    /// A message comes to its node's port in.
-    fn arrive(&mut self, at: f64, message: &Message) {
-        let port = &mut self.port_in[self.node_of[message.to as usize] as usize];
-        let first_byte = at.max(*port);
-        *port = first_byte + message.busy;
-        self.deliver(message.from, message.to, first_byte + message.transfer);
-    }
-
-    fn deliver(&mut self, from: u32, to: u32, arrival: f64) {
-        let receiver = &mut self.ranks[to as usize];
-        receiver.inbox.push_back((from, arrival));
-        if receiver.blocked_on == Some(from) {
-            receiver.blocked_on = None;
-            let at = receiver.clock.max(arrival);
-            self.push(at, Event::Rank(to));
-        }
-    }
+    world::run(schedule, node_of, block_bytes, machine, fold).makespan_ns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::algorithm::registry::{ROWS, find};
-    use crate::algorithm::schedule::Part;
+    use crate::algorithm::schedule::{Part, Step};
 
     const LINK: Link = Link {
         latency_ns: 1000.0,
@@ -591,7 +332,7 @@ mod tests {
         let folds = [Fold::none(node_of.len()), Fold::new(row.symmetry, &node_of)];
         folds.map(|fold| {
             let schedule = |rank| (row.schedule)(Case { rank, ..case });
-            folded_ns(schedule, &node_of, 100_000.0, &machine, fold)
+            world::run(schedule, &node_of, 100_000.0, &machine, fold).makespan_ns
         })
     }
 
@@ -608,6 +349,30 @@ mod tests {
                     let range = least * whole..1.001 * whole;
                     assert!(range.contains(&folded), "{what}: {folded}, {whole}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_allreduce_of_logarithmic_rounds_takes_few_turns_on_many_ranks() {
+        let (nodes, ppn) = (1024, 32);
+        let node_of: Vec<u32> = (0..nodes * ppn).map(|rank| rank / ppn).collect();
+        let n = node_of.len();
+        for (name, turns_max) in [
+            // Those that look the same from every node are simulated on one or two.
+            ("recursive_doubling", 64 * 64),
+            ("rabenseifner", 64 * 64),
+            ("circulant", 64 * 64),
+            ("swing", 64 * 64),
+            // The others have a turn or two for each message.
+            ("recursive_multiplying", 2 * n * 64),
+            ("reduce_bcast", 2 * n * 4),
+        ] {
+            let row = find(Pattern::Allreduce, name).unwrap();
+            for values in row.values() {
+                let turns = turns(row, values, &node_of, 1 << 20, &Machine::TYPICAL);
+                let name = row.variant(values);
+                assert!(turns <= turns_max as u64, "{name}: {turns} turns");
             }
         }
     }
