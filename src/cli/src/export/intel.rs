@@ -1,11 +1,10 @@
-//! Intel MPI's conditions: `I_MPI_ADJUST_ALLREDUCE="2:2048-65535@2-7;8:65536-2147483647@2-7"`, variables of a job.
+//! Intel MPI's conditions: `I_MPI_ADJUST_ALLREDUCE="2:2048-65535;8:65536-2147483647"`, variables of a job.
 //!
-//! A condition is an inclusive range of message sizes and one of ranks; what matches none is left to the
-//! library. Sizes mean what colltune's do where [`preset::knows_size`] says so; the other collectives have
+//! A condition is an inclusive range of message sizes; what matches none is left to the library. One of ranks may
+//! follow, but then 2021.19 runs the last algorithm at every size, and dies of longer lists. Sizes mean what colltune's do where [`preset::knows_size`] says so; the other collectives have
 //! one choice for all sizes.
 //! Source: Intel MPI Library Developer Reference for Linux, "I_MPI_ADJUST Family Environment Variables".
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use colltune_core::catalogue::{Need, Steering};
@@ -15,7 +14,6 @@ use colltune_core::preset::{self, BYTES_MAX};
 
 use super::notes::{Notes, ReplacedNote};
 use super::plan::{self, Column, JobShape, Ranks, Rule};
-use super::shapes;
 use crate::published::Published;
 
 /// What the library looks at itself, at each call, before it runs a preset.
@@ -27,6 +25,12 @@ const CHECKED: [Need; 5] = [
     Need::PowerOfTwoRanks,
 ];
 
+/// Every communicator with something to do.
+const ANY: Ranks = Ranks {
+    first: 2,
+    last: u64::MAX,
+};
+
 /// The variables of every collective that departs from the default, with their values.
 pub fn variables(
     published: &Published,
@@ -37,14 +41,13 @@ pub fn variables(
     let mut variables = Vec::new();
     for collective in Collective::ALL {
         let columns = plan::columns(published, collective);
+        let Some(column) = choose(&columns, shape) else {
+            continue;
+        };
         let mut replaced = Vec::new();
-        let parts = shapes::by_ranks(&columns, shape, true, notes, |column, ranks| {
-            rules(column, library, collective, ranks, &mut replaced)
-        });
-        replaced.sort();
-        replaced.dedup();
+        let rules = rules(column, library, collective, ANY, &mut replaced);
         notes.replaced.extend(replaced);
-        let conditions = conditions(&parts);
+        let conditions = conditions(&rules);
         if !conditions.is_empty() {
             notes.exported.insert(collective.name().to_owned());
             variables.push((preset::variable(collective), conditions.join(";")));
@@ -55,13 +58,11 @@ pub fn variables(
          the library runs another one by itself. Messages above 2 GiB are left to it."
             .to_owned(),
     );
-    if !notes.shapes.is_empty() {
-        notes.warnings.push(
-            "Conditions have no axis for nodes: `shapes` names, for each number of ranks, the shape whose winners \
-             stand. --nodes and --ppn choose another."
-                .to_owned(),
-        );
-    }
+    notes.warnings.push(
+        "The winners of one shape stand for communicators of every size: those of --nodes and --ppn, else of the \
+         shape with the most samples. Intel MPI 2021.19 mistakes sizes in conditions that name ranks as well."
+            .to_owned(),
+    );
     variables
 }
 
@@ -88,45 +89,32 @@ fn rules(
     Vec::new()
 }
 
-/// `preset:first-last@ranks-ranks` for each size and number of ranks with a rule.
-///
-/// The library reads all ranges of ranks of one range of sizes, then those of the next: in any other order, or
-/// with ranges of sizes that overlap, 2021.19 ignores the value or dies of it. So the sizes are cut wherever
-/// some number of ranks changes its algorithm.
-fn conditions(parts: &[(Ranks, Vec<Rule>)]) -> Vec<String> {
-    let rules = parts.iter().flat_map(|(_, rules)| rules);
-    let cuts: BTreeSet<u64> = rules.map(|rule| rule.from_bytes).collect();
-    let cuts: Vec<u64> = cuts.into_iter().filter(|cut| *cut <= BYTES_MAX).collect();
-    let ends = cuts.iter().skip(1).map(|next| next - 1).chain([BYTES_MAX]);
-    let mut conditions = Vec::new();
-    for (&first, last) in cuts.iter().zip(ends) {
-        let mut of_ranks: Vec<(u16, Ranks)> = Vec::new();
-        for (ranks, rules) in parts {
-            let Some(preset) = preset_at(rules, first) else {
-                continue;
-            };
-            match of_ranks.last_mut() {
-                Some((same, before)) if *same == preset && before.last + 1 == ranks.first => {
-                    before.last = ranks.last;
-                }
-                _ => of_ranks.push((preset, *ranks)),
-            }
-        }
-        conditions.extend(of_ranks.into_iter().map(|(preset, ranks)| {
-            let (from, to) = (ranks.first, ranks.last.min(BYTES_MAX));
-            format!("{preset}:{first}-{last}@{from}-{to}")
-        }));
+/// The shape whose winners stand.
+fn choose<'a>(columns: &'a [Column<'a>], shape: Option<JobShape>) -> Option<&'a Column<'a>> {
+    let is_of = |column: &&Column, shape: JobShape| {
+        column.nodes.contains(shape.nodes) && column.ppn.contains(shape.ppn)
+    };
+    match shape {
+        Some(shape) => columns.iter().find(|column| is_of(column, shape)),
+        None => columns
+            .iter()
+            .max_by_key(|column| (column.departs_from_default(), column.samples())),
     }
-    conditions
 }
 
-/// The number of the algorithm that the rules name for messages of so many bytes.
-fn preset_at(rules: &[Rule], bytes: u64) -> Option<u16> {
-    let rule = rules.iter().rev().find(|rule| rule.from_bytes <= bytes)?;
-    match rule.variant.as_ref()?.steering {
-        Steering::Intel { preset } => Some(preset),
-        _ => None,
-    }
+/// `preset:first-last` for each rule that is not the library's own choice.
+fn conditions(rules: &[Rule]) -> Vec<String> {
+    let ends = rules.iter().skip(1).map(|next| next.from_bytes - 1);
+    let ranges = rules.iter().zip(ends.chain([BYTES_MAX]));
+    ranges
+        .filter_map(|(rule, last)| {
+            let Steering::Intel { preset } = rule.variant.as_ref()?.steering else {
+                return None;
+            };
+            let (first, last) = (rule.from_bytes, last.min(BYTES_MAX));
+            (first <= last).then(|| format!("{preset}:{first}-{last}"))
+        })
+        .collect()
 }
 
 /// The script that switches the table on, to be read with `.`.
@@ -153,19 +141,15 @@ mod tests {
         (variables, notes)
     }
 
-    /// The presets whose conditions match a call, as the library documents them.
-    fn matching(variables: &[(String, String)], name: &str, ranks: u64, bytes: u64) -> Vec<u64> {
+    /// The presets whose conditions match a size, as the library documents them.
+    fn matching(variables: &[(String, String)], name: &str, bytes: u64) -> Vec<u64> {
         let value = variables.iter().find(|(other, _)| other == name);
         let value = value.map_or("", |(_, value)| value.as_str());
-        let range = |text: &str, value: u64| {
-            let (first, last) = text.split_once('-').unwrap();
-            (first.parse().unwrap()..=last.parse().unwrap()).contains(&value)
-        };
         let parts = value.split(';').filter(|part| !part.is_empty());
         let matching = parts.filter_map(|part| {
-            let (preset, condition) = part.split_once(':').unwrap();
-            let (sizes, processes) = condition.split_once('@').unwrap();
-            let fits = range(sizes, bytes) && range(processes, ranks);
+            let (preset, sizes) = part.split_once(':').unwrap();
+            let (first, last) = sizes.split_once('-').unwrap();
+            let fits = (first.parse().unwrap()..=last.parse().unwrap()).contains(&bytes);
             fits.then(|| preset.parse().unwrap())
         });
         matching.collect()
@@ -201,47 +185,16 @@ mod tests {
             ],
             None,
         );
-        for ranks in [2, 3, 7, 8, 100, 512] {
-            let at = |bytes| matching(&variables, "I_MPI_ADJUST_ALLREDUCE", ranks, bytes);
-            assert_eq!(at(0), [] as [u64; 0]);
-            assert_eq!(
-                [at(4096), at(65535), at(65536), at(BYTES_MAX)].concat(),
-                [2, 2, 8, 8]
-            );
-        }
-        let barrier = |ranks| matching(&variables, "I_MPI_ADJUST_BARRIER", ranks, 0);
-        assert_eq!([barrier(2), barrier(100_000)].concat(), [1, 1]);
-        assert_eq!(barrier(1), [] as [u64; 0]);
+        let at = |bytes| matching(&variables, "I_MPI_ADJUST_ALLREDUCE", bytes);
+        assert_eq!(at(0), [] as [u64; 0]);
+        let found = [at(2048), at(65535), at(65536), at(BYTES_MAX)].concat();
+        assert_eq!(found, [2, 2, 8, 8]);
         assert_eq!(notes.exported.len(), 2);
         let script = activate(&variables);
         assert!(
-            script.contains("export I_MPI_ADJUST_BARRIER='1:0-2147483647@2-2147483647'\n"),
+            script.contains("export I_MPI_ADJUST_BARRIER='1:0-2147483647'\n"),
             "{script}"
         );
-    }
-
-    #[test]
-    fn sizes_are_cut_alike_for_all_ranks_and_come_in_order() {
-        let (one, more) = ((1, Some(2)), (2, None));
-        let any = (1, None);
-        let (variables, _) = table(
-            &[
-                (Collective::Bcast, (0, Some(100)), one, any, "native:ring"),
-                (Collective::Bcast, (100, None), one, any, "native:binomial"),
-                (
-                    Collective::Bcast,
-                    (0, Some(70)),
-                    more,
-                    any,
-                    "native:knomial",
-                ),
-                (Collective::Bcast, (70, None), more, any, "native:ring"),
-            ],
-            Some(JobShape { nodes: 4, ppn: 4 }),
-        );
-        let expected =
-            "3:0-69@2-4;8:0-69@5-16;3:70-99@2-16;1:100-2147483647@2-4;3:100-2147483647@5-16";
-        assert_eq!(variables[0].1, expected);
     }
 
     #[test]
@@ -265,20 +218,30 @@ mod tests {
             "{variables:?}"
         );
         let (variables, _) = table(&gather("native:binomial"), None);
-        assert_eq!(matching(&variables, "I_MPI_ADJUST_GATHER", 8, 1000), [1]);
+        assert_eq!(matching(&variables, "I_MPI_ADJUST_GATHER", 1000), [1]);
     }
 
     #[test]
-    fn a_jobs_shape_bounds_the_ranks() {
-        let row = (
-            Collective::Bcast,
-            (0, None),
-            (1, None),
-            (1, None),
-            "native:ring",
-        );
-        let (variables, _) = table(&[row], Some(JobShape { nodes: 2, ppn: 4 }));
-        let at = |ranks| matching(&variables, "I_MPI_ADJUST_BCAST", ranks, 8);
-        assert_eq!([at(8), at(9), at(2)].concat(), [3, 3]);
+    fn a_jobs_shape_chooses_the_column() {
+        let rows = [
+            (
+                Collective::Bcast,
+                (0, None),
+                (1, Some(2)),
+                (1, None),
+                "native:ring",
+            ),
+            (
+                Collective::Bcast,
+                (0, None),
+                (2, None),
+                (1, None),
+                "native:knomial",
+            ),
+        ];
+        for (nodes, preset) in [(1, 3), (4, 8)] {
+            let (variables, _) = table(&rows, Some(JobShape { nodes, ppn: 4 }));
+            assert_eq!(matching(&variables, "I_MPI_ADJUST_BCAST", 8), [preset]);
+        }
     }
 }
