@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     MPI_Request request;
     char *send, *recv;
+    int counts[RANKS], places[RANKS];
     size_t check_bytes; /* of recv, to be hashed when the request is complete */
 } Pending;
 
@@ -158,10 +159,20 @@ static void make(void) {
     to->mine = in;
 }
 
+/* In one of three ways. */
+static void wait_for(Pending *p) {
+    int done = 0, at;
+    switch (p->check_bytes / 8 % 3) {
+    case 0: MPI_Wait(&p->request, MPI_STATUS_IGNORE); break;
+    case 1: while (!done) MPI_Test(&p->request, &done, MPI_STATUS_IGNORE); break;
+    default: MPI_Waitany(1, &p->request, &at, MPI_STATUS_IGNORE);
+    }
+}
+
 static void complete(int which) {
     Pending *p = &pending[which];
     if (!p->send) return;
-    MPI_Wait(&p->request, MPI_STATUS_IGNORE);
+    wait_for(p);
     hash_bytes(p->recv + GUARD, p->check_bytes);
     free(p->send);
     free(p->recv);
@@ -359,21 +370,48 @@ static void add_doubles(Communicator *c, uint64_t event) {
 
 /* Starts a nonblocking collective, or completes one. */
 static void start_or_complete(Communicator *c, uint64_t event) {
-    int at = (int)below(PENDING), which = (int)below(5), root = (int)below(c->size), count = some_count(c->size, 8);
+    int at = (int)below(PENDING), which = (int)below(12), root = (int)below(c->size), n = c->size, rank = c->mine;
+    int count = some_count(c->size, 8), *counts = pending[at].counts, *places = pending[at].places;
     complete(at);
-    if (c->mine < 0) return;
+    if (rank < 0) return;
     Pending *p = &pending[at];
-    size_t bytes = 8 * (size_t)count * c->size;
+    size_t block = 8 * (size_t)count, bytes = block * n;
     p->send = fresh(bytes, event * 64 + me);
     p->recv = fresh(bytes, event * 64 + 32 + me);
     tame(p->send + GUARD, bytes, LONG);
     char *s = p->send + GUARD, *r = p->recv + GUARD;
-    p->check_bytes = which == 1 || which == 3 ? bytes : 8 * (size_t)count;
+    for (int i = 0; i < n; i++) counts[i] = count, places[i] = (n - 1 - i) * count;
+    p->check_bytes = block;
     switch (which) {
     case 0: MPI_Iallreduce(s, r, count, MPI_LONG, MPI_SUM, c->comm, &p->request); break;
-    case 1: MPI_Iallgather(s, count, MPI_LONG, r, count, MPI_LONG, c->comm, &p->request); break;
+    case 1:
+        MPI_Iallgather(s, count, MPI_LONG, r, count, MPI_LONG, c->comm, &p->request);
+        p->check_bytes = bytes;
+        break;
     case 2: MPI_Ibcast(r, count, MPI_LONG, root, c->comm, &p->request); break;
-    case 3: MPI_Ialltoall(s, count, MPI_LONG, r, count, MPI_LONG, c->comm, &p->request); break;
+    case 3:
+        MPI_Ialltoall(s, count, MPI_LONG, r, count, MPI_LONG, c->comm, &p->request);
+        p->check_bytes = bytes;
+        break;
+    case 4:
+        MPI_Ireduce(s, r, count, MPI_LONG, MPI_SUM, root, c->comm, &p->request);
+        if (rank != root) p->check_bytes = 0;
+        break;
+    case 5:
+        MPI_Igather(s, count, MPI_LONG, r, count, MPI_LONG, root, c->comm, &p->request);
+        p->check_bytes = rank == root ? bytes : 0;
+        break;
+    case 6: MPI_Iscatter(s, count, MPI_LONG, r, count, MPI_LONG, root, c->comm, &p->request); break;
+    case 7:
+        MPI_Iallgatherv(s, count, MPI_LONG, r, counts, places, MPI_LONG, c->comm, &p->request);
+        p->check_bytes = bytes;
+        break;
+    case 8:
+        MPI_Ialltoallv(s, counts, places, MPI_LONG, r, counts, places, MPI_LONG, c->comm, &p->request);
+        p->check_bytes = bytes;
+        break;
+    case 9: MPI_Iscan(s, r, count, MPI_LONG, MPI_SUM, c->comm, &p->request); break;
+    case 10: MPI_Ireduce_scatter_block(s, r, count, MPI_LONG, MPI_SUM, c->comm, &p->request); break;
     default:
         MPI_Ibarrier(c->comm, &p->request);
         p->check_bytes = 0;

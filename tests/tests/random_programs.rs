@@ -17,7 +17,7 @@ enum Way {
     Off,
     Record,
     Exploit,
-    /// Drawn with this seed.
+    /// Drawn from all families with this seed.
     Explore(u64),
     /// These variants wherever they apply.
     Force(String),
@@ -30,7 +30,11 @@ impl Way {
             Way::Off => job.db(db).mode("off"),
             Way::Record => job.db(db).mode("record"),
             Way::Exploit => job.db(db).mode("exploit"),
-            Way::Explore(seed) => job.db(db).mode("explore").seed(*seed),
+            Way::Explore(seed) => job
+                .db(db)
+                .mode("explore")
+                .seed(*seed)
+                .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup"),
             Way::Force(force) => job.force(force),
         }
     }
