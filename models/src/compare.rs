@@ -87,8 +87,9 @@ pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
     let effects = (0..n_variants)
         .map(|variant| {
             let mut effect = effect(&samples, &fit, variant, level)?;
-            if across_jobs && is_of_one_job(&samples, variant) {
-                effect.error = effect.error.max(OTHER_CIRCUMSTANCES);
+            if across_jobs {
+                let n_jobs = jobs_of(&samples, variant).max(1) as f64;
+                effect.error = effect.error.max(OTHER_CIRCUMSTANCES / n_jobs);
             }
             Some(effect)
         })
@@ -99,7 +100,8 @@ pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
     }
 }
 
-/// The least error, in logarithms of times, of what was measured in other runs than all else.
+/// The least error, in logarithms of times, of what was measured in one run that shares nothing with
+/// the others. Few runs may agree by chance, so it falls with their number and no faster.
 const OTHER_CIRCUMSTANCES: f64 = 0.5;
 
 #[derive(Clone, Copy)]
@@ -205,9 +207,10 @@ fn are_linked(samples: &[Sample]) -> bool {
     telling && counts.keys().all(|variant| linked.contains(variant))
 }
 
-fn is_of_one_job(samples: &[Sample], variant: usize) -> bool {
+/// In how many jobs a variant ran.
+fn jobs_of(samples: &[Sample], variant: usize) -> usize {
     let own = samples.iter().filter(|sample| sample.variant == variant);
-    own.map(|sample| sample.job).collect::<BTreeSet<_>>().len() < 2
+    own.map(|sample| sample.job).collect::<BTreeSet<_>>().len()
 }
 
 struct Fit {

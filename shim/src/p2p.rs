@@ -193,7 +193,9 @@ pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
         Some(pattern) if !pattern.is_reduction() => pattern.blocks(n_ranks as usize),
         _ => 1,
     };
-    bytes.saturating_mul(blocks as u64)
+    // Of uneven blocks the size is the mean, cut to whole bytes.
+    let cut = u64::from(collective == Collective::Allgatherv);
+    bytes.saturating_add(cut).saturating_mul(blocks as u64)
 }
 
 /// Opens the channel of a communicator. Collective at the first call that needs it; the answer is

@@ -353,6 +353,46 @@ static void movements(MPI_Comm comm, int count) {
     free(wide);
 }
 
+/* Sending and receiving types over one address that name other bytes, on all ranks or on one alone. */
+static void one_address(MPI_Comm comm, int count) {
+    if (count == 0) return;
+    MPI_Datatype row, field[2];
+    MPI_Type_contiguous(count, MPI_LONG, &row);
+    for (int which = 0; which < 2; which++) {
+        MPI_Datatype bare;
+        MPI_Aint at = (MPI_Aint)sizeof(long) * which * count;
+        int one = 1;
+        MPI_Type_create_struct(1, &one, &at, &row, &bare);
+        MPI_Type_create_resized(bare, 0, (MPI_Aint)sizeof(long) * 2 * count, &field[which]);
+        MPI_Type_commit(&field[which]);
+        MPI_Type_free(&bare);
+    }
+    size_t longs = (size_t)count * (size_t)size;
+    long *base = fresh(sizeof(long) * 2 * longs), *other = fresh(sizeof(long) * 2 * longs);
+#define FIELD(array, r, which, i) (array)[((size_t)(r) * 2 + (size_t)(which)) * (size_t)count + (size_t)(i)]
+    for (int alone = 0; alone < 2; alone++) {
+        int ok = 1;
+        long *to = alone && rank > 0 ? other : base;
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++) FIELD(base, r, 0, i) = value_of(rank, r, i), FIELD(to, r, 1, i) = -1;
+        MPI_Alltoall(base, 1, field[0], to, 1, field[1], comm);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++)
+                ok &= FIELD(to, r, 1, i) == value_of(r, rank, i) && FIELD(base, r, 0, i) == value_of(rank, r, i);
+        check(ok, alone ? "alltoall at one address on one rank" : "alltoall at one address", count);
+        MPI_Allgather(base, 1, field[0], to, 1, field[1], comm);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < count; i++) ok &= FIELD(to, r, 1, i) == value_of(r, 0, i);
+        check(ok, alone ? "allgather at one address on one rank" : "allgather at one address", count);
+    }
+#undef FIELD
+    MPI_Type_free(&field[0]);
+    MPI_Type_free(&field[1]);
+    MPI_Type_free(&row);
+    free(base);
+    free(other);
+}
+
 static void rooted(MPI_Comm comm, int count) {
     if (count == 0) return;
     size_t longs = (size_t)count * (size_t)size;
@@ -570,6 +610,7 @@ int main(int argc, char **argv) {
             blocks(comm, count);
             located(comm, count);
             movements(comm, count);
+            one_address(comm, count);
             rooted(comm, count);
             if (count > 0) {
                 gathered_unevenly(comm, count);

@@ -112,7 +112,7 @@ on_each_library! {
                 .env("COLLTUNE_FAMILIES", families)
                 .env("COLLTUNE_SETUP_AFTER", "1")
                 .log(db.path().join("log"))
-                .run("patterns", &["random", &seed.to_string(), "250"]);
+                .run("patterns", &["random", &seed.to_string(), "500"]);
             outcome.succeeds().prints("ok\n").is_silent();
             let log = read_log(&db.path().join("log"), n_ranks);
             assert_ranks_agree(&log);

@@ -1,6 +1,7 @@
 //! Who shares a node with whom, and who leads. Computed alike on every rank of a communicator.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use colltune_core::catalogue::Carriers;
 use colltune_core::node::between::{self, LANES_MOST};
@@ -35,7 +36,7 @@ pub struct Team {
     pub by_leader: Vec<Vec<usize>>,
     pub by_each: Vec<Vec<usize>>,
     /// For each rank of the communicator its rank in the world.
-    pub world_ranks: Vec<c_int>,
+    pub world_ranks: Arc<[c_int]>,
 }
 
 impl Team {
@@ -78,7 +79,7 @@ impl Team {
             place_of,
             node,
             leaders,
-            world_ranks: world_ranks.to_vec(),
+            world_ranks: world_ranks.into(),
         })
     }
 

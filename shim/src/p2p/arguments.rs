@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
 
-use crate::abi::{Aint, Datatype, Op};
+use crate::abi::{Aint, Datatype, Op, bits};
 use crate::tune::Tuner;
 use lists::{List, Listed, Located};
 use moving::Blocks;
@@ -61,6 +61,15 @@ pub struct Side {
     pub start: *mut c_void,
     pub count: i64,
     pub datatype: Datatype,
+}
+
+impl Side {
+    /// Whether both are the same bytes. Two types over one address may name different ones.
+    fn is(self, other: Side, tuner: &Tuner) -> bool {
+        let plain = |side: Side| tuner.types.get(side.datatype).is_some();
+        let one_type = bits(self.datatype) == bits(other.datatype) && self.count == other.count;
+        self.start == other.start && (one_type || (plain(self) && plain(other)))
+    }
 }
 
 /// What one side of a call with uneven blocks has.

@@ -121,7 +121,7 @@ impl Tuner {
         let Some(recorder) = &self.recorder else {
             return;
         };
-        recorder.write(|| Record {
+        recorder.write_aside(|| Record {
             comm: passing.comm,
             call: passing.call + start,
             message_bytes: passing.bytes,

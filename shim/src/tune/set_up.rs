@@ -178,7 +178,7 @@ impl Tuner {
             model_cell,
             key,
             calls: 0,
-            next_sample: if sampling { rehearsals } else { u64::MAX },
+            next_sample: if sampling { 0 } else { u64::MAX },
             next_drawn: if sampling { 0 } else { u64::MAX },
             rehearsals,
             samples: 0,

@@ -3,7 +3,8 @@
 //! A function of shared facts alone, so that all ranks of a communicator sample the same calls. A
 //! variant that runs once among calls of another is slower than where it stays: its messages take
 //! other ways, and its data are not in the caches. So the calls before a sampled one rehearse it
-//! ([`REHEARSALS`]): they run the same variant and are not recorded. After the first
+//! ([`REHEARSALS`]): they run the same variant and are not recorded. A cell's first call on a
+//! communicator is sampled as it comes: where there are few, they are all like that. After the first
 //! `samples_per_cell` samples their mean distance grows with the number of calls, so N calls give
 //! about s(1 + ln(N/(s(1 + r)))) samples: a cell that is called a million times leaves room in the
 //! trace for one that is called a hundred times.
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     fn sampled_up_to(calls: u64, rehearsals: u64, gap_least: u64) -> Vec<u64> {
-        std::iter::successors(Some(rehearsals), |&index| {
+        std::iter::successors(Some(0), |&index| {
             Some(next_sampled(7, index, rehearsals, 256, gap_least))
         })
         .take_while(|&index| index < calls)

@@ -100,17 +100,23 @@ impl Arguments {
         let (rank, n) = (members.rank, members.n_ranks);
         let size = tuner.bytes_of(recv.datatype)?;
         // SAFETY: MPI asks for a count for each rank.
-        let (all, before, own) = unsafe {
+        let (all, before, count) = unsafe {
             let all = recv.counts.sum(n)?.checked_mul(size)?;
             let before = recv.counts.sum(rank)?.checked_mul(size)?;
-            (all, before, recv.counts.at(rank) as u64 * size)
+            (all, before, recv.counts.at(rank))
         };
+        let own = count as u64 * size;
         let listed = tuner.located(recv)?;
         // SAFETY: MPI asks for a place for each rank, too.
         let (place, in_one_piece) = unsafe { (listed.block(rank).0, listed.in_one_piece(n)) };
         let plain = tuner.types.get(recv.datatype).is_some();
         let packed = in_one_piece.filter(|_| plain);
-        let alias = send.start == place && own > 0;
+        let own_block = Side {
+            start: place,
+            count,
+            datatype: recv.datatype,
+        };
+        let alias = own > 0 && send.is(own_block, tuner);
         if alias && !ALIASES {
             return None;
         }
@@ -160,11 +166,12 @@ impl Arguments {
         let input_units = bytes.checked_mul(blocks)?;
         let alias = match contributes {
             Blocks::Own if ALIASES && output.plain => {
-                send.start.cast::<u8>() == output.start.wrapping_add(from as usize)
+                let start = recv.start.wrapping_byte_add(from as usize);
+                send.is(Side { start, ..recv }, tuner)
             }
             // Packed bytes lie elsewhere in any case.
             Blocks::Own if ALIASES => false,
-            _ => send.start == recv.start,
+            _ => send.is(recv, tuner),
         };
         let (input, before) = if is_in_place(send.start) || (alias && ALIASES) {
             (Input::InOutput { from }, before)

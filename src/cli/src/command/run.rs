@@ -30,7 +30,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let library = library(&line, &abis, args.mpi);
     check_force(args, library)?;
     let mut variables = request.variables()?;
-    if let Some(library) = library {
+    // A rank that runs another algorithm than the rest would make them wait for ever.
+    let everywhere = abis.iter().all(Option::is_some);
+    if let Some(library) = library.filter(|_| everywhere) {
         variables.extend(presets::assignments(library, &line, &request.asked())?);
     }
     let given = abis

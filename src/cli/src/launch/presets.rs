@@ -62,8 +62,12 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
     };
     let db = Database::open(db)?;
     let mut settings = db.settings()?;
-    for (name, value) in std::env::vars() {
-        settings.override_with(&name, &value)?;
+    for (name, value) in std::env::vars_os() {
+        // What is not Unicode is no variable of ours.
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+            continue;
+        };
+        settings.override_with(name, value)?;
     }
     if !settings.families.contains(&Family::Native) {
         return Ok(Vec::new());
