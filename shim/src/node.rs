@@ -19,6 +19,7 @@ mod short;
 mod transfers;
 
 mod barrier;
+mod direct;
 mod overlap;
 mod phases;
 

@@ -40,8 +40,8 @@ impl Watch for Node<'_, '_, '_> {
         let (first, len) = (u64::from(first), u64::from(len));
         let (start, end) = (job.lengths.start(first), job.lengths.start(first + len));
         // Pieces are combined in one order, so those before a wanted one are, too.
-        while start < end && combining.has_yet(start, end) {
-            combining.step();
+        if start < end {
+            combining.step_past(start, end);
         }
     }
 

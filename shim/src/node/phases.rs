@@ -2,10 +2,10 @@
 
 use std::ffi::c_int;
 
-use colltune_core::catalogue::{Carriers, OnNodes, Scheduled};
+use colltune_core::catalogue::{OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::act::{self, Kind};
-use colltune_core::node::between::{receiver, share, turns};
+use colltune_core::node::between::{share, turns};
 use colltune_core::node::layout::LINE_BYTES;
 
 use super::call::Part;
@@ -18,7 +18,7 @@ use super::team::Team;
 use super::transfers::Transfers;
 use crate::abi::{self, Comm, Request};
 use crate::own::Call;
-use crate::p2p::arguments::{Input, View};
+use crate::p2p::arguments::View;
 use crate::p2p::places::Places;
 use crate::p2p::{self, Group};
 
@@ -114,7 +114,7 @@ impl Phases<'_, '_> {
 
     /// Every rank of the node gets the blocks of all the others there.
     #[inline]
-    unsafe fn gather_here(&mut self) -> Result<(), c_int> {
+    pub(super) unsafe fn gather_here(&mut self) -> Result<(), c_int> {
         let (input, output) = (self.places.input, self.places.output);
         let rank = self.team.here[self.team.place];
         let own = self.elements.at(output, rank as u64 * self.view.block);
@@ -135,7 +135,7 @@ impl Phases<'_, '_> {
 
     /// Every rank of the node gets what all the others there have for it.
     #[inline]
-    unsafe fn exchange_here(&mut self, input: *mut u8) -> Result<(), c_int> {
+    pub(super) unsafe fn exchange_here(&mut self, input: *mut u8) -> Result<(), c_int> {
         let (units, output) = (self.view.block, self.places.output);
         let skip = self.team.here[self.team.place] as u64 * units;
         let own = self.elements.at(output, skip);
@@ -423,138 +423,6 @@ impl Phases<'_, '_> {
             result.and(self.on_node(gather, output, output, Blocks::OwnShare(lanes)))
         }
     }
-
-    /// Blocks of the own node are given to all there; those of the others come to their carriers,
-    /// who give them on as they come.
-    unsafe fn allgather_direct(&mut self, carriers: Carriers) -> Result<(), c_int> {
-        let (block, output) = (self.view.block, self.places.output);
-        let total = block * self.team.node_of.len() as u64;
-        let Between {
-            carrier: Some(carrier),
-            requests: Some(requests),
-            before: Some(before),
-        } = std::mem::take(&mut self.between)
-        else {
-            return Err(abi::MPI_ERR_NO_MEM as c_int);
-        };
-        let tuner = self.elements.tuner;
-        let lists = (requests, before);
-        let mut transfers = Transfers::new(tuner, carrier, (block, total), lists);
-        // SAFETY: the output has a place for each block, and is the call's until its end.
-        unsafe {
-            self.post_receives(&mut transfers, carriers);
-            if carriers == Carriers::Each {
-                // What is sent need not have been given to the node before.
-                let rank = self.team.here[self.team.place];
-                let own = self.elements.at(output, rank as u64 * block);
-                std::ptr::copy(self.places.input, own, block as usize);
-                self.post_sends(&mut transfers, carriers);
-            }
-            let mut result = self.gather_here();
-            if carriers == Carriers::Leader {
-                self.post_sends(&mut transfers, carriers);
-            }
-            let streams = self.team.streams(carriers);
-            let data = Data {
-                source: output,
-                target: output,
-                units: block,
-                blocks: Blocks::Gathered(streams),
-            };
-            let givers = match carriers {
-                Carriers::Leader => 1,
-                Carriers::Each => self.team.n_here(),
-            };
-            let kind = Kind::Exchange { givers };
-            let arriving = Some(&mut transfers);
-            let given = phase(&self.elements, &mut self.segment, kind, data, arriving);
-            result = result.and(given);
-            result.and(transfers.finish())
-        }
-    }
-
-    /// Receives, in the order in which this rank gives them to its node, the blocks of other nodes.
-    unsafe fn post_receives(&self, transfers: &mut Transfers, carriers: Carriers) {
-        let (team, output) = (&self.team, self.places.output);
-        let blocks = &team.streams(carriers)[team.place];
-        for of_node in blocks.chunk_by(|a, b| team.node_of[*a] == team.node_of[*b]) {
-            // SAFETY: the caller's promise is passed on.
-            unsafe {
-                match carriers {
-                    Carriers::Leader => {
-                        let from = team.leaders[team.node_of[of_node[0]]];
-                        transfers.receive(output, of_node, from);
-                    }
-                    Carriers::Each => {
-                        for block in of_node.chunks(1) {
-                            let from = team.world_ranks[block[0]];
-                            transfers.receive(output, block, from);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Sends what this rank carries to every other node, the one below first.
-    unsafe fn post_sends(&self, transfers: &mut Transfers, carriers: Carriers) {
-        let (team, output) = (&self.team, self.places.output);
-        let (n_nodes, place) = (team.nodes.len(), team.place);
-        let blocks = match carriers {
-            Carriers::Leader if place > 0 => return,
-            Carriers::Leader => &team.here[..],
-            Carriers::Each => &team.here[place..=place],
-        };
-        for step in 1..n_nodes {
-            let to = &team.nodes[(team.node + n_nodes - step) % n_nodes];
-            let to = team.world_ranks[to[receiver(carriers, place, to.len())]];
-            // SAFETY: the caller's promise is passed on.
-            unsafe { transfers.send(output, blocks, to) };
-        }
-    }
-
-    /// Blocks for other nodes go to their ranks, those for the own node through its memory.
-    unsafe fn alltoall_direct(&mut self) -> Result<(), c_int> {
-        let (block, output) = (self.view.block, self.places.output);
-        let mut input = self.places.input;
-        let total = block * self.team.node_of.len() as u64;
-        let Between {
-            carrier: Some(carrier),
-            requests: Some(requests),
-            before: Some(before),
-        } = std::mem::take(&mut self.between)
-        else {
-            return Err(abi::MPI_ERR_NO_MEM as c_int);
-        };
-        let tuner = self.elements.tuner;
-        let lists = (requests, before);
-        let mut transfers = Transfers::new(tuner, carrier, (block, total), lists);
-        // SAFETY: both buffers have a place for each block, and are the call's until its end; the spare
-        // room is as long as they are.
-        unsafe {
-            if matches!(self.view.input, Input::InOutput { .. }) {
-                std::ptr::copy_nonoverlapping(input, self.spare, total as usize);
-                input = self.spare;
-            }
-            let (team, n_nodes) = (&self.team, self.team.nodes.len());
-            for step in 1..n_nodes {
-                for rank in team.nodes[(team.node + step) % n_nodes].chunks(1) {
-                    transfers.receive(output, rank, team.world_ranks[rank[0]]);
-                }
-            }
-            for step in 1..n_nodes {
-                let node = &team.nodes[(team.node + n_nodes - step) % n_nodes];
-                // Not all ranks of the node begin with the same one.
-                for turn in 0..node.len() {
-                    let at = (turn + team.place) % node.len();
-                    let rank = &node[at..=at];
-                    transfers.send(input, rank, team.world_ranks[rank[0]]);
-                }
-            }
-            let result = self.exchange_here(input);
-            result.and(transfers.finish())
-        }
-    }
 }
 
 /// Runs a part of the call among ranks of which this is one. The root leads its node.
@@ -591,7 +459,7 @@ fn across_nodes(
 /// # Safety
 /// As [`pieces::run`].
 #[inline]
-unsafe fn phase(
+pub(super) unsafe fn phase(
     elements: &Elements,
     segment: &mut Option<&mut Segment>,
     kind: Kind,

@@ -172,12 +172,15 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         Some((first, first + units))
     }
 
-    /// Whether a piece that holds one of these units has not had its turn.
-    pub fn has_yet(&self, start: u64, end: u64) -> bool {
-        (self.taken..self.cut.pieces).any(|piece| {
-            let (first, units) = self.extent(piece);
-            first < end && start < first + units
-        })
+    /// Runs the acts of all pieces up to the last that holds one of these units.
+    pub fn step_past(&mut self, start: u64, end: u64) {
+        let (each, pieces) = (self.cut.units_per_piece, self.cut.pieces);
+        let holding = (start / each)..end.div_ceil(each).min(pieces);
+        let numbers = holding.map(|piece| self.turn.piece(piece, pieces));
+        let turns = numbers.max().map_or(0, |last| last + 1);
+        while self.taken < turns {
+            self.step();
+        }
     }
 
     /// Whether the next piece of a message that this rank gives finds its cell free.

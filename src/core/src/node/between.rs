@@ -103,7 +103,8 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// The piece that is taken as number `index` of `pieces`.
+    /// The piece that is taken as number `index` of `pieces`. Its own inverse: of a piece it gives the
+    /// number as which that is taken.
     #[inline]
     pub fn piece(self, index: u64, pieces: u64) -> u64 {
         match self {
@@ -215,6 +216,9 @@ mod tests {
                     let mut taken: Vec<_> = (0..pieces).map(|i| turn.piece(i, pieces)).collect();
                     let first = if turn == Turn::Forth { 0 } else { from };
                     assert_eq!(taken[0], first);
+                    for (number, piece) in (0..).zip(&taken) {
+                        assert_eq!(turn.piece(*piece, pieces), number, "its own inverse");
+                    }
                     taken.sort_unstable();
                     assert!(taken.into_iter().eq(0..pieces));
                 }
