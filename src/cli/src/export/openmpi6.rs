@@ -77,7 +77,7 @@ fn by_size(block: &Block) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::plan::tests::{Row, published};
+    use crate::export::plan::tests::{BOUNDARIES, Row, published};
 
     const LIBRARY: &str = "openmpi-5.0.11";
 
@@ -109,50 +109,14 @@ mod tests {
     #[test]
     fn every_boundary_is_kept_at_both_sides() {
         let any = (1, None);
-        let (file, notes) = table(&[
-            (
-                Collective::Allgather,
-                (0, Some(1024)),
-                any,
-                any,
-                "native:ring",
-            ),
-            (
-                Collective::Allgather,
-                (1024, Some(4096)),
-                any,
-                any,
-                "default",
-            ),
-            (
-                Collective::Allgather,
-                (4096, None),
-                any,
-                any,
-                "native:bruck",
-            ),
-            (
-                Collective::Bcast,
-                (0, Some(32769)),
-                any,
-                any,
-                "native:chain",
-            ),
-            (
-                Collective::Bcast,
-                (32769, None),
-                any,
-                any,
-                "native:chain:segsize=32KiB",
-            ),
-            (
-                Collective::ReduceScatter,
-                (0, None),
-                any,
-                any,
-                "native:ring",
-            ),
-        ]);
+        let anywhere = (
+            Collective::ReduceScatter,
+            (0, None),
+            any,
+            any,
+            "native:ring",
+        );
+        let (file, notes) = table(&[&BOUNDARIES[..], &[anywhere]].concat());
         assert_eq!(file["rule_file_version"], 3);
         for ranks in [2, 3, 8, 100, 512] {
             let at = |bytes: u64| lookup(&file, "allgather", ranks, bytes * ranks).0;

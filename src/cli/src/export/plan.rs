@@ -353,6 +353,47 @@ pub mod tests {
         &'static str,
     );
 
+    const ANY: (u64, Option<u64>) = (1, None);
+
+    /// Boundaries of two collectives whose sizes Open MPI measures differently.
+    pub const BOUNDARIES: [Row; 5] = [
+        (
+            Collective::Allgather,
+            (0, Some(1024)),
+            ANY,
+            ANY,
+            "native:ring",
+        ),
+        (
+            Collective::Allgather,
+            (1024, Some(4096)),
+            ANY,
+            ANY,
+            "default",
+        ),
+        (
+            Collective::Allgather,
+            (4096, None),
+            ANY,
+            ANY,
+            "native:bruck",
+        ),
+        (
+            Collective::Bcast,
+            (0, Some(32769)),
+            ANY,
+            ANY,
+            "native:chain",
+        ),
+        (
+            Collective::Bcast,
+            (32769, None),
+            ANY,
+            ANY,
+            "native:chain:segsize=32KiB",
+        ),
+    ];
+
     pub fn published(library: &str, rows: &[Row]) -> Published {
         let cells = rows
             .iter()

@@ -1,7 +1,7 @@
 //! The rules file, read as the library documents it.
 
 use super::*;
-use crate::export::plan::tests::{Row, published};
+use crate::export::plan::tests::{BOUNDARIES, Row, published};
 
 const LIBRARY: &str = "openmpi-4.1.4";
 
@@ -63,47 +63,7 @@ fn table(rows: &[Row], shape: Option<JobShape>) -> (String, Notes) {
 
 #[test]
 fn every_boundary_is_kept_at_both_sides_in_the_librarys_own_measure() {
-    let any = (1, None);
-    let (text, _) = table(
-        &[
-            (
-                Collective::Allgather,
-                (0, Some(1024)),
-                any,
-                any,
-                "native:ring",
-            ),
-            (
-                Collective::Allgather,
-                (1024, Some(4096)),
-                any,
-                any,
-                "default",
-            ),
-            (
-                Collective::Allgather,
-                (4096, None),
-                any,
-                any,
-                "native:bruck",
-            ),
-            (
-                Collective::Bcast,
-                (0, Some(32769)),
-                any,
-                any,
-                "native:chain",
-            ),
-            (
-                Collective::Bcast,
-                (32769, None),
-                any,
-                any,
-                "native:chain:segsize=32KiB",
-            ),
-        ],
-        None,
-    );
+    let (text, _) = table(&BOUNDARIES, None);
     for ranks in [2, 3, 8, 100, 512] {
         let at = |bytes: u64| lookup(&text, 0, ranks, bytes * ranks).0;
         assert_eq!(
