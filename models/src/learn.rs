@@ -259,17 +259,10 @@ impl<'a> Survey<'a> {
                     .map(move |variant| (at, variant))
             })
             .collect();
-        let facts = |[bytes, nodes, ppn]: [u64; 3]| Facts {
-            n_ranks: u32::try_from(nodes.saturating_mul(ppn)).unwrap_or(u32::MAX),
-            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
-            message_bytes: bytes,
-            count: Some(bytes / 8),
-            commutative: true,
-            builtin_op: true,
-            in_place: false,
-            ranks_by_node: true,
-            equal_blocks: true,
-            plain_elements: true,
+        let facts = |[bytes, nodes, ppn]: [u64; 3]| {
+            let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            let n_ranks = count(nodes.saturating_mul(ppn));
+            Facts::usual(collective, bytes, n_ranks, count(nodes))
         };
         let mut wanted = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
         if !places.is_empty() {

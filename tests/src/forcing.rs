@@ -1,7 +1,6 @@
-//! How a user makes a library run one of its algorithms, and on which calls it would.
+//! How a user makes a library run one of its algorithms.
 
-use colltune_core::catalogue::{Facts, Steering, Variant};
-use colltune_core::collective::Collective;
+use colltune_core::catalogue::{Steering, Variant};
 
 use crate::job::Job;
 
@@ -33,21 +32,5 @@ pub fn own_forcing(job: Job, variant: &Variant) -> Job {
             preset.to_string(),
         ),
         Steering::None => job,
-    }
-}
-
-/// The facts of a call as `fingerprint` makes them, on one node; sums are of doubles.
-pub fn facts(n_ranks: u32, collective: Collective, bytes: u64) -> Facts {
-    Facts {
-        n_ranks,
-        nodes: 1,
-        message_bytes: bytes,
-        count: collective.is_reduction().then_some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
     }
 }

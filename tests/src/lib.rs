@@ -26,7 +26,7 @@ mod forcing;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
-pub use forcing::{facts, own_forcing};
+pub use forcing::own_forcing;
 pub use job::{Job, Part, job, part};
 pub use library::{Mpi, colltune, target_folder};
 pub use outcome::Outcome;

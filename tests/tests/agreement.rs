@@ -172,18 +172,7 @@ fn expected_shares(
     n_ranks: u32,
     bytes: u64,
 ) -> (usize, BTreeMap<String, f64>) {
-    let facts = Facts {
-        n_ranks,
-        nodes: 1,
-        message_bytes: bytes,
-        count: collective.is_reduction().then_some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
-    };
+    let facts = Facts::usual(collective, bytes, n_ranks, 1);
     let find = |name: &str| {
         catalogue::find(mpi.library(), collective, name).expect("the model names known variants")
     };

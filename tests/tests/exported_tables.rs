@@ -290,18 +290,7 @@ fn in_force(
         .1;
     let variant =
         catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
-    let facts = Facts {
-        n_ranks,
-        nodes: 1,
-        message_bytes: bytes,
-        count: collective.is_reduction().then_some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
-    };
+    let facts = Facts::usual(collective, bytes, n_ranks, 1);
     if variant.applies(&facts) {
         name.to_owned()
     } else {

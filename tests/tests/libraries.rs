@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use colltune_core::catalogue::{self, Steering};
+use colltune_core::catalogue::{self, Facts, Steering};
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Fingerprint, Job, Mpi, assert_ranks_agree, colltune, facts, fingerprint_of, folder, is_long,
-    job, own_forcing, read_log, target_folder, traces,
+    Fingerprint, Job, Mpi, assert_ranks_agree, colltune, fingerprint_of, folder, is_long, job,
+    own_forcing, read_log, target_folder, traces,
 };
 
 const RANKS: u32 = 4;
@@ -32,7 +32,7 @@ fn natives_are_what_the_library_runs(
         let mut seen: Vec<Fingerprint> = Vec::new();
         let mut algorithms = BTreeSet::new();
         for variant in catalogue::variants(mpi.library(), collective) {
-            let applies = |bytes: u64| variant.applies(&facts(RANKS, collective, bytes));
+            let applies = |bytes: u64| variant.applies(&Facts::usual(collective, bytes, RANKS, 1));
             let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else {
                 continue;
             };

@@ -51,17 +51,9 @@ fn all_forced(mpi: Mpi, n_ranks: u32) {
         }
     }
     // The world's largest messages are 32,768 elements of 8 bytes; collectives.c has all shapes of call.
-    let most = |in_place| Facts {
-        n_ranks,
-        nodes: 1,
-        message_bytes: 262_144,
-        count: Some(32_768),
-        commutative: true,
-        builtin_op: true,
+    let most = |collective, in_place| Facts {
         in_place,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
+        ..Facts::usual(collective, 262_144, n_ranks, 1)
     };
     for variant in Collective::ALL.into_iter().flat_map(|c| native(mpi, c)) {
         // collectives.c has alltoall out of place, reduce out of place, allreduce and allgather both ways.
@@ -69,8 +61,8 @@ fn all_forced(mpi: Mpi, n_ranks: u32) {
             variant.collective,
             Collective::Allreduce | Collective::Allgather
         );
-        let applies =
-            variant.applies(&most(false)) || (in_place_too && variant.applies(&most(true)));
+        let applies = variant.applies(&most(variant.collective, false))
+            || (in_place_too && variant.applies(&most(variant.collective, true)));
         let ran = seen.contains(&(variant.collective.to_string(), variant.name.to_string()));
         assert!(
             ran || !applies,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use colltune_core::catalogue::{self, Steering};
+use colltune_core::catalogue::{self, Facts, Steering};
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Job, Mpi, facts, fingerprint_of, folder, job, on_each_library, own_forcing, read_log, traces,
+    Job, Mpi, fingerprint_of, folder, job, on_each_library, own_forcing, read_log, traces,
 };
 
 /// Sizes on both sides of what the libraries' own choices depend on.
@@ -86,7 +86,7 @@ on_each_library! {
             let mut seen = Vec::new();
             let mut algorithms = BTreeSet::new();
             for variant in catalogue::variants(mpi.library(), collective) {
-                let applies = |bytes: u64| variant.applies(&facts(RANKS, collective, bytes));
+                let applies = |bytes: u64| variant.applies(&Facts::usual(collective, bytes, RANKS, 1));
                 let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else { continue };
                 // One segment size of each algorithm will do; results.rs runs them all.
                 let segmented = variant.name.segsize.is_some();

@@ -94,7 +94,7 @@ impl Run {
             let word = |salt: u64| mix(self.seed ^ (salt << 32), call);
             let collective = self.collectives[(word(1) % self.collectives.len() as u64) as usize];
             let bytes = self.sizes[(word(2) % self.sizes.len() as u64) as usize];
-            let facts = facts(bytes, self.nodes, self.ppn);
+            let facts = Facts::usual(collective, bytes, self.nodes * self.ppn, self.nodes);
             let possible: Vec<usize> = (0..all.len())
                 .filter(|&place| all[place].collective == collective && all[place].applies(&facts))
                 .collect();
@@ -166,23 +166,6 @@ impl Run {
             fs::write(&path, bytes).map(|()| path)
         });
         paths.collect()
-    }
-}
-
-/// The facts of a call on full nodes.
-pub fn facts(bytes: u64, nodes: u32, ppn: u32) -> Facts {
-    let n_ranks = nodes * ppn;
-    Facts {
-        n_ranks,
-        nodes,
-        message_bytes: bytes,
-        count: Some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
     }
 }
 

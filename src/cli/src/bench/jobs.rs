@@ -260,16 +260,5 @@ pub fn medians(result: &Value) -> anyhow::Result<BTreeMap<Cell, f64>> {
 
 /// The facts of the helper's call of a cell.
 pub fn facts(place: &Place, (collective, bytes): Cell) -> Facts {
-    Facts {
-        n_ranks: place.n_ranks as u32,
-        nodes: place.nodes as u32,
-        message_bytes: bytes,
-        count: collective.is_reduction().then_some(bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
-    }
+    Facts::usual(collective, bytes, place.n_ranks as u32, place.nodes as u32)
 }

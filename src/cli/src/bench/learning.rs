@@ -198,18 +198,7 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
     let draw = |salt: u64, below: u64| mix(mix(job, salt), call) % below;
     let collective = MEASURED[draw(1, MEASURED.len() as u64) as usize];
     let message_bytes = 8u64 << draw(2, 18);
-    let facts = Facts {
-        n_ranks: nodes * ppn,
-        nodes,
-        message_bytes,
-        count: collective.is_reduction().then_some(message_bytes / 8),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
-    };
+    let facts = Facts::usual(collective, message_bytes, nodes * ppn, nodes);
     let fitting = |place: &usize| {
         variants[*place].collective == collective && variants[*place].applies(&facts)
     };

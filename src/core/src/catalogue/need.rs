@@ -1,5 +1,7 @@
 //! What a variant needs of a call, and whether a call has it.
 
+use crate::collective::Collective;
+
 /// What a variant needs of a call; every need is a fact that all ranks of the communicator share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -62,6 +64,25 @@ pub struct Facts {
     pub equal_blocks: bool,
     /// Whether a reduction's elements are of a predefined type without holes.
     pub plain_elements: bool,
+}
+
+impl Facts {
+    /// A call as most programs make it: predefined elements of 8 bytes and an operation of MPI's, out of
+    /// place, the ranks of each node together.
+    pub fn usual(collective: Collective, message_bytes: u64, n_ranks: u32, nodes: u32) -> Facts {
+        Facts {
+            n_ranks,
+            nodes,
+            message_bytes,
+            count: collective.is_reduction().then_some(message_bytes / 8),
+            commutative: true,
+            builtin_op: true,
+            in_place: false,
+            ranks_by_node: true,
+            equal_blocks: true,
+            plain_elements: true,
+        }
+    }
 }
 
 impl Need {
