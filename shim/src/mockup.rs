@@ -11,6 +11,8 @@
 
 mod moves;
 mod reductions;
+mod rooted;
+mod scattered;
 
 use std::ffi::{c_int, c_void};
 
@@ -142,10 +144,20 @@ impl<'a> Job<'a> {
         match self.composition {
             Composition::AllreduceReduceBcast
             | Composition::AllgatherAllgatherv
-            | Composition::AllgatherGatherBcast => 0,
+            | Composition::AllgatherGatherBcast
+            | Composition::GatherGatherv
+            | Composition::ScatterScatterv
+            | Composition::ReduceScatterBlockReduceScatter => 0,
+            Composition::BarrierAllreduce => 2 * ALIGN,
             // Lists of counts and displacements, in both directions.
             Composition::AlltoallAlltoallv => 4 * self.members.n_ranks * size_of::<c_int>(),
-            Composition::ReduceAllreduce => self.view.unit.bytes(total),
+            Composition::ReduceAllreduce
+            | Composition::ReduceReduceScatter
+            | Composition::ScanExscan
+            | Composition::ReduceScatterBlockReduceThenScatter
+            | Composition::ReduceScatterBlockAllreduce
+            | Composition::ReduceScatterReduceThenScatterv
+            | Composition::ReduceScatterAllreduce => self.view.unit.bytes(self.view.input_units),
             Composition::AllreduceReduceScatterBlockAllgather
             | Composition::AllreduceReduceScatterAllgatherv
             | Composition::ReduceReduceScatterBlockGather
@@ -154,7 +166,11 @@ impl<'a> Job<'a> {
                 self.view.unit.bytes(total)
             }
             // What every rank sends, and what it receives where that must be unpacked.
-            Composition::AllgatherAlltoall | Composition::AllgatherAllreduce => {
+            Composition::AllgatherAlltoall
+            | Composition::AllgatherAllreduce
+            | Composition::GatherAllgather
+            | Composition::GatherReduce
+            | Composition::ScatterBcast => {
                 let all = usize::try_from(total.saturating_mul(n)).unwrap_or(usize::MAX);
                 all.saturating_mul(2).saturating_add(ALIGN)
             }
@@ -189,6 +205,20 @@ impl<'a> Job<'a> {
                 Composition::AllgatherAlltoall => self.allgather_by_alltoall(room),
                 Composition::AllgatherAllreduce => self.allgather_by_allreduce(room),
                 Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(room),
+                Composition::ReduceReduceScatter => self.reduce_by_reduce_scatter(room),
+                Composition::GatherAllgather => self.gather_by_allgather(room),
+                Composition::GatherGatherv => self.gather_by_gatherv(room),
+                Composition::GatherReduce => self.gather_by_reduce(room),
+                Composition::ScatterBcast => self.scatter_by_bcast(room),
+                Composition::ScatterScatterv => self.scatter_by_scatterv(room),
+                Composition::ReduceScatterBlockReduceThenScatter
+                | Composition::ReduceScatterReduceThenScatterv => self.reduce_and_scatter(room),
+                Composition::ReduceScatterBlockReduceScatter => self.blocks_by_reduce_scatter(room),
+                Composition::ReduceScatterBlockAllreduce | Composition::ReduceScatterAllreduce => {
+                    self.blocks_by_allreduce(room)
+                }
+                Composition::ScanExscan => self.scan_by_exscan(room),
+                Composition::BarrierAllreduce => self.barrier_by_allreduce(room),
             }
         }
     }

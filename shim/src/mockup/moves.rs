@@ -24,7 +24,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The memory is valid, and there is room for as many bytes.
-    unsafe fn pack(&self, from: Memory, to: *mut u8, bytes: usize) -> Done {
+    pub(super) unsafe fn pack(&self, from: Memory, to: *mut u8, bytes: usize) -> Done {
         if from.plain {
             // SAFETY: plain memory is the packed bytes of its elements.
             unsafe { std::ptr::copy(from.start, to, bytes) };
@@ -55,7 +55,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// There are as many bytes, and the memory is valid.
-    unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
+    pub(super) unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
         if to.start.is_null() {
             let (packed, typed) = ((from.cast_mut(), bytes), (to.start, to.count, to.datatype));
             // SAFETY: the caller's promise is passed on.
@@ -85,7 +85,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// Both buffers hold their elements.
-    unsafe fn message_to_self(
+    pub(super) unsafe fn message_to_self(
         &self,
         from: (*mut u8, u64, Datatype),
         to: (*mut u8, u64, Datatype),
@@ -234,7 +234,12 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The lists have a place for each rank.
-    unsafe fn list_blocks(&self, counts: *mut c_int, displacements: *mut c_int, count: c_int) {
+    pub(super) unsafe fn list_blocks(
+        &self,
+        counts: *mut c_int,
+        displacements: *mut c_int,
+        count: c_int,
+    ) {
         for rank in 0..self.members.n_ranks {
             // SAFETY: as the caller promises.
             unsafe {
@@ -296,7 +301,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// There is room for a block, and the view's buffers are valid.
-    unsafe fn pack_own_block(&self, to: *mut u8) -> Done {
+    pub(super) unsafe fn pack_own_block(&self, to: *mut u8) -> Done {
         let bytes = self.view.block as usize;
         let of = self.arguments();
         let memory = match self.view.input {
@@ -320,7 +325,7 @@ impl Job<'_> {
 
     /// Where all blocks of an allgather go as bytes: the caller's buffer where it holds them so,
     /// else the second half of the room.
-    fn all_blocks(&self, room: &Room) -> (*mut u8, Option<Memory>) {
+    pub(super) fn all_blocks(&self, room: &Room) -> (*mut u8, Option<Memory>) {
         let all = self.view.block as usize * self.members.n_ranks;
         match self.output() {
             Some(memory) if memory.plain => (memory.start, None),

@@ -44,7 +44,7 @@ impl Job<'_> {
     }
 
     /// The address of one of the elements from `start` on.
-    fn element(&self, start: *const c_void, index: u64) -> *mut c_void {
+    pub(super) fn element(&self, start: *const c_void, index: u64) -> *mut c_void {
         let distance = index as isize * self.view.unit.stride;
         start.wrapping_byte_offset(distance).cast_mut()
     }

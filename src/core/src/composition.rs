@@ -29,9 +29,30 @@ pub enum Composition {
     /// A bitwise or of blocks that are zero but at home.
     AllgatherAllreduce,
     AlltoallAlltoallv,
+    /// The root's counts are all, the others' nothing.
+    ReduceReduceScatter,
+    /// Every rank gets what the root alone needs.
+    GatherAllgather,
+    GatherGatherv,
+    /// A bitwise or of blocks that are zero but at home.
+    GatherReduce,
+    /// Every rank gets all blocks and keeps its own.
+    ScatterBcast,
+    ScatterScatterv,
+    ReduceScatterBlockReduceThenScatter,
+    ReduceScatterBlockReduceScatter,
+    ReduceScatterBlockAllreduce,
+    ReduceScatterReduceThenScatterv,
+    ReduceScatterAllreduce,
+    ScanExscan,
+    /// Of one byte.
+    BarrierAllreduce,
 }
 
-use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
+use Collective::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Reduce, ReduceScatter,
+    ReduceScatterBlock, Scan, Scatter,
+};
 use Composition as Is;
 use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks};
 
@@ -42,7 +63,7 @@ pub struct Row {
     /// The algorithm's part of the name, as in `mockup:reduce+bcast`.
     pub name: &'static str,
     pub composition: Composition,
-    /// Beside at least one byte.
+    /// Beside at least one byte, where calls have any.
     pub needs: &'static [Need],
 }
 
@@ -104,6 +125,44 @@ pub const ROWS: &[Row] = &[
         Is::ReduceReduceScatterGatherv,
         BY_REDUCE_SCATTER,
     ),
+    row(
+        Reduce,
+        "reduce_scatter",
+        Is::ReduceReduceScatter,
+        &[CommutativeOrPlain],
+    ),
+    row(Gather, "allgather", Is::GatherAllgather, &[]),
+    row(Gather, "gatherv", Is::GatherGatherv, &[]),
+    row(Gather, "reduce", Is::GatherReduce, &[]),
+    row(Scatter, "bcast", Is::ScatterBcast, &[]),
+    row(Scatter, "scatterv", Is::ScatterScatterv, &[]),
+    row(
+        ReduceScatterBlock,
+        "reduce+scatter",
+        Is::ReduceScatterBlockReduceThenScatter,
+        &[],
+    ),
+    row(
+        ReduceScatterBlock,
+        "reduce_scatter",
+        Is::ReduceScatterBlockReduceScatter,
+        &[CommutativeOrPlain],
+    ),
+    row(
+        ReduceScatterBlock,
+        "allreduce",
+        Is::ReduceScatterBlockAllreduce,
+        &[],
+    ),
+    row(
+        ReduceScatter,
+        "reduce+scatterv",
+        Is::ReduceScatterReduceThenScatterv,
+        &[],
+    ),
+    row(ReduceScatter, "allreduce", Is::ReduceScatterAllreduce, &[]),
+    row(Scan, "exscan+reduce_local", Is::ScanExscan, &[]),
+    row(Barrier, "allreduce", Is::BarrierAllreduce, &[]),
 ];
 
 /// The rows of one collective.

@@ -82,6 +82,8 @@ pub(super) fn variants(collective: Collective) -> impl Iterator<Item = Variant> 
 
 /// Compositions of the library's collectives, for every library alike.
 fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
+    // A barrier has no bytes and is none the less for it.
+    let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
     composition::rows(collective).map(move |row| Variant {
         collective,
         name: VariantName {
@@ -90,9 +92,7 @@ fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
         },
         steering: Steering::None,
         own: Some(Own::Composed(row.composition)),
-        needs: std::iter::once(SomeBytes)
-            .chain(row.needs.iter().copied())
-            .collect(),
+        needs: some.into_iter().chain(row.needs.iter().copied()).collect(),
     })
 }
 
