@@ -4,6 +4,7 @@ pub mod binary_tree;
 pub mod bine;
 pub mod chain;
 pub mod circulant;
+pub mod doubling;
 pub mod knomial;
 pub mod scatter_allgather;
 

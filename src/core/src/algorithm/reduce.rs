@@ -3,6 +3,7 @@
 pub mod bine;
 pub mod chain;
 pub mod circulant;
+pub mod doubling;
 pub mod in_order;
 pub mod knomial;
 pub mod rabenseifner;

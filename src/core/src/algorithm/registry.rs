@@ -57,7 +57,7 @@ pub const ROWS: &[Row] = &[
         allreduce::recursive_doubling::schedule,
         THAKUR,
     )
-    .symmetric(Symmetry::Exchange),
+    .symmetric(Symmetry::Exchange(1)),
     row(Allreduce, "ring", allreduce::ring::schedule, RING)
         .needs(&[Commutative])
         .copied_in_place()
@@ -73,7 +73,7 @@ pub const ROWS: &[Row] = &[
         allreduce::rabenseifner::schedule,
         THAKUR,
     )
-    .symmetric(Symmetry::Exchange),
+    .symmetric(Symmetry::Exchange(1)),
     row(
         Allreduce,
         "circulant",
@@ -89,7 +89,8 @@ pub const ROWS: &[Row] = &[
         allreduce::recursive_multiplying::schedule,
         "Ruefenacht, Bull & Booth, Parallel Computing 69, 2017",
     )
-    .parameters(HIGH_RADIX),
+    .parameters(HIGH_RADIX)
+    .symmetric(Symmetry::Exchange(8)),
     row(
         Allreduce,
         "reduce_bcast",
@@ -115,6 +116,7 @@ pub const ROWS: &[Row] = &[
     .needs(&[Commutative, PowerOfTwoRanks])
     .symmetric(Symmetry::Rotation(2)),
     row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
+    row(Bcast, "binomial_doubling", bcast::doubling::schedule, BINE),
     row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
     row(Bcast, "chain", bcast::chain::schedule, PJESIVAC).parameters(SEGMENTED),
     row(Bcast, "binary_tree", bcast::binary_tree::schedule, PJESIVAC).parameters(SEGMENTED),
@@ -142,6 +144,14 @@ pub const ROWS: &[Row] = &[
     row(Reduce, "binomial", reduce::knomial::schedule, THAKUR)
         .needs(&[Commutative])
         .copied_in_place(),
+    row(
+        Reduce,
+        "binomial_doubling",
+        reduce::doubling::schedule,
+        BINE,
+    )
+    .needs(&[Commutative])
+    .copied_in_place(),
     row(Reduce, "knomial", reduce::knomial::schedule, WILKINS)
         .parameters(HIGH_RADIX)
         .needs(&[Commutative])
@@ -183,7 +193,7 @@ pub const ROWS: &[Row] = &[
     )
     .needs(&[PowerOfTwoRanks])
     .any_lengths()
-    .symmetric(Symmetry::Exchange),
+    .symmetric(Symmetry::Exchange(1)),
     row(Allgather, "bruck", allgather::bruck::schedule, BRUCK)
         .parameters(RADIX)
         .any_lengths()
@@ -249,7 +259,7 @@ pub const ROWS: &[Row] = &[
     .needs(&[Commutative])
     .any_lengths()
     .copied_in_place()
-    .symmetric(Symmetry::Exchange),
+    .symmetric(Symmetry::Exchange(1)),
     row(
         ReduceScatter,
         "pairwise",

@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use crate::algorithm::registry::{ROWS, find};
     use crate::algorithm::schedule::{Part, Step};
+    use crate::algorithm::simulate::symmetry::Symmetry;
 
     const LINK: Link = Link {
         latency_ns: 1000.0,
@@ -345,7 +346,12 @@ mod tests {
                     let [whole, folded] = whole_and_folded(row, values, nodes, ppn);
                     let what = format!("{} on {nodes} x {ppn}", row.variant(values));
                     // Ranks that share ports are served in turn, and fall out of step.
-                    let least = if nodes == 1 || ppn == 1 { 0.999 } else { 0.74 };
+                    let least = match (nodes == 1 || ppn == 1, row.symmetry) {
+                        (false, _) => 0.74,
+                        // What came is combined in rank order, so ranks wait in different orders.
+                        (true, Symmetry::Exchange(2..)) => 0.98,
+                        (true, _) => 0.999,
+                    };
                     let range = least * whole..1.001 * whole;
                     assert!(range.contains(&folded), "{what}: {folded}, {whole}");
                 }
@@ -364,8 +370,8 @@ mod tests {
             ("rabenseifner", 64 * 64),
             ("circulant", 64 * 64),
             ("swing", 64 * 64),
+            ("recursive_multiplying", 2 * 64 * 64),
             // The others have a turn or two for each message.
-            ("recursive_multiplying", 2 * n * 64),
             ("reduce_bcast", 2 * n * 4),
         ] {
             let row = find(Pattern::Allreduce, name).unwrap();

@@ -30,6 +30,19 @@ pub fn knomial(v: usize, n: usize, radix: usize) -> Node {
     Node { parent, children }
 }
 
+/// The binomial tree whose distances double on the way down: `v`'s parent is `v` without its highest
+/// bit, and its nearest child has the largest subtree. The mirror image of [`knomial`] with radix 2.
+pub fn doubling(v: usize, n: usize) -> Node {
+    assert!(v < n);
+    let parent = v.checked_ilog2().map(|highest| v - (1 << highest));
+    let first = v.checked_ilog2().map_or(0, |highest| highest + 1);
+    let children = (first..usize::BITS).map_while(|bit| Some(v + (1 << bit)).filter(|&c| c < n));
+    Node {
+        parent,
+        children: children.collect(),
+    }
+}
+
 /// How many ranks the subtree of `v` in the binomial tree has.
 pub fn binomial_span(v: usize, n: usize) -> usize {
     match v {
@@ -95,7 +108,8 @@ mod tests {
     #[test]
     fn every_tree_spans_all_ranks_and_parents_and_children_agree() {
         type Tree = fn(usize, usize) -> Node;
-        let trees: [Tree; 5] = [
+        let trees: [Tree; 6] = [
+            doubling,
             |v, n| knomial(v, n, 2),
             |v, n| knomial(v, n, 3),
             |v, n| knomial(v, n, 8),

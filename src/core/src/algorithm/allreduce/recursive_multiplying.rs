@@ -22,14 +22,20 @@ pub fn schedule(case: Case) -> Schedule {
         let unit = radix.pow(round);
         let digit = core / unit % radix;
         let peer = move |d: usize| fold.leader(core - digit * unit + d * unit);
-        // The nearest operands combine first: below the own digit downwards, then above upwards.
-        let others = move || (0..digit).rev().chain(digit + 1..radix).enumerate();
-        let posts = others().flat_map(move |(index, d)| {
-            let receive = Step::receive(peer(d), received(index));
+        let index = move |d: usize| if d < digit { digit - 1 - d } else { d - 1 };
+        // Everybody's k-th partner has this rank for its own k-th, or is a ring's next.
+        let partner = move |k: usize| match radix.is_power_of_two() {
+            true => digit ^ k,
+            false => (digit + k) % radix,
+        };
+        let posts = (1..radix).map(partner).flat_map(move |d| {
+            let receive = Step::receive(peer(d), received(index(d)));
             [receive, Step::send(peer(d), held)]
         });
-        let combine = others()
-            .map(move |(index, d)| Step::reduce(received(index), held, Order::of_peer(d, digit)));
+        // The nearest operands combine first: below the own digit downwards, then above upwards.
+        let others = (0..digit).rev().chain(digit + 1..radix);
+        let combine =
+            others.map(move |d| Step::reduce(received(index(d)), held, Order::of_peer(d, digit)));
         posts.chain(combine)
     });
     let start = fold.leads(rank).then(|| Step::copy(input, held));

@@ -14,8 +14,8 @@ pub enum Symmetry {
     None,
     /// Adding a multiple of this number, round the end.
     Rotation(usize),
-    /// Exclusive or with any number, where the ranks are a power of two.
-    Exchange,
+    /// Exclusive or with any multiple of this power of two, where the ranks are one too.
+    Exchange(usize),
 }
 
 /// The ranks that stand for all, and the move from any rank to its representative.
@@ -49,11 +49,13 @@ impl Fold {
                 period: lcm(ppn, step),
                 exchange: false,
             },
-            Symmetry::Exchange if n_ranks.is_power_of_two() && ppn.is_power_of_two() => Fold {
-                n_ranks,
-                period: ppn,
-                exchange: true,
-            },
+            Symmetry::Exchange(step) if n_ranks.is_power_of_two() && ppn.is_power_of_two() => {
+                Fold {
+                    n_ranks,
+                    period: lcm(ppn, step).min(n_ranks),
+                    exchange: true,
+                }
+            }
             _ => Fold::none(n_ranks),
         }
     }
@@ -134,10 +136,12 @@ mod tests {
                             same(r, r + step, &|peer| (peer + n - step) % n);
                             symmetric += 1;
                         }),
-                        Symmetry::Exchange if n.is_power_of_two() => (1..n).for_each(|r| {
-                            same(0, r, &|peer| peer ^ r);
-                            symmetric += 1;
-                        }),
+                        Symmetry::Exchange(step) if n.is_power_of_two() => {
+                            (step..n).step_by(step).for_each(|r| {
+                                (0..step).for_each(|own| same(own, own ^ r, &|peer| peer ^ r));
+                                symmetric += 1;
+                            });
+                        }
                         _ => {}
                     }
                 }
@@ -153,7 +157,7 @@ mod tests {
             assert_eq!(fold, Fold::none(node_of.len()));
         }
         assert_eq!(Fold::new(Symmetry::Rotation(2), &[0, 1, 2, 3]).period, 2);
-        assert_eq!(Fold::new(Symmetry::Exchange, &[0, 0, 1, 1]).period, 2);
-        assert_eq!(Fold::new(Symmetry::Exchange, &[0, 0, 0]).period, 3);
+        assert_eq!(Fold::new(Symmetry::Exchange(1), &[0, 0, 1, 1]).period, 2);
+        assert_eq!(Fold::new(Symmetry::Exchange(1), &[0, 0, 0]).period, 3);
     }
 }

@@ -1,0 +1,37 @@
+//! Binomial tree bcast with distances that double from round to round: the nearest child first.
+//!
+//! Cost: ceil(log2 n) rounds; n - 1 messages in all, each of them the whole message. Where ranks of a
+//! node follow one another, the first rounds stay inside the nodes and the last cross them all at once,
+//! which is the other way round in [`knomial`](super::knomial).
+//! Source: De Sensi et al., Bine trees, SC 2025, which tells both binomial trees apart.
+
+use super::down;
+use crate::algorithm::schedule::{Case, Schedule};
+use crate::algorithm::tree;
+
+/// The message is one chunk.
+pub fn schedule(case: Case) -> Schedule {
+    let node = tree::doubling(case.relative(), case.n_ranks);
+    let steps = down(case.segments, node, move |relative| case.absolute(relative));
+    Schedule::new(case.segments, steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern;
+    use crate::algorithm::registry;
+    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+
+    #[test]
+    fn every_rank_ends_with_the_message_in_the_rounds_promised() {
+        let row = registry::find(Pattern::Bcast, "binomial_doubling").unwrap();
+        prove(row);
+        for n in 1..=64 {
+            let cost = cost(row, Case::new(0, n), 100);
+            assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");
+            assert_eq!(cost.all_messages, n - 1);
+            assert_eq!(cost.all_elements, 100 * (n as u64 - 1));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Binomial tree reduce along the tree of [`bcast::doubling`](crate::algorithm::bcast::doubling): the
+//! farthest child first.
+//!
+//! Cost: ceil(log2 n) rounds; n - 1 messages in all, each of them the whole message. Needs: a
+//! commutative op, since subtrees are no ranges of ranks.
+//! Source: De Sensi et al., Bine trees, SC 2025, which tells both binomial trees apart.
+
+use super::{Sides, along};
+use crate::algorithm::schedule::{Case, Schedule};
+use crate::algorithm::tree;
+
+/// The message is one chunk.
+pub fn schedule(case: Case) -> Schedule {
+    let node = tree::doubling(case.relative(), case.n_ranks);
+    along(case, Sides::from(node).absolute(case))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::pattern::Pattern;
+    use crate::algorithm::registry;
+    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+
+    #[test]
+    fn the_root_ends_with_every_contribution_in_the_rounds_promised() {
+        let row = registry::find(Pattern::Reduce, "binomial_doubling").unwrap();
+        prove(row);
+        for n in 1..=64 {
+            let cost = cost(row, Case::new(0, n), 100);
+            assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");
+            assert_eq!(cost.all_messages, n - 1);
+            assert_eq!(cost.all_elements, 100 * (n as u64 - 1));
+        }
+    }
+}
