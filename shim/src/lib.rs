@@ -19,6 +19,7 @@ mod call_log;
 mod clock;
 mod communicator;
 mod fence;
+mod floating;
 mod forms;
 #[cfg(not(mpi = "standard"))]
 mod fortran;

@@ -143,8 +143,6 @@ impl<'a> Job<'a> {
         let (n, total) = (self.members.n_ranks as u64, self.view.block);
         match self.composition {
             Composition::AllreduceReduceBcast
-            | Composition::AllgatherAllgatherv
-            | Composition::AllgatherGatherBcast
             | Composition::GatherGatherv
             | Composition::ScatterScatterv
             | Composition::ReduceScatterBlockReduceScatter => 0,
@@ -166,7 +164,9 @@ impl<'a> Job<'a> {
                 self.view.unit.bytes(total)
             }
             // What every rank sends, and what it receives where that must be unpacked.
-            Composition::AllgatherAlltoall
+            Composition::AllgatherAllgatherv
+            | Composition::AllgatherGatherBcast
+            | Composition::AllgatherAlltoall
             | Composition::AllgatherAllreduce
             | Composition::GatherAllgather
             | Composition::GatherReduce
@@ -201,7 +201,7 @@ impl<'a> Job<'a> {
                 Composition::BcastScatterAllgather => self.bcast_by_scatter(room),
                 Composition::BcastAllgatherv => self.bcast_by_allgatherv(room),
                 Composition::AllgatherAllgatherv => self.allgather_by_allgatherv(room),
-                Composition::AllgatherGatherBcast => self.allgather_by_gather(),
+                Composition::AllgatherGatherBcast => self.allgather_by_gather(room),
                 Composition::AllgatherAlltoall => self.allgather_by_alltoall(room),
                 Composition::AllgatherAllreduce => self.allgather_by_allreduce(room),
                 Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(room),

@@ -18,6 +18,7 @@ use crate::call_log::CallLog;
 use crate::clock::{Conversion, Reading};
 use crate::communicator::Registry;
 use crate::fence;
+use crate::floating;
 use crate::handout::{self, Handout};
 use crate::handshake::{Handshake, Outcome};
 use crate::library::{self, Handles, Pmpi};
@@ -37,7 +38,7 @@ pub fn start_up(code: c_int) {
         if code != abi::SUCCESS || !handout::wanted(&variables) {
             return;
         }
-        if let Some(tuner) = agree(&variables) {
+        if let Some(tuner) = floating::by_default(|| agree(&variables)) {
             fence::arm(tuner);
         }
     });
@@ -46,7 +47,7 @@ pub fn start_up(code: c_int) {
 /// Called in front of the library's MPI_Finalize.
 pub fn wind_down() {
     if let Some(tuner) = fence::disarm() {
-        tuner.finish();
+        floating::by_default(|| tuner.finish());
     }
 }
 

@@ -8,6 +8,7 @@ pub use classify::Elements;
 mod execute;
 mod review;
 
+mod alltoall;
 mod bcast;
 mod passing;
 pub use passing::{Passed, Passing};

@@ -109,7 +109,23 @@ impl<N: Number> Form for Blocks<N> {
     }
 
     #[inline(always)]
-    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+    unsafe fn native(&self, tuner: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
+        if self.collective == Collective::Alltoall && TypeId::of::<N>() == TypeId::of::<c_int>() {
+            let of = Blocks {
+                collective: self.collective,
+                send: self.send,
+                send_count: self.send_count.into() as c_int,
+                send_type: self.send_type,
+                recv: self.recv,
+                recv_count: self.recv_count.into() as c_int,
+                recv_type: self.recv_type,
+                root: self.root,
+            };
+            // SAFETY: the same bytes move between the same ranks; see `Tuner::alltoall_as_bytes`.
+            if let Some(code) = unsafe { tuner.alltoall_as_bytes(&of, comm) } {
+                return code;
+            }
+        }
         let Blocks {
             collective,
             send,

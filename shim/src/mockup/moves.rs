@@ -249,51 +249,81 @@ impl Job<'_> {
         }
     }
 
+    /// By bytes: ranks may describe the same blocks with types and counts of their own, by which the
+    /// libraries cut an allgatherv and choose how to run it.
+    ///
     /// # Safety
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
-        let of = self.arguments();
-        // SAFETY: the lists have a place for each rank; the rest is the application's.
-        done(unsafe {
-            self.list_blocks(room.counts, room.displacements, of.recv_count);
-            (self.parts.allgatherv)(
-                of.send,
-                of.send_count,
-                of.send_type,
-                of.recv,
-                room.counts,
-                room.displacements,
-                of.recv_type,
-                self.comm,
-            )
-        })
+        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (all, unpacked) = self.all_blocks(room);
+        // SAFETY: the lists have a place for each rank; the room holds an own block and all of them.
+        unsafe {
+            let own = match self.own_block(room)? {
+                None => in_place(),
+                Some(own) => own.cast(),
+            };
+            self.list_blocks(room.counts, room.displacements, count);
+            let (counts, places) = (room.counts, room.displacements);
+            let allgatherv = self.parts.allgatherv;
+            let whole = all.cast();
+            done(allgatherv(
+                own, count, byte, whole, counts, places, byte, self.comm,
+            ))?;
+            match unpacked {
+                Some(memory) => self.unpack(all, n * block, memory),
+                None => Ok(()),
+            }
+        }
     }
 
+    /// By bytes, as the broadcast's message is cut by each rank's own count and type.
+    ///
     /// # Safety
     /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_gather(&self) -> Done {
-        let mut of = self.arguments();
-        let (recv, count, recv_type) = (of.recv, of.recv_count, of.recv_type);
-        if self.is_in_place() && !self.is_root() {
-            let elements = self.members.rank as isize * count as isize;
-            let own = recv.wrapping_byte_offset(elements * self.stride(recv_type)?);
-            (of.send, of.send_count, of.send_type) = (own, count, recv_type);
-        }
-        let (root, comm) = (self.root(), self.comm);
-        let all = count * self.members.n_ranks as c_int;
-        // SAFETY: every rank has room for all blocks, as the application promises.
+    pub(super) unsafe fn allgather_by_gather(&self, room: &Room) -> Done {
+        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (all, unpacked) = self.all_blocks(room);
+        let (root, comm, whole) = (self.root(), self.comm, all.cast());
+        // SAFETY: as above; every rank has room for all blocks.
         unsafe {
-            done((self.parts.gather)(
-                of.send,
-                of.send_count,
-                of.send_type,
-                recv,
-                count,
-                recv_type,
+            let own = match self.own_block(room)? {
+                None if self.is_root() => in_place(),
+                None => all.add(self.members.rank * block).cast(),
+                Some(own) => own.cast(),
+            };
+            let gather = self.parts.gather;
+            done(gather(own, count, byte, whole, count, byte, root, comm))?;
+            done((self.parts.bcast)(
+                whole,
+                (n * block) as c_int,
+                byte,
                 root,
                 comm,
             ))?;
-            done((self.parts.bcast)(recv, all, recv_type, root, comm))
+            match unpacked {
+                Some(memory) => self.unpack(all, n * block, memory),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Where the bytes of the own block of an allgather lie: `None` for at home among all blocks in the
+    /// caller's buffer, else in the caller's other buffer or packed in the room.
+    ///
+    /// # Safety
+    /// The room holds a block, and the view's buffers are valid.
+    unsafe fn own_block(&self, room: &Room) -> Result<Option<*mut u8>, c_int> {
+        match self.view.input {
+            Input::User(memory) if memory.plain => Ok(Some(memory.start)),
+            Input::InOutput { .. } if self.output().is_some_and(|memory| memory.plain) => Ok(None),
+            _ => {
+                // SAFETY: as the caller promises.
+                unsafe { self.pack_own_block(room.bytes) }?;
+                Ok(Some(room.bytes))
+            }
         }
     }
 

@@ -274,7 +274,9 @@ impl Job<'_> {
         };
         let (mut position, bytes) = (0, self.lengths.total());
         if memory.start.is_null() {
-            let packed = (places.output, bytes, self.view.unit.datatype);
+            // Where the schedule's message has every rank's block, this rank's is a part of it.
+            let own = self.tuner.packed_bytes(&memory).unwrap_or(bytes);
+            let packed = (places.output, own, self.view.unit.datatype);
             let typed = (memory.start, memory.count, memory.datatype);
             // SAFETY: as below.
             return unsafe { self.message_to_self(packed, typed) };

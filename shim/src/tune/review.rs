@@ -12,6 +12,7 @@ use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
 use crate::clock;
 use crate::communicator::{CellState, Sample, State};
+use crate::floating;
 
 impl Tuner {
     #[inline]
@@ -45,7 +46,7 @@ impl Tuner {
         }
         cell.samples += 1;
         if review::due(cell.samples) {
-            self.review(state, collective, place);
+            floating::by_default(|| self.review(state, collective, place));
         }
         let cell = &mut state.cells[collective.index()][place];
         cell.next_sample = next_sampled(

@@ -16,6 +16,7 @@ use colltune_core::thin::rehearsals;
 use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
 use crate::communicator::{CellState, Phase, State, Ticks};
+use crate::floating;
 
 impl Tuner {
     /// Agrees with the other members and prepares the cells. Collective.
@@ -49,7 +50,8 @@ impl Tuner {
     pub(super) fn prepare(&self, state: &mut State, collective: Collective) {
         let sizes = CellsBySize::new(&self.handout.model, collective, state.layout);
         let cell = |&cell| self.cell_state(cell, collective, state.id, state.layout, state.native);
-        state.cells[collective.index()] = sizes.cells().iter().map(cell).collect();
+        let cells = floating::by_default(|| sizes.cells().iter().map(cell).collect());
+        state.cells[collective.index()] = cells;
         state.sizes[collective.index()] = Some(sizes);
     }
 

@@ -1,0 +1,67 @@
+//! Legal calls that few programs make give what they give without the shim, whatever runs them.
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long};
+
+/// Runs every case of `corners.c`; returns how many calls ran another variant than `default`.
+fn all_cases(job: Job, n_ranks: u32) -> usize {
+    let log = folder();
+    let outcome = job
+        .env("COLLTUNE_SETUP_AFTER", "1")
+        .env("MPIR_CVAR_COLLECTIVE_FALLBACK", "error")
+        .log(log.path())
+        .run("corners", &["1"]);
+    outcome.succeeds().prints("ok\n");
+    let log = read_log(log.path(), n_ranks);
+    assert_ranks_agree(&log);
+    let calls = log[0].iter();
+    calls.filter(|call| call.variant != "default").count()
+}
+
+on_each_library! {
+    fn corners_are_right_without_the_shim(mpi: Mpi) {
+        job(3).mpi(mpi).run("corners", &["1"]).succeeds().prints("ok\n");
+    }
+
+    fn corners_are_right_drawn_from_all_families(mpi: Mpi) {
+        let db = folder();
+        let drawn = job(3)
+            .mpi(mpi)
+            .preload()
+            .db(db.path())
+            .mode("explore")
+            .seed(1)
+            .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
+            .env("COLLTUNE_EXPLORE_BUDGET", "1")
+            .env("COLLTUNE_SAMPLES_PER_CELL", "100000");
+        let ran = all_cases(drawn, 3);
+        assert!(ran > 200, "only {ran} calls were steered: too few to show anything");
+    }
+
+    /// What a rank's own types or a null buffer once made wrong.
+    fn corners_are_right_where_types_differ_between_ranks(mpi: Mpi) {
+        let alltoall = if mpi.is_openmpi() { "native:modified_bruck" } else { "native:brucks" };
+        for allgather in ["mockup:allgatherv", "mockup:gather+bcast"] {
+            let force = format!("scatter=p2p:linear:window=4;alltoall={alltoall};allgather={allgather}");
+            // MPICH spins, so that its odd rank costs more than it shows.
+            let n_ranks = if mpi.is_openmpi() { 3 } else { 2 };
+            let ran = all_cases(job(n_ranks).mpi(mpi).preload().force(&force), n_ranks);
+            assert!(ran > 0, "{force}: nothing was steered");
+        }
+    }
+
+    /// Long: the k-th variants of all collectives, for every k.
+    fn corners_are_right_with_every_variant(mpi: Mpi) {
+        if !runs_long() {
+            return;
+        }
+        let columns = Collective::ALL.map(|collective| catalogue::variants(mpi.library(), collective));
+        let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+        for k in 1..longest {
+            let kth = columns.iter().filter_map(|column| column.get(k));
+            let parts: Vec<_> = kth.map(|variant| format!("{}={}", variant.collective, variant.name)).collect();
+            all_cases(job(3).mpi(mpi).preload().force(&parts.join(";")), 3);
+        }
+    }
+}
