@@ -83,7 +83,7 @@ const OPS: [&str; 12] = [
     "MPI_MINLOC",
     "MPI_MAXLOC",
 ];
-const NUMBERS: [&str; 14] = [
+const NUMBERS: [&str; 15] = [
     "MPI_IN_PLACE",
     "MPI_STATUS_IGNORE",
     "MPI_SUCCESS",
@@ -96,6 +96,7 @@ const NUMBERS: [&str; 14] = [
     "MPI_MAX_PORT_NAME",
     "MPI_STATUSES_IGNORE",
     "MPI_ERR_NO_MEM",
+    "MPI_ERR_OTHER",
     // In Open MPI the first of an enumeration, which no preprocessor sees: 0, as what is missing.
     "MPI_TAG_UB",
     "MPI_THREAD_MULTIPLE",

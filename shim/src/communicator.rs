@@ -98,6 +98,8 @@ pub struct State {
     pub carriers: Carriers,
     pub p2p: p2p::Beside,
     pub node: node::Beside,
+    /// The last call, where one like it has a short way.
+    pub again: Option<node::Again>,
     /// Calls that pass through.
     pub passed: Passed,
 }
@@ -123,6 +125,7 @@ impl State {
             carriers: Default::default(),
             p2p: p2p::Beside::default(),
             node: node::Beside::default(),
+            again: None,
             passed: Passed::default(),
         }
     }
@@ -132,6 +135,7 @@ impl State {
     /// Frees the communicators of ours that hang on it; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);
+        self.again = None;
         self.node.free();
         self.p2p.free();
     }

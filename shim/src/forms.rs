@@ -26,6 +26,13 @@ pub trait Form: Copy {
     /// The call in its cell; `None` when it simply runs `default`.
     fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>>;
 
+    /// Runs a call that is like the communicator's last one, where that has a short way; `None` where it
+    /// is not.
+    #[inline(always)]
+    fn again(&self, _: &Tuner, _: Comm) -> Option<c_int> {
+        None
+    }
+
     /// What our own algorithms need.
     fn arguments(&self) -> Arguments;
 
@@ -49,6 +56,9 @@ pub fn run(
     comm: Comm,
     default: impl Fn() -> c_int,
 ) -> Option<c_int> {
+    if let Some(code) = form.again(tuner, comm) {
+        return Some(code);
+    }
     let library = Number::library(tuner.pmpi)?;
     let call = form.classify(tuner, comm)?;
     let native = |comm| {

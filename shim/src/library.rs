@@ -111,6 +111,8 @@ functions! {
             = "Irecv";
         wait: unsafe extern "C" fn(*mut Request, *mut c_void) -> c_int = "Wait";
         waitall: unsafe extern "C" fn(c_int, *mut Request, *mut c_void) -> c_int = "Waitall";
+        test: unsafe extern "C" fn(*mut Request, *mut c_int, *mut c_void) -> c_int = "Test";
+        cancel: unsafe extern "C" fn(*mut Request) -> c_int = "Cancel";
         sendrecv: Sendrecv = "Sendrecv";
         reduce_local: unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op) -> c_int
             = "Reduce_local";

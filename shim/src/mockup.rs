@@ -66,11 +66,17 @@ fn in_place() -> *mut c_void {
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class; the
 /// answer is the same on all ranks.
 pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, composition: Composition) -> bool {
-    settled(tuner, state, call.variant, call.bytes, |state| {
-        // Wrong arguments are no want of room: the library will report them.
-        let demand = Job::new(tuner, state, call, composition).map(|job| job.demand());
-        demand.is_none_or(has_room)
-    })
+    settled(
+        tuner,
+        state,
+        (call.variant, call.bytes),
+        &call.arguments,
+        |state| {
+            // Wrong arguments are no want of room: the library will report them.
+            let demand = Job::new(tuner, state, call, composition).map(|job| job.demand());
+            demand.is_none_or(has_room)
+        },
+    )
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.

@@ -6,7 +6,8 @@
 //!
 //! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
 //! wait for each other ([`patience`]), the [`short`] messages that travel beside their flags, the
-//! [`elements`] of all others, the [`pieces`] that carry them, and [`call`] and [`barrier`], which put phases together.
+//! [`elements`] of all others, the [`pieces`] that carry them, and [`call`] and [`barrier`], which put phases together;
+//! and the short way of a call that is like the last one ([`again`]).
 
 mod team;
 
@@ -22,8 +23,12 @@ mod barrier;
 mod direct;
 mod overlap;
 mod phases;
+mod reads;
 
 mod call;
+
+mod again;
+pub use again::{Again, Operands};
 
 use std::ffi::c_int;
 
@@ -93,9 +98,13 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> boo
             }
         }
     }
-    p2p::settled(tuner, state, call.variant, call.bytes, |state| {
-        call::has_room(tuner, state, call, own)
-    })
+    p2p::settled(
+        tuner,
+        state,
+        (call.variant, call.bytes),
+        &call.arguments,
+        |state| call::has_room(tuner, state, call, own),
+    )
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.

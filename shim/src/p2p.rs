@@ -25,6 +25,8 @@ pub use run::Watch;
 
 mod exchange;
 
+pub mod retire;
+
 use std::collections::HashMap;
 use std::ffi::c_int;
 
@@ -40,7 +42,7 @@ use crate::communicator::State;
 use crate::private;
 use crate::tune::Tuner;
 pub use arguments::Arguments;
-use arguments::{Input, Members, Output};
+use arguments::{Agreement, Input, Members, Output};
 use channel::Channel;
 pub use channel::{Open, World};
 use lengths::Lengths;
@@ -57,8 +59,10 @@ pub struct Beside {
     channel: Channel,
     /// Calls so far; the same on all ranks.
     calls: u32,
-    /// By the variant's place in the trace's header.
+    /// By the variant's place in the trace's header, with the last root that it had.
     classes: Vec<Classes>,
+    /// The same of other roots.
+    other_roots: HashMap<(usize, c_int), Classes>,
     programs: Programs,
 }
 
@@ -81,9 +85,10 @@ pub struct Group<'a> {
     pub world_ranks: &'a [c_int],
 }
 
-/// The size classes of a variant that the members have agreed on, as bits.
+/// The size classes of a variant that the members have agreed on with one root, as bits.
 #[derive(Clone, Copy, Default)]
 struct Classes {
+    root: c_int,
     ready: u64,
     failed: u64,
 }
@@ -214,11 +219,23 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
         return open(tuner, state);
     }
     open(tuner, state)
-        && settled(tuner, state, call.variant, call.bytes, |state| {
-            // Wrong arguments are no want of room: the library will report them.
-            let room = |job: &Job| has_room(job.demand_in_class());
-            with_job(tuner, &mut state.p2p, call, room).unwrap_or(true)
-        })
+        && settled(
+            tuner,
+            state,
+            (call.variant, call.bytes),
+            &call.arguments,
+            |state| {
+                let Open {
+                    rank, world_ranks, ..
+                } = state.p2p.channel();
+                let (rank, world_ranks) = (*rank, world_ranks.clone());
+                let group = Group {
+                    rank,
+                    world_ranks: &world_ranks,
+                };
+                has_room_among(tuner, &mut state.p2p, group, call)
+            },
+        )
 }
 
 /// Whether all ranks have room for the longest message of a variant's size class: found out once,
@@ -227,20 +244,27 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
 pub fn settled(
     tuner: &Tuner,
     state: &mut State,
-    variant: u16,
-    bytes: u64,
+    (variant, bytes): (u16, u64),
+    arguments: &Arguments,
     has_room: impl FnOnce(&mut State) -> bool,
 ) -> bool {
     let bit = 1u64 << (class(bytes) & 63);
-    if let Some(classes) = state.p2p.classes.get(usize::from(variant)) {
-        if classes.ready & bit != 0 {
-            return true;
-        }
-        if classes.failed & bit != 0 {
-            return false;
-        }
+    let place = usize::from(variant);
+    let Agreement::Class { root } = arguments.agreement(tuner) else {
+        return agree(tuner, state, has_room);
+    };
+    match state.p2p.classes.get(place) {
+        Some(classes) if classes.root == root && classes.ready & bit != 0 => return true,
+        _ => {}
     }
-    settle(tuner, state, variant, bit, has_room)
+    settle(tuner, state, (place, root), bit, has_room)
+}
+
+/// Whether all ranks have room.
+#[cold]
+fn agree(tuner: &Tuner, state: &mut State, has_room: impl FnOnce(&mut State) -> bool) -> bool {
+    let mut failed = [u64::from(!has_room(state))];
+    tuner.largest(state.comm, &mut failed) && failed[0] == 0
 }
 
 /// Makes room for calls that need `demand` bytes, or up to twice as much: so much longer are the
@@ -255,17 +279,33 @@ pub fn has_room(demand: usize) -> bool {
 fn settle(
     tuner: &Tuner,
     state: &mut State,
-    variant: u16,
+    (place, root): (usize, c_int),
     bit: u64,
     has_room: impl FnOnce(&mut State) -> bool,
 ) -> bool {
-    let mut failed = [u64::from(!has_room(state))];
-    let agreed = tuner.largest(state.comm, &mut failed) && failed[0] == 0;
-    let (all, place) = (&mut state.p2p.classes, usize::from(variant));
+    let Beside {
+        classes: all,
+        other_roots,
+        ..
+    } = &mut state.p2p;
     if all.len() <= place {
         all.resize(place + 1, Classes::default());
     }
-    let classes = &mut all[place];
+    if all[place].root != root {
+        let fresh = Classes {
+            root,
+            ..Classes::default()
+        };
+        let known = other_roots.remove(&(place, root)).unwrap_or(fresh);
+        let last = std::mem::replace(&mut all[place], known);
+        other_roots.insert((place, last.root), last);
+    }
+    let classes = all[place];
+    if (classes.ready | classes.failed) & bit != 0 {
+        return classes.ready & bit != 0;
+    }
+    let agreed = agree(tuner, state, has_room);
+    let classes = &mut state.p2p.classes[place];
     if agreed {
         classes.ready |= bit;
     } else {
@@ -303,10 +343,22 @@ pub fn run_among(
     with_job_among(tuner, &mut beside.programs, tag, group, call, work)
 }
 
-/// Whether there is room for a call among some of the communicator's ranks.
+/// Whether there is room for a call among some of the communicator's ranks, and for any other of its
+/// root and size class: in place or not, with elements that have to be packed or not.
 pub fn has_room_among(tuner: &Tuner, beside: &mut Beside, group: Group, call: &Call) -> bool {
-    let room = |job: &Job| has_room(job.demand());
-    with_job_among(tuner, &mut beside.programs, 0, group, call, room).unwrap_or(true)
+    let mut demand = 0;
+    for buffers in [Buffers::Apart, Buffers::Shared] {
+        if buffers == Buffers::Shared && call.own.row().in_place != InPlace::Shared {
+            continue;
+        }
+        let work = |job: &Job| demand = demand.max(job.demand_in_class());
+        let programs = &mut beside.programs;
+        // Wrong arguments are no want of room: the library will report them.
+        if with_job_and(tuner, programs, (0, Some(buffers)), group, call, work).is_none() {
+            return true;
+        }
+    }
+    has_room(demand)
 }
 
 fn run_job(job: &Job, watch: &mut impl Watch) -> Result<(), c_int> {
@@ -348,6 +400,19 @@ fn with_job_among<T>(
     call: &Call,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
+    with_job_and(tuner, programs, (tag, None), group, call, work)
+}
+
+/// The same with a program for such buffers, instead of the call's own.
+#[inline]
+fn with_job_and<T>(
+    tuner: &Tuner,
+    programs: &mut Programs,
+    (tag, buffers): (c_int, Option<Buffers>),
+    group: Group,
+    call: &Call,
+    work: impl FnOnce(&Job) -> T,
+) -> Option<T> {
     let members = Members {
         rank: group.rank,
         n_ranks: group.world_ranks.len(),
@@ -363,13 +428,13 @@ fn with_job_among<T>(
         call.own.values,
         call.bytes,
     );
-    let buffers = match (view.input, row.in_place) {
+    let buffers = buffers.unwrap_or(match (view.input, row.in_place) {
         (Input::InOutput { .. }, InPlace::Shared) => Buffers::Shared,
         (Input::User(_), InPlace::Shared) if matches!(view.output, Output::InInput) => {
             Buffers::Shared
         }
         _ => Buffers::Apart,
-    };
+    });
     let place = programs.program(call.own, case, buffers);
     if let Some(uneven) = view.uneven {
         uneven.fill(&mut programs.starts, members.n_ranks)?;

@@ -1,7 +1,8 @@
 /* Runs collectives and ends in a chosen way.
  *
- * usage: ends exit CODE | abort CODE | kill CALLS | fill FILE
- * kill: rank 1 dies of SIGKILL after so many allreduces. fill: rank 0 first fills the disk with
+ * usage: ends exit CODE | abort CODE | kill CALLS [launcher | group] | fill FILE
+ * kill: rank 1 dies of SIGKILL after so many allreduces, or its launcher does, or the launcher's process
+ * group, while all other ranks are in a long collective or on their way to one. fill: rank 0 first fills the disk with
  * FILE until no byte fits. Rank 0 prints the sum that it computed. */
 #include "step.h"
 #include <fcntl.h>
@@ -16,6 +17,25 @@ static void fill(const char *path) {
     if (file >= 0) close(file);
 }
 
+/* The process that was started as mpirun or mpiexec, above this one. */
+static pid_t launcher(void) {
+    pid_t found = 0;
+    for (pid_t process = getppid(), parent; process > 1; process = parent) {
+        char path[64], name[64] = "";
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+        FILE *file = fopen(path, "r");
+        if (!file || fscanf(file, "%*d (%63[^)]) %*c %d", name, &parent) != 2) abort();
+        fclose(file);
+        if (!strncmp(name, "mpirun", 6) || !strncmp(name, "mpiexec", 7) || !strncmp(name, "orterun", 7)) found = process;
+    }
+    return found;
+}
+
+static void kill_somebody(const char *who) {
+    pid_t process = strcmp(who, "rank") ? launcher() : getpid();
+    if (process) kill(strcmp(who, "group") ? process : -getpgid(process), SIGKILL);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     const char *how = argc > 1 ? argv[1] : "exit";
@@ -28,8 +48,13 @@ int main(int argc, char **argv) {
         MPI_Allreduce(&one, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
         right &= step(MPI_COMM_WORLD, k, 3);
     }
-    if (!strcmp(how, "kill") && rank == 1) raise(SIGKILL);
-    if (!strcmp(how, "kill")) MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(how, "kill") && rank == 1) kill_somebody(argc > 3 ? argv[3] : "rank");
+    if (!strcmp(how, "kill"))
+        for (int k = 0; k < 1 << 30; k++) {
+            /* Without its launcher no rank may come to an end by itself. */
+            step(MPI_COMM_WORLD, 0, STEP_MAX);
+            step(MPI_COMM_WORLD, 1, STEP_MAX);
+        }
     if (rank == 0) printf("sum %ld%s\n", sum, right ? "" : ", wrong");
     fflush(stdout);
     if (!strcmp(how, "abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, value);

@@ -201,6 +201,19 @@ impl Job {
         ]))
     }
 
+    /// Gives the job a session of its own, whose launcher may be killed with its process group, and waits up to
+    /// ten seconds for what is left of it; [`Outcome::strays`] counts what does not end by itself.
+    pub fn outliving_its_launcher(mut self) -> Job {
+        let script = "setsid --wait \"$@\"; code=$?; own=$(ps -o sess= -p $$); for turn in $(seq 100); do left=0; \
+                      for process in $(grep -lzsx \"$0=$(printenv \"$0\")\" /proc/[0-9]*/environ); do \
+                      process=${process#/proc/}; session=$(ps -o sess= -p ${process%/environ}); \
+                      [ -z \"$session\" ] || [ \"$session\" = \"$own\" ] || left=1; done; \
+                      [ $left = 0 ] && break; sleep 0.1; done; exit $code";
+        let words = ["sh", "-c", script, MARK].map(str::to_owned);
+        self.prefix.extend(words);
+        self
+    }
+
     /// Runs `tests/mpi/PROGRAM.c`.
     pub fn run(self, program: &str, arguments: &[&str]) -> Outcome {
         let whole = part(self.n_ranks, program, arguments);

@@ -30,7 +30,8 @@ fn between(mpi: Mpi, collective: Collective) -> Vec<String> {
         .into_iter()
         .filter(|variant| variant.name.family == Family::Node)
         .map(|variant| variant.name.to_string());
-    names.filter(|name| name != "node:shm").collect()
+    // Those of one node have no second part.
+    names.filter(|name| name.contains('+')).collect()
 }
 
 /// Every variant of several nodes runs the program rightly on these nodes.
@@ -70,19 +71,62 @@ fn right_on(mpi: Mpi, nodes: &str, program: &str, arguments: &[&str]) {
     assert!(missing.is_empty(), "on {nodes} {missing:?} never ran");
 }
 
-/// How many segments a job that loses a rank leaves where libraries keep theirs, in a memory file
-/// system of its own: other jobs come and go in the machine's. `None` where there can be none.
-fn left_by(job: Job) -> Option<usize> {
-    let kept = folder();
-    let job = job.with_tmpfs(Path::new("/dev/shm"), "size=1g", kept.path())?;
-    let outcome = job.run("ends", &["kill", "40"]);
+/// What a job leaves that is killed: segments where libraries keep theirs, files where they have their
+/// folders, and processes. In file systems of its own: other jobs come and go in the machine's.
+#[derive(Debug, PartialEq)]
+struct Left {
+    segments: usize,
+    files: usize,
+    processes: usize,
+}
+
+impl Left {
+    /// The job is killed as `who` says. `None` where there can be no such file systems.
+    fn by(job: Job, who: &str) -> Option<Left> {
+        let (segments, files) = (folder(), folder());
+        let job = job
+            .with_tmpfs(Path::new("/dev/shm"), "size=1g", segments.path())?
+            .env("TMPDIR", files.path())
+            .outliving_its_launcher();
+        let outcome = job.run("ends", &["kill", "40", who]);
+        outcome
+            .ends()
+            .claim(outcome.code != Some(0), "nobody was killed");
+        Some(Left {
+            segments: files_in(segments.path()),
+            files: files_in(files.path()),
+            processes: outcome.strays,
+        })
+    }
+
+    fn is_within(&self, bare: &Left) -> bool {
+        self.segments <= bare.segments
+            && self.files <= bare.files
+            && self.processes <= bare.processes
+    }
+}
+
+/// The files below a folder.
+fn files_in(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder)
+        .expect("the folder is ours")
+        .flatten();
+    let count = |path: &Path| if path.is_dir() { files_in(path) } else { 1 };
+    entries.map(|entry| count(&entry.path())).sum()
+}
+
+/// Jobs that are killed leave no more with the shim than without.
+fn leaves_nothing(bare: &Job, tuned: &Job, who: &str) {
+    let Some(bare) = Left::by(bare.clone(), who) else {
+        return;
+    };
+    let Some(tuned) = Left::by(tuned.clone(), who) else {
+        return;
+    };
     assert!(
-        !outcome.timed_out && outcome.code != Some(0),
-        "{}",
-        outcome.command
+        tuned.is_within(&bare),
+        "{who}: {tuned:?}, of the library alone {bare:?}"
     );
-    let left = std::fs::read_dir(kept.path()).expect("the folder is ours");
-    Some(left.count())
 }
 
 on_each_library! {
@@ -114,12 +158,16 @@ on_each_library! {
         }
     }
 
-    fn a_rank_that_is_killed_leaves_no_more_than_with_the_library_alone(mpi: Mpi) {
-        let Some(bare) = left_by(job(2).mpi(mpi)) else { return };
+    fn however_a_job_is_killed_it_leaves_no_more_than_with_the_library_alone(mpi: Mpi) {
         let log = folder();
-        let tuned = left_by(job(2).mpi(mpi).preload().force(ALL_ON_ONE).log(log.path())).unwrap_or(0);
-        assert!(tuned <= bare, "{tuned} segments are left, of the library alone {bare}");
-        let killed = read_log(log.path(), 2);
+        let one = job(3).mpi(mpi).preload().force(ALL_ON_ONE).log(log.path());
+        let between = "allreduce=node:lanes+segmented_ring:segsize=16KiB;bcast=node:shm+chain:segsize=16KiB";
+        let several = on_nodes(mpi, "ABBA").force(between);
+        for who in ["rank", "launcher", "group"] {
+            leaves_nothing(&job(3).mpi(mpi), &one, who);
+            leaves_nothing(&job(4).mpi(mpi), &several, who);
+        }
+        let killed = read_log(log.path(), 3);
         let ran = killed[0].iter().filter(|call| call.variant == "node:shm").count();
         assert!(ran > 40, "{ran} calls ran in a segment before the kill");
     }
@@ -150,5 +198,50 @@ fn two_ranks_on_each_of_three_nodes_are_right_under_openmpi() {
         if runs_long() {
             right_on(mpi, "ABACAB", "own_algorithms", &[]);
         }
+    }
+}
+
+/// Real ones: the test cluster's.
+#[test]
+fn lanes_are_right_between_several_nodes_under_mpich() {
+    let Some(mpi) = Mpi::Mpich.installed() else {
+        return;
+    };
+    let lanes = |collective| {
+        let of = between(mpi, collective);
+        let lanes = of.into_iter().filter(|name| name.starts_with("node:lanes"));
+        lanes.map(move |name| (collective.to_string(), name))
+    };
+    let wanted: BTreeSet<_> = Collective::ALL.into_iter().flat_map(lanes).collect();
+    let parts = wanted
+        .iter()
+        .map(|(collective, name)| format!("{collective}={name}"));
+    let force = parts.collect::<Vec<_>>().join(";");
+    let preload = format!("LD_PRELOAD={}", mpi.shim().display());
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster/cluster");
+    for (program, arguments) in [("collectives", "1"), ("own_algorithms", "3001")] {
+        let log = folder();
+        let path = colltune_tests::program(mpi, program);
+        let command = format!(
+            "{} run --mpi mpich --nodes 2 --slots 2 -n 4 --",
+            cluster.display()
+        );
+        let mut command: Vec<&str> = command.split(' ').collect();
+        command.extend(["env", &preload, path.to_str().unwrap(), arguments]);
+        let outcome = job(4)
+            .mpi(mpi)
+            .force(&force)
+            .log(log.path())
+            .run_command(&command);
+        if outcome.code == Some(77) {
+            return colltune_tests::skip("needs root and tc, for the test cluster").unwrap_or(());
+        }
+        outcome.succeeds().prints("ok\n");
+        let calls = read_log(log.path(), 4);
+        assert_ranks_agree(&calls);
+        let all = calls.into_iter().flatten();
+        let ran: BTreeSet<_> = all.map(|call| (call.collective, call.variant)).collect();
+        let missing: Vec<_> = wanted.difference(&ran).collect();
+        assert!(missing.is_empty(), "{program}: {missing:?} never ran");
     }
 }

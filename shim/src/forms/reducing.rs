@@ -7,6 +7,7 @@ use colltune_core::collective::Collective;
 use super::{Form, is_refused, numbers, sum};
 use crate::abi::{Comm, Datatype, Op, is_in_place};
 use crate::library::collectives::{Collectives, Number};
+use crate::node::Operands;
 use crate::p2p::Arguments;
 use crate::p2p::arguments::lists::List;
 use crate::tune::{Call, Elements, Tuner};
@@ -53,6 +54,22 @@ impl<N: Number> Form for Reduction<N> {
                 in_place,
             })
         })
+    }
+
+    #[inline(always)]
+    fn again(&self, tuner: &Tuner, comm: Comm) -> Option<c_int> {
+        if self.collective != Collective::Allreduce {
+            return None;
+        }
+        let operands = Operands {
+            send: self.send,
+            recv: self.recv,
+            count: self.count.into(),
+            datatype: self.datatype,
+            op: self.op,
+        };
+        // SAFETY: the application passed these arguments to a collective on this communicator.
+        unsafe { tuner.allreduce_again(operands, comm) }
     }
 
     #[inline(always)]

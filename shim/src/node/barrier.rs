@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use colltune_core::catalogue::{OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 
+use super::phases::or_give_up;
 use super::segment::Segment;
 use super::team::Team;
 use crate::abi;
@@ -28,14 +29,11 @@ pub fn run(
 ) -> Result<(), c_int> {
     let OnNodes::Leaders(between) = own else {
         // There is one node.
-        if let Some(segment) = segment {
-            segment.meet(tuner);
-        }
-        return Ok(());
+        return segment.map_or(Ok(()), |segment| segment.meet(tuner));
     };
     // All come to the leader, the leaders meet, all go.
     if let Some(segment) = &mut segment {
-        segment.meet(tuner);
+        segment.meet(tuner)?;
     }
     let mut result = Ok(());
     if team.place == 0 {
@@ -43,11 +41,10 @@ pub fn run(
         let leading = leading(tuner, call, between, &mut number);
         let group = group(team);
         result = p2p::run_among(tuner, p2p, group, &leading, &mut ()).unwrap_or(Ok(()));
+        result = or_give_up(segment.as_deref(), result);
     }
-    if let Some(segment) = segment {
-        segment.meet(tuner);
-    }
-    result
+    result?;
+    segment.map_or(Ok(()), |segment| segment.meet(tuner))
 }
 
 /// Whether the leaders have room.
@@ -93,13 +90,13 @@ fn leading(tuner: &Tuner, call: &Call, between: Scheduled, number: &mut u64) -> 
 impl Segment {
     /// Waits until every rank of the node is here.
     #[inline]
-    pub fn meet(&mut self, tuner: &Tuner) {
-        let ticket = self.tell_line(tuner);
+    pub fn meet(&mut self, tuner: &Tuner) -> Result<(), c_int> {
+        let ticket = self.tell_line(tuner)?;
         for place in self.others() {
             let number = self.line(place, ticket);
-            self.patience
-                .until(tuner, || number.load(Ordering::Acquire) == ticket);
+            self.until(tuner, || number.load(Ordering::Acquire) == ticket)?;
         }
         self.done_short(ticket);
+        Ok(())
     }
 }

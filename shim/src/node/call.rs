@@ -6,10 +6,11 @@ use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::{OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
-use colltune_core::node::layout::Cut;
+use colltune_core::node::layout::{CELL, Cut};
 
 use super::elements::{Elements, Holed, Sum};
-use super::phases::{Between, Phases};
+use super::phases::{Between, Phases, or_give_up};
+use super::segment::Segment;
 use super::team::Team;
 use super::transfers;
 use super::{Beside, Open, barrier};
@@ -65,6 +66,11 @@ fn run_open(
     own: OnNodes,
 ) -> Option<Result<(), c_int>> {
     let Open { team, segment } = open;
+    if let Some(segment) = segment
+        && let Err(class) = segment.is_sound()
+    {
+        return Some(Err(class));
+    }
     if call.collective == Collective::Barrier {
         return Some(barrier::run(tuner, p2p, team, segment.as_mut(), call, own));
     }
@@ -72,7 +78,7 @@ fn run_open(
     let view = call
         .arguments
         .view(tuner, call.collective, call.bytes, members)?;
-    if own == OnNodes::Alone
+    if matches!(own, OnNodes::Alone | OnNodes::Reading)
         && let Some(places) = direct(&view)
     {
         let phases = Phases {
@@ -93,12 +99,14 @@ fn run_open(
     let job = job(tuner, p2p, call, view, &world_ranks, team)?;
     let work = |scratch: &mut Scratch| {
         let room = Room::new(&job, call, own);
-        if !scratch.block.reserve(room.bytes) {
-            return Err(abi::MPI_ERR_NO_MEM as c_int);
-        }
+        let reserved = match scratch.block.reserve(room.bytes) {
+            true => Ok(()),
+            false => Err(abi::MPI_ERR_NO_MEM as c_int),
+        };
+        or_give_up(segment.as_ref(), reserved)?;
         let start = scratch.block.start();
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        let places = unsafe { job.bind(scratch)? };
+        let places = or_give_up(segment.as_ref(), unsafe { job.bind(scratch) })?;
         let spare = room.spare.map(|from| room.address(start, from));
         let holed = (!view.unit.plain).then(|| Holed {
             job: &job,
@@ -123,10 +131,15 @@ fn run_open(
                 .first(room.address(start, room.message), room.units),
         };
         // SAFETY: as above.
-        unsafe {
+        let result = unsafe {
             let result = phases.run(own);
             result.and(job.hand_over(&places))
+        };
+        if result.is_err() && matches!(own, OnNodes::Direct(_)) {
+            // Messages may still be under way out of it.
+            scratch.block.abandon();
         }
+        result
     };
     Some(scratch::with(User::Node, work))
 }
@@ -140,6 +153,9 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     if call.collective == Collective::Barrier {
         return barrier::has_room(tuner, &mut state.p2p, &open.team, call, own);
     }
+    if own == OnNodes::Reading && !open.segment.as_ref().is_some_and(Segment::can_read) {
+        return false;
+    }
     let members = open.team.members(state.p2p.channel().rank);
     let view = call
         .arguments
@@ -150,7 +166,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let Some(job) = job(tuner, &state.p2p, call, view, &world_ranks, &open.team) else {
         return false;
     };
-    let bytes = Room::new(&job, call, own).bytes;
+    let bytes = Room::in_class(&job, call, own);
     let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
     let most = messages_most(&open.team);
     let mut start = std::ptr::null_mut();
@@ -165,10 +181,11 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     if !room {
         return false;
     }
-    // Every rank may lead its node. Only lengths count, so any address will do.
+    // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
+    let root = open.team.node_of[view.root];
     let (between, group, units) = match own {
-        OnNodes::Alone | OnNodes::Direct(_) => return true,
+        OnNodes::Alone | OnNodes::Reading | OnNodes::Direct(_) => return true,
         OnNodes::Leaders(between) => (between, &open.team.leaders, view.block),
         OnNodes::Lanes(_) if open.team.lane.is_empty() => return true,
         OnNodes::Lanes(between) => {
@@ -179,7 +196,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let part = Part {
         variant: call.variant,
         between,
-        root: 0,
+        root,
         bytes: units * packed_unit(&view, call),
         units,
     };
@@ -187,7 +204,11 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
         rank: open.team.node,
         world_ranks: group,
     };
-    let call = part.call(tuner, call, (None, unit0));
+    let data = match call.collective {
+        Collective::Reduce if group.rank != root => (Some(unit0), std::ptr::null_mut()),
+        _ => (None, unit0),
+    };
+    let call = part.call(tuner, call, data);
     p2p::has_room_among(tuner, &mut state.p2p, group, &call)
 }
 
@@ -237,18 +258,24 @@ struct Room {
 }
 
 impl Room {
+    /// Units of the input of a call in place that is overwritten while it is sent; of a rank whose call is
+    /// not in place, too: there may be others whose call is.
+    fn kept(job: &Job, call: &Call, own: OnNodes) -> u64 {
+        let kept = matches!(own, OnNodes::Direct(_)) && call.collective == Collective::Alltoall;
+        if kept { job.view.input_units } else { 0 }
+    }
+
     fn new(job: &Job, call: &Call, own: OnNodes) -> Room {
         let unit = &job.view.unit;
         let reduces = unit.combine.is_some();
-        let kept = matches!(own, OnNodes::Direct(_)) && call.collective == Collective::Alltoall;
         let units = match () {
-            () if reduces => job.view.block,
-            // Of a rank whose call is not in place, too: there may be others whose call is.
-            () if kept => job.view.input_units,
-            () => 0,
+            // On one node nothing is carried on.
+            () if reduces && !matches!(own, OnNodes::Alone | OnNodes::Reading) => job.view.block,
+            () => Room::kept(job, call, own),
         };
         let packed = packed_unit(&job.view, call);
-        let piece = Cut::new(units, packed, 1).units_per_piece.min(units);
+        let all = if reduces { job.view.block } else { 0 };
+        let piece = Cut::new(all, packed, 1).units_per_piece.min(all);
         let spare = if unit.plain {
             0
         } else {
@@ -263,6 +290,23 @@ impl Room {
             units,
             piece,
         }
+    }
+
+    /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
+    /// this rank or not, and of pairs, whose holes take less room than they do, too.
+    fn in_class(job: &Job, call: &Call, own: OnNodes) -> usize {
+        let bytes = Room::new(job, call, own).bytes;
+        if job.view.unit.combine.is_some() {
+            return bytes.saturating_mul(2).saturating_add(4 * CELL);
+        }
+        let n = job.members.n_ranks as u64;
+        let blocks = match call.collective {
+            Collective::Bcast => 1,
+            _ => n,
+        };
+        let message = job.view.unit.bytes(job.view.block.saturating_mul(blocks));
+        let packed = round(message).saturating_mul(2);
+        bytes.max(packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, call, own)))))
     }
 
     fn address(&self, start: *mut u8, offset: usize) -> *mut u8 {

@@ -6,7 +6,7 @@ use colltune_core::catalogue::Carriers;
 use colltune_core::node::act::Kind;
 use colltune_core::node::between::receiver;
 
-use super::phases::{Between, Phases, phase};
+use super::phases::{Between, Phases, or_give_up, phase};
 use super::pieces::{Blocks, Data};
 use super::transfers::Transfers;
 use crate::abi;
@@ -37,7 +37,8 @@ impl<'a, 'b> Phases<'a, 'b> {
     pub(super) unsafe fn allgather_direct(&mut self, carriers: Carriers) -> Result<(), c_int> {
         let (block, output) = (self.view.block, self.places.output);
         let total = block * self.team.node_of.len() as u64;
-        let mut transfers = self.transfers(total)?;
+        let transfers = self.transfers(total);
+        let mut transfers = or_give_up(self.segment.as_deref(), transfers)?;
         // SAFETY: the output has a place for each block, and is the call's until its end.
         unsafe {
             self.post_receives(&mut transfers, carriers);
@@ -67,7 +68,7 @@ impl<'a, 'b> Phases<'a, 'b> {
             let arriving = Some(&mut transfers);
             let given = phase(&self.elements, &mut self.segment, kind, data, arriving);
             result = result.and(given);
-            result.and(transfers.finish())
+            result.and(or_give_up(self.segment.as_deref(), transfers.finish()))
         }
     }
 
@@ -116,7 +117,8 @@ impl<'a, 'b> Phases<'a, 'b> {
         let (block, output) = (self.view.block, self.places.output);
         let mut input = self.places.input;
         let total = block * self.team.node_of.len() as u64;
-        let mut transfers = self.transfers(total)?;
+        let transfers = self.transfers(total);
+        let mut transfers = or_give_up(self.segment.as_deref(), transfers)?;
         // SAFETY: both buffers have a place for each block, and are the call's until its end; the spare
         // room is as long as they are.
         unsafe {
@@ -140,7 +142,7 @@ impl<'a, 'b> Phases<'a, 'b> {
                 }
             }
             let result = self.exchange_here(input);
-            result.and(transfers.finish())
+            result.and(or_give_up(self.segment.as_deref(), transfers.finish()))
         }
     }
 }

@@ -62,8 +62,8 @@ impl Sum {
     ///
     /// # Safety
     /// Both places hold so many numbers of the type and do not overlap.
-    #[inline]
-    unsafe fn add(self, from: *const u8, into: *mut u8, units: usize) {
+    #[inline(always)]
+    pub unsafe fn add(self, from: *const u8, into: *mut u8, units: usize) {
         macro_rules! each {
             ($number:ty, $sum:expr) => {
                 for place in 0..units {

@@ -33,9 +33,9 @@ impl Node<'_, '_, '_> {
 }
 
 impl Watch for Node<'_, '_, '_> {
-    fn wanted(&mut self, job: &Job, first: u32, len: u32) {
+    fn wanted(&mut self, job: &Job, first: u32, len: u32) -> Result<(), c_int> {
         let Some(combining) = &mut self.combining else {
-            return;
+            return Ok(());
         };
         let (first, len) = (u64::from(first), u64::from(len));
         let (start, end) = (job.lengths.start(first), job.lengths.start(first + len));
@@ -43,6 +43,7 @@ impl Watch for Node<'_, '_, '_> {
         if start < end {
             combining.step_past(start, end);
         }
+        combining.goes_on()
     }
 
     fn passed(&mut self, job: &Job, at: usize) {

@@ -1,10 +1,12 @@
 //! How a rank waits for another in shared memory.
 //!
 //! Whoever waits there must let the library go on: a message of the program's may need this rank's
-//! help before the other can come. And where ranks share processors, the other may be waiting for
-//! this one's.
+//! help before the other can come. Where ranks share processors, the other may be waiting for
+//! this one's. And the other may never come, because it cannot go on: then it has said so.
 
+use std::ffi::c_int;
 use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::tune::Tuner;
 
@@ -27,28 +29,40 @@ pub enum Patience {
 
 impl Patience {
     /// Waits until `come` is true.
+    ///
+    /// Errors: the class that stands in `fault`, where some rank cannot go on.
     #[inline(always)]
-    pub fn until(self, tuner: &Tuner, come: impl Fn() -> bool) {
+    pub fn until(
+        self,
+        tuner: &Tuner,
+        fault: &AtomicU64,
+        come: impl Fn() -> bool,
+    ) -> Result<(), c_int> {
         let looks = match self {
             Patience::Spin => LOOKS,
             Patience::Yield => LOOKS_YIELDING,
         };
         for _ in 0..looks {
             if come() {
-                return;
+                return Ok(());
             }
         }
-        self.longer(tuner, &come);
+        self.longer(tuner, fault, &come)
     }
 
     #[cold]
-    fn longer(self, tuner: &Tuner, come: &dyn Fn() -> bool) {
+    fn longer(
+        self,
+        tuner: &Tuner,
+        fault: &AtomicU64,
+        come: &dyn Fn() -> bool,
+    ) -> Result<(), c_int> {
         loop {
             match self {
                 Patience::Spin => {
                     for _ in 0..LOOKS {
                         if come() {
-                            return;
+                            return Ok(());
                         }
                         spin_loop();
                     }
@@ -56,14 +70,17 @@ impl Patience {
                 Patience::Yield => {
                     for _ in 0..YIELDS {
                         if come() {
-                            return;
+                            return Ok(());
                         }
                         // SAFETY: it has no arguments and cannot fail.
                         unsafe { libc::sched_yield() };
                     }
                 }
             }
-            tuner.p2p.progress(tuner.pmpi);
+            match fault.load(Ordering::Acquire) {
+                0 => tuner.p2p.progress(tuner.pmpi),
+                class => return Err(class as c_int),
+            }
         }
     }
 }

@@ -65,6 +65,7 @@ impl Phases<'_, '_> {
         unsafe {
             match own {
                 OnNodes::Alone => self.alone(),
+                OnNodes::Reading => self.by_reading(),
                 // Alike on all ranks.
                 OnNodes::Leaders(between) if self.call.bytes > OVERLAPPED_ABOVE => {
                     self.overlapped(between)
@@ -88,7 +89,7 @@ impl Phases<'_, '_> {
     }
 
     #[inline]
-    unsafe fn alone(&mut self) -> Result<(), c_int> {
+    pub(super) unsafe fn alone(&mut self) -> Result<(), c_int> {
         let (n, bytes) = (self.team.n_here(), self.call.bytes);
         let (input, output) = (self.places.input, self.places.output);
         let root = self.team.place_of[self.view.root];
@@ -186,6 +187,7 @@ impl Phases<'_, '_> {
         let Phases {
             p2p,
             team,
+            segment,
             call,
             view,
             elements,
@@ -193,7 +195,7 @@ impl Phases<'_, '_> {
         } = self;
         across_nodes(
             p2p,
-            team,
+            (team, segment.as_deref()),
             (call, view),
             elements,
             (across, part, data),
@@ -280,7 +282,14 @@ impl Phases<'_, '_> {
                 _ => (Some(sum), output),
             };
             let what = (Across::Leaders, &part, data);
-            result = across_nodes(p2p, team, (call, view), elements, what, &mut node);
+            result = across_nodes(
+                p2p,
+                (team, segment),
+                (call, view),
+                elements,
+                what,
+                &mut node,
+            );
         }
         result.and(node.finish())
     }
@@ -428,12 +437,14 @@ impl Phases<'_, '_> {
 /// Runs a part of the call among ranks of which this is one. The root leads its node.
 fn across_nodes(
     p2p: &mut p2p::Beside,
-    team: &mut Team,
+    (team, segment): (&mut Team, Option<&Segment>),
     (call, view): (&Call, &View),
     elements: &Elements,
     (across, part, data): (Across, &Part, (Option<*mut u8>, *mut u8)),
     watch: &mut impl p2p::Watch,
 ) -> Result<(), c_int> {
+    // What a rank of the node could not combine is not sent.
+    segment.map_or(Ok(()), Segment::is_sound)?;
     let usual = team.leaders[part.root];
     if call.collective != Collective::Allreduce {
         team.leaders[part.root] = team.world_ranks[view.root];
@@ -451,7 +462,20 @@ fn across_nodes(
     let result = p2p::run_among(tuner, p2p, group, &part_call, watch);
     team.leaders[part.root] = usual;
     // The arguments were looked at before.
-    result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
+    let result = result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int));
+    or_give_up(segment, result)
+}
+
+/// Lets the node know of an error that keeps this rank from giving it what it waits for.
+#[inline]
+pub(super) fn or_give_up<T>(
+    segment: Option<&Segment>,
+    result: Result<T, c_int>,
+) -> Result<T, c_int> {
+    if let (Some(segment), Err(code)) = (segment, &result) {
+        segment.give_up(*code);
+    }
+    result
 }
 
 /// Runs a phase on this rank's node; nothing where it is alone there, but for what comes from others.

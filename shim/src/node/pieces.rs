@@ -1,6 +1,6 @@
 //! Messages in pieces: everybody copies into cells of the own area and out of the others'.
 
-use std::convert::Infallible;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
@@ -97,11 +97,13 @@ pub struct Phase<'a, 'b, 'c> {
     first: u64,
     /// Pieces whose acts are over.
     taken: u64,
+    /// Another rank cannot go on, so nor can this one.
+    stopped: Cell<bool>,
     result: Result<(), c_int>,
 }
 
 /// Runs a phase on a node. After a fault the rank goes on, so that no other waits for it for ever;
-/// the first fault is what it returns.
+/// the first fault is what it returns. Where another rank cannot go on, nor does this one.
 ///
 /// # Safety
 /// As [`Phase::new`].
@@ -151,6 +153,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             turn,
             first,
             taken: 0,
+            stopped: Cell::new(false),
             result: Ok(()),
         }
     }
@@ -159,6 +162,16 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
     pub fn finish(&mut self) -> Result<(), c_int> {
         while self.step() {}
         self.result
+    }
+
+    /// Whether the ranks of the node can all go on.
+    ///
+    /// Errors: the first fault of this phase, where they cannot.
+    pub fn goes_on(&self) -> Result<(), c_int> {
+        match self.stopped.get() {
+            true => self.result,
+            false => Ok(()),
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -212,10 +225,15 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             // until it is written.
             let result = unsafe { self.perform(act) };
             self.result = self.result.and(result);
-            Ok::<(), Infallible>(())
+            match self.stopped.get() {
+                false => Ok(()),
+                true => Err(()),
+            }
         };
-        let Ok(()) = acts_of(kind, who, piece, pieces, &mut act);
-        self.taken += 1;
+        self.taken = match acts_of(kind, who, piece, pieces, &mut act) {
+            Ok(()) => self.taken + 1,
+            Err(()) => pieces,
+        };
         true
     }
 
@@ -228,18 +246,21 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         unsafe {
             match act {
                 Act::Fill { piece } => {
-                    self.await_room(piece);
+                    self.await_room(piece)?;
                     let result = self.fill(piece);
                     self.tell(Flag::Filled, piece);
                     result
                 }
                 Act::Take { piece, from } => {
-                    self.wait(from, Flag::Filled, piece);
+                    self.wait(from, Flag::Filled, piece)?;
                     self.take(piece, from)
                 }
                 Act::Fold { piece } => self.fold(piece),
                 Act::Combine { piece } => {
                     let result = self.combine(piece);
+                    if self.stopped.get() {
+                        return result;
+                    }
                     self.tell(Flag::Combined, piece);
                     result
                 }
@@ -262,25 +283,29 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         number.store(self.first + piece, Ordering::Release);
     }
 
-    fn wait(&self, place: usize, flag: Flag, piece: u64) {
+    fn wait(&self, place: usize, flag: Flag, piece: u64) -> Result<(), c_int> {
         let (number, ticket) = (self.segment.flag(place, flag), self.first + piece);
-        let come = || number.load(Ordering::Acquire) >= ticket;
-        self.segment.patience.until(self.tuner(), come);
+        self.until(|| number.load(Ordering::Acquire) >= ticket)
     }
 
-    fn await_room(&mut self, piece: u64) {
+    fn until(&self, come: impl Fn() -> bool) -> Result<(), c_int> {
+        let stopped = self.segment.until(self.tuner(), come);
+        stopped.inspect_err(|_| self.stopped.set(true))
+    }
+
+    fn await_room(&self, piece: u64) -> Result<(), c_int> {
         let ticket = self.first + piece;
         if ticket <= self.segment.room.get() {
-            return;
+            return Ok(());
         }
         let mut least = u64::MAX;
         for place in self.segment.others() {
             let done = self.segment.flag(place, Flag::Done);
-            let come = || done.load(Ordering::Acquire) + CELLS >= ticket;
-            self.segment.patience.until(self.tuner(), come);
+            self.until(|| done.load(Ordering::Acquire) + CELLS >= ticket)?;
             least = least.min(done.load(Ordering::Acquire));
         }
         self.segment.room.set(least + CELLS);
+        Ok(())
     }
 
     fn cell(&self, place: usize, piece: u64) -> *mut u8 {
@@ -395,13 +420,13 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         let mut result = Ok(());
         if in_place && own + 1 != n && matches!(self.kind, Kind::ReduceWhole { .. }) {
             // The target is needed before the own contribution is. Nobody reads this cell.
-            self.await_room(piece);
+            self.await_room(piece)?;
             // SAFETY: a piece fits into a cell; the caller's promise is passed on.
             result = unsafe { self.fill(piece) };
         }
         for place in (0..n).rev() {
             if place != own {
-                self.wait(place, Flag::Filled, piece);
+                self.wait(place, Flag::Filled, piece)?;
             }
             let cell = self.cell(place, piece);
             let cell = cell.wrapping_add(elements.bytes(stretch.in_cell));
@@ -454,7 +479,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         let mut result = Ok(());
         for place in (0..n).rev() {
             if place != own {
-                self.wait(place, Flag::Filled, piece);
+                self.wait(place, Flag::Filled, piece)?;
             }
             // SAFETY: the cells are filled; nobody else touches the own slice of the own cell.
             let step = unsafe {
@@ -483,7 +508,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         for step in 0..n {
             let place = (self.segment.place + step) % n;
             if step > 0 {
-                self.wait(place, Flag::Combined, piece);
+                self.wait(place, Flag::Combined, piece)?;
             }
             let (start, len) = slice(units, place, n);
             let cell = self.cell(place, piece).wrapping_add(elements.bytes(start));

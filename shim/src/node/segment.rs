@@ -9,7 +9,7 @@ use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use colltune_core::node::layout::{self, CELLS, Flag, LINES, PROCESSOR_WORDS};
+use colltune_core::node::layout::{self, CELLS, Flag, IDENTITY_WORDS, LINES, PROCESSOR_WORDS};
 
 use super::patience::Patience;
 use super::team::Team;
@@ -36,6 +36,8 @@ pub struct Segment {
     /// The last tickets that may be written without asking whether the others are done.
     pub room: Cell<u64>,
     pub room_short: u64,
+    /// What others find where this rank says that it is, if they may look.
+    secret: Box<u64>,
 }
 
 /// How the first rank of a node tells the others where its segment is.
@@ -161,6 +163,10 @@ impl Segment {
             next_short: 1,
             room: Cell::new(CELLS),
             room_short: LINES,
+            secret: Box::new(colltune_core::select::mix(
+                crate::clock::ticks(),
+                u64::from(std::process::id()),
+            )),
         })
     }
 
@@ -175,7 +181,21 @@ impl Segment {
             let offset = layout::processors(self.place) + place * 8;
             self.number(offset).store(word, Ordering::Release);
         }
+        let address = (&raw const *self.secret) as u64;
+        let identity = [u64::from(std::process::id()), address, *self.secret];
+        for (place, word) in identity.into_iter().enumerate() {
+            let offset = layout::identity(self.place) + place * 8;
+            self.number(offset).store(word, Ordering::Release);
+        }
         true
+    }
+
+    /// The number of a rank's process, where it keeps its secret, and that secret.
+    pub fn identity(&self, place: usize) -> [u64; IDENTITY_WORDS] {
+        std::array::from_fn(|word| {
+            self.number(layout::identity(place) + word * 8)
+                .load(Ordering::Acquire)
+        })
     }
 
     /// Ends the set-up, once all ranks have reserved their areas.
@@ -244,6 +264,39 @@ impl Segment {
     #[inline(always)]
     pub fn flag(&self, place: usize, flag: Flag) -> &AtomicU64 {
         self.number(layout::flag(place, flag))
+    }
+
+    /// Waits until `come` is true.
+    ///
+    /// Errors: the class of another rank's error, which cannot go on.
+    #[inline(always)]
+    pub fn until(&self, tuner: &Tuner, come: impl Fn() -> bool) -> Result<(), c_int> {
+        self.patience.until(tuner, self.number(layout::FAULT), come)
+    }
+
+    /// Whether all ranks are able to go on. After a fault nobody can any more: tickets have lost their
+    /// meaning, because ranks left their calls at different places.
+    #[inline(always)]
+    pub fn is_sound(&self) -> Result<(), c_int> {
+        match self.number(layout::FAULT).load(Ordering::Relaxed) {
+            0 => Ok(()),
+            class => Err(class as c_int),
+        }
+    }
+
+    /// Tells all ranks that this one cannot go on; whoever waits, or comes later, returns an error.
+    #[cold]
+    pub fn give_up(&self, code: c_int) {
+        // Classes mean the same in every process; other codes need not.
+        let no_memory = abi::MPI_ERR_NO_MEM as c_int;
+        let class = if code == no_memory {
+            no_memory
+        } else {
+            abi::MPI_ERR_OTHER as c_int
+        };
+        let fault = self.number(layout::FAULT);
+        // The first one stays.
+        let _ = fault.compare_exchange(0, class as u64, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// The cell of a rank that holds, or will hold, a piece.

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use colltune_core::node::act::Kind;
 use colltune_core::node::layout::{self, Flag, LINES};
 
-use super::elements::Elements;
+use super::elements::{Elements, Sum};
 use super::pieces::{Blocks, Data};
 use super::segment::Segment;
+use crate::abi::{Datatype, Op};
+use crate::p2p::places::check;
 use crate::tune::Tuner;
 
 /// Ranks tell now and then only that they are done with lines.
@@ -29,11 +31,115 @@ impl Load {
     }
 }
 
-impl Segment {
+/// What a rank contributes to a sum, or another combination, that fits into a line.
+#[derive(Clone, Copy)]
+pub struct Contribution {
+    pub units: usize,
+    pub bytes: usize,
+    /// `None` where the library combines.
+    pub sum: Option<Sum>,
+    pub datatype: Datatype,
+    pub op: Op,
+}
+
+impl Contribution {
+    /// # Safety
+    /// The units lie at `at`.
     #[inline(always)]
-    fn send_line(&mut self, tuner: &Tuner, ticket: u64, load: &Load, bytes: usize) {
+    unsafe fn read(&self, at: *const u8) -> Load {
+        let mut load = Load::EMPTY;
+        // SAFETY: the caller's promise; a line holds the bytes.
+        unsafe {
+            match self.bytes {
+                8 => load.0[0] = at.cast::<u64>().read_unaligned(),
+                bytes => std::ptr::copy_nonoverlapping(at, load.start(), bytes),
+            }
+        }
+        load
+    }
+
+    /// # Safety
+    /// There is room for the units at `at`.
+    #[inline(always)]
+    unsafe fn write(&self, mut load: Load, at: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.bytes {
+                8 => at.cast::<u64>().write_unaligned(load.0[0]),
+                bytes => std::ptr::copy_nonoverlapping(load.start(), at, bytes),
+            }
+        }
+    }
+
+    /// Combines the units of a lower rank with those of higher ones.
+    #[inline(always)]
+    fn combine(&self, tuner: &Tuner, mut from: Load, into: &mut Load) -> Result<(), c_int> {
+        if let Some(sum) = self.sum {
+            // SAFETY: both lines hold so many numbers of that kind.
+            unsafe { sum.add(from.start(), into.start(), self.units) };
+            return Ok(());
+        }
+        // SAFETY: both lines hold the units, of a type without holes.
+        check(unsafe {
+            (tuner.pmpi.reduce_local)(
+                from.start().cast(),
+                into.start().cast(),
+                self.units as c_int,
+                self.datatype,
+                self.op,
+            )
+        })
+    }
+}
+
+impl Segment {
+    /// Combines what all ranks contribute, from the last rank down.
+    ///
+    /// # Safety
+    /// The own contribution lies at `source`, and there is room for as much at `target`.
+    #[inline(always)]
+    pub unsafe fn combine_lines(
+        &mut self,
+        tuner: &Tuner,
+        contribution: Contribution,
+        source: *const u8,
+        target: *mut u8,
+    ) -> Result<(), c_int> {
+        self.is_sound()?;
+        let ticket = self.next_short();
+        let bytes = contribution.bytes;
+        // SAFETY: the caller's promise.
+        let mine = unsafe { contribution.read(source) };
+        self.send_line(tuner, ticket, &mine, bytes)?;
+        let mut result = Ok(());
+        let mut all = Load::EMPTY;
+        for place in (0..self.n_here).rev() {
+            let load = match place == self.place {
+                true => mine,
+                false => self.receive_line(tuner, place, ticket, bytes)?,
+            };
+            if place + 1 == self.n_here {
+                all = load;
+            } else {
+                result = result.and(contribution.combine(tuner, load, &mut all));
+            }
+        }
+        // SAFETY: as above.
+        unsafe { contribution.write(all, target) };
+        self.done_short(ticket);
+        result
+    }
+
+    #[inline(always)]
+    fn send_line(
+        &mut self,
+        tuner: &Tuner,
+        ticket: u64,
+        load: &Load,
+        bytes: usize,
+    ) -> Result<(), c_int> {
         if ticket > self.room_short {
-            self.await_room_short(tuner, ticket);
+            self.await_room_short(tuner, ticket)?;
         }
         let line = layout::line(self.place, ticket);
         for place in 0..bytes.div_ceil(8) {
@@ -41,40 +147,71 @@ impl Segment {
             word.store(load.0[place], Ordering::Relaxed);
         }
         self.number(line).store(ticket, Ordering::Release);
+        Ok(())
     }
 
     #[cold]
-    fn await_room_short(&mut self, tuner: &Tuner, ticket: u64) {
+    fn await_room_short(&mut self, tuner: &Tuner, ticket: u64) -> Result<(), c_int> {
         let mut least = u64::MAX;
         for place in self.others() {
             let done = self.flag(place, Flag::ShortDone);
-            let patience = self.patience;
-            patience.until(tuner, || done.load(Ordering::Acquire) + LINES >= ticket);
+            self.until(tuner, || done.load(Ordering::Acquire) + LINES >= ticket)?;
             least = least.min(done.load(Ordering::Acquire));
         }
         self.room_short = least + LINES;
+        Ok(())
     }
 
     #[inline(always)]
-    fn receive_line(&self, tuner: &Tuner, from: usize, ticket: u64, bytes: usize) -> Load {
+    fn receive_line(
+        &self,
+        tuner: &Tuner,
+        from: usize,
+        ticket: u64,
+        bytes: usize,
+    ) -> Result<Load, c_int> {
         let line = layout::line(from, ticket);
         let number = self.number(line);
-        self.patience
-            .until(tuner, || number.load(Ordering::Acquire) == ticket);
+        self.until(tuner, || number.load(Ordering::Acquire) == ticket)?;
         let mut load = Load::EMPTY;
         for place in 0..bytes.div_ceil(8) {
             let word = self.number(line + 8 + 8 * place);
             load.0[place] = word.load(Ordering::Relaxed);
         }
-        load
+        Ok(load)
+    }
+
+    /// Sends a few numbers in a line; its ticket.
+    pub fn tell_words(&mut self, tuner: &Tuner, words: &[u64]) -> Result<u64, c_int> {
+        let ticket = self.next_short();
+        let mut load = Load::EMPTY;
+        load.0[..words.len()].copy_from_slice(words);
+        self.send_line(tuner, ticket, &load, words.len() * 8)?;
+        Ok(ticket)
+    }
+
+    /// The ticket of a line that this rank does not send.
+    pub fn skip_line(&mut self) -> u64 {
+        self.next_short()
+    }
+
+    /// The numbers that a rank has sent in a line.
+    pub fn hear_words<const N: usize>(
+        &self,
+        tuner: &Tuner,
+        from: usize,
+        ticket: u64,
+    ) -> Result<[u64; N], c_int> {
+        let load = self.receive_line(tuner, from, ticket, N * 8)?;
+        Ok(std::array::from_fn(|place| load.0[place]))
     }
 
     /// Sends a line without a message; its ticket.
     #[inline]
-    pub fn tell_line(&mut self, tuner: &Tuner) -> u64 {
+    pub fn tell_line(&mut self, tuner: &Tuner) -> Result<u64, c_int> {
         let ticket = self.next_short();
-        self.send_line(tuner, ticket, &Load::EMPTY, 0);
-        ticket
+        self.send_line(tuner, ticket, &Load::EMPTY, 0)?;
+        Ok(ticket)
     }
 
     /// The number of a rank's line.
@@ -135,11 +272,11 @@ pub unsafe fn run(
         }
     }
     if !matches!(kind, Kind::ReduceWhole { root } if root == own) && contributes {
-        segment.send_line(tuner, ticket, &mine, bytes);
+        segment.send_line(tuner, ticket, &mine, bytes)?;
     }
     match kind {
         Kind::Bcast { root } if root != own => {
-            let mut load = segment.receive_line(tuner, root, ticket, bytes);
+            let mut load = segment.receive_line(tuner, root, ticket, bytes)?;
             // SAFETY: as above.
             result = result.and(unsafe { elements.load(load.start(), data.units, data.target) });
         }
@@ -154,7 +291,7 @@ pub unsafe fn run(
         Kind::Exchange { .. } => {
             for step in 1..n {
                 let from = (own + step) % n;
-                let mut load = segment.receive_line(tuner, from, ticket, bytes);
+                let mut load = segment.receive_line(tuner, from, ticket, bytes)?;
                 let skip = match data.blocks {
                     Blocks::Exchanged(_) => elements.bytes(data.units) * own,
                     _ => 0,
@@ -186,7 +323,7 @@ unsafe fn fold(
         let mut load = if place == segment.place {
             mine
         } else {
-            segment.receive_line(elements.tuner, place, ticket, bytes)
+            segment.receive_line(elements.tuner, place, ticket, bytes)?
         };
         // SAFETY: the target has room for the message.
         let done = unsafe {

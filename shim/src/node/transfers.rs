@@ -9,6 +9,7 @@ use colltune_core::node::between::{MESSAGES_MOST, message_bytes};
 
 use crate::abi::{self, Comm, Request};
 use crate::p2p::places::check;
+use crate::p2p::retire::{Receives, retire};
 use crate::tune::Tuner;
 
 /// The messages of one call of this rank.
@@ -161,6 +162,10 @@ impl<'a> Transfers<'a> {
         // SAFETY: the requests are this call's own; those that have ended are null.
         let code = unsafe { (self.tuner.pmpi.waitall)(n_requests, first, statuses) };
         self.result = self.result.and(check(code));
+        if self.result.is_err() {
+            let receives = Receives::First(self.before.len());
+            retire(self.tuner, self.requests, &receives);
+        }
         self.requests.clear();
         self.result
     }

@@ -55,6 +55,16 @@ pub enum Arguments {
     Nothing,
 }
 
+/// How long what the ranks agree on holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// For all calls of a variant and size class that have this root.
+    Class { root: c_int },
+    /// For one call: an application's own elements may lie as far apart on a rank as it likes, and
+    /// otherwise in each call.
+    OneCall,
+}
+
 /// One block of a call, or one of several equal ones, as its arguments say it.
 #[derive(Clone, Copy)]
 pub struct Side {
@@ -196,6 +206,25 @@ pub struct Members {
 }
 
 impl Arguments {
+    /// How long what is agreed of room for such a call holds. From shared facts alone.
+    #[inline(always)]
+    pub fn agreement(&self, tuner: &Tuner) -> Agreement {
+        let known =
+            |datatype| tuner.types.get(datatype).is_some() || tuner.pairs.get(datatype).is_some();
+        match *self {
+            Arguments::Reduction { datatype, .. } | Arguments::ReduceScatter { datatype, .. }
+                if !known(datatype) =>
+            {
+                Agreement::OneCall
+            }
+            Arguments::Reduction { root, .. }
+            | Arguments::Bcast { root, .. }
+            | Arguments::Blocks { root, .. }
+            | Arguments::Uneven { root, .. } => Agreement::Class { root },
+            Arguments::ReduceScatter { .. } | Arguments::Nothing => Agreement::Class { root: 0 },
+        }
+    }
+
     /// `None` where an argument is wrong: the library shall say so, as it would without us.
     /// `bytes` is the message size by which all ranks know the call.
     pub fn view(

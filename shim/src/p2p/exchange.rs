@@ -13,6 +13,7 @@ use super::arguments::lists::Located;
 use super::arguments::{Arguments, Held, Members, Side};
 use super::places::check;
 use super::program::{Message, Operation, Program, Span};
+use super::retire::{Receives, retire};
 use super::scratch::{Scratch, User};
 use super::{Beside, Buffers, Call, scratch};
 use crate::abi::{self, Comm, Datatype, is_in_place};
@@ -150,13 +151,29 @@ impl Exchange<'_> {
     /// # Safety
     /// The application's buffers are valid.
     unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
+        // SAFETY: the caller's promise is passed on.
+        let result = unsafe { self.operate(scratch) };
+        if result.is_err() {
+            let posted = &self.program.operations[..=scratch.at];
+            // The memory is the application's; there is none of ours to leave behind.
+            retire(
+                self.tuner,
+                &mut scratch.requests,
+                &Receives::PostedBy(posted),
+            );
+        }
+        result
+    }
+
+    unsafe fn operate(&self, scratch: &mut Scratch) -> Result<(), c_int> {
         let null = self.tuner.handles.request_null;
         scratch.requests.clear();
         scratch
             .requests
             .resize(self.program.staged_chunks.len(), null);
         let requests = scratch.requests.as_mut_ptr();
-        for operation in &self.program.operations {
+        for (index, operation) in self.program.operations.iter().enumerate() {
+            scratch.at = index;
             // SAFETY: by the proof of the schedule each operation names blocks that it may touch now,
             // and requests that are below their number.
             unsafe {

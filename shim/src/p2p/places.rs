@@ -79,10 +79,24 @@ impl Job<'_> {
     }
 
     /// As many bytes as any call needs whose message is as long: of uneven blocks whatever their
-    /// lengths and however they lie on this rank.
+    /// lengths and however they lie on this rank; of elements whether they have to be packed or not, and
+    /// of pairs, whose holes take less room than they do, too.
     pub fn demand_in_class(&self) -> usize {
         if self.view.uneven.is_none() {
-            return self.demand();
+            let mut bytes = self.demand();
+            if !self.copies_input() && (self.moves_bytes() || self.in_place == InPlace::Copied) {
+                let units = self.view.input_units.max(self.lengths.longest());
+                bytes = bytes.saturating_add(self.room(units));
+            }
+            if self.moves_bytes() {
+                let copied = if self.copies_output() {
+                    0
+                } else {
+                    self.lengths.total()
+                };
+                return bytes.saturating_add(self.room(copied));
+            }
+            return bytes.saturating_mul(2);
         }
         let ring = |temporary: &Temporary| match temporary {
             Temporary::Like { .. } => 1,

@@ -6,13 +6,16 @@ use colltune_core::algorithm::schedule::{Buffer, Order};
 
 use super::places::{Job, Places, check};
 use super::program::{Message, Operation, Span};
+use super::retire::{Receives, retire};
 use super::scratch::Scratch;
 use crate::abi;
 
 /// Who provides a schedule's input, and uses its output, while it runs.
 pub trait Watch {
     /// Chunks of the input are about to be read.
-    fn wanted(&mut self, job: &Job, first: u32, len: u32);
+    ///
+    /// Errors: they cannot be provided any more.
+    fn wanted(&mut self, job: &Job, first: u32, len: u32) -> Result<(), c_int>;
     /// An operation has ended.
     fn passed(&mut self, job: &Job, at: usize);
 }
@@ -20,7 +23,9 @@ pub trait Watch {
 /// Nobody: the input is there, and the output is looked at afterwards.
 impl Watch for () {
     #[inline(always)]
-    fn wanted(&mut self, _: &Job, _: u32, _: u32) {}
+    fn wanted(&mut self, _: &Job, _: u32, _: u32) -> Result<(), c_int> {
+        Ok(())
+    }
     #[inline(always)]
     fn passed(&mut self, _: &Job, _: usize) {}
 }
@@ -33,6 +38,7 @@ impl Job<'_> {
     pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Watch) -> Result<(), c_int> {
         let null = self.tuner.handles.request_null;
         let n_requests = self.program.staged_chunks.len();
+        scratch.at = 0;
         scratch.requests.clear();
         scratch.requests.resize(n_requests, null);
         scratch.staged.clear();
@@ -44,19 +50,23 @@ impl Job<'_> {
                 self.hand_over(&places)
             })
         };
-        if result.is_err() && scratch.requests.iter().any(|request| *request != null) {
-            // Messages are still under way into it.
-            scratch.block.abandon();
+        if result.is_err() {
+            let posted = &self.program.operations[..=scratch.at];
+            let receives = Receives::PostedBy(posted);
+            if !retire(self.tuner, &mut scratch.requests, &receives) {
+                scratch.block.abandon();
+            }
         }
         result
     }
 
     /// Says which chunks of the input an operation reads.
     #[inline(always)]
-    fn announce(&self, operation: &Operation, watch: &mut impl Watch) {
+    fn announce(&self, operation: &Operation, watch: &mut impl Watch) -> Result<(), c_int> {
+        let mut result = Ok(());
         let mut wanted = |span: &Span| {
-            if span.buffer == Buffer::Input {
-                watch.wanted(self, span.first, span.len);
+            if span.buffer == Buffer::Input && result.is_ok() {
+                result = watch.wanted(self, span.first, span.len);
             }
         };
         match operation {
@@ -67,6 +77,7 @@ impl Job<'_> {
             }
             Operation::Receive { .. } | Operation::Wait { .. } | Operation::WaitAll => {}
         }
+        result
     }
 
     unsafe fn operate(
@@ -76,7 +87,8 @@ impl Job<'_> {
         watch: &mut impl Watch,
     ) -> Result<(), c_int> {
         for (index, operation) in self.program.operations.iter().enumerate() {
-            self.announce(operation, watch);
+            scratch.at = index;
+            self.announce(operation, watch)?;
             // SAFETY: by the proof of the schedule each operation names chunks that it may touch
             // now, and the places hold all chunks.
             unsafe {

@@ -1,10 +1,12 @@
-//! Memory that calls use and give back: one block of bytes and a few lists for each thread.
+//! Memory that calls use and give back: one block of bytes and a few lists for each process.
 //!
-//! Nothing in it outlives a call, so all communicators and algorithms of a thread share it.
+//! Nothing in it outlives a call, so all communicators, algorithms and threads share it. Threads whose calls
+//! run at the same time have one each beside it.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::Request;
 
@@ -77,6 +79,8 @@ pub struct Scratch {
     /// Where each temporary, and each request's staging buffer, begins.
     pub temporaries: Vec<*mut u8>,
     pub staging: Vec<*mut u8>,
+    /// The operation that is under way.
+    pub at: usize,
     /// For each receive between nodes how many bytes are received before it.
     pub before: Vec<u64>,
 }
@@ -88,17 +92,35 @@ pub enum User {
     Node,
 }
 
+/// The process's own, for each user; null while a thread has it.
+static SHARED: [AtomicPtr<Scratch>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
+
 thread_local! {
-    static SCRATCH: [Cell<Option<Box<Scratch>>>; 2] = const { [Cell::new(None), Cell::new(None)] };
+    static OWN: [Cell<Option<Box<Scratch>>>; 2] = const { [Cell::new(None), Cell::new(None)] };
 }
 
-/// Lends the thread's memory out. A call inside another, should there ever be one, gets its own.
+/// Lends the memory out. A thread whose calls run beside another's, and a call inside another, should
+/// there ever be one, gets its own.
 pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     let place = user as usize;
-    // A program may call MPI from what runs after its main thread's own memory is gone.
-    let kept = SCRATCH.try_with(|all| all[place].take()).ok().flatten();
-    let mut scratch = kept.unwrap_or_default();
+    let shared = SHARED[place].swap(null_mut(), Ordering::Acquire);
+    let mut scratch = if shared.is_null() {
+        // A program may call MPI from what runs after its main thread's own memory is gone.
+        let kept = OWN.try_with(|all| all[place].take()).ok().flatten();
+        kept.unwrap_or_default()
+    } else {
+        // SAFETY: what stands there came out of a box, and whoever takes it is its only owner.
+        unsafe { Box::from_raw(shared) }
+    };
     let result = work(&mut scratch);
-    let _ = SCRATCH.try_with(|all| all[place].set(Some(scratch)));
+    let given = Box::into_raw(scratch);
+    let null = null_mut();
+    if let Err(_taken) =
+        SHARED[place].compare_exchange(null, given, Ordering::Release, Ordering::Relaxed)
+    {
+        // SAFETY: it was not given away.
+        let own = unsafe { Box::from_raw(given) };
+        let _ = OWN.try_with(|all| all[place].set(Some(own)));
+    }
     result
 }

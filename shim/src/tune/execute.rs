@@ -16,6 +16,7 @@ use crate::abi::{self, Comm, Op};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::{Phase, Sample, State};
+use crate::node::{Again, Operands};
 use crate::own;
 use crate::p2p::{self, Arguments};
 
@@ -117,7 +118,13 @@ impl Tuner {
             self.log_call(&call, Some(cell_of(&call, place)), label, sampled);
         }
         if !sampled {
-            return self.execute(call.state, collective, variant, own, ways);
+            let code = self.execute(call.state, collective, variant, own, ways);
+            if code == abi::SUCCESS
+                && let Some(again) = own.and_then(|own| Again::of(self, &own, place, variant))
+            {
+                call.state.again = Some(again);
+            }
+            return code;
         }
         let before = clock::ticks();
         let code = self.execute(call.state, collective, variant, own, ways);
@@ -139,6 +146,44 @@ impl Tuner {
         );
         self.plan_next_sample(call.state, collective, place, index);
         code
+    }
+
+    /// Runs an allreduce that is like the communicator's last one; `None` where it has to go the long way.
+    ///
+    /// # Safety
+    /// The arguments are those of an MPI_Allreduce on `comm`.
+    #[inline(always)]
+    pub unsafe fn allreduce_again(&self, operands: Operands, comm: Comm) -> Option<c_int> {
+        // SAFETY: the application passed a communicator that it may use for this collective now.
+        let state = unsafe { self.registry.find(comm) }?;
+        let again = state.again.filter(|again| again.is_like(&operands))?;
+        let cell = &mut state.cells[Collective::Allreduce.index()][again.place];
+        let index = cell.calls;
+        if index >= cell.next_drawn || cell.best != again.variant {
+            return None;
+        }
+        cell.calls += 1;
+        state.calls += 1;
+        if self.log.is_some() {
+            self.log_again(state, &again, index);
+        }
+        // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
+        Some(unsafe { again.run(self, state, &operands) })
+    }
+
+    #[cold]
+    fn log_again(&self, state: &mut State, again: &Again, index: u64) {
+        let call = Call {
+            state,
+            collective: Collective::Allreduce,
+            bytes: again.bytes as u64,
+            reduction: None,
+            in_place: false,
+            equal_blocks: true,
+            cell: Some((again.place, index)),
+        };
+        let cell = cell_of(&call, again.place);
+        self.log_call(&call, Some(cell), again.variant, false);
     }
 
     /// The call as our own algorithms take it; `None` for the other families.

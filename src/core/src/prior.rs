@@ -82,6 +82,7 @@ impl<'a> Prior<'a> {
                 Some(Own::Node(OnNodes::Lanes(schedule))) => {
                     between::suits(between::lanes(variant.collective), schedule, bytes)
                 }
+                Some(Own::Node(OnNodes::Reading)) => bytes.1 >= between::READING_LEAST,
                 Some(Own::Node(OnNodes::Leaders(schedule))) => {
                     between::suits(between::leaders(variant.collective), schedule, bytes)
                 }

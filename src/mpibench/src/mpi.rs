@@ -256,6 +256,18 @@ impl Comm {
         }
     }
 
+    /// MPI_Allreduce of one double, and nothing around it.
+    #[inline(always)]
+    pub fn sum(self, send: &[f64; 1], recv: &mut [f64; 1]) {
+        // SAFETY: both buffers hold one double.
+        let code = unsafe {
+            let (datatype, op) = (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM);
+            let (send, recv) = (send.as_ptr().cast(), recv.as_mut_ptr().cast());
+            ffi::MPI_Allreduce(send, recv, 1, datatype, op, self.raw)
+        };
+        check("MPI_Allreduce", code);
+    }
+
     /// A barrier of the benchmark's own, invisible to a tuner.
     pub fn synchronise(self) {
         // SAFETY: the communicator is valid.

@@ -1,7 +1,8 @@
 //! The variants that are none of the library's algorithms: schedules, shared memory, compositions.
 
 use super::Need::{
-    Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, ShareAboveSegment, SomeBytes,
+    Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
+    ShareAboveSegment, SomeBytes,
 };
 use super::{Need, Steering, Variant};
 use crate::algorithm::pattern::Pattern;
@@ -37,6 +38,8 @@ impl Own {
 pub enum OnNodes {
     /// Nobody: there is one node.
     Alone,
+    /// Nobody, and ranks read each other's buffers where they lie.
+    Reading,
     /// One rank of each node runs a schedule with those of the others.
     Leaders(Scheduled),
     /// Several ranks of each node run a schedule, each on its share of the message with its like.
@@ -171,6 +174,16 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
     let needs = |need| some().into_iter().chain([need]).collect::<Vec<_>>();
     let alone = between::on_one_node(collective)
         .then(|| variant(name("shm".to_owned(), 0), OnNodes::Alone, needs(OneNode)));
+    let reading = between::by_reading(collective).then(|| {
+        let mut needs = needs(OneNode);
+        match collective {
+            // What is read may not be overwritten meanwhile.
+            Collective::Alltoall => needs.push(NotInPlace),
+            Collective::Allreduce => needs.push(PlainElements),
+            _ => {}
+        }
+        variant(name("cma".to_owned(), 0), OnNodes::Reading, needs)
+    });
     let direct = between::direct(collective).iter().map(|&carriers| {
         let who = match carriers {
             Carriers::Leader => "shm",
@@ -199,7 +212,7 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
     };
     let leaders = scheduled(between::leaders(collective), "shm", OnNodes::Leaders);
     let lanes = scheduled(between::lanes(collective), "lanes", OnNodes::Lanes);
-    let all = alone.into_iter().chain(direct);
+    let all = alone.into_iter().chain(reading).chain(direct);
     all.chain(leaders).chain(lanes).collect()
 }
 

@@ -136,6 +136,15 @@ pub fn on_one_node(collective: Collective) -> bool {
     )
 }
 
+/// Whether the ranks of a node can run a collective by reading each other's buffers where they lie.
+pub fn by_reading(collective: Collective) -> bool {
+    use Collective::{Allgather, Allreduce, Alltoall, Bcast};
+    matches!(collective, Allgather | Allreduce | Alltoall | Bcast)
+}
+
+/// From so many bytes on that is worth a try: below, the kernel's part takes longer than a second copy.
+pub const READING_LEAST: u64 = 8 * KIB;
+
 /// The most lanes that a node has: more of them gain nothing.
 pub const LANES_MOST: usize = 8;
 

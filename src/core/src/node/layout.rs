@@ -18,12 +18,18 @@ pub const CELL: usize = 32 << 10;
 /// Words of 64 bits in which a rank says on which processors it may run.
 pub const PROCESSOR_WORDS: usize = 16;
 
+/// Its number, where it keeps a secret of its own, and that secret.
+pub const IDENTITY_WORDS: usize = 3;
+
 const PAGE: usize = 4096;
-/// The first page holds what shows a rank that it has found the right segment.
+/// The first page holds what shows a rank that it has found the right segment, and [`FAULT`].
 const HEADER: usize = PAGE;
+/// Where the first rank that cannot go on says so: 0, or the class of its error.
+pub const FAULT: usize = APART;
 const FLAGS: usize = 4 * APART;
 const PROCESSORS: usize = FLAGS;
-const RING: usize = PROCESSORS + PROCESSOR_WORDS * 8;
+const IDENTITY: usize = PROCESSORS + PROCESSOR_WORDS * 8;
+const RING: usize = IDENTITY + APART;
 const PIECES: usize = (RING + LINES as usize * APART).next_multiple_of(PAGE);
 
 /// Bytes of one rank's area: whole pages, so that each rank provides its own.
@@ -65,6 +71,11 @@ pub fn flag(rank: usize, flag: Flag) -> usize {
 /// Where a rank's list of processors lies.
 pub fn processors(rank: usize) -> usize {
     area(rank) + PROCESSORS
+}
+
+/// Where a rank says which process it is: [`IDENTITY_WORDS`] numbers.
+pub fn identity(rank: usize) -> usize {
+    area(rank) + IDENTITY
 }
 
 /// Where the line of a short message lies.
@@ -143,11 +154,12 @@ mod tests {
                 taken.push((flag(rank, kind), 8));
             }
             taken.push((processors(rank), PROCESSOR_WORDS * 8));
+            taken.push((identity(rank), IDENTITY_WORDS * 8));
             taken.extend((0..LINES).map(|ticket| (line(rank, ticket), LINE)));
             taken.extend((0..CELLS).map(|ticket| (cell(rank, ticket), CELL)));
         }
         taken.sort_unstable();
-        assert!(taken[0].0 >= HEADER);
+        assert!(taken[0].0 >= HEADER && (8..HEADER).contains(&FAULT));
         for pair in taken.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
         }

@@ -1,0 +1,126 @@
+//! A call like the last one, where nothing is left to decide: allreduces of a cache line on one node.
+//!
+//! Between two cores a line travels in about 130 ns, and finding out what to do with it took nearly as long.
+//! So a communicator remembers its last such call, and one with the same arguments that is not sampled
+//! goes straight to the lines. Whatever is different takes the long way, which leaves the same traces.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::catalogue::{OnNodes, Own};
+use colltune_core::collective::Collective;
+use colltune_core::node::layout::LINE_BYTES;
+
+use super::Beside;
+use super::elements::Sum;
+use super::short::Contribution;
+use crate::abi::{self, Datatype, Op, bits, is_in_place};
+use crate::communicator::State;
+use crate::own::Call;
+use crate::p2p::Arguments;
+use crate::private;
+use crate::tune::Tuner;
+
+/// What was found out about the last call.
+#[derive(Clone, Copy)]
+pub struct Again {
+    datatype: u64,
+    op: u64,
+    count: i64,
+    sum: Option<Sum>,
+    pub bytes: usize,
+    /// The cell's place among the communicator's of this collective, and the variant among its own.
+    pub place: usize,
+    pub variant: u16,
+}
+
+/// The arguments of an allreduce.
+#[derive(Clone, Copy)]
+pub struct Operands {
+    pub send: *const c_void,
+    pub recv: *mut c_void,
+    pub count: i64,
+    pub datatype: Datatype,
+    pub op: Op,
+}
+
+impl Again {
+    /// What is to be remembered of a call that was right; `None` where it is none of these.
+    #[inline]
+    pub fn of(tuner: &Tuner, call: &Call, place: usize, variant: u16) -> Option<Again> {
+        let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (call.own, call.collective) else {
+            return None;
+        };
+        let Arguments::Reduction {
+            count,
+            datatype,
+            op,
+            ..
+        } = call.arguments
+        else {
+            return None;
+        };
+        // Of a type without holes, so that elements are their bytes.
+        let facts = tuner.types.get(datatype)?;
+        (call.bytes <= LINE_BYTES as u64).then_some(Again {
+            datatype: bits(datatype),
+            op: bits(op),
+            count,
+            sum: Sum::of(tuner, facts, op),
+            bytes: call.bytes as usize,
+            place,
+            variant,
+        })
+    }
+
+    /// Whether a call has the arguments that the last one had, and buffers that nobody has to look at.
+    #[inline(always)]
+    pub fn is_like(&self, operands: &Operands) -> bool {
+        let Operands {
+            send,
+            recv,
+            count,
+            datatype,
+            op,
+        } = *operands;
+        bits(datatype) == self.datatype
+            && bits(op) == self.op
+            && count == self.count
+            && !send.is_null()
+            && !recv.is_null()
+            && send != recv.cast_const()
+            && !is_in_place(recv)
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// The buffers are those of a right call like the last one.
+    #[inline(always)]
+    pub unsafe fn run(&self, tuner: &Tuner, state: &mut State, operands: &Operands) -> c_int {
+        state.p2p.count_call();
+        let Beside::Open(open) = &mut state.node else {
+            unreachable!("a call like this ran before");
+        };
+        let Some(segment) = &mut open.segment else {
+            unreachable!("several ranks on one node have a segment");
+        };
+        let own = match is_in_place(operands.send) {
+            true => operands.recv.cast_const(),
+            false => operands.send,
+        };
+        let contribution = Contribution {
+            units: self.count as usize,
+            bytes: self.bytes,
+            sum: self.sum,
+            datatype: operands.datatype,
+            op: operands.op,
+        };
+        // SAFETY: the caller's promise.
+        match unsafe {
+            segment.combine_lines(tuner, contribution, own.cast(), operands.recv.cast())
+        } {
+            Ok(()) => abi::SUCCESS,
+            Err(code) => private::report(tuner, state.comm, code),
+        }
+    }
+}

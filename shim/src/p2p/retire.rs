@@ -1,0 +1,68 @@
+//! What is left under way after an error in the middle of a call.
+//!
+//! The buffers of such messages must not be used for anything else. Receives are called back, so that
+//! nothing comes into the application's memory after its call has returned. A send cannot be called
+//! back in general; a rank that has it received may come later, or never.
+
+use std::ffi::{c_int, c_void};
+
+use super::program::Operation;
+use crate::abi::{self, Request};
+use crate::tune::Tuner;
+
+/// Questions to the library about each message: enough for one that is there already.
+const QUESTIONS: u32 = 100;
+
+/// Which requests may be called back: the receives among them.
+pub enum Receives<'a> {
+    /// The first so many.
+    First(usize),
+    /// As the operations up to this one, which failed, have posted them.
+    PostedBy(&'a [Operation]),
+}
+
+impl Receives<'_> {
+    fn is_receive(&self, request: usize) -> bool {
+        match self {
+            Receives::First(receives) => request < *receives,
+            Receives::PostedBy(operations) => {
+                let posted = operations.iter().rev().find_map(|operation| {
+                    let (number, receive) = match operation {
+                        Operation::Receive { request, .. } => (*request, true),
+                        Operation::Send { request, .. } => (*request, false),
+                        _ => return None,
+                    };
+                    (number as usize == request).then_some(receive)
+                });
+                posted == Some(true)
+            }
+        }
+    }
+}
+
+/// Ends what can be ended; false where messages are still under way, whose memory has to be left to them.
+#[cold]
+pub fn retire(tuner: &Tuner, requests: &mut [Request], receives: &Receives) -> bool {
+    let null = tuner.handles.request_null;
+    let status = abi::MPI_STATUS_IGNORE as *mut c_void;
+    let mut all_ended = true;
+    for (number, request) in requests.iter_mut().enumerate() {
+        if *request == null {
+            continue;
+        }
+        if receives.is_receive(number) {
+            // SAFETY: the request is active, and ours.
+            unsafe { (tuner.pmpi.cancel)(request) };
+        }
+        let (mut ended, mut code) = (0 as c_int, abi::SUCCESS);
+        for _ in 0..QUESTIONS {
+            if ended != 0 || code != abi::SUCCESS {
+                break;
+            }
+            // SAFETY: as above; the library makes it null once it has ended.
+            code = unsafe { (tuner.pmpi.test)(request, &mut ended, status) };
+        }
+        all_ended &= *request == null;
+    }
+    all_ended
+}
