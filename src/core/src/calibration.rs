@@ -1,7 +1,7 @@
 //! What was measured of a machine: `calibration.toml`, from which times are predicted.
 //!
 //! ```toml
-//! schema = 1
+//! schema = 2
 //! library = "openmpi-4.1.4"
 //! machine = "hydra"
 //! nodes = 4
@@ -14,6 +14,7 @@
 //! gap_ns = 100.0
 //! per_byte_ns = 0.12
 //! rendezvous_bytes = 4096.0
+//! burst_bytes = 0.0
 //! ```
 //! and `[between]` with the same keys. A level that could not be measured, because the job had one
 //! node or one rank on each, is missing; what is usual stands for it.
@@ -23,8 +24,8 @@ use thiserror::Error;
 
 use crate::algorithm::simulate::{Link, Machine};
 
-/// The version of the layout of `calibration.toml`.
-pub const SCHEMA: u32 = 1;
+/// The version of the layout of `calibration.toml`. Version 1, which is read too, knows no bursts.
+pub const SCHEMA: u32 = 2;
 
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "calibration.toml";
@@ -70,7 +71,7 @@ impl Calibration {
         }
         let toml = |error: toml::de::Error| CalibrationError::Toml(error.message().to_owned());
         let Versioned { schema } = toml::from_str(text).map_err(toml)?;
-        if schema != SCHEMA {
+        if !(1..=SCHEMA).contains(&schema) {
             return Err(CalibrationError::Schema(schema));
         }
         let calibration: Calibration = toml::from_str(text).map_err(toml)?;
@@ -147,11 +148,15 @@ mod tests {
     #[test]
     fn other_versions_unknown_keys_and_impossible_values_are_errors() {
         let text = some().to_toml();
-        let newer = text.replace("schema = 1", "schema = 2\nsomething = 3");
+        let newer = text.replace("schema = 2", "schema = 3\nsomething = 3");
         assert_eq!(
             Calibration::from_toml(&newer),
-            Err(CalibrationError::Schema(2))
+            Err(CalibrationError::Schema(3))
         );
+        let older = text.replace("schema = 2", "schema = 1");
+        let older = older.replace("burst_bytes = 0.0\n", "");
+        let read = Calibration::from_toml(&older).unwrap();
+        assert_eq!((read.schema, read.inside), (1, some().inside));
         for (from, to) in [
             ("nodes = 4", "nodes = 4\nracks = 1"),
             ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = -1.0"),

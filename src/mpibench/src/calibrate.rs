@@ -2,7 +2,9 @@
 //! inside a node and between nodes, from which size on a send waits for its receive, and what
 //! combining and copying cost.
 //!
-//! One pair of ranks measures at a time; the others sleep, so that they take no core from it.
+//! One pair of ranks measures at a time; the others wait in a barrier as they would in a collective, since
+//! where ranks share cores that is part of what a message takes. What one rank does alone it does while
+//! they sleep.
 //! Latency is what remains of half a round trip without both ends' overhead, which is the time that
 //! posting a message takes; the gap is the time between messages of a stream; the time per byte is
 //! the slope of half a round trip over the longest messages.
@@ -25,6 +27,8 @@ pub struct Arguments {
 }
 
 const SMALL: usize = 8;
+/// More is no burst but a slope that was measured wrong.
+const BURST_MAX: f64 = (1 << 20) as f64;
 /// Sizes of which half a round trip is measured; the slope is that of the last two.
 const SIZES: [usize; 5] = [SMALL, 1 << 12, 1 << 16, 1 << 18, 1 << 20];
 /// Untimed round trips before those that count.
@@ -122,7 +126,7 @@ fn level(arguments: &Arguments, world: Comm, (first, second): (usize, usize)) ->
     } else if world.rank == second {
         answer(arguments, &mut Pair::new(world, first, bytes_max));
     }
-    world.meet_asleep();
+    world.synchronise();
     let measured = world.maxima(&measured);
     let (one_way, rest) = measured.split_at(SIZES.len());
     link(one_way, rest[0], rest[1], rest[2])
@@ -135,12 +139,18 @@ fn link(one_way_ns: &[f64], overhead_ns: f64, gap_ns: f64, eager_bytes: f64) -> 
     let last = SIZES.len() - 1;
     let bytes = (SIZES[last] - SIZES[last - 1]) as f64;
     let per_byte_ns = ((one_way_ns[last] - one_way_ns[last - 1]) / bytes).max(0.0);
-    let latency_ns = one_way_ns[0] - 2.0 * overhead_ns - SMALL as f64 * per_byte_ns;
+    // What messages are earlier than their bytes allow.
+    let saved = |(&bytes, &time): (&usize, &f64)| {
+        (one_way_ns[0] + bytes as f64 * per_byte_ns - time) / per_byte_ns.max(f64::MIN_POSITIVE)
+    };
+    let burst_bytes = SIZES.iter().zip(one_way_ns).skip(1).map(saved);
+    let latency_ns = one_way_ns[0] - 2.0 * overhead_ns;
     json!({
         "latency_ns": latency_ns.max(0.0),
         "overhead_ns": overhead_ns,
         "gap_ns": gap_ns,
         "per_byte_ns": per_byte_ns,
+        "burst_bytes": burst_bytes.fold(0.0, f64::max).min(BURST_MAX),
         "rendezvous_bytes": (eager_bytes < SIZES[last] as f64).then_some(2.0 * eager_bytes),
         "one_way_ns": SIZES.iter().zip(one_way_ns).collect::<Vec<_>>(),
     })

@@ -53,8 +53,8 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
-Measured are latency, overhead, gap and time per byte of messages on both levels, the size from which
-a send waits for its receive, and what combining and copying cost per byte. They go to
+Measured are latency, overhead, gap and time per byte of messages on both levels, how many bytes an idle
+link lets through at once, the size from which a send waits for its receive, and what combining and copying cost per byte. They go to
 DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
 beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
 drawn before the first training. Run it again after changing the tuning space.")]
@@ -124,6 +124,7 @@ pub fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibrat
             per_byte_ns: number(of, "per_byte_ns")?,
             // No message is so long that it asks first.
             rendezvous_bytes: of["rendezvous_bytes"].as_f64().unwrap_or(f64::INFINITY),
+            burst_bytes: number(of, "burst_bytes")?,
         }))
     };
     let calibration = Calibration {
@@ -149,7 +150,7 @@ mod tests {
     fn the_helpers_answer_becomes_a_calibration_and_what_is_missing_is_named() {
         let text = r#"{"library":"openmpi-4.1.4","n_ranks":2,"ppn":2,"nodes":1,"mode":"calibrate",
             "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"between":null,"inside":{"latency_ns":300,
-            "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
+            "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"burst_bytes":0,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
         let read = calibration(&serde_json::from_str(text).unwrap(), "here".to_owned()).unwrap();
         assert_eq!(read.inside.unwrap().rendezvous_bytes, f64::INFINITY);
         assert_eq!(

@@ -3,7 +3,7 @@
 //! Every message costs its sender and its receiver an overhead, occupies its sender for the gap
 //! or for its bytes, whichever is longer, and arrives a latency after its bytes have left. Inside
 //! a node the sender is one rank; between nodes it is the whole node, whose ranks share one port
-//! out and one port in. Combining and copying cost per byte. Ranks begin together. Waiting follows
+//! out and one port in, each of which lets a burst through at once after it was idle. Combining and copying cost per byte. Ranks begin together. Waiting follows
 //! the rules of [`Plan`](super::plan::Plan): program order, what chunks demand, and the window;
 //! that receives are posted too late is not modelled.
 //!
@@ -153,6 +153,7 @@ mod tests {
         gap_ns: 50.0,
         per_byte_ns: 0.1,
         rendezvous_bytes: f64::INFINITY,
+        burst_bytes: 0.0,
     };
     const MACHINE: Machine = Machine {
         inside: LINK,
@@ -295,6 +296,17 @@ mod tests {
         };
         let asked = schedules_ns(pair(4), &[0; 8], 1000.0, &asking);
         assert_close(asked, 3.0 * 10.0 + 10.0, "inside a node, asking first");
+        let bursts = |burst_bytes| {
+            let between = Link {
+                burst_bytes,
+                ..between
+            };
+            let machine = Machine { between, ..machine };
+            schedules_ns(pair(4), &node_of, 1000.0, &machine)
+        };
+        // Of the four messages' bytes so many are there at once.
+        assert_close(bursts(1500.0), 2.5 * 100.0 + 1000.0, "with a burst");
+        assert_close(bursts(1e6), 1000.0, "all in a burst");
     }
 
     #[test]

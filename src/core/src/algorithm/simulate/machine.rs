@@ -15,6 +15,9 @@ pub struct Link {
     pub per_byte_ns: f64,
     /// Messages of so many bytes first ask, which takes a latency there and one back.
     pub rendezvous_bytes: f64,
+    /// Bytes that a port which was idle lets through at once, as switches and rate limiters do.
+    #[serde(default)]
+    pub burst_bytes: f64,
 }
 
 impl Link {
@@ -25,6 +28,7 @@ impl Link {
             self.overhead_ns,
             self.gap_ns,
             self.per_byte_ns,
+            self.burst_bytes,
         ];
         times.iter().all(|time| time.is_finite() && *time >= 0.0) && self.rendezvous_bytes >= 0.0
     }
@@ -48,6 +52,7 @@ impl Machine {
             gap_ns: 100.0,
             per_byte_ns: 0.12,
             rendezvous_bytes: 4096.0,
+            burst_bytes: 0.0,
         },
         between: Link {
             latency_ns: 1100.0,
@@ -55,6 +60,7 @@ impl Machine {
             gap_ns: 250.0,
             per_byte_ns: 0.085,
             rendezvous_bytes: 16384.0,
+            burst_bytes: 0.0,
         },
         reduce_per_byte_ns: 0.1,
         copy_per_byte_ns: 0.08,

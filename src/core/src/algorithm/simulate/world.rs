@@ -74,9 +74,11 @@ enum Event {
 struct Message {
     from: u32,
     to: u32,
-    /// How long it keeps a port busy, and how long its bytes take.
+    bytes: f64,
+    /// How long it keeps a port busy.
     busy: f64,
-    transfer: f64,
+    /// When its last byte would come if the port in were idle.
+    last_byte: f64,
 }
 
 impl PartialEq for Turn {
@@ -181,7 +183,8 @@ impl Simulation<'_> {
 
     fn send(&mut self, from: u32, to: u32, what: Parts) {
         let inside = self.node_of[from as usize] == self.node_of[to as usize];
-        let (to, known_as) = self.fold.message(from as usize, to as usize);
+        let sender = from as usize;
+        let (to, known_as) = self.fold.message(sender, to as usize);
         let nodes = [from as usize, to].map(|rank| self.node_of[rank] as usize);
         let link = if inside {
             self.machine.inside
@@ -193,36 +196,46 @@ impl Simulation<'_> {
         rank.clock += link.overhead_ns;
         let asks = bytes >= link.rendezvous_bytes;
         let ready = rank.clock + if asks { 2.0 * link.latency_ns } else { 0.0 };
-        let busy = link.gap_ns.max(bytes * link.per_byte_ns);
-        let mut start = ready.max(rank.out_free);
-        if !inside {
-            start = start.max(self.port_out[nodes[0]]);
-            self.port_out[nodes[0]] = start + busy;
-        }
-        rank.out_free = start + busy;
-        let (done, what) = (rank.out_free, rank.hold(what));
-        rank.pending.push_back(Pending::Out { what, done });
+        let transfer = bytes * link.per_byte_ns;
+        let busy = link.gap_ns.max(transfer);
+        let begin = ready.max(rank.out_free);
         let (to, from) = (to as u32, known_as as u32);
-        let (first_byte, transfer) = (start + link.latency_ns, bytes * link.per_byte_ns);
         if inside {
-            self.deliver(from, to, first_byte + transfer);
+            rank.out_free = begin + busy;
         } else {
+            // What a port owes runs ahead of what it has let through by a burst at most.
+            let credit = link.burst_bytes * link.per_byte_ns;
+            let port = &mut self.port_out[nodes[0]];
+            let owed = port.max(begin);
+            *port = owed + busy;
+            rank.out_free = begin.max(*port - credit);
             let message = Message {
                 from,
                 to,
+                bytes,
                 busy,
-                transfer,
+                last_byte: begin.max(owed + transfer - credit) + link.latency_ns,
             };
+            let first_byte = begin.max(owed - credit) + link.latency_ns;
             self.push(first_byte, Event::Arrival(message));
+        }
+        let rank = &mut self.ranks[sender];
+        let (done, what) = (rank.out_free, rank.hold(what));
+        rank.pending.push_back(Pending::Out { what, done });
+        if inside {
+            self.deliver(from, to, begin + link.latency_ns + transfer);
         }
     }
 
     /// A message comes to its node's port in.
     fn arrive(&mut self, at: f64, message: &Message) {
+        let link = &self.machine.between;
         let port = &mut self.port_in[self.node_of[message.to as usize] as usize];
-        let first_byte = at.max(*port);
-        *port = first_byte + message.busy;
-        self.deliver(message.from, message.to, first_byte + message.transfer);
+        let owed = port.max(at);
+        *port = owed + message.busy;
+        let transfer = message.bytes * link.per_byte_ns;
+        let in_turn = owed + transfer - link.burst_bytes * link.per_byte_ns;
+        self.deliver(message.from, message.to, in_turn.max(message.last_byte));
     }
 
     fn deliver(&mut self, from: u32, to: u32, arrival: f64) {
