@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-const HANDLES: [&str; 9] = [
+const HANDLES: [&str; 11] = [
     "MPI_COMM_WORLD",
     "MPI_COMM_SELF",
     "MPI_COMM_NULL",
     "MPI_DATATYPE_NULL",
     "MPI_OP_NULL",
+    "MPI_REPLACE",
+    "MPI_NO_OP",
     "MPI_INFO_NULL",
     "MPI_ERRORS_RETURN",
     "MPI_MAX",

@@ -193,6 +193,22 @@ pub fn find(name: &CStr) -> *mut c_void {
     find_from(libc::RTLD_NEXT, name)
 }
 
+/// Whether the program's calls of a function reach the shim before any other tool.
+pub fn is_ours(name: &CStr) -> bool {
+    // SAFETY: dlsym takes a NUL-terminated name.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    static HERE: u8 = 0;
+    let object_of = |address: *const c_void| {
+        // SAFETY: all-zero bytes are a valid value of this struct of pointers.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: any address may be asked for; the struct is valid to write to.
+        let found = unsafe { libc::dladdr(address, &mut info) };
+        (found != 0).then_some(info.dli_fbase)
+    };
+    // The variable has no name outside, so its address is the shim's own whoever stands in front.
+    object_of(first).is_some_and(|object| Some(object) == object_of((&raw const HERE).cast()))
+}
+
 /// Looks a variable up as the program itself would see it: an executable may hold the copy that
 /// everybody uses (a copy relocation), and that stands in front of the shim.
 fn find_variable(name: &CStr) -> *mut c_void {
@@ -264,6 +280,8 @@ pub struct Handles {
     pub comm_null: Comm,
     pub datatype_null: Datatype,
     pub op_null: Op,
+    /// Operations of one-sided communication, which no collective takes.
+    pub one_sided: [Op; 2],
     pub info_null: Info,
     pub errors_return: Errhandler,
     pub max: Op,
@@ -346,6 +364,8 @@ impl Handles {
             comm_null: handle(abi::MPI_COMM_NULL)?,
             datatype_null: handle(abi::MPI_DATATYPE_NULL)?,
             op_null: handle(abi::MPI_OP_NULL)?,
+            one_sided: [abi::MPI_REPLACE, abi::MPI_NO_OP]
+                .map(|op| handle(op).unwrap_or(abi::NO_HANDLE)),
             info_null: handle(abi::MPI_INFO_NULL)?,
             errors_return: handle(abi::MPI_ERRORS_RETURN)?,
             max: handle(abi::MPI_MAX)?,

@@ -7,18 +7,21 @@
 //!
 //! Calls that were complete when they returned have no request of their own and never come here.
 //!
-//! A completion that the shim does not see (a tool in front of it that calls PMPI_Wait by itself)
-//! leaves an entry behind; the next recorded request with that handle takes its place.
+//! A completion that the shim does not see would leave an entry behind, and another request with that
+//! handle would be recorded as the old one. So no requests are recorded where a tool stands in front that
+//! completes them by itself ([`sees_all`]). Where a program calls PMPI_Wait itself, that shows when a call
+//! returns a handle that is still in the table: from then on none are recorded either.
 
 use std::cell::{RefCell, UnsafeCell};
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use colltune_core::thin::next_sampled;
 
 use crate::abi;
 use crate::clock;
 use crate::fence;
+use crate::library;
 use crate::tune::Passing;
 
 /// One request that is known.
@@ -68,6 +71,63 @@ static UNDER_WAY: AtomicI64 = AtomicI64::new(0);
 /// Entries, those of persistent requests that are not started included.
 static KNOWN: AtomicI64 = AtomicI64::new(0);
 
+/// Whether completions go past the shim.
+static BLIND: AtomicBool = AtomicBool::new(false);
+
+/// What completes, starts and frees requests.
+const COMPLETING: [&CStr; 11] = [
+    c"MPI_Wait",
+    c"MPI_Waitall",
+    c"MPI_Waitany",
+    c"MPI_Waitsome",
+    c"MPI_Test",
+    c"MPI_Testall",
+    c"MPI_Testany",
+    c"MPI_Testsome",
+    c"MPI_Start",
+    c"MPI_Startall",
+    c"MPI_Request_free",
+];
+
+/// Finds out whether the program's calls of these functions reach the shim first. Called once, at start.
+pub fn find_out() {
+    if !COMPLETING.iter().all(|name| library::is_ours(name)) {
+        BLIND.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether every completion is seen, as far as is known.
+#[inline]
+pub fn sees_all() -> bool {
+    !BLIND.load(Ordering::Relaxed)
+}
+
+/// Notes that a call has just returned this handle. An entry that has it already is of a request that
+/// was completed out of sight: others may be so, too.
+#[inline(always)]
+pub fn renew(handle: u64) {
+    if KNOWN.load(Ordering::Relaxed) > 0
+        && let Some(stale) = take(handle)
+    {
+        forget(&stale);
+        forget_all();
+    }
+}
+
+/// Stops recording requests.
+#[cold]
+fn forget_all() {
+    BLIND.store(true, Ordering::Relaxed);
+    for place in &TABLE {
+        let handle = place.handle.load(Ordering::Relaxed);
+        if ![FREE, TAKEN].contains(&handle)
+            && let Some(entry) = take(handle)
+        {
+            forget(&entry);
+        }
+    }
+}
+
 /// Remembers the request of a nonblocking call that began at a tick.
 pub fn begin(handle: u64, passing: Passing, begun: u64) {
     insert(
@@ -90,9 +150,8 @@ pub fn prepare(handle: u64, passing: Passing) {
 }
 
 fn insert(handle: u64, entry: Entry) {
-    // What the same handle meant before is over.
-    if let Some(stale) = take(handle) {
-        forget(&stale);
+    if !sees_all() {
+        return;
     }
     KNOWN.fetch_add(1, Ordering::Relaxed);
     UNDER_WAY.fetch_add(entry.under_way(), Ordering::Relaxed);
@@ -238,7 +297,7 @@ fn null() -> u64 {
 }
 
 fn record(passing: &Passing, begun: u64, ended: u64, start: u64) {
-    if let Some(tuner) = fence::tuner() {
+    if let Some(tuner) = fence::tuner().filter(|_| sees_all()) {
         tuner.record_passing(passing, start, begun, ended);
     }
 }

@@ -23,6 +23,7 @@ use crate::handout::{self, Handout};
 use crate::handshake::{Handshake, Outcome};
 use crate::library::{self, Handles, Pmpi};
 use crate::p2p;
+use crate::pending;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::tune::{HandleTable, Tuner};
@@ -39,6 +40,7 @@ pub fn start_up(code: c_int) {
             return;
         }
         if let Some(tuner) = floating::by_default(|| agree(&variables)) {
+            pending::find_out();
             fence::arm(tuner);
         }
     });

@@ -47,8 +47,15 @@ pub unsafe fn requesting<N: Number>(
     called: impl FnOnce() -> Called<N>,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
-    request: impl FnOnce() -> u64,
+    request: impl Fn() -> u64,
 ) -> c_int {
+    let call = || {
+        let code = call();
+        if code == abi::SUCCESS {
+            pending::renew(request());
+        }
+        code
+    };
     let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
         let handle = request();
         if passing.is_persistent() {

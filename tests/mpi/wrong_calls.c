@@ -1,146 +1,315 @@
-/* Wrong calls of every tuned collective: prints for each the class of the error and how often the
- * program's error handler was called, on rank 0.
+/* Wrong calls of every blocking collective, in both widths of counts: what each rank gets back, and which
+ * error handler is called how often with which communicator.
  *
- * Every rank makes the same mistake, so that nobody waits. Behind each mistake a right call shows that
- * the communicator still works.
+ * Every rank makes the same mistake, so that nobody waits, on a communicator of its own, because some
+ * ranks may notice and others send something. The last mistake is none.
  *
- * usage: wrong_calls [FIRST [LAST]], numbers of mistakes */
+ * usage: wrong_calls HANDLER [TRY...]
+ *
+ * HANDLER is `own`, a handler of this program's, or `return`, MPI_ERRORS_RETURN. A TRY such as
+ * `to-nowhere:gather` or `to-nowhere:*` is left out: libraries die of some mistakes by themselves. A
+ * program that dies says of which on stderr and exits with 99. */
 #include "step.h"
+#include <signal.h>
+#include <unistd.h>
 
-static int rank, n_ranks, handled, handled_class, number, first, last = 1000;
+enum {
+    ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLGATHERV, GATHER, GATHERV, SCATTER, SCATTERV, ALLTOALLV,
+    ALLTOALLW, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, BARRIER
+};
+static const char *names[STEPS] = {"allreduce", "bcast", "allgather", "alltoall", "reduce", "allgatherv", "gather", "gatherv",
+                                   "scatter", "scatterv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block",
+                                   "scan", "exscan", "barrier"};
+#define BIT(collective) (1u << (collective))
+#define SUMS (BIT(ALLREDUCE) | BIT(REDUCE) | BIT(REDUCE_SCATTER) | BIT(REDUCE_SCATTER_BLOCK) | BIT(SCAN) | BIT(EXSCAN))
+#define ROOTED (BIT(BCAST) | BIT(REDUCE) | BIT(GATHER) | BIT(GATHERV) | BIT(SCATTER) | BIT(SCATTERV))
+#define LISTS (BIT(ALLGATHERV) | BIT(GATHERV) | BIT(SCATTERV) | BIT(ALLTOALLV) | BIT(ALLTOALLW))
+#define ALL (BIT(STEPS) - 1)
+#define DATA (ALL & ~BIT(BARRIER))
+#define TWO_SIDES (DATA & ~BIT(BCAST))
+#define TWO_TYPES (TWO_SIDES & ~SUMS)
+
+#ifndef SECONDS
+#define SECONDS 20 /* no call takes so long, unless it hangs */
+#endif
+#define N 48 /* elements of a block; a count that any mistake below makes larger still fits */
+#define ROOM (STEP_RANKS * N * 2)
+
+struct arguments {
+    void *send, *recv;
+    int n_send, n_recv, root;
+    MPI_Datatype send_type, recv_type;
+    MPI_Op op;
+    MPI_Comm comm;
+    int *send_counts, *recv_counts, *send_places, *recv_places; /* in elements */
+};
+
+static int rank, n_ranks;
+static double a[ROOM], b[ROOM];
+static int counts_a[STEP_RANKS], counts_b[STEP_RANKS], places_a[STEP_RANKS], places_b[STEP_RANKS];
+static MPI_Datatype raw, freed_type;
+static MPI_Op freed_op;
+static MPI_Comm freed;
+
+/* What the handler saw. */
+static int handled, handled_class, handled_on;
+static MPI_Comm expected;
+static char lines[1 << 18], trying[96];
+static size_t length;
 
 static void handler(MPI_Comm *comm, int *code, ...) {
-    (void)comm;
     handled++;
     MPI_Error_class(*code, &handled_class);
+    handled_on = *comm == expected ? 1 : *comm == MPI_COMM_WORLD ? 2 : *comm == MPI_COMM_SELF ? 3 : 4;
 }
 
-static void tell(const char *collective, const char *mistake, int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    if (rank == 0) printf("%d %s %s: class %d, handler %d times with class %d\n", number, collective, mistake, class, handled, handled_class);
-    handled = 0;
-    handled_class = 0;
+static void dies(int signal) {
+    char end[128];
+    int n = snprintf(end, sizeof end, "%s %s\n", signal == SIGALRM ? "hangs:" : "dies:", trying);
+    if (write(2, end, (size_t)n) != n) _exit(98);
+    _exit(99);
 }
 
-/* Mistakes have numbers, since some kill a library by themselves. */
-#define TRY(collective, mistake, call) \
-    if (++number >= first && number <= last) tell(collective, mistake, call);
+static int finished;
 
-/* The same for the other collectives. */
-static void further_mistakes(MPI_Comm comm, MPI_Comm freed) {
-    static double a[8192], b[8192];
-    int n = 64, root = 0, counts[64], wrong[64], at[64], bytes_at[64];
-    MPI_Datatype type = MPI_DOUBLE, no_type = MPI_DATATYPE_NULL, types[64], no_types[64];
-    MPI_Op op = MPI_SUM;
-    for (int r = 0; r < n_ranks; r++) {
-        counts[r] = n, wrong[r] = -1, at[r] = r * n, bytes_at[r] = 8 * r * n;
-        types[r] = type, no_types[r] = no_type;
+/* MPICH ends the program itself where it finds itself in disorder. */
+static void leaves(void) {
+    if (!finished) dies(0);
+}
+
+/* Makes the call in one width: `number` is the type of counts, `place` that of displacements. */
+#define CALL(number, place, LARGE)                                                                                      \
+    static int call##LARGE(int which, const struct arguments *is) {                                                     \
+        number sent[STEP_RANKS], received[STEP_RANKS], *sc = is->send_counts ? sent : NULL, *rc = is->recv_counts ? received : NULL; \
+        place from[STEP_RANKS], to[STEP_RANKS], *sp = is->send_places ? from : NULL, *rp = is->recv_places ? to : NULL; \
+        MPI_Datatype st[STEP_RANKS], rt[STEP_RANKS];                                                                    \
+        int unit = which == ALLTOALLW ? (int)sizeof(double) : 1;                                                        \
+        for (int r = 0; r < n_ranks; r++) {                                                                             \
+            if (sc) sc[r] = is->send_counts[r];                                                                         \
+            if (rc) rc[r] = is->recv_counts[r];                                                                         \
+            if (sp) sp[r] = unit * is->send_places[r];                                                                  \
+            if (rp) rp[r] = unit * is->recv_places[r];                                                                  \
+            st[r] = is->send_type, rt[r] = is->recv_type;                                                               \
+        }                                                                                                               \
+        number ns = is->n_send, nr = is->n_recv;                                                                        \
+        void *s = is->send, *r = is->recv;                                                                              \
+        MPI_Datatype ts = is->send_type, tr = is->recv_type;                                                            \
+        MPI_Comm c = is->comm;                                                                                          \
+        int root = is->root;                                                                                            \
+        switch (which) {                                                                                                \
+        case ALLREDUCE: return MPI_Allreduce##LARGE(s, r, ns, ts, is->op, c);                                           \
+        case BCAST: return MPI_Bcast##LARGE(s, ns, ts, root, c);                                                        \
+        case ALLGATHER: return MPI_Allgather##LARGE(s, ns, ts, r, nr, tr, c);                                           \
+        case ALLTOALL: return MPI_Alltoall##LARGE(s, ns, ts, r, nr, tr, c);                                             \
+        case REDUCE: return MPI_Reduce##LARGE(s, r, ns, ts, is->op, root, c);                                           \
+        case ALLGATHERV: return MPI_Allgatherv##LARGE(s, ns, ts, r, rc, rp, tr, c);                                     \
+        case GATHER: return MPI_Gather##LARGE(s, ns, ts, r, nr, tr, root, c);                                           \
+        case GATHERV: return MPI_Gatherv##LARGE(s, ns, ts, r, rc, rp, tr, root, c);                                     \
+        case SCATTER: return MPI_Scatter##LARGE(s, ns, ts, r, nr, tr, root, c);                                         \
+        case SCATTERV: return MPI_Scatterv##LARGE(s, sc, sp, ts, r, nr, tr, root, c);                                   \
+        case ALLTOALLV: return MPI_Alltoallv##LARGE(s, sc, sp, ts, r, rc, rp, tr, c);                                   \
+        case ALLTOALLW: return MPI_Alltoallw##LARGE(s, sc, sp, st, r, rc, rp, rt, c);                                   \
+        case REDUCE_SCATTER: return MPI_Reduce_scatter##LARGE(s, r, rc, ts, is->op, c);                                 \
+        case REDUCE_SCATTER_BLOCK: return MPI_Reduce_scatter_block##LARGE(s, r, ns, ts, is->op, c);                     \
+        case SCAN: return MPI_Scan##LARGE(s, r, ns, ts, is->op, c);                                                     \
+        case EXSCAN: return MPI_Exscan##LARGE(s, r, ns, ts, is->op, c);                                                 \
+        default: return MPI_Barrier(c);                                                                                 \
+        }                                                                                                               \
     }
-#define MOVES(mistake, N, C, T, TT, ROOT, COMM) \
-    TRY("gather", mistake, MPI_Gather(a, N, T, b, N, T, ROOT, COMM)) \
-    TRY("scatter", mistake, MPI_Scatter(a, N, T, b, N, T, ROOT, COMM)) \
-    TRY("gatherv", mistake, MPI_Gatherv(a, N, T, b, C, at, T, ROOT, COMM)) \
-    TRY("scatterv", mistake, MPI_Scatterv(a, C, at, T, b, N, T, ROOT, COMM)) \
-    TRY("allgatherv", mistake, MPI_Allgatherv(a, N, T, b, C, at, T, COMM)) \
-    TRY("alltoallv", mistake, MPI_Alltoallv(a, C, at, T, b, C, at, T, COMM)) \
-    TRY("alltoallw", mistake, MPI_Alltoallw(a, C, bytes_at, TT, b, C, bytes_at, TT, COMM))
-#define SUMS(mistake, N, C, T, O, COMM) \
-    TRY("scan", mistake, MPI_Scan(a, b, N, T, O, COMM)) \
-    TRY("exscan", mistake, MPI_Exscan(a, b, N, T, O, COMM)) \
-    TRY("reduce_scatter_block", mistake, MPI_Reduce_scatter_block(a, b, N, T, O, COMM)) \
-    TRY("reduce_scatter", mistake, MPI_Reduce_scatter(a, b, C, T, O, COMM))
-    MOVES("without a type", n, counts, no_type, no_types, root, comm)
-    MOVES("without a communicator", n, counts, type, types, root, MPI_COMM_NULL)
-    MOVES("with a negative count", -1, wrong, type, types, root, comm)
-    TRY("gather", "to a root beyond", MPI_Gather(a, n, type, b, n, type, n_ranks, comm))
-    TRY("scatter", "from a root beyond", MPI_Scatter(a, n, type, b, n, type, n_ranks, comm))
-    TRY("gatherv", "to a root beyond", MPI_Gatherv(a, n, type, b, counts, at, type, n_ranks, comm))
-    TRY("scatterv", "from a root beyond", MPI_Scatterv(a, counts, at, type, b, n, type, n_ranks, comm))
-    TRY("gather", "to a negative root", MPI_Gather(a, n, type, b, n, type, -7, comm))
-    TRY("scatter", "from a negative root", MPI_Scatter(a, n, type, b, n, type, -7, comm))
-    SUMS("without a type", n, counts, no_type, op, comm)
-    SUMS("without a communicator", n, counts, type, op, MPI_COMM_NULL)
-    SUMS("without an operation", n, counts, type, MPI_OP_NULL, comm)
-    SUMS("of bits of doubles", n, counts, type, MPI_BXOR, comm)
-    TRY("barrier", "without a communicator", MPI_Barrier(MPI_COMM_NULL))
-    TRY("allgatherv", "in place twice", MPI_Allgatherv(MPI_IN_PLACE, n, type, MPI_IN_PLACE, counts, at, type, comm))
-    TRY("scan", "in place twice", MPI_Scan(MPI_IN_PLACE, MPI_IN_PLACE, n, type, op, comm))
-    SUMS("with a negative count", -1, wrong, type, op, comm)
-    TRY("gather", "on a freed communicator", MPI_Gather(a, n, type, b, n, type, root, freed))
-    TRY("barrier", "on a freed communicator", MPI_Barrier(freed))
+CALL(int, int, )
+#define WIDTHS 1
+#if MPI_VERSION >= 4
+CALL(MPI_Count, MPI_Aint, _c)
+#undef WIDTHS
+#define WIDTHS 2
+#else
+static int call_c(int which, const struct arguments *is) { return call(which, is); }
+#endif
+
+struct mistake {
+    const char *name;
+    unsigned collectives;
+    void (*make)(struct arguments *);
+};
+
+static void set(int *list, int number) {
+    for (int r = 0; r < n_ranks; r++) list[r] = number;
 }
 
-static void mistakes(MPI_Comm comm, MPI_Comm freed) {
-    static double a[4096], b[4096];
-    int n = 64;
-    MPI_Datatype type = MPI_DOUBLE, no_type = MPI_DATATYPE_NULL;
-    MPI_Op op = MPI_SUM;
-#define ALL(mistake, A, B, N, T, O, ROOT, C) \
-    TRY("allreduce", mistake, MPI_Allreduce(A, B, N, T, O, C)) \
-    TRY("reduce", mistake, MPI_Reduce(A, B, N, T, O, ROOT, C)) \
-    TRY("bcast", mistake, MPI_Bcast(A, N, T, ROOT, C)) \
-    TRY("allgather", mistake, MPI_Allgather(A, N, T, B, N, T, C)) \
-    TRY("alltoall", mistake, MPI_Alltoall(A, N, T, B, N, T, C))
-    /* So that the shim, if there, has set the communicator up. */
-    for (int i = 0; i < 4; i++) {
-        MPI_Allreduce(a, b, n, type, op, comm);
-        MPI_Reduce(a, b, n, type, op, 0, comm);
-        MPI_Bcast(a, n, type, 0, comm);
-        MPI_Allgather(a, n, type, b, n, type, comm);
-        MPI_Alltoall(a, n, type, b, n, type, comm);
-        MPI_Barrier(comm);
-    }
-    ALL("with a negative count", a, b, -1, type, op, 0, comm)
-    ALL("without a type", a, b, n, no_type, op, 0, comm)
-    ALL("without a communicator", a, b, n, type, op, 0, MPI_COMM_NULL)
-    ALL("on a freed communicator", a, b, n, type, op, 0, freed)
-    TRY("allreduce", "without an operation", MPI_Allreduce(a, b, n, type, MPI_OP_NULL, comm))
-    TRY("reduce", "without an operation", MPI_Reduce(a, b, n, type, MPI_OP_NULL, 0, comm))
-    TRY("allreduce", "of bits of doubles", MPI_Allreduce(a, b, n, type, MPI_BXOR, comm))
-    TRY("reduce", "of places of doubles", MPI_Reduce(a, b, n, type, MPI_MINLOC, 0, comm))
-    TRY("bcast", "from a root beyond", MPI_Bcast(a, n, type, n_ranks, comm))
-    TRY("bcast", "from a negative root", MPI_Bcast(a, n, type, -7, comm))
-    TRY("reduce", "to a root beyond", MPI_Reduce(a, b, n, type, op, n_ranks, comm))
-    TRY("reduce", "to a negative root", MPI_Reduce(a, b, n, type, op, -7, comm))
-    TRY("allreduce", "in place twice", MPI_Allreduce(MPI_IN_PLACE, MPI_IN_PLACE, n, type, op, comm))
-    TRY("allreduce", "into its own buffer", MPI_Allreduce(a, a, n, type, op, comm))
-    TRY("allreduce", "from nowhere", MPI_Allreduce(NULL, b, n, type, op, comm))
-    TRY("allreduce", "to nowhere", MPI_Allreduce(a, NULL, n, type, op, comm))
-    TRY("bcast", "from nowhere", MPI_Bcast(NULL, n, type, 0, comm))
-    TRY("allgather", "to nowhere", MPI_Allgather(a, n, type, NULL, n, type, comm))
-    MPI_Datatype raw;
-    MPI_Type_contiguous(3, MPI_INT, &raw);
-    TRY("bcast", "of a type that is not committed", MPI_Bcast(a, n, raw, 0, comm))
-    MPI_Type_free(&raw);
-    further_mistakes(comm, freed);
-    for (int i = 0; i < n; i++) a[i] = rank;
-    int right = MPI_Allreduce(a, b, n, type, op, comm) == MPI_SUCCESS && b[n - 1] == n_ranks * (n_ranks - 1) / 2;
-    tell("allreduce", right ? "that is right" : "THAT SHOULD BE RIGHT", MPI_SUCCESS);
+#define MISTAKE(name, ...) static void name(struct arguments *is) { (void)is; __VA_ARGS__; }
+MISTAKE(negative_count, is->n_send = is->n_recv = -1; set(counts_a, -1); set(counts_b, -1))
+MISTAKE(negative_sent, is->n_send = -1; set(counts_a, -1))
+MISTAKE(negative_received, is->n_recv = -1; set(counts_b, -1))
+MISTAKE(no_type, is->send_type = is->recv_type = MPI_DATATYPE_NULL)
+MISTAKE(no_send_type, is->send_type = MPI_DATATYPE_NULL)
+MISTAKE(no_recv_type, is->recv_type = MPI_DATATYPE_NULL)
+MISTAKE(raw_type, is->send_type = is->recv_type = raw)
+MISTAKE(gone_type, is->send_type = is->recv_type = freed_type)
+MISTAKE(no_comm, is->comm = MPI_COMM_NULL)
+MISTAKE(gone_comm, is->comm = freed)
+MISTAKE(from_nowhere, is->send = NULL)
+MISTAKE(to_nowhere, is->recv = NULL)
+MISTAKE(nowhere, is->send = is->recv = NULL)
+MISTAKE(root_beyond, is->root = n_ranks)
+MISTAKE(root_negative, is->root = -7)
+MISTAKE(root_null, is->root = MPI_PROC_NULL)
+MISTAKE(no_op, is->op = MPI_OP_NULL)
+MISTAKE(gone_op, is->op = freed_op)
+MISTAKE(bits, is->op = MPI_BXOR)
+MISTAKE(places, is->op = MPI_MINLOC)
+MISTAKE(replace, is->op = MPI_REPLACE)
+MISTAKE(in_place, is->send = MPI_IN_PLACE)
+MISTAKE(into_place, is->recv = MPI_IN_PLACE)
+MISTAKE(place_twice, is->send = is->recv = MPI_IN_PLACE)
+MISTAKE(alias, is->recv = is->send)
+MISTAKE(no_counts, is->send_counts = is->recv_counts = NULL)
+MISTAKE(no_places, is->send_places = is->recv_places = NULL)
+MISTAKE(one_negative, counts_a[n_ranks - 1] = counts_b[n_ranks - 1] = -3)
+MISTAKE(no_overlap, set(places_b, 0))
+MISTAKE(nothing, )
+MISTAKE(too_much, is->n_send = N; is->n_recv = N / 2; set(counts_a, N); set(counts_b, N / 2))
+MISTAKE(root_sends_more, if (rank == is->root) is->n_send = N; else is->n_send = N / 2)
+
+static const struct mistake mistakes[] = {
+    {"with-a-negative-count", DATA, negative_count},
+    {"sends-a-negative-count", TWO_TYPES, negative_sent},
+    {"receives-a-negative-count", TWO_TYPES, negative_received},
+    {"one-negative-count", LISTS | BIT(REDUCE_SCATTER), one_negative},
+    {"without-a-type", DATA, no_type},
+    {"without-a-send-type", TWO_TYPES, no_send_type},
+    {"without-a-receive-type", TWO_TYPES, no_recv_type},
+    {"of-a-type-that-is-not-committed", DATA, raw_type},
+    {"of-a-freed-type", DATA, gone_type},
+    {"without-a-communicator", ALL, no_comm},
+    {"on-a-freed-communicator", ALL, gone_comm},
+    {"from-nowhere", DATA, from_nowhere},
+    {"to-nowhere", TWO_SIDES, to_nowhere},
+    {"from-and-to-nowhere", TWO_SIDES, nowhere},
+    {"root-beyond", ROOTED, root_beyond},
+    {"root-negative", ROOTED, root_negative},
+    {"root-null", ROOTED, root_null},
+    {"without-an-operation", SUMS, no_op},
+    {"with-a-freed-operation", SUMS, gone_op},
+    {"bits-of-doubles", SUMS, bits},
+    {"places-of-doubles", SUMS, places},
+    {"replaces", SUMS, replace},
+    {"in-place-everywhere", BIT(BCAST) | BIT(REDUCE) | BIT(GATHER) | BIT(GATHERV), in_place},
+    {"into-place", TWO_SIDES, into_place},
+    {"in-place-twice", TWO_SIDES, place_twice},
+    {"into-its-own-buffer", TWO_SIDES, alias},
+    {"without-counts", LISTS | BIT(REDUCE_SCATTER), no_counts},
+    {"without-displacements", LISTS, no_places},
+    {"blocks-overlap", BIT(ALLGATHERV) | BIT(GATHERV) | BIT(ALLTOALLV) | BIT(ALLTOALLW), no_overlap},
+    {"too-much", TWO_TYPES, too_much},
+    {"root-sends-more", BIT(BCAST), root_sends_more},
+    {"nothing", ALL, nothing},
+};
+
+static void prepare(struct arguments *is, MPI_Comm comm) {
+    for (int i = 0; i < ROOM; i++) a[i] = rank + i, b[i] = -1;
+    for (int r = 0; r < n_ranks; r++) counts_a[r] = counts_b[r] = N, places_a[r] = places_b[r] = N * r;
+    *is = (struct arguments){a, b, N, N, 0, MPI_DOUBLE, MPI_DOUBLE, MPI_SUM, comm, counts_a, counts_b, places_a, places_b};
 }
+
+static int left_out(const char *mistake, int argc, char **argv) {
+    char any[96];
+    snprintf(any, sizeof any, "%.*s:*", (int)strcspn(mistake, ":"), mistake);
+    for (int i = 2; i < argc; i++)
+        if (!strcmp(argv[i], mistake) || !strcmp(argv[i], any)) return 1;
+    return 0;
+}
+
+static void try(const struct mistake *mistake, int which, int large, MPI_Comm comm) {
+    static const char *on[] = {"no communicator", "this communicator", "world", "self", "ANOTHER communicator"};
+    struct arguments is;
+    prepare(&is, comm);
+    mistake->make(&is);
+    expected = is.comm;
+    handled = handled_class = handled_on = 0;
+    alarm(SECONDS);
+    int code = large ? call_c(which, &is) : call(which, &is), class = MPI_SUCCESS, text = 0;
+    alarm(0);
+    char message[MPI_MAX_ERROR_STRING] = "";
+    if (code != MPI_SUCCESS) {
+        MPI_Error_class(code, &class);
+        if (MPI_Error_string(class, message, &text)) text = -1;
+    }
+    double sum = 0;
+    for (int i = 0; i < ROOM; i++) sum += b[i] * (i % 7 + 1);
+    length += (size_t)snprintf(lines + length, sizeof lines - length, "%s%s rank %d: class %d %s, handler %d times on %s with class %d",
+                               trying, large ? "_c" : "", rank, class, message, handled, on[handled_on], handled_class);
+    if (code == MPI_SUCCESS && mistake->make == nothing)
+        length += (size_t)snprintf(lines + length, sizeof lines - length, ", result %.0f", sum);
+    length += (size_t)snprintf(lines + length, sizeof lines - length, "\n");
+}
+
+static void try_all(int argc, char **argv, MPI_Errhandler own) {
+    for (size_t m = 0; m < sizeof mistakes / sizeof *mistakes; m++)
+        for (int which = 0; which < STEPS; which++) {
+            snprintf(trying, sizeof trying, "%s:%s", mistakes[m].name, names[which]);
+            if (!(mistakes[m].collectives & BIT(which)) || left_out(trying, argc, argv)) continue;
+            MPI_Comm comm;
+            struct arguments is;
+            MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+            MPI_Comm_set_errhandler(comm, own);
+            /* So that the shim, if there, has set the communicator up. */
+            prepare(&is, comm);
+            for (int i = 0; i < 3; i++) call(which, &is);
+            for (int large = 0; large < (which == BARRIER ? 1 : WIDTHS); large++) try(&mistakes[m], which, large, comm);
+            /* It is never freed: what a rank sent that another did not take must not be taken on the next one. */
+        }
+}
+
+static void tell(void) {
+    if (rank == 0) {
+        fputs(lines, stdout);
+        for (int r = 1; r < n_ranks; r++) {
+            MPI_Recv(lines, sizeof lines, MPI_CHAR, r, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            fputs(lines, stdout);
+        }
+    } else {
+        MPI_Send(lines, (int)strlen(lines) + 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    }
+}
+
+static void no_sum(void *in, void *out, int *n, MPI_Datatype *type) { (void)in, (void)out, (void)n, (void)type; }
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    MPI_Comm comm, freed, kept;
-    MPI_Errhandler own;
-    MPI_Comm_create_errhandler(handler, &own);
+    int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGALRM};
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], dies);
+    atexit(leaves);
+    MPI_Errhandler own = MPI_ERRORS_RETURN;
+    if (argc > 1 && !strcmp(argv[1], "own")) MPI_Comm_create_errhandler(handler, &own);
     /* Errors without a communicator go to one of these two. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, own);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &freed);
-    MPI_Comm_set_errhandler(comm, own);
-    if (argc > 1) first = atoi(argv[1]);
-    if (argc > 2) last = atoi(argv[2]);
+    MPI_Comm_set_errhandler(freed, own);
+    MPI_Type_contiguous(1, MPI_DOUBLE, &raw);
+    MPI_Type_contiguous(1, MPI_DOUBLE, &freed_type);
+    MPI_Type_commit(&freed_type);
+    MPI_Op_create(no_sum, 1, &freed_op);
     double one = 1, sum;
     MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, freed);
-    kept = freed;
+    /* A request that is never started keeps the communicator's memory, though it is freed. */
+    MPI_Request keeper;
+    MPI_Recv_init(&one, 1, MPI_DOUBLE, 0, 9, freed, &keeper);
+    MPI_Comm kept = freed;
+    MPI_Datatype kept_type = freed_type;
+    MPI_Op kept_op = freed_op;
     MPI_Comm_free(&freed);
-    mistakes(comm, kept);
-    MPI_Comm_free(&comm);
-    MPI_Errhandler_free(&own);
+    MPI_Type_free(&freed_type);
+    MPI_Op_free(&freed_op);
+    freed = kept, freed_type = kept_type, freed_op = kept_op;
+    try_all(argc, argv, own);
+    MPI_Request_free(&keeper);
+    MPI_Type_free(&raw);
+    tell();
+    if (own != MPI_ERRORS_RETURN) MPI_Errhandler_free(&own);
     MPI_Finalize();
+    finished = 1;
     return 0;
 }

@@ -1,5 +1,5 @@
-//! Callers of every language find the library as it was: Fortran through its three interfaces, Python
-//! through mpi4py's own test suite, and programs whose calls are wrong.
+//! Callers of every language find the library as it was: Fortran through its three interfaces, and Python
+//! through mpi4py's own test suite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,34 +12,34 @@ use colltune_tests::{
 /// The three interfaces of Fortran, by the macro that chooses one in `fortran_caller.F90`.
 const INTERFACES: [&str; 3] = ["MPIFH", "MODULE_MPI", "MODULE_MPI_F08"];
 
-/// Variants that both libraries have, our own and theirs.
-const OWN: &str = "allreduce=p2p:ring;bcast=p2p:binomial;allgather=p2p:ring;alltoall=p2p:pairwise;reduce=p2p:binomial";
-const NATIVE: &str = "allreduce=native:recursive_doubling;allgather=native:ring;alltoall=native:pairwise;\
-    allgatherv=native:ring;reduce_scatter=native:recursive_halving;scan=native:recursive_doubling;\
-    reduce_scatter_block=native:recursive_halving";
-
 /// Nonblocking calls of the Fortran program on each rank.
 const NONBLOCKING: usize = 3 * 5 * 4;
 
 /// Builds the Fortran program for one interface; `None` without a Fortran compiler.
 fn fortran_caller(mpi: Mpi, interface: &str, folder: &Path) -> Option<PathBuf> {
-    let compiler = format!("mpifort.{}", mpi.name());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi/fortran_caller.F90");
     let program = folder.join(interface);
+    let macros = [format!("-D{interface}")];
+    fortran(mpi, "fortran_caller", &macros, &program).map(|()| program)
+}
+
+/// Compiles `tests/mpi/SOURCE.F90`; `None` without a compiler.
+fn fortran(mpi: Mpi, source: &str, macros: &[String], program: &Path) -> Option<()> {
+    let compiler = format!("mpifort.{}", mpi.name());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("mpi/{source}.F90"));
     // mpif.h has no interfaces, so that buffers of several types look like a mistake to the compiler.
     let flags = ["-O1", "-w", "-fallow-argument-mismatch"];
     let output = Command::new(&compiler)
         .args(flags)
-        .arg(format!("-D{interface}"))
+        .args(macros)
         .arg("-o")
-        .args([&program, &source])
+        .args([program, &source])
         .output();
     let Ok(output) = output else {
         return skip(&format!("{compiler} is not installed"));
     };
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler} failed:\n{text}");
-    Some(program)
+    Some(())
 }
 
 /// Runs a Fortran program on `n_ranks` ranks, drawing; how many calls ran another variant than `default`.
@@ -116,28 +116,25 @@ on_each_library! {
         assert!(passed > 100 && summary.contains(" 0 failed"), "{summary}");
     }
 
-    fn wrong_calls_are_answered_as_without_the_shim(mpi: Mpi) {
-        // Some mistakes kill the libraries by themselves: Open MPI dies of null buffers and freed
-        // communicators, MPICH of negative counts in reductions. MPICH recycles the handle of a freed
-        // communicator for the next one, which may be the shim's: such calls are left out, too.
-        let survived: &[[&str; 2]] = match mpi {
-            Mpi::OpenMpi => &[["1", "13"], ["15", "15"], ["21", "30"], ["35", "85"]],
-            _ => &[["3", "15"], ["21", "81"]],
-        };
-        for mistakes in survived {
-            let bare = job(2).mpi(mpi).run("wrong_calls", mistakes);
-            bare.succeeds();
-            assert!(bare.stdout.contains("that is right"), "{}", bare.stdout);
-            for force in ["", OWN, NATIVE] {
-                let db = folder();
-                let tuned = job(2).mpi(mpi).preload().env("COLLTUNE_SETUP_AFTER", "1");
-                let tuned = match force {
-                    "" => tuned.db(db.path()).mode("explore").seed(4),
-                    _ => tuned.force(force),
-                };
-                let tuned = tuned.run("wrong_calls", mistakes);
-                tuned.succeeds().prints(&bare.stdout);
-            }
+    fn large_counts_of_fortran_are_tuned(mpi: Mpi) {
+        // Open MPI 4 has none.
+        if mpi.is_openmpi() {
+            return;
+        }
+        let scratch = folder();
+        let program = scratch.path().join("large_counts");
+        let Some(()) = fortran(mpi, "large_counts", &[], &program) else { return };
+        let program = program.to_string_lossy();
+        job(2).mpi(mpi).run(&program, &[]).succeeds().prints("ok\n");
+        let db = folder();
+        let log = db.path().join("log");
+        let tuned = job(2).mpi(mpi).preload().db(db.path()).seed(3).env("COLLTUNE_SETUP_AFTER", "1").log(&log);
+        tuned.run(&program, &[]).succeeds().prints("ok\n").is_silent();
+        let log = read_log(&log, 2);
+        assert_ranks_agree(&log);
+        let tuned = |collective: &str| log[0].iter().filter(|call| call.collective == collective && call.variant != "default").count();
+        for collective in ["allreduce", "reduce", "scan", "bcast", "allgather", "alltoall", "allgatherv"] {
+            assert!(tuned(collective) > 3, "{collective}: {} calls were tuned", tuned(collective));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use colltune_core::record::{Manner, Record};
-use colltune_tests::{Job, Mpi, Trace, colltune, folder, job, on_each_library, traces};
+use colltune_tests::{Job, Mpi, Trace, colltune, folder, job, on_each_library, tool, traces};
 
 const ROUNDS: u64 = 16;
 
@@ -17,6 +17,19 @@ fn exploring(mpi: Mpi, db: &std::path::Path) -> Job {
         .mode("explore")
         .seed(9)
         .env("COLLTUNE_SETUP_AFTER", "1")
+}
+
+/// The same behind a tool that sees the program's calls first; few calls are sampled.
+fn job_behind(mpi: Mpi, tool: std::path::PathBuf, db: &std::path::Path) -> Job {
+    job(2)
+        .mpi(mpi)
+        .preload_tool(tool)
+        .preload()
+        .db(db)
+        .mode("explore")
+        .seed(9)
+        .env("COLLTUNE_SETUP_AFTER", "1")
+        .env("COLLTUNE_SAMPLES_PER_CELL", "1")
 }
 
 /// How many records a trace holds of each manner, and of each collective in it.
@@ -125,6 +138,27 @@ on_each_library! {
         for trace in traces(db.path()) {
             let of = |blocking| trace.records.iter().filter(|record| (record.manner == Manner::Blocking) == blocking).count();
             assert_eq!((of(false), of(true)), (5, 1));
+        }
+    }
+
+    /// A handle that is used again must not be taken for the request that had it before.
+    fn what_is_completed_out_of_sight_is_not_recorded(mpi: Mpi) {
+        for way in ["program", "tool"] {
+            let db = folder();
+            // The first call is sampled and completed out of sight; the second one is not sampled.
+            let job = exploring(mpi, db.path()).env("COLLTUNE_SAMPLES_PER_CELL", "1");
+            let job = if way == "tool" {
+                let tool = tool(mpi, "waiting_tool");
+                job_behind(mpi, tool, db.path())
+            } else {
+                job
+            };
+            job.run("unseen", &["20", way]).succeeds().prints("ok\n").is_silent();
+            for trace in traces(db.path()) {
+                let counts = count(&trace);
+                assert_eq!(counts.keys().filter(|(manner, _)| *manner != Manner::Blocking).count(), 0, "{way}: {counts:?}");
+                assert_eq!(trace.records.len(), 1, "{way}: the program's verdict is a blocking call");
+            }
         }
     }
 }

@@ -105,7 +105,8 @@ impl View {
             Held::Each(listed) => {
                 let located = tuner.located(listed)?;
                 // SAFETY: MPI asks for a count for each rank.
-                unsafe { listed.counts.sum(members.n_ranks) }?;
+                let count = unsafe { listed.counts.sum(members.n_ranks) }?;
+                tuner.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
                 Some(Blocks::Each(located))
             }
         };

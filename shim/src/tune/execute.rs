@@ -291,11 +291,20 @@ impl Tuner {
         }
     }
 
+    /// Asks the library, which calls its error handler for operations that reductions do not take.
     pub fn is_commutative(&self, op: Op) -> bool {
+        if self.is_one_sided(op) {
+            return false;
+        }
         let mut flag = 0;
         // SAFETY: the application passed the handle as an operation.
         let code = unsafe { (self.pmpi.op_commutative)(op, &mut flag) };
         code == abi::SUCCESS && flag != 0
+    }
+
+    pub fn is_one_sided(&self, op: Op) -> bool {
+        let [replace, no_op] = self.handles.one_sided.map(abi::bits);
+        [replace, no_op].contains(&abi::bits(op))
     }
 
     fn record(

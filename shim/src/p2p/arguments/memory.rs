@@ -136,7 +136,7 @@ impl Tuner {
     /// report the error before anything is sent.
     pub fn combines(&self, datatype: Datatype, op: Op) -> bool {
         match self.ops.get(op) {
-            None => true,
+            None => !self.is_one_sided(op),
             Some(abi::Combines::Located) => self.pairs.get(datatype).is_some(),
             Some(combines) => self
                 .types

@@ -106,6 +106,7 @@ impl Arguments {
             (all, before, recv.counts.at(rank))
         };
         let own = count as u64 * size;
+        tuner.memory(recv.start, i64::try_from(all).ok()?, recv.datatype)?;
         let listed = tuner.located(recv)?;
         // SAFETY: MPI asks for a place for each rank, too.
         let (place, in_one_piece) = unsafe { (listed.block(rank).0, listed.in_one_piece(n)) };

@@ -43,11 +43,17 @@ impl Arguments {
             Gets::AboveFirst => members.rank > 0 || is_in_place(send),
         };
         if !has_result {
+            // MPICH looks at the buffer of an exscan's first rank all the same.
+            if result == Gets::AboveFirst && !ALIASES {
+                memory(recv)?;
+            }
             let input = Input::User(memory(send.cast_mut())?);
             return Some(view(input, Output::Nothing));
         }
         let alias = send == recv.cast_const();
-        let in_place = is_in_place(send) || (alias && ALIASES);
+        // Every library refuses it at a root.
+        let taken = ALIASES && (result != Gets::AtRoot || count == 0);
+        let in_place = is_in_place(send) || (alias && taken);
         let (input, before) = if in_place {
             (Input::InOutput { from: 0 }, Before::All)
         } else {

@@ -1,0 +1,235 @@
+/* What programs do around their collectives: other ways to start and end, threads, children, tools.
+ *
+ * usage: surroundings spawn|disconnect|session|threads|children|directly|numbers|errors
+ * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "step.h"
+
+static char *before_main;
+
+/* Runs before main, when libraries may not be ready for much. */
+__attribute__((constructor)) static void early(void) {
+    setenv("SURROUNDINGS", "set", 1);
+    before_main = getenv("SURROUNDINGS");
+}
+
+static int steps(MPI_Comm comm, int rounds) {
+    int right = 1;
+    for (int i = 0; i < rounds * STEPS; i++) right &= step(comm, i, 1 + i % 50);
+    return right;
+}
+
+/* Collectives with the other group of an intercommunicator. */
+static int across(MPI_Comm inter, int is_parent) {
+    int rank, theirs, right = 1;
+    MPI_Comm_rank(inter, &rank);
+    MPI_Comm_remote_size(inter, &theirs);
+    for (int i = 0; i < 12; i++) {
+        int mine = is_parent ? 1 : 100, sum = 0, word = i;
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+        right &= sum == theirs * (is_parent ? 100 : 1);
+        if (!is_parent) word = -1;
+        MPI_Bcast(&word, 1, MPI_INT, is_parent ? (rank == 0 ? MPI_ROOT : MPI_PROC_NULL) : 0, inter);
+        right &= word == i;
+        MPI_Barrier(inter);
+    }
+    return right;
+}
+
+static int disconnect(void) {
+    int right = 1;
+    for (int i = 0; i < 5; i++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        right &= steps(comm, 1);
+        MPI_Comm_disconnect(&comm);
+        right &= comm == MPI_COMM_NULL;
+    }
+    return right;
+}
+
+static int spawn(const char *program) {
+    MPI_Comm inter, merged;
+    char *arguments[] = {"spawned", NULL};
+    int right = steps(MPI_COMM_WORLD, 1) & disconnect(), all;
+    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    right &= across(inter, 1);
+    MPI_Intercomm_merge(inter, 0, &merged);
+    right &= steps(merged, 2);
+    MPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, merged);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&inter);
+    return all & steps(MPI_COMM_WORLD, 1);
+}
+
+static int spawned(void) {
+    MPI_Comm inter, merged;
+    MPI_Comm_get_parent(&inter);
+    int right = steps(MPI_COMM_WORLD, 1) & across(inter, 0), all;
+    MPI_Intercomm_merge(inter, 1, &merged);
+    right &= steps(merged, 2);
+    MPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, merged);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&inter);
+    return right;
+}
+
+static void *works(void *argument) {
+    MPI_Comm comm = *(MPI_Comm *)argument;
+    int rank, size;
+    long right = 1;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < 200; i++) {
+        long one[40], sums[40], word = rank == i % size ? i : -1, all[STEP_RANKS];
+        for (int k = 0; k < 40; k++) one[k] = rank + k;
+        MPI_Allreduce(one, sums, 1 + i % 40, MPI_LONG, MPI_SUM, comm);
+        right &= sums[i % 40] == (long)size * (size - 1) / 2 + (long)size * (i % 40);
+        MPI_Bcast(&word, 1, MPI_LONG, i % size, comm);
+        right &= word == i;
+        MPI_Allgather(&one[1], 1, MPI_LONG, all, 1, MPI_LONG, comm);
+        right &= all[size - 1] == size;
+        MPI_Barrier(comm);
+    }
+    return (void *)right;
+}
+
+static int threads(void) {
+    enum { THREADS = 6 };
+    pthread_t thread[THREADS];
+    MPI_Comm comms[THREADS];
+    int right = 1;
+    for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
+    for (int t = 0; t < THREADS; t++) pthread_create(&thread[t], NULL, works, &comms[t]);
+    for (int t = 0; t < THREADS; t++) {
+        void *result;
+        pthread_join(thread[t], &result);
+        right &= result != NULL;
+        MPI_Comm_free(&comms[t]);
+    }
+    return right;
+}
+
+/* Children of a rank inherit its environment, and have no MPI. */
+static int children(void) {
+    int right = 1;
+    for (int i = 0; i < 3; i++) {
+        right &= steps(MPI_COMM_WORLD, 1);
+        pid_t child = fork();
+        if (child == 0) {
+            execlp("sh", "sh", "-c", "exit 7", (char *)NULL);
+            _exit(1);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        right &= WIFEXITED(status) && WEXITSTATUS(status) == 7;
+        right &= system("true") == 0;
+    }
+    return right & steps(MPI_COMM_WORLD, 1);
+}
+
+/* The library's own names among those that tools catch. */
+static int directly(void) {
+    int rank, size, right = 1;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 40; i++) {
+        int mine = rank + i, sums[2];
+        PMPI_Allreduce(&mine, &sums[0], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(&mine, &sums[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        right &= sums[0] == sums[1] && sums[0] == size * i + size * (size - 1) / 2;
+        PMPI_Bcast(&mine, 1, MPI_INT, i % size, MPI_COMM_WORLD);
+        MPI_Bcast(&sums[0], 1, MPI_INT, i % size, MPI_COMM_WORLD);
+        right &= mine == i % size + i;
+    }
+    return right;
+}
+
+/* What the tools' interface says of the library: how many variables, and the values of those of collectives. */
+static int numbers(int rank) {
+    int n = 0, n_performance = 0;
+    MPI_T_cvar_get_num(&n);
+    MPI_T_pvar_get_num(&n_performance);
+    if (rank == 0) printf("%d control variables, %d performance variables\n", n, n_performance);
+    for (int i = 0; i < n; i++) {
+        char name[256];
+        int name_length = sizeof name, verbosity, bind, scope, count = 0, value[64] = {0};
+        MPI_Datatype type;
+        if (MPI_T_cvar_get_info(i, name, &name_length, &verbosity, &type, NULL, NULL, NULL, &bind, &scope)) continue;
+        if (type != MPI_INT || (!strstr(name, "coll") && !strstr(name, "ALGORITHM"))) continue;
+        MPI_T_cvar_handle handle;
+        if (MPI_T_cvar_handle_alloc(i, NULL, &handle, &count)) continue;
+        if (count == 1 && !MPI_T_cvar_read(handle, value) && rank == 0) printf("%s %d\n", name, value[0]);
+        MPI_T_cvar_handle_free(&handle);
+    }
+    return steps(MPI_COMM_WORLD, 1);
+}
+
+static int errors(int rank) {
+    int length, class, code, right = steps(MPI_COMM_WORLD, 1);
+    char text[MPI_MAX_ERROR_STRING];
+    for (int c = 0; c < 20; c++) {
+        MPI_Error_string(c, text, &length);
+        if (rank == 0) printf("%d %s\n", c, text);
+    }
+    MPI_Add_error_class(&class);
+    MPI_Add_error_code(class, &code);
+    MPI_Add_error_string(code, "a code of this program's");
+    MPI_Error_string(code, text, &length);
+    int *last, flag;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last, &flag);
+    if (rank == 0) printf("class %d, code %d, last used %d: %s\n", class, code, *last, text);
+    return right;
+}
+
+#if MPI_VERSION >= 4
+static int session(int *rank) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session)) return 0;
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "surroundings", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Comm_rank(comm, rank);
+    int right = steps(comm, 3), all;
+    MPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, comm);
+    MPI_Group_free(&group);
+    MPI_Comm_free(&comm);
+    MPI_Session_finalize(&session);
+    return all;
+}
+#endif
+
+int main(int argc, char **argv) {
+    const char *way = argv[1];
+    int provided, rank = 0, right = 0;
+    if (!before_main || strcmp(before_main, "set") || argc < 2) return 1;
+#if MPI_VERSION >= 4
+    if (!strcmp(way, "session")) {
+        right = session(&rank);
+        if (rank == 0 && right) printf("ok\n");
+        return !right;
+    }
+#endif
+    int is_number = !strcmp(way, "numbers");
+    if (is_number) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(&argc, &argv, strcmp(way, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!strcmp(way, "spawn")) right = spawn(argv[0]);
+    if (!strcmp(way, "spawned")) {
+        right = spawned();
+        MPI_Finalize();
+        return !right;
+    }
+    if (!strcmp(way, "disconnect")) right = disconnect();
+    if (!strcmp(way, "threads")) right = threads();
+    if (!strcmp(way, "children")) right = children();
+    if (!strcmp(way, "directly")) right = directly();
+    if (is_number) right = numbers(rank);
+    if (!strcmp(way, "errors")) right = errors(rank);
+    if (is_number) MPI_T_finalize();
+    return conclude(right);
+}
