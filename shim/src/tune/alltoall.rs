@@ -20,8 +20,11 @@ impl Tuner {
     pub unsafe fn alltoall_as_bytes(&self, of: &Blocks<c_int>, comm: Comm) -> Option<c_int> {
         let same = abi::bits(of.send_type) == abi::bits(of.recv_type);
         let plain = |datatype| self.types.get(datatype).is_some();
+        // What is no type is the library's to report, once.
+        let null = abi::bits(self.handles.datatype_null);
         if !cfg!(mpi = "openmpi")
             || same
+            || [of.send_type, of.recv_type].map(abi::bits).contains(&null)
             || is_in_place(of.send)
             || (plain(of.send_type) && plain(of.recv_type))
         {
