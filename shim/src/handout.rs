@@ -25,8 +25,8 @@ pub struct Handout {
     /// What the library was told before the job began.
     pub presets: Vec<Preset>,
     pub model: Model,
-    /// The families whose variants are drawn.
-    pub families: Vec<Family>,
+    /// The families to which this job's draws are confined; `None`: to those of the model.
+    pub families: Option<Vec<Family>>,
     pub log: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
@@ -40,6 +40,13 @@ pub struct Handout {
 }
 
 impl Handout {
+    /// Whether variants of a family may be drawn if the model has them.
+    pub fn draws(&self, family: Family) -> bool {
+        self.families
+            .as_ref()
+            .is_none_or(|families| families.contains(&family))
+    }
+
     /// Whether any call of the job can run an algorithm of our own.
     pub fn may_run_own(&self) -> bool {
         let own = |name: &str| {
@@ -57,7 +64,7 @@ impl Handout {
                 Mode::Explore => {
                     [Family::Mockup, Family::P2p, Family::Node]
                         .iter()
-                        .any(|family| self.families.contains(family))
+                        .any(|family| self.draws(*family))
                         && (shares.any(|share| own(&share.name)) || best())
                 }
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::Simulated;
-use colltune_core::settings::{Settings, SettingsError};
+use colltune_core::settings::{self, Settings, SettingsError};
 use thiserror::Error;
 
 use crate::write;
@@ -262,6 +262,7 @@ fn commented_settings(machine: &str) -> String {
 #exclude = ["native:basic_linear"]
 # The families whose variants are drawn: the library's own algorithms (native), compositions of its
 # collectives (mockup), colltune's schedules (p2p) and its shared memory inside the nodes (node).
+# Usual are native and node, and p2p where `colltune calibrate` has sorted out the hopeless ones.
 #families = ["native", "node"]
 
 # The most that exploring may take of a cell's sampled calls after the first training.
@@ -269,8 +270,9 @@ fn commented_settings(machine: &str) -> String {
 # The most that exploring may cost the time spent in a communicator's collectives.
 #explore_budget = {explore_budget}
 # Before any training a variant is not drawn where it is expected to be slower than another one by
-# more than this factor; `colltune calibrate` makes the expectation this machine's own.
-#hopeless_factor = {hopeless_factor}
+# more than this factor: usually {by_shape}, and {simulated} where `colltune calibrate` has made the
+# expectation this machine's own.
+#hopeless_factor = {by_shape}
 
 # The most calls that one rank records in one run, and how many ranks record.
 #records_per_run = {records}
@@ -301,7 +303,8 @@ fn commented_settings(machine: &str) -> String {
 "#,
         explore_total = usual.explore_total,
         explore_budget = usual.explore_budget,
-        hopeless_factor = usual.hopeless_factor,
+        by_shape = settings::HOPELESS_BY_SHAPE,
+        simulated = settings::HOPELESS_SIMULATED,
         records = usual.records_per_run,
         per_node = usual.recording_ranks_per_node,
         ranks = usual.recording_ranks,
@@ -341,6 +344,9 @@ mod tests {
         let settings = Settings::from_toml(&active).unwrap();
         let mut usual = Settings::default();
         usual.space.blocks.sort_by_key(|block| block.collective);
+        let library = "openmpi-4.1.4".parse().unwrap();
+        usual.families = Some(usual.families_on(library));
+        usual.hopeless_factor = Some(usual.hopeless_factor_on(library));
         assert_eq!(
             Settings {
                 machine: None,

@@ -215,7 +215,7 @@ impl Segment {
         let ranks = tuner.node_of_rank.iter().filter(|other| **other == node);
         // SAFETY: it only asks for a number.
         let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-        if ranks.count() as i64 > online {
+        if ranks.count() as i64 > online || Patience::is_asked_for() {
             return Patience::Yield;
         }
         let list = |place: usize| -> [u64; PROCESSOR_WORDS] {

@@ -131,7 +131,7 @@ impl Tuner {
         };
         let allowed = |variant: &u16| {
             let known = &self.variants[collective.index()][usize::from(*variant)];
-            *variant == DEFAULT || self.handout.families.contains(&known.name.family)
+            *variant == DEFAULT || self.handout.draws(known.name.family)
         };
         let forced = self
             .handout

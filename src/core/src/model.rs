@@ -156,6 +156,7 @@ impl Model {
         let mut priors = known
             .each_ref()
             .map(|variants| Prior::new(variants, settings, library));
+        let families = settings.families_on(library);
         let reachable = |cell: &Cell| cell.nodes.lo <= nodes && cell.ppn.lo <= ppn;
         let cells = settings.space.cells();
         let cells = cells
@@ -168,7 +169,7 @@ impl Model {
                 };
                 let wanted = |variant: &Variant| {
                     let family = variant.name.family;
-                    (family == Family::Default || settings.families.contains(&family))
+                    (family == Family::Default || families.contains(&family))
                         && variant.possible(
                             most_ranks(&cell),
                             least_u32(cell.nodes.last()),

@@ -54,7 +54,7 @@ impl<'a> Prior<'a> {
         });
         Prior {
             variants,
-            factor: settings.hopeless_factor,
+            factor: settings.hopeless_factor_on(library),
             simulated: simulated.unwrap_or_default(),
             works: HashMap::new(),
             hopeless: HashMap::new(),
@@ -232,6 +232,7 @@ mod tests {
     use crate::catalogue;
     use crate::collective::Collective;
     use crate::space::Range;
+    use crate::variant::Family;
 
     fn drawn(collective: Collective, bytes: (u64, u64), nodes: (u64, u64)) -> Vec<String> {
         let range = |(lo, hi)| Range { lo, hi: Some(hi) };
@@ -280,13 +281,20 @@ mod tests {
         let cell = cells
             .find(|cell| cell.bytes.lo == 0 && cell.nodes.lo == 8 && cell.ppn.lo == 2)
             .expect("the space has it");
+        assert_eq!(
+            settings.families_on(library),
+            [Family::Native, Family::Node],
+            "schedules are drawn where the simulator has sorted them out"
+        );
         let ring = found.of(Collective::Allreduce)[&Place::of(&cell)]["p2p:ring"];
         settings.simulated.insert(library, found);
-        settings.hopeless_factor = ring - 0.1;
+        let usual = settings.families_on(library);
+        assert_eq!(usual, [Family::Native, Family::P2p, Family::Node]);
+        settings.hopeless_factor = Some(ring - 0.1);
         let drawn = drawn_in(&settings, &cell);
         assert!(!has(&drawn, "p2p:ring") && has(&drawn, "p2p:recursive_doubling"));
         assert!(has(&drawn, "native:ring"));
-        settings.hopeless_factor = ring + 0.1;
+        settings.hopeless_factor = Some(ring + 0.1);
         assert!(has(&drawn_in(&settings, &cell), "p2p:ring"));
     }
 

@@ -48,8 +48,8 @@ pub struct Settings {
     pub space: Space,
     /// Variants that are never drawn in any cell.
     pub exclude: Vec<String>,
-    /// The families whose variants are drawn beside `default`, sorted.
-    pub families: Vec<Family>,
+    /// The families whose variants are drawn beside `default`, sorted; `None`: the usual ones.
+    pub families: Option<Vec<Family>>,
     /// The most calls that one rank records in one run.
     pub records_per_run: u64,
     pub recording_ranks_per_node: u32,
@@ -62,8 +62,8 @@ pub struct Settings {
     /// The most that exploring may cost the time spent in a communicator's collectives, as a share.
     pub explore_budget: f64,
     /// Before any training a variant is not drawn where the prior finds it slower than another one
-    /// by more than this factor.
-    pub hopeless_factor: f64,
+    /// by more than this factor; `None`: the usual one.
+    pub hopeless_factor: Option<f64>,
     /// What the simulator found for a library; it lies in the library's folder, not among the keys.
     pub simulated: BTreeMap<Library, Simulated>,
     pub reproducible: Reproducible,
@@ -81,15 +81,14 @@ impl Default for Settings {
             machine: None,
             space: Space::default(),
             exclude: Vec::new(),
-            // With few runs each further variant takes samples from the others.
-            families: vec![Family::Native, Family::Node],
+            families: None,
             records_per_run: 10_000,
             recording_ranks_per_node: 2,
             recording_ranks: 32,
             samples_per_cell: 256,
             explore_total: 0.15,
             explore_budget: 0.02,
-            hopeless_factor: 10.0,
+            hopeless_factor: None,
             simulated: BTreeMap::new(),
             reproducible: Reproducible::Off,
             setup_after: 8,
@@ -98,6 +97,11 @@ impl Default for Settings {
         }
     }
 }
+
+/// What the simulator finds so many times as slow as another variant is hopeless.
+pub const HOPELESS_SIMULATED: f64 = 2.0;
+/// The same of what is known by the shapes of schedules alone.
+pub const HOPELESS_BY_SHAPE: f64 = 10.0;
 
 /// The families that `families` can name, sorted.
 pub const FAMILIES: [Family; 4] = [Family::Native, Family::Mockup, Family::P2p, Family::Node];
@@ -207,6 +211,31 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The families whose variants are drawn beside `default` in jobs on `library`, sorted.
+    ///
+    /// Each further variant takes samples from the others. So schedules are among the usual ones only
+    /// where the simulator, told of this machine, leaves few of them.
+    pub fn families_on(&self, library: Library) -> Vec<Family> {
+        self.families.clone().unwrap_or_else(|| {
+            let mut usual = vec![Family::Native, Family::Node];
+            if self.simulated.contains_key(&library) {
+                usual.push(Family::P2p);
+            }
+            usual.sort_unstable();
+            usual
+        })
+    }
+
+    /// How many times as slow as another variant a hopeless one is on `library`.
+    pub fn hopeless_factor_on(&self, library: Library) -> f64 {
+        self.hopeless_factor
+            .unwrap_or(if self.simulated.contains_key(&library) {
+                HOPELESS_SIMULATED
+            } else {
+                HOPELESS_BY_SHAPE
+            })
+    }
+
     /// Applies one `COLLTUNE_<KEY>` variable. Variables that name no setting are left alone.
     ///
     /// Errors: `Variable` for a value that the setting cannot take.
@@ -245,7 +274,7 @@ impl Settings {
         match key {
             "machine" => self.machine = Some(name(&value)?),
             "exclude" => self.exclude = variant_names(&value)?,
-            "families" => self.families = families(&value)?,
+            "families" => self.families = Some(families(&value)?),
             "records_per_run" => self.records_per_run = whole(&value, 0, 1 << 32)?,
             "recording_ranks_per_node" => {
                 self.recording_ranks_per_node = whole(&value, 0, 1 << 20)? as u32
@@ -254,7 +283,7 @@ impl Settings {
             "samples_per_cell" => self.samples_per_cell = whole(&value, 1, 1 << 30)? as u32,
             "explore_total" => self.explore_total = share(&value)?,
             "explore_budget" => self.explore_budget = share(&value)?,
-            "hopeless_factor" => self.hopeless_factor = factor(&value)?,
+            "hopeless_factor" => self.hopeless_factor = Some(factor(&value)?),
             "setup_after" => self.setup_after = whole(&value, 1, 1 << 30)? as u32,
             "stale_after" => self.stale_after = duration(&value)?,
             "seed" => self.seed = Some(whole(&value, 0, i64::MAX as u64)?),

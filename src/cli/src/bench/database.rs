@@ -1,9 +1,11 @@
 //! Databases of the benchmarks, and the training that a user would do: two batches of ten runs.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use colltune_core::calibration::Calibration;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
 
@@ -44,6 +46,34 @@ pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
         bail!("train {}: {}", db.display(), stderr.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `colltune calibrate` where jobs of `place` run, into a database; what it measured.
+pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
+    let own = std::env::current_exe().context("find this program's own file")?;
+    let mut words: Vec<OsString> = ["--foreground", "-k", "2", "120"]
+        .map(OsString::from)
+        .to_vec();
+    words.extend(place.scheduler().iter().map(OsString::from));
+    words.extend([own.into(), "calibrate".into(), "--db".into(), db.into()]);
+    words.push("--".into());
+    words.extend(place.line(place.n_ranks, &[], &[]));
+    let mut command = Command::new("timeout");
+    command
+        .args(&words)
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context("start colltune calibrate")?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("calibrate {}: {}", db.display(), stderr.trim());
+    }
+    Ok(Calibration::from_toml(&String::from_utf8_lossy(
+        &output.stdout,
+    ))?)
 }
 
 /// Sets the call orders of training apart from those of measured rounds.

@@ -23,6 +23,8 @@ pub mod ways;
 
 pub mod choices;
 
+pub mod bound;
+
 pub mod statistics;
 
 pub mod report;

@@ -23,6 +23,9 @@ pub struct Place {
     cluster: Option<Cluster>,
 }
 
+/// What every link of the cluster carries.
+const LINK_GBIT: f64 = 1.0;
+
 /// Runs its arguments on one core; the core follows from the rank.
 const PIN: &str =
     r#"exec taskset -c $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % $(nproc --all))) "$0" "$@""#;
@@ -90,11 +93,16 @@ impl Place {
         })
     }
 
+    /// What a node's link carries in either direction, in bits per nanosecond; `None` without links.
+    pub fn link_gbit(&self) -> Option<f64> {
+        self.cluster.is_some().then_some(LINK_GBIT)
+    }
+
     pub fn describe(&self) -> String {
         let ranks = match self.nodes {
             1 => format!("{} ranks on one node", self.n_ranks),
             nodes => format!(
-                "{nodes} nodes x {} ranks, 1 Gbit/s links",
+                "{nodes} nodes x {} ranks, {LINK_GBIT} Gbit/s links",
                 self.n_ranks / nodes
             ),
         };
@@ -167,13 +175,14 @@ impl Cluster {
     fn start() -> anyhow::Result<Cluster> {
         let script = script().context("find the test cluster's script tests/cluster/cluster")?;
         let owner = std::process::id().to_string();
+        let rate = format!("{LINK_GBIT}gbit");
         let options = [
             "--nodes",
             "4",
             "--slots",
             "2",
             "--rate",
-            "1gbit",
+            &rate,
             "--mpi",
             "openmpi",
             "--pin",

@@ -5,23 +5,24 @@
 //! twenty noisy values would otherwise be partly luck. The library itself is told to run the fixed
 //! choices, without the shim.
 
+mod findings;
+
 use std::collections::BTreeMap;
 
-use colltune_core::catalogue::is_default;
 use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
 use serde_json::Value;
 
+use super::bound::Bounds;
 use super::choices::Choices;
 use super::jobs::Cell;
 use super::place::Place;
-use super::report::{Finding, Report, Row, Target};
-use super::statistics::{
-    Interval, geometric_mean, geometric_mean_over_rounds, ratios, upper_bound,
-};
+use super::report::{Report, Row, Target};
+use super::statistics::{geometric_mean, median, ratios, upper_bound};
 use super::ways::{CONTROL_WAY, DEFAULT_WAY, MEASURED, TUNED_WAY, rounds, ways};
 use super::{Bench, database};
+use findings::{Targets, findings, over_bound};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
 const SIZES_QUICK: [u64; 3] = [8, 4 << 10, 32 << 10];
@@ -36,6 +37,19 @@ pub struct Effort {
     pub warmup: usize,
 }
 
+const ON_NODE: Targets = Targets {
+    default_over_tuned: Target::AtLeast(1.4),
+    best_over_tuned: Target::AtLeast(1.15),
+};
+const ON_CLUSTER: Targets = Targets {
+    default_over_tuned: Target::AtLeast(1.4),
+    best_over_tuned: Target::AtLeast(1.1),
+};
+const NONE: Targets = Targets {
+    default_over_tuned: Target::None,
+    best_over_tuned: Target::None,
+};
+
 pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
@@ -45,11 +59,11 @@ pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
         warmup: 5,
     };
     match Place::node(Abi::OpenMpi, 8) {
-        Ok(place) => measure(bench, &place, &effort, Target::AtLeast(1.15), &mut report)?,
+        Ok(place) => measure(bench, &place, &effort, &ON_NODE, &mut report)?,
         Err(error) => report.skipped.push(format!("openmpi: failed to {error:#}")),
     }
     match Place::node(Abi::Mpich, 2) {
-        Ok(place) => measure(bench, &place, &effort, Target::None, &mut report)?,
+        Ok(place) => measure(bench, &place, &effort, &NONE, &mut report)?,
         Err(error) => report.skipped.push(format!("mpich: failed to {error:#}")),
     }
     Ok(report)
@@ -64,7 +78,7 @@ pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
         warmup: 2,
     };
     match Place::cluster() {
-        Ok(place) => measure(bench, &place, &effort, Target::AtLeast(1.24), &mut report)?,
+        Ok(place) => measure(bench, &place, &effort, &ON_CLUSTER, &mut report)?,
         Err(error) => report.skipped.push(format!("failed to {error:#}")),
     }
     Ok(report)
@@ -76,7 +90,7 @@ fn new_report() -> Report {
         "tuned (exploit), us per call",
     );
     report.notes = [
-        "tuned: exploit after 2 batches of 10 explore runs of the same program with other seeds and call orders; time of a call: the \
+        "tuned: exploit after `colltune calibrate` and 2 batches of 10 explore runs of the same program with other seeds and call orders; time of a call: the \
          slowest rank's, a barrier before each call",
         "best over tuned: the best fixed choice (default and every native variant, run by the library's own settings \
          without the shim), found on one half of the rounds and compared on the other, both ways round",
@@ -91,7 +105,7 @@ fn measure(
     bench: &Bench,
     place: &Place,
     effort: &Effort,
-    target: Target,
+    targets: &Targets,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let name = place.abi.name();
@@ -101,6 +115,8 @@ fn measure(
         .flat_map(|c| sizes.iter().map(move |size| (*c, *size)))
         .collect();
     let db = database::empty(bench, &format!("tuned-{name}-{}", place.nodes))?;
+    bench.progress("training: calibrating");
+    let bounds = Bounds::new(place, &database::calibrate(place, &db)?);
     database::train_two_batches(bench, place, &db, &cells, effort.training)?;
 
     let ways = ways(place, &db, &cells);
@@ -142,13 +158,19 @@ fn measure(
                     learned.get(&cell).cloned().unwrap_or_default(),
                 )
                 .with("best_fixed", best_name)
-                .with("best_us", best_ns / 1e3),
+                .with("best_us", best_ns / 1e3)
+                .with("bound_us", bounds.of(cell) / 1e3)
+                .with("tuned_over_bound", median(tuned) / bounds.of(cell)),
         );
     }
 
     report
         .findings
-        .extend(findings(name, &cells, &choices, &learned, &slower, target));
+        .extend(findings(name, &cells, &choices, &learned, &slower, targets));
+    report
+        .findings
+        .extend(over_bound(name, &cells, &choices, &bounds));
+    report.notes.push(bounds.describe());
     report.notes.push(format!(
         "{}; {} rounds; {} cells suspected at first, {} confirmed",
         place.describe(),
@@ -157,88 +179,6 @@ fn measure(
         slower.len()
     ));
     Ok(())
-}
-
-/// The figures over all cells, each with its interval over rounds.
-fn findings(
-    name: &str,
-    cells: &[Cell],
-    choices: &Choices,
-    learned: &BTreeMap<Cell, String>,
-    slower: &[Cell],
-    target: Target,
-) -> Vec<Finding> {
-    let over = |cells: &[Cell], of: &dyn Fn(Cell) -> Vec<f64>| {
-        let columns: Vec<Vec<f64>> = cells.iter().map(|cell| of(*cell)).collect();
-        let n_rounds = columns.iter().map(Vec::len).min().unwrap_or(0);
-        let rounds: Vec<Vec<f64>> = (0..n_rounds)
-            .map(|round| columns.iter().map(|c| c[round]).collect())
-            .collect();
-        geometric_mean_over_rounds(&rounds)
-    };
-    let default_over =
-        |way: usize| move |cell: Cell| ratios(choices.of(DEFAULT_WAY, cell), choices.of(way, cell));
-    let n = cells.len();
-    let count = slower.len() as f64;
-    let finding = |what: String, found, unit, target| Finding {
-        what: format!("{name}, {what}"),
-        found,
-        unit,
-        target,
-    };
-    let mut findings = vec![
-        finding(
-            format!("best fixed choice over tuned, geometric mean of {n} cells"),
-            over(cells, &|cell| choices.best_over_tuned(cell)),
-            "x",
-            Target::AtLeast(0.95),
-        ),
-        finding(
-            format!("default over tuned, geometric mean of {n} cells"),
-            over(cells, &default_over(TUNED_WAY)),
-            "x",
-            target,
-        ),
-        finding(
-            "to be had here: default over best fixed choice".to_owned(),
-            over(cells, &|cell| choices.default_over_best(cell)),
-            "x",
-            Target::None,
-        ),
-        finding(
-            "control: default over the same again".to_owned(),
-            over(cells, &default_over(CONTROL_WAY)),
-            "x",
-            Target::None,
-        ),
-    ];
-    let kept: Vec<Cell> = cells
-        .iter()
-        .copied()
-        .filter(|cell| learned.get(cell).is_some_and(|best| is_default(best)))
-        .collect();
-    if !kept.is_empty() {
-        findings.push(finding(
-            format!(
-                "default over tuned where tuned runs the default too ({} cells)",
-                kept.len()
-            ),
-            over(&kept, &default_over(TUNED_WAY)),
-            "x",
-            Target::None,
-        ));
-    }
-    findings.push(finding(
-        "cells in which tuned is slower than the default".to_owned(),
-        Interval {
-            low: count,
-            value: count,
-            high: count,
-        },
-        "",
-        Target::AtMost(0.0),
-    ));
-    findings
 }
 
 /// Measures suspected cells once more, and keeps those that are slower again.

@@ -23,7 +23,7 @@ use crate::launch::library::of_launcher;
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
-    let settings = db.settings()?;
+    let mut settings = db.settings()?;
     let measured = measure(args)?;
     let calibration = calibration(&measured, db.machine(&settings))?;
     let library: Library = calibration
@@ -37,7 +37,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "colltune: the job had one node; usual parameters stand for the network between nodes"
         );
     }
-    let factor = settings.hopeless_factor;
+    settings.simulated.insert(library, found);
+    let factor = settings.hopeless_factor_on(library);
+    let found = &settings.simulated[&library];
     println!(
         "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
         db.calibration(library).display(),
@@ -57,7 +59,8 @@ Measured are latency, overhead, gap and time per byte of messages on both levels
 link lets through at once, the size from which a send waits for its receive, and what combining and copying cost per byte. They go to
 DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
 beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
-drawn before the first training. Run it again after changing the tuning space.")]
+drawn before the first training, and what is left of colltune's own schedules (p2p) is drawn beside
+the other families, unless colltune.toml names the families. Run it again after changing the tuning space.")]
 pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

@@ -69,7 +69,7 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
         };
         settings.override_with(name, value)?;
     }
-    if !settings.families.contains(&Family::Native) {
+    if !settings.families_on(library).contains(&Family::Native) {
         return Ok(Vec::new());
     }
     let choice = match asked.mode {

@@ -1,0 +1,146 @@
+//! The figures over all cells.
+
+use std::collections::BTreeMap;
+
+use colltune_core::catalogue::is_default;
+use colltune_core::variant::Size;
+
+use super::super::bound::Bounds;
+use super::super::choices::Choices;
+use super::super::jobs::Cell;
+use super::super::report::{Finding, Target};
+use super::super::statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
+use super::super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY};
+
+/// What the means over all cells have to reach.
+pub struct Targets {
+    pub default_over_tuned: Target,
+    pub best_over_tuned: Target,
+}
+
+/// From here on a message's bytes cost more than its rounds.
+const LONG: u64 = 64 << 10;
+
+/// Each figure with its interval over rounds.
+pub fn findings(
+    name: &str,
+    cells: &[Cell],
+    choices: &Choices,
+    learned: &BTreeMap<Cell, String>,
+    slower: &[Cell],
+    targets: &Targets,
+) -> Vec<Finding> {
+    let over = |cells: &[Cell], of: &dyn Fn(Cell) -> Vec<f64>| {
+        let columns: Vec<Vec<f64>> = cells.iter().map(|cell| of(*cell)).collect();
+        let n_rounds = columns.iter().map(Vec::len).min().unwrap_or(0);
+        let rounds: Vec<Vec<f64>> = (0..n_rounds)
+            .map(|round| columns.iter().map(|c| c[round]).collect())
+            .collect();
+        geometric_mean_over_rounds(&rounds)
+    };
+    let default_over =
+        |way: usize| move |cell: Cell| ratios(choices.of(DEFAULT_WAY, cell), choices.of(way, cell));
+    let n = cells.len();
+    let exactly = |count: usize| Interval {
+        low: count as f64,
+        value: count as f64,
+        high: count as f64,
+    };
+    let finding = |what: String, found, unit, target| Finding {
+        what: format!("{name}, {what}"),
+        found,
+        unit,
+        target,
+    };
+    let mut findings = vec![
+        finding(
+            format!("best fixed choice over tuned, geometric mean of {n} cells"),
+            over(cells, &|cell| choices.best_over_tuned(cell)),
+            "x",
+            targets.best_over_tuned,
+        ),
+        finding(
+            format!("default over tuned, geometric mean of {n} cells"),
+            over(cells, &default_over(TUNED_WAY)),
+            "x",
+            targets.default_over_tuned,
+        ),
+        finding(
+            "to be had here: default over best fixed choice".to_owned(),
+            over(cells, &|cell| choices.default_over_best(cell)),
+            "x",
+            Target::None,
+        ),
+        finding(
+            "control: default over the same again".to_owned(),
+            over(cells, &default_over(CONTROL_WAY)),
+            "x",
+            Target::None,
+        ),
+    ];
+    let kept: Vec<Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| learned.get(cell).is_some_and(|best| is_default(best)))
+        .collect();
+    if !kept.is_empty() {
+        findings.push(finding(
+            format!(
+                "default over tuned where tuned runs the default too ({} cells)",
+                kept.len()
+            ),
+            over(&kept, &default_over(TUNED_WAY)),
+            "x",
+            Target::None,
+        ));
+    }
+    findings.push(finding(
+        "cells in which tuned is slower than the default".to_owned(),
+        exactly(slower.len()),
+        "",
+        Target::AtMost(0.0),
+    ));
+    let beaten = cells
+        .iter()
+        .filter(|cell| upper_bound(&choices.best_over_tuned(**cell)) < 1.0);
+    findings.push(finding(
+        "cells in which tuned is slower than the best fixed choice, beyond noise".to_owned(),
+        exactly(beaten.count()),
+        "",
+        Target::AtMost(0.0),
+    ));
+    findings
+}
+
+/// How far the times of long messages are from what links allow, where there are links.
+pub fn over_bound(
+    name: &str,
+    cells: &[Cell],
+    choices: &Choices,
+    bounds: &Bounds,
+) -> Option<Finding> {
+    let long: Vec<Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| cell.1 >= LONG)
+        .collect();
+    if long.is_empty() || !bounds.has_links() {
+        return None;
+    }
+    let rounds = choices.of(TUNED_WAY, long[0]).len();
+    let over = |round: usize| {
+        let of = |cell: &Cell| choices.of(TUNED_WAY, *cell)[round] / bounds.of(*cell);
+        long.iter().map(of).collect()
+    };
+    let rounds: Vec<Vec<f64>> = (0..rounds).map(over).collect();
+    Some(Finding {
+        what: format!(
+            "{name}, tuned over bound from {} on, geometric mean of {} cells",
+            Size(LONG),
+            long.len()
+        ),
+        found: geometric_mean_over_rounds(&rounds),
+        unit: "x",
+        target: Target::AtMost(1.5),
+    })
+}
