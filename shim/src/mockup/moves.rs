@@ -255,7 +255,7 @@ impl Job<'_> {
     /// # Safety
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let block = self.view.block as usize;
         let (byte, count) = (self.tuner.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         // SAFETY: the lists have a place for each rank; the room holds an own block and all of them.
@@ -271,10 +271,7 @@ impl Job<'_> {
             done(allgatherv(
                 own, count, byte, whole, counts, places, byte, self.comm,
             ))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 
@@ -303,10 +300,7 @@ impl Job<'_> {
                 root,
                 comm,
             ))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 
@@ -363,6 +357,16 @@ impl Job<'_> {
         }
     }
 
+    /// Puts all blocks where the caller wants them, if they are not there.
+    ///
+    /// # Safety
+    /// The two are what [`Job::all_blocks`] returned, and the blocks have come.
+    pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<Memory>) -> Done {
+        let bytes = self.view.block as usize * self.members.n_ranks;
+        // SAFETY: as the caller promises.
+        unpacked.map_or(Ok(()), |memory| unsafe { self.unpack(all, bytes, memory) })
+    }
+
     /// # Safety
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_alltoall(&self, room: &Room) -> Done {
@@ -385,10 +389,7 @@ impl Job<'_> {
                 byte,
                 self.comm,
             ))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 
@@ -412,10 +413,7 @@ impl Job<'_> {
                 or,
                 self.comm,
             ))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 

@@ -19,7 +19,7 @@ impl Job<'_> {
     /// # Safety
     /// As for [`Job::run`]; so it is for the other ones.
     pub(super) unsafe fn gather_by_allgather(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+        let block = self.view.block as usize;
         let (byte, count) = (self.tuner.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice: what is sent, and what comes.
         unsafe {
@@ -36,10 +36,7 @@ impl Job<'_> {
                 byte,
                 self.comm,
             ))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 
@@ -62,10 +59,7 @@ impl Job<'_> {
             let own = room.bytes.cast();
             let reduce = self.parts.reduce;
             done(reduce(own, result, count, byte, or, self.root(), self.comm))?;
-            match unpacked {
-                Some(memory) => self.unpack(all, n * block, memory),
-                None => Ok(()),
-            }
+            self.unpack_all(all, unpacked)
         }
     }
 
