@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use colltune_core::model::Model;
 use colltune_core::settings::Settings;
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, traces};
+use colltune_tests::{Job, Mpi, colltune, folder, job, on_each_library, target_folder, traces};
 
 /// Runs a program that ends with code 3; the shim must give exactly one message with these parts.
 #[track_caller]
@@ -45,6 +46,24 @@ fn good_model(mpi: Mpi) -> String {
 }
 
 on_each_library! {
+    fn one_rank_cannot_be_calibrated_and_leaves_no_calibration(mpi: Mpi) {
+        let db = folder();
+        let output = Command::new(colltune())
+            .args(["calibrate", "--db"])
+            .arg(db.path())
+            .args(["--", &mpi.launcher(), "-n", "1"])
+            .env("COLLTUNE_LIB", target_folder())
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .output()
+            .expect("colltune starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("start two or more"), "{said}");
+        let file = db.path().join(mpi.library().to_string()).join("calibration.toml");
+        assert!(!file.exists(), "{}", file.display());
+    }
+
     fn a_good_generation_is_used_in_silence(mpi: Mpi) {
         let db = database(mpi, &good_model(mpi));
         let outcome = tuned(mpi).db(db.path()).run("ends", &["exit", "0"]);

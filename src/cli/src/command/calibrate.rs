@@ -26,6 +26,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut settings = db.settings()?;
     let measured = measure(args)?;
     let calibration = calibration(&measured, db.machine(&settings))?;
+    if calibration.inside.is_none() && calibration.between.is_none() {
+        bail!(
+            "measure messages with one rank: start two or more, on two nodes with two ranks each if there are"
+        );
+    }
     let library: Library = calibration
         .library
         .parse()
