@@ -142,18 +142,9 @@ mod tests {
         .map(|key| key.parse().unwrap())
     }
 
-    const FACTS: Facts = Facts {
-        n_ranks: 8,
-        nodes: 4,
-        message_bytes: 4096,
-        count: Some(512),
-        commutative: true,
-        builtin_op: true,
-        in_place: false,
-        ranks_by_node: true,
-        equal_blocks: true,
-        plain_elements: true,
-    };
+    fn facts() -> Facts {
+        Facts::usual(Collective::Allreduce, 4096, 8, 4)
+    }
 
     #[test]
     fn names_are_unique_readable_and_begin_with_default() {
@@ -185,7 +176,7 @@ mod tests {
                 let lone = Facts {
                     n_ranks: 1,
                     nodes: 1,
-                    ..FACTS
+                    ..facts()
                 };
                 assert_eq!(
                     variant.applies(&lone),
@@ -206,19 +197,19 @@ mod tests {
             };
             find(library, collective, name).unwrap().applies(&facts)
         };
-        assert!(applies("native:ring", FACTS));
+        assert!(applies("native:ring", facts()));
         assert!(!applies(
             "native:ring",
             Facts {
                 count: Some(7),
-                ..FACTS
+                ..facts()
             }
         ));
         assert!(!applies(
             "native:ring",
             Facts {
                 commutative: false,
-                ..FACTS
+                ..facts()
             }
         ));
         assert!(applies(
@@ -226,7 +217,7 @@ mod tests {
             Facts {
                 n_ranks: 7,
                 count: Some(4),
-                ..FACTS
+                ..facts()
             }
         ));
         assert!(!applies(
@@ -234,26 +225,26 @@ mod tests {
             Facts {
                 n_ranks: 7,
                 count: Some(3),
-                ..FACTS
+                ..facts()
             }
         ));
         assert!(!applies(
             "native:segmented_ring:segsize=64KiB",
             Facts {
                 message_bytes: 8 * 65536 - 1,
-                ..FACTS
+                ..facts()
             }
         ));
         assert!(applies(
             "native:segmented_ring:segsize=64KiB",
             Facts {
                 message_bytes: 8 * 65536,
-                ..FACTS
+                ..facts()
             }
         ));
         let bcast = Facts {
             count: None,
-            ..FACTS
+            ..facts()
         };
         assert!(!applies("native:pipeline:segsize=4KiB", bcast));
         assert!(applies(
@@ -269,7 +260,7 @@ mod tests {
                     n_ranks,
                     message_bytes: value,
                     count: Some(value),
-                    ..FACTS
+                    ..facts()
                 };
                 for library in libraries() {
                     for variant in all(library) {
