@@ -139,6 +139,7 @@ pub fn output_of(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+        .envs(place.variables.iter().cloned())
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
 

@@ -10,6 +10,7 @@ pub mod jobs;
 pub mod database;
 
 pub mod amr;
+pub mod callers;
 pub mod churn;
 pub mod exploring;
 pub mod learning;
@@ -46,11 +47,16 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 11] = [
+pub const SUITES: [Suite; 12] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
         run: overhead::run,
+    },
+    Suite {
+        name: "callers",
+        about: "the same by MPI library, PyPI's too, and by the caller's language",
+        run: callers::run,
     },
     Suite {
         name: "churn",

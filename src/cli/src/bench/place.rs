@@ -18,6 +18,8 @@ pub struct Place {
     pub n_ranks: usize,
     pub nodes: usize,
     launcher: OsString,
+    /// Of the jobs' environment.
+    pub variables: Vec<(String, String)>,
     /// Ranks outnumber cores: only the round-robin real-time scheduler with yielding gives usable times.
     realtime: bool,
     cluster: Option<Cluster>,
@@ -74,9 +76,24 @@ impl Place {
             n_ranks,
             nodes: 1,
             launcher,
+            variables: Vec::new(),
             realtime,
             cluster: None,
         })
+    }
+
+    /// One rank on this machine, started by any launcher with these variables in its environment.
+    pub fn of_launcher(abi: Abi, launcher: OsString, variables: Vec<(String, String)>) -> Place {
+        Place {
+            abi,
+            library: of_launcher(&launcher).library.unwrap_or(of_abi(abi)),
+            n_ranks: 1,
+            nodes: 1,
+            launcher,
+            variables,
+            realtime: false,
+            cluster: None,
+        }
     }
 
     /// 4 nodes with 2 ranks each and links of 1 Gbit/s.
@@ -173,7 +190,8 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> anyhow::Result<Cluster> {
-        let script = script().context("find the test cluster's script tests/cluster/cluster")?;
+        let script = in_source_tree("tests/cluster/cluster")
+            .context("find the test cluster's script tests/cluster/cluster")?;
         let owner = std::process::id().to_string();
         let rate = format!("{LINK_GBIT}gbit");
         let options = [
@@ -219,16 +237,13 @@ impl Drop for Cluster {
     }
 }
 
-/// The script lies in the source tree, which is the working directory or holds this program's `target`.
-fn script() -> Option<PathBuf> {
+/// A script of the source tree, which is the working directory or holds this program's `target`.
+pub fn in_source_tree(script: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?.canonicalize().ok()?;
     let roots = [
         Some(PathBuf::from(".")),
         own.ancestors().nth(3).map(Path::to_owned),
     ];
-    let mut scripts = roots
-        .into_iter()
-        .flatten()
-        .map(|root| root.join("tests/cluster/cluster"));
+    let mut scripts = roots.into_iter().flatten().map(|root| root.join(script));
     scripts.find(|script| script.is_file())?.canonicalize().ok()
 }
