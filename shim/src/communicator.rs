@@ -54,7 +54,7 @@ pub struct CellState {
     pub chooser: Chooser,
     /// Variants with their probabilities; dropped ones have 0.
     pub weights: Vec<(u16, f64)>,
-    /// This rank's samples, as long as `weights`; in ticks, until the ranks compare them.
+    /// This rank's samples of each of the collective's variants; in ticks, until the ranks compare them.
     pub observed: Vec<Ticks>,
     pub first_ticks: u64,
     /// The samples since the last review.

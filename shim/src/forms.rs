@@ -61,12 +61,13 @@ pub fn run(
     }
     let library = Number::library(tuner.pmpi)?;
     let call = form.classify(tuner, comm)?;
-    let native = |comm| {
+    // The form goes along by value, so that it need not lie in memory before.
+    let native = move |comm| {
         // SAFETY: only the communicator differs from what the caller promised to be valid, and it has
         // the same members in the same order.
         unsafe { form.native(tuner, library, comm) }
     };
-    Some(tuner.run(call, form.arguments(), default, native))
+    Some(tuner.run(call, move || form.arguments(), default, native))
 }
 
 /// Whether the library refuses these buffers of a reduction: it must report that itself, on the

@@ -335,6 +335,7 @@ unsafe fn alltoallw(
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
         let in_place = is_in_place(conversion.buffer(send));
         let call = tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))?;
-        Some(tuner.run(call, p2p::Arguments::Nothing, default, |_| default()))
+        let arguments = || p2p::Arguments::Nothing;
+        Some(tuner.run(call, arguments, default, |_| default()))
     })
 }

@@ -21,8 +21,8 @@ use crate::own;
 use crate::p2p::{self, Arguments};
 
 /// The ways to run one call.
-struct Ways<D, N> {
-    arguments: Arguments,
+struct Ways<A, D, N> {
+    arguments: A,
     default: D,
     native: N,
 }
@@ -30,10 +30,11 @@ struct Ways<D, N> {
 impl Tuner {
     /// Runs a call: `default` is the next definition's, `native` the library's on a given
     /// communicator; our own algorithms take the `arguments`.
+    #[inline]
     pub fn run(
         &self,
         call: Call,
-        arguments: Arguments,
+        arguments: impl Fn() -> Arguments,
         default: impl Fn() -> c_int,
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
@@ -43,8 +44,8 @@ impl Tuner {
             native,
         };
         match call.cell {
-            Some((place, index)) => self.run_chosen(call, place, index, ways),
-            None => self.run_young(call, ways),
+            Some((place, index)) => self.run_chosen(call, place, index, &ways),
+            None => self.run_young(call, &ways),
         }
     }
 
@@ -54,7 +55,7 @@ impl Tuner {
     fn run_young(
         &self,
         call: Call,
-        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let number = call.state.calls + 1;
         let due = number >= u64::from(self.handout.setup_after);
@@ -85,13 +86,13 @@ impl Tuner {
         call: Call,
         place: usize,
         index: u64,
-        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let collective = call.collective;
         let cell = &call.state.cells[collective.index()][place];
         let sampled = index == cell.next_sample;
         let wish = if index >= cell.next_drawn {
-            let word = word(cell.key, cell.next_sample);
+            let word = || word(cell.key, cell.next_sample);
             cell.chooser.draw(word).unwrap_or(DEFAULT)
         } else {
             cell.best
@@ -101,14 +102,14 @@ impl Tuner {
         } else {
             self.applicable(&call, wish)
         };
-        let own = self.own_call(&call, variant, ways.arguments);
+        let own = self.own_call(&call, variant, &ways.arguments);
         let ready = variant == DEFAULT
             || match &own {
                 Some(own) => own::ready(self, call.state, own),
                 None => self.steer.ready(self, call.state, collective, variant),
             };
         let (variant, own) = if ready {
-            (variant, own)
+            (variant, own.as_ref())
         } else {
             (DEFAULT, None)
         };
@@ -120,7 +121,7 @@ impl Tuner {
         if !sampled {
             let code = self.execute(call.state, collective, variant, own, ways);
             if code == abi::SUCCESS
-                && let Some(again) = own.and_then(|own| Again::of(self, &own, place, variant))
+                && let Some(again) = own.and_then(|own| Again::of(self, own, place, variant))
             {
                 call.state.again = Some(again);
             }
@@ -139,12 +140,9 @@ impl Tuner {
             end_ticks: after,
             record,
         };
-        self.observe(
-            &mut call.state.cells[collective.index()][place],
-            variant,
-            sample,
-        );
-        self.plan_next_sample(call.state, collective, place, index);
+        self.take(sample, call.state, collective, place, variant);
+        let cell = &mut call.state.cells[collective.index()][place];
+        cell.plan_next_sample(index, self.handout.samples_per_cell);
         code
     }
 
@@ -188,14 +186,19 @@ impl Tuner {
 
     /// The call as our own algorithms take it; `None` for the other families.
     #[inline]
-    fn own_call(&self, call: &Call, variant: u16, arguments: Arguments) -> Option<own::Call> {
+    fn own_call(
+        &self,
+        call: &Call,
+        variant: u16,
+        arguments: impl Fn() -> Arguments,
+    ) -> Option<own::Call> {
         let which = call.collective.index();
         Some(own::Call {
             collective: call.collective,
             variant: self.first_variant[which] + variant,
             own: self.variants[which][usize::from(variant)].own?,
             bytes: call.bytes,
-            arguments,
+            arguments: arguments(),
         })
     }
 
@@ -204,15 +207,15 @@ impl Tuner {
         state: &mut State,
         collective: Collective,
         variant: u16,
-        own: Option<own::Call>,
-        ways: Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        own: Option<&own::Call>,
+        ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         match own {
             _ if variant == DEFAULT => (ways.default)(),
-            Some(own) => own::run(self, state, &own, ways.default),
+            Some(own) => own::run(self, state, own, &ways.default),
             None => self
                 .steer
-                .run(self, state, collective, variant, ways.native),
+                .run(self, state, collective, variant, &ways.native),
         }
     }
 

@@ -11,52 +11,31 @@ use colltune_core::thin::next_sampled;
 use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
 use crate::clock;
-use crate::communicator::{CellState, Sample, State};
+use crate::communicator::{CellState, Sample, State, Ticks};
 use crate::floating;
 
 impl Tuner {
+    /// Takes a sample of a variant into its cell's account, and reviews the cell where that is due.
     #[inline]
-    pub(super) fn observe(&self, cell: &mut CellState, variant: u16, sample: Sample) {
-        cell.fresh.push(sample);
-        let Some(which) = cell.weights.iter().position(|(other, _)| *other == variant) else {
-            return;
-        };
-        let ticks = sample.end_ticks.wrapping_sub(sample.start_ticks);
-        let seen = &mut cell.observed[which];
-        seen.fastest = if seen.samples == 0 {
-            ticks
-        } else {
-            seen.fastest.min(ticks)
-        };
-        seen.samples += 1;
-        seen.total = seen.total.wrapping_add(ticks);
-    }
-
-    pub(super) fn plan_next_sample(
+    pub(super) fn take(
         &self,
+        sample: Sample,
         state: &mut State,
         collective: Collective,
         place: usize,
-        index: u64,
+        variant: u16,
     ) {
         let cell = &mut state.cells[collective.index()][place];
         if cell.samples == 0 {
-            cell.first_ticks = clock::ticks();
+            cell.first_ticks = sample.start_ticks;
             state.cells_in_use += 1;
         }
         cell.samples += 1;
+        cell.fresh.push(sample);
+        cell.observed[usize::from(variant)].add(sample.end_ticks.wrapping_sub(sample.start_ticks));
         if review::due(cell.samples) {
             floating::by_default(|| self.review(state, collective, place));
         }
-        let cell = &mut state.cells[collective.index()][place];
-        cell.next_sample = next_sampled(
-            cell.key,
-            index,
-            cell.rehearsals,
-            self.handout.samples_per_cell,
-            cell.gap_least,
-        );
-        cell.next_drawn = cell.next_sample.saturating_sub(cell.rehearsals);
     }
 
     /// Combines what the ranks saw of a cell; all conclude the same (see `colltune_core::review`).
@@ -73,8 +52,12 @@ impl Tuner {
         let elapsed_ns = self
             .clock
             .span_ns(clock::ticks().wrapping_sub(cell.first_ticks));
-        let mut seen: Vec<u64> = cell
-            .observed
+        let drawn: Vec<Ticks> = cell
+            .weights
+            .iter()
+            .map(|(variant, _)| cell.observed[usize::from(*variant)])
+            .collect();
+        let mut seen: Vec<u64> = drawn
             .iter()
             .flat_map(|seen| {
                 [
@@ -104,8 +87,7 @@ impl Tuner {
             return;
         }
         let elapsed_ns = seen[own - 1];
-        let observed: Vec<Observed> = cell
-            .observed
+        let observed: Vec<Observed> = drawn
             .iter()
             .zip(seen[..own].chunks_exact(2))
             .map(|(own, all)| Observed {
@@ -165,5 +147,32 @@ impl Tuner {
         };
         numbers.copy_from_slice(&result);
         code == abi::SUCCESS
+    }
+}
+
+impl Ticks {
+    #[inline]
+    fn add(&mut self, ticks: u64) {
+        self.fastest = match self.samples {
+            0 => ticks,
+            _ => self.fastest.min(ticks),
+        };
+        self.samples += 1;
+        self.total = self.total.wrapping_add(ticks);
+    }
+}
+
+impl CellState {
+    /// Says which call is sampled next, after call `index` was.
+    #[inline]
+    pub(super) fn plan_next_sample(&mut self, index: u64, samples_per_cell: u32) {
+        self.next_sample = next_sampled(
+            self.key,
+            index,
+            self.rehearsals,
+            samples_per_cell,
+            self.gap_least,
+        );
+        self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
     }
 }

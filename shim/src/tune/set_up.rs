@@ -171,7 +171,7 @@ impl Tuner {
         );
         let mut chooser = Chooser::new(&weights);
         if once && sampling {
-            best = chooser.draw(word(key, 0)).unwrap_or(DEFAULT);
+            best = chooser.draw(|| word(key, 0)).unwrap_or(DEFAULT);
             weights = vec![(best, 1.0)];
             chooser = Chooser::new(&weights);
         }
@@ -188,7 +188,7 @@ impl Tuner {
             default_is,
             best,
             chooser,
-            observed: vec![Ticks::default(); weights.len()],
+            observed: vec![Ticks::default(); self.variants[collective.index()].len()],
             weights,
             first_ticks: 0,
             // A review comes after 64 samples at the latest, and more only after failed calls.

@@ -76,7 +76,9 @@ pub fn draw(
             let weights = weights(&cells, &names, choice);
             let number = (collective.index() as u64) << 32 | place as u64;
             let drawn = match choice {
-                Choice::Drawn(seed) => Chooser::new(&weights).draw(word(key(seed, 0, number), 0)),
+                Choice::Drawn(seed) => {
+                    Chooser::new(&weights).draw(|| word(key(seed, 0, number), 0))
+                }
                 Choice::Best => weights
                     .iter()
                     .max_by(|(a, x), (b, y)| x.total_cmp(y).then(b.cmp(a)))

@@ -53,9 +53,14 @@ impl Chooser {
         chooser
     }
 
-    /// The choice for a random word; `None` when there is nothing to choose. Total.
+    /// The choice for a random word, which nobody asks for where there is one choice; `None` when there is
+    /// nothing to choose. Total.
     #[inline]
-    pub fn draw(&self, word: u64) -> Option<u16> {
+    pub fn draw(&self, word: impl FnOnce() -> u64) -> Option<u16> {
+        if let [one] = self.choices[..] {
+            return Some(one);
+        }
+        let word = word();
         // Counting instead of searching: no branch depends on the word.
         let passed = self.ends.iter().filter(|end| word >= **end).count();
         let place = passed.min(self.choices.len().saturating_sub(1));
@@ -73,7 +78,7 @@ mod tests {
         let mut seen = [0u32; 8];
         let key = key(1, 2, 3);
         for index in 0..40_000 {
-            seen[usize::from(chooser.draw(word(key, index)).unwrap())] += 1;
+            seen[usize::from(chooser.draw(|| word(key, index)).unwrap())] += 1;
         }
         assert_eq!((seen[4], seen[6]), (0, 0));
         // Five standard deviations of a binomial with n = 40,000 are below 500.
@@ -85,10 +90,12 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_are_covered() {
         let chooser = Chooser::new(&[(1, 1.0 / 3.0), (2, 1.0 / 3.0), (3, 1.0 / 3.0)]);
-        assert_eq!(chooser.draw(0), Some(1));
-        assert_eq!(chooser.draw(u64::MAX), Some(3));
-        assert_eq!(Chooser::new(&[]).draw(5), None);
-        assert_eq!(Chooser::new(&[(1, 0.0)]).draw(5), None);
+        assert_eq!(chooser.draw(|| 0), Some(1));
+        assert_eq!(chooser.draw(|| u64::MAX), Some(3));
+        assert_eq!(Chooser::new(&[]).draw(|| 5), None);
+        let one = Chooser::new(&[(1, 0.0), (2, 0.1)]);
+        assert_eq!(one.draw(|| unreachable!("there is one choice")), Some(2));
+        assert_eq!(Chooser::new(&[(1, 0.0)]).draw(|| 5), None);
     }
 
     #[test]

@@ -46,10 +46,11 @@ pub fn next_sampled(
         .max(period);
     // Uniform over period ..= 2 * mean - period, so that no pattern of the program's own stays in
     // step.
-    let spread = (mean_gap - period).saturating_mul(2).saturating_add(1);
-    index
-        .saturating_add(period)
-        .saturating_add(mix(key, index) % spread)
+    let further = match (mean_gap - period).saturating_mul(2) {
+        0 => 0,
+        most => mix(key, index) % most.saturating_add(1),
+    };
+    index.saturating_add(period).saturating_add(further)
 }
 
 #[cfg(test)]
