@@ -20,11 +20,19 @@ typedef ssize_t read_function(int fd, void *buffer, size_t length);
 
 static void *live_worker;
 
+/* Where Python loads MPI, UCX is not among the objects behind this one. */
+static void *find(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    void *ucp = found ? NULL : dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    return ucp ? dlsym(ucp, name) : found;
+}
+
 unsigned ucp_worker_progress(void *worker)
 {
     static progress_function *next; /* a race here stores the same value twice; so below */
     if (!next)
-        next = (progress_function *)dlsym(RTLD_NEXT, "ucp_worker_progress");
+        next = (progress_function *)find("ucp_worker_progress");
     live_worker = worker;
     unsigned events = next(worker);
     if (events == 0)
@@ -36,7 +44,7 @@ void ucp_worker_destroy(void *worker)
 {
     static destroy_function *next;
     if (!next)
-        next = (destroy_function *)dlsym(RTLD_NEXT, "ucp_worker_destroy");
+        next = (destroy_function *)find("ucp_worker_destroy");
     live_worker = NULL;
     next(worker);
 }

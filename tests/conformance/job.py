@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -10,21 +11,29 @@ from pathlib import Path
 DEADLINE_S = 1500
 # A job none of whose ranks writes anything for so long hangs; until the first test begins, longer.
 PATIENCE_S = 60
-PATIENCE_AT_START_S = 600
+PATIENCE_AT_START_S = 120
+# Set when the call is to stop: all jobs end at once.
+STOP = threading.Event()
 # In the environment of every process of a job. Not a COLLTUNE_ name: those are settings.
 MARK = "TESTED_JOB"
 
 
-def run(library, n_ranks, command, variables, watched, output, preload=None):
+class Stopped(Exception):
+    """The call was stopped; what the job did so far says nothing."""
+
+
+def run(library, n_ranks, command, variables, watched, output, patience_s, preload=None):
     """Runs `command` on `n_ranks` ranks.
 
     `variables` and `preload` are for the ranks alone, `watched` is the folder whose growth shows that
-    the job lives, `output` the file for what it prints. Returns "ended" or "hung".
+    the job lives, `output` the file for what it prints, `patience_s` how long it may say nothing.
+    Returns "ended" or "hung".
     """
     mark = uuid.uuid4().hex
     ranks = {**library.variables, **variables}
-    if preload:
-        ranks["LD_PRELOAD"] = str(preload)
+    preloads = [str(file) for file in (preload, library.patience) if file]
+    if preloads:
+        ranks["LD_PRELOAD"] = ":".join(preloads)
     line = [*library.launcher, "-n", str(n_ranks), "env", *(f"{name}={value}" for name, value in ranks.items())]
     line += [str(word) for word in command]
     environment = {name: value for name, value in os.environ.items() if not foreign(name)}
@@ -35,7 +44,7 @@ def run(library, n_ranks, command, variables, watched, output, preload=None):
         job = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
                                start_new_session=True)
         try:
-            return "ended" if wait(job, [watched, output]) else "hung"
+            return "ended" if wait(job, [watched, output], patience_s) else "hung"
         finally:
             end(job, mark)
 
@@ -45,12 +54,14 @@ def foreign(name):
     return name.startswith(("COLLTUNE_", "OMPI_", "MPIR_CVAR_", "MPI4PY_", "PMI_", "PMIX_")) or name == "LD_PRELOAD"
 
 
-def wait(job, watched):
+def wait(job, watched, patience_s):
     """Whether the job ended by itself."""
     began = grew = time.monotonic()
     size = sum(size_of(path) for path in watched)
     patience = PATIENCE_AT_START_S
     while job.poll() is None:
+        if STOP.is_set():
+            raise Stopped
         now, seen = time.monotonic(), sum(size_of(path) for path in watched)
         if seen != size:
             size, grew, patience = seen, now, PATIENCE_S

@@ -1,5 +1,6 @@
 """The MPI libraries that the suites run with."""
 
+import functools
 import hashlib
 import json
 import os
@@ -17,13 +18,19 @@ class Library:
     """One installed MPI library.
 
     `key` is its database key (`openmpi-4.1.4`), `abi` the build of the shim that serves it,
-    `launcher` the command up to the number of ranks, `variables` what every rank's environment needs.
+    `launcher` the command up to the number of ranks, `variables` what every rank's environment needs,
+    `patience` a library to preload that makes waiting ranks give the core away.
     """
 
     key: str
     abi: str
     launcher: tuple
     variables: dict = field(hash=False)
+    patience: Path | None = None
+
+    @property
+    def name(self):
+        return f"{self.key}-abi" if self.abi == "mpi_abi" else self.key
 
     def shim(self):
         file = place.TARGET / self.abi / "libcolltune.so"
@@ -55,7 +62,8 @@ def debian_openmpi():
 
 
 def debian_mpich():
-    return mpich(need("mpirun.mpich"), {"LD_LIBRARY_PATH": str(place.debian_mpich())})
+    variables = {"LD_LIBRARY_PATH": str(place.debian_mpich())}
+    return mpich(need("mpirun.mpich"), variables, patience=place.patience())
 
 
 def pypi_openmpi():
@@ -63,14 +71,29 @@ def pypi_openmpi():
     return openmpi(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")})
 
 
+# MPICH 5 waits in its shared memory without yielding: its own short-cuts there are left out.
+WITHOUT_SHARED_MEMORY = {
+    f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir" for name in ("ALLREDUCE", "BARRIER", "BCAST", "REDUCE")
+}
+
+
 def pypi_mpich():
     prefix = place.wheel("mpich-5")
-    return mpich(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")})
+    return mpich(str(prefix / "bin" / "mpirun"), {"LD_LIBRARY_PATH": str(prefix / "lib")} | WITHOUT_SHARED_MEMORY)
+
+
+def standard():
+    prefix = place.wheel("mpich-5")
+    variables = {"LD_LIBRARY_PATH": str(prefix / "lib"), "PYTHONPATH": str(place.standard_mpi4py())}
+    library = mpich(str(prefix / "bin" / "mpirun"), variables | WITHOUT_SHARED_MEMORY, abi="mpi_abi")
+    library.shim()
+    return library
 
 
 def pypi_intel():
     prefix = place.wheel("intel")
-    variables = {"LD_LIBRARY_PATH": str(prefix / "lib"), "I_MPI_ROOT": str(prefix), "MPI4PY_MPIABI": "impi"}
+    variables = {"LD_LIBRARY_PATH": str(prefix / "lib"), "I_MPI_ROOT": str(prefix), "MPI4PY_MPIABI": "impi",
+                 "I_MPI_THREAD_YIELD": "2"}
     launcher = prefix / "bin" / "mpiexec.hydra"
     version = version_of(launcher, r"Version (\d+\.\d+\.\d+)")
     return Library(f"intel-{version}", "mpich", (str(launcher),), variables)
@@ -81,6 +104,7 @@ CANDIDATES = {
     "mpich": debian_mpich,
     "openmpi-5": pypi_openmpi,
     "mpich-5": pypi_mpich,
+    "mpi_abi": standard,
     "intel": pypi_intel,
 }
 
@@ -93,9 +117,9 @@ def openmpi(mpirun, variables):
     return Library(f"openmpi-{version}", "openmpi", launcher, rights | variables | {"MPI4PY_MPIABI": "openmpi"})
 
 
-def mpich(mpirun, variables):
+def mpich(mpirun, variables, abi="mpich", patience=None):
     version = version_of(mpirun, r"Version:\s*(\d+\.\d+(?:\.\d+)?)")
-    return Library(f"mpich-{version}", "mpich", (mpirun,), variables | {"MPI4PY_MPIABI": "mpich"})
+    return Library(f"mpich-{version}", abi, (mpirun,), variables | {"MPI4PY_MPIABI": abi}, patience)
 
 
 def version_of(mpirun, pattern):
@@ -113,6 +137,7 @@ def need(tool):
     return path
 
 
+@functools.cache
 def variants(key):
     """The catalogue: for each collective `collective=variant` in the catalogue's order."""
     command = os.environ.get("COLLTUNE") or str(place.TARGET / "release" / "colltune")
@@ -123,6 +148,7 @@ def variants(key):
     return columns
 
 
+@functools.cache
 def digest(*files):
     """What jobs depend on: they are run again when it changes."""
     state = hashlib.sha256()

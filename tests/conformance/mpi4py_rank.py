@@ -2,15 +2,17 @@
 
 usage: mpi4py_rank.py SUITE RESULTS [argument of the suite's main.py ...]
 
-`SUITE` is the folder with the suite's main.py. Each rank appends to `RESULTS/rank-N.jsonl`:
-{"tests": NAMES} at the start, {"test": NAME, "begins": true} before a test, {"test": NAME, "outcome": "passed" | "failed" |
-"skipped", "reason": TEXT} behind it, {"ends": true} at the end. A rank that dies leaves the name of
-the test that it died in.
+`SUITE` is the folder with the suite's main.py. `RESULTS/left-out.json` lists the tests and modules that are not
+run. Each rank appends to `RESULTS/rank-N.jsonl`: {"tests": NAMES} at the start, {"test": NAME, "begins": true}
+before a test, {"test": NAME, "outcome": "passed" | "failed" | "skipped", "reason": TEXT, "seconds": S,
+"collectives": NAMES} behind it, {"ends": true} at the end. The collectives are those that the shim logged as
+tuned calls. A rank that dies leaves the name of the test that it died in.
 """
 
 import json
 import os
 import sys
+import time
 import unittest
 
 
@@ -34,10 +36,25 @@ class Notes:
         os.write(self.file, (json.dumps(line) + "\n").encode())
 
 
+class CallLog:
+    """The shim's log of this rank (COLLTUNE_LOG=calls:FOLDER), which it writes at once."""
+
+    def __init__(self):
+        _, _, folder = os.environ.get("COLLTUNE_LOG", "").partition(":")
+        self.path = os.path.join(folder, f"rank-{rank_in_environment()}.jsonl") if folder else os.devnull
+        self.file = None
+
+    def collectives(self):
+        """Those of the calls since the last question."""
+        if self.file is None and os.path.exists(self.path):
+            self.file = open(self.path, "rb")
+        return sorted({json.loads(line)["collective"] for line in self.file or () if line.endswith(b"\n")})
+
+
 class NotedResult(unittest.TestResult):
     """A result that notes each test at once, and the first problem of those that fail."""
 
-    notes = None
+    notes, calls = None, None
 
     def __init__(self, *_arguments, **_named):
         super().__init__()
@@ -45,12 +62,15 @@ class NotedResult(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
-        self.problem = None
+        self.calls.collectives()
+        self.problem, self.began = None, time.monotonic()
         self.notes.write(test=test.id(), begins=True)
 
     def stopTest(self, test):
         outcome, reason = self.problem or ("passed", "")
-        self.notes.write(test=test.id(), outcome=outcome, reason=reason[-2000:])
+        seconds = round(time.monotonic() - self.began, 3)
+        self.notes.write(test=test.id(), outcome=outcome, reason=reason[-2000:], seconds=seconds,
+                         collectives=self.calls.collectives())
         super().stopTest(test)
 
     def note(self, outcome, reason):
@@ -99,7 +119,9 @@ def flat(tests):
 
 def main():
     suite, folder, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
-    NotedResult.notes = Notes(folder)
+    NotedResult.notes, NotedResult.calls = Notes(folder), CallLog()
+    with open(os.path.join(folder, "left-out.json")) as file:
+        left_out = set(json.load(file))
     unittest.TextTestRunner.resultclass = NotedResult
     sys.path.insert(0, suite)
     sys.dont_write_bytecode = True
@@ -109,7 +131,10 @@ def main():
     run_tests = program.TestProgram.runTests
 
     def listed(self):
-        NotedResult.notes.write(tests=[test.id() for test in flat(self.test)])
+        # The name of a test begins with its module.
+        kept = [test for test in flat(self.test) if left_out.isdisjoint({test.id(), test.id().split(".")[0]})]
+        NotedResult.notes.write(tests=[test.id() for test in kept])
+        self.test = unittest.TestSuite(kept)
         run_tests(self)
 
     program.TestProgram.runTests = listed

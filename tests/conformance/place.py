@@ -57,6 +57,11 @@ def python():
 
 def suite():
     """The folder with main.py of mpi4py's tests, out of its source package; they are not in the wheel."""
+    return source() / "test"
+
+
+def source():
+    """mpi4py's source package."""
     folder = PLACE / f"mpi4py-{SUITE_VERSION}"
     if not done(folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,7 +76,29 @@ def suite():
         with tarfile.open(archive) as package:
             package.extractall(PLACE, filter="data")
         mark_done(folder)
-    return folder / "test"
+    return folder
+
+
+def standard_mpi4py():
+    """A folder for PYTHONPATH with mpi4py for the standard binary interface, which its wheels do not serve."""
+    folder = PLACE / "mpi4py-standard"
+    if not done(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        compiler = wheel("mpich-5") / "bin" / "mpicc_abi"
+        run(["env", f"MPICC={compiler}", "CFLAGS=-O0", python(), "-m", "pip", "install", "-q", "--no-deps",
+             "--disable-pip-version-check", "--no-build-isolation", "--target", folder, source()],
+            "build mpi4py for the standard binary interface")
+        mark_done(folder)
+    return folder
+
+
+def patience():
+    """A library to preload in Debian's MPICH, which waits without giving the core away."""
+    file = PLACE / "mpich_patience.so"
+    source = ROOT / "tests" / "cluster" / "mpich_patience.c"
+    if not file.is_file() or file.stat().st_mtime < source.stat().st_mtime:
+        run(["cc", "-O2", "-shared", "-fPIC", "-o", file, source, "-ldl"], "compile mpich_patience.c")
+    return file
 
 
 def wheel(name):

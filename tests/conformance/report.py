@@ -3,18 +3,25 @@
 from collections import Counter, defaultdict
 
 
+LEFT_OUT = "left out"
+
+
 def judge(result, bare):
     """Counts and failures of one run against the bare one: (passed, failures, skipped reasons)."""
     passed, failures, skipped = 0, {}, Counter()
     for name, (outcome, reason) in bare["tests"].items():
         if outcome == "skipped":
             skipped["the suite skips it: " + first_line(reason)] += 1
+        elif outcome == LEFT_OUT:
+            skipped[reason] += 1
         elif outcome == "failed":
             skipped["fails without the shim, too"] += 1
         else:
             with_shim, why = result["tests"].get(name, ("failed", "it was not run"))
             if with_shim == "passed":
                 passed += 1
+            elif with_shim == LEFT_OUT:
+                skipped[why] += 1
             elif name in result.get("unsteady", ()):
                 skipped["fails at times without the shim, too"] += 1
             else:
@@ -34,6 +41,8 @@ def judge_bare(bare):
     for outcome, reason in bare["tests"].values():
         if outcome == "skipped":
             reasons["the suite skips it: " + first_line(reason)] += 1
+        elif outcome == LEFT_OUT:
+            reasons[reason] += 1
     return outcomes["passed"], {}, reasons
 
 

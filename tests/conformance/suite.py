@@ -36,7 +36,7 @@ class Run:
 
     def name(self):
         of = f".{self.only}" if self.only else ""
-        return f"{self.library.key}.{self.variant}.{self.n_ranks}{of}"
+        return f"{self.library.name}.{self.variant}.{self.n_ranks}{of}"
 
     def tests(self):
         """The modules of the suite that it runs, as arguments of the suite's main.py."""
@@ -50,6 +50,23 @@ class Run:
         same = "bare-collective" if self.force else "bare-multiple" if multiple else "bare"
         return Run(self.library, same, self.n_ranks, only=self.only)
 
+    def learning(self):
+        """The run that tells which collectives each test calls."""
+        return Run(self.library, "force-0", self.n_ranks, self.library.forced()[0], self.only)
+
+    def before(self):
+        """The runs that must have ended before this one begins."""
+        if self.variant.startswith("bare"):
+            return []
+        if self.force:
+            return [self.bare()] + ([self.learning()] if self.variant != "force-0" else [])
+        explore = Run(self.library, "explore", self.n_ranks, only=self.only)
+        return [self.bare()] + ([explore] if self.variant == "exploit" else [])
+
+    def database(self, scratch):
+        """What exploit uses is what explore learned, on as many ranks."""
+        return scratch.with_name(self.name().replace(".exploit.", ".explore.")) / "db"
+
     def settings(self, db):
         if self.force:
             return {"COLLTUNE_FORCE": self.force}
@@ -58,71 +75,85 @@ class Run:
 
 
 def plan(found, ranks, forced_ranks, only):
-    """All runs, in an order in which whatever needs another comes behind it."""
-    for library in found:
-        for n_ranks in ranks:
-            for variant in ("bare", "explore", "exploit", "bare-multiple", "explore-multiple"):
-                yield Run(library, variant, n_ranks, only=only)
+    """All runs, in an order in which whatever needs another comes behind it and each library comes early."""
+    for n_ranks in ranks:
+        for variant in ("bare", "explore", "exploit"):
+            yield from (Run(library, variant, n_ranks, only=only) for library in found)
+    forced = {library: library.forced() for library in found}
+    for n_ranks in forced_ranks:
+        yield from (Run(library, "bare-collective", n_ranks, only=only) for library in found)
+    for k in range(max(map(len, forced.values()), default=0)):
         for n_ranks in forced_ranks:
-            yield Run(library, "bare-collective", n_ranks, only=only)
-        for k, force in enumerate(library.forced()):
-            for n_ranks in forced_ranks:
-                yield Run(library, f"force-{k}", n_ranks, force, only)
+            for library in found:
+                if k < len(forced[library]):
+                    yield Run(library, f"force-{k}", n_ranks, forced[library][k], only)
+    for n_ranks in ranks:
+        for variant in ("bare-multiple", "explore-multiple"):
+            yield from (Run(library, variant, n_ranks, only=only) for library in found)
 
 
-def perform(run, scratch, excluded=(), tests=None):
-    """Runs the tests; returns {"tests": {name: [outcome, reason]}, "calls": ..., "seconds": ...}."""
+def perform(run, scratch, left_out=(), patience_s=job.PATIENCE_S, tests=None):
+    """Runs the tests but those of `left_out`, and gives a job up that says nothing for `patience_s`.
+
+    Returns {"tests": {name: [outcome, reason]}, "slowest": seconds of a test, "collectives": {name: those of its
+    tuned calls}, "calls": ..., "seconds": ...}.
+    """
     shim = None if run.variant.startswith("bare") else run.library.shim()
-    db = scratch / f"db-{run.library.key}"
-    db.mkdir(exist_ok=True)
+    scratch = scratch / run.name()
+    db = run.database(scratch)
+    db.mkdir(parents=True, exist_ok=True)
     if run.variant == "exploit":
         train(db)
-    began, outcomes, left_out = time.monotonic(), {}, Exclusion(list(excluded))
+    began, outcomes, exclusion = time.monotonic(), {}, Exclusion(left_out)
+    slowest, collectives = 0.0, {}
     for attempt in range(ATTEMPTS):
         notes, log = fresh(scratch / "notes"), fresh(scratch / "log")
-        output = scratch / f"{run.name()}.out"
+        (notes / "left-out.json").write_text(json.dumps(exclusion.names()))
+        output = scratch / "out"
         command = [place.python(), Path(__file__).with_name("mpi4py_rank.py"), place.suite(), notes, "-q"]
         level = "multiple" if run.variant.endswith("multiple") else "serialized"
-        command += ["--thread-level", level, *(run.tests() if tests is None else tests), *left_out.words()]
+        command += ["--thread-level", level, *(run.tests() if tests is None else tests)]
         variables = {}
         if shim:
             variables = run.settings(db) | {"COLLTUNE_LOG": f"calls:{log}", "COLLTUNE_HANDSHAKE_TIMEOUT": "120s"}
-        end = job.run(run.library, run.n_ranks, command, variables, notes, output, preload=shim)
-        seen, culprits, listed = read(notes, run.n_ranks)
-        for name, outcome in seen.items():
+        end = job.run(run.library, run.n_ranks, command, variables, notes, output, patience_s, preload=shim)
+        seen = Notes(notes, run.n_ranks)
+        slowest = max(slowest, seen.slowest)
+        for name, those in seen.collectives.items():
+            collectives.setdefault(name, set()).update(those)
+        for name, outcome in seen.outcomes.items():
             worst(outcomes, name, outcome)
-        for name in culprits:
+        for name in seen.culprits:
             outcomes[name] = ["failed", f"the job {'hangs' if end == 'hung' else 'dies'} in it"]
-        for name in listed:
+        for name in seen.listed:
             # Overwritten when a later attempt runs it.
             outcomes.setdefault(name, ["skipped", UNREACHED])
-        if not culprits:
+        if not seen.culprits:
             break
-        shutil.copy(output, scratch / f"{run.name()}.died{attempt}.out")
-        left_out.extend(culprits, outcomes)
+        shutil.copy(output, scratch / f"died{attempt}.out")
+        exclusion.extend(seen.culprits, outcomes)
     calls = agreement.check(log, run.n_ranks, spawns=not run.force) if shim else {}
     if shim:
         calls["messages"] = messages(output)
-    return {"tests": outcomes, "calls": calls, "seconds": round(time.monotonic() - began, 1)}
+    return {"tests": outcomes, "slowest": slowest, "collectives": {name: sorted(of) for name, of in collectives.items()},
+            "calls": calls, "seconds": round(time.monotonic() - began, 1)}
 
 
 class Exclusion:
     """What the next attempt leaves out: culprits, modules with two of them, and finished modules."""
 
     def __init__(self, names):
-        self.names, self.modules = names, set()
+        self.given, self.culprits, self.modules = set(names), [], set()
 
     def extend(self, culprits, outcomes):
-        self.names += culprits
-        modules = [name.split(".")[0] for name in self.names]
+        self.culprits += culprits
+        modules = [name.split(".")[0] for name in self.culprits]
         self.modules |= {module for module in modules if modules.count(module) > 1}
         open_modules = {name.split(".")[0] for name, outcome in outcomes.items() if outcome[1] == UNREACHED}
         self.modules |= {name.split(".")[0] for name in outcomes} - open_modules
 
-    def words(self):
-        # A pattern with a star is taken as it is, so that it fits one test alone.
-        words = [word for name in self.names for word in ("-x", "*" + name)]
-        return words + [word for module in sorted(self.modules) for word in ("-e", f"^{module}.py$")]
+    def names(self):
+        return sorted(self.given | set(self.culprits) | self.modules)
 
 
 def fresh(folder):
@@ -144,25 +175,31 @@ def train(db):
         print(f"exploit without a generation: {output.stdout.strip()[-200:]}", file=sys.stderr)
 
 
-def read(notes, n_ranks):
-    """What became of each test over all ranks, the tests that ranks died in, and all that were to run."""
-    outcomes, culprits, listed = {}, [], []
-    for rank in range(n_ranks):
+class Notes:
+    """What the ranks noted: what became of each test over all of them, and where they died."""
+
+    def __init__(self, folder, n_ranks):
+        self.outcomes, self.collectives, self.slowest, self.listed = {}, {}, 0.0, []
+        culprits = {self.read(folder / f"rank-{rank}.jsonl") for rank in range(n_ranks)} - {None}
+        if not self.outcomes and not culprits and not self.listed:
+            culprits = {"the start"}
+        # Ranks that wait for the culprit are in the same test; whoever got on was not held up.
+        self.culprits = sorted(culprits)
+
+    def read(self, file):
+        """The test that this rank did not finish."""
         open_test, ended = None, False
-        for line in lines(notes / f"rank-{rank}.jsonl"):
-            listed = line.get("tests", listed)
+        for line in lines(file):
+            self.listed = line.get("tests", self.listed)
             if line.get("begins"):
                 open_test = line["test"]
             elif "outcome" in line:
-                worst(outcomes, line["test"], [line["outcome"], line["reason"]])
+                worst(self.outcomes, line["test"], [line["outcome"], line["reason"]])
+                self.collectives.setdefault(line["test"], set()).update(line.get("collectives", ()))
+                self.slowest = max(self.slowest, line.get("seconds", 0.0))
                 open_test = None
             ended = ended or line.get("ends", False)
-        if not ended and open_test:
-            culprits.append(open_test)
-    if not outcomes and not culprits:
-        culprits = ["the start"]
-    # Ranks that wait for the culprit are in the same test; whoever got on was not held up.
-    return outcomes, sorted(set(culprits)), listed
+        return None if ended else open_test
 
 
 def lines(file):
