@@ -1,8 +1,6 @@
 //! The whole way from records to a published choice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::classify::{CellsBySize, Layout};
@@ -15,6 +13,7 @@ use thiserror::Error;
 
 use crate::call::{self, Call, Row};
 use crate::compare::{Comparison, DOUBT, Effect, SAMPLES_LEAST, compare};
+use crate::parallel::in_parallel;
 use crate::regress::{Place, Point, RegressError, Regression, densify};
 use crate::statistics::{CellStatistics, Interval, VariantStatistics};
 use crate::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
@@ -618,32 +617,4 @@ fn predicted_time(log_time: Option<f64>) -> Interval {
 
 fn round_ns(time: f64) -> f64 {
     (time * 10.0).round() / 10.0
-}
-
-/// Runs `work(0) .. work(n - 1)` on all processors; the results stand in the order of the numbers.
-fn in_parallel<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(n));
-    let n_threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(n);
-    std::thread::scope(|scope| {
-        for _ in 0..n_threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= n {
-                        break;
-                    }
-                    let result = work(index);
-                    done.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((index, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
-use colltune_core::prior::simulated::Simulated;
+use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings, SettingsError};
+use colltune_models::in_parallel;
 use thiserror::Error;
 
 use crate::write;
@@ -152,7 +153,9 @@ impl Database {
         fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
         let file = self.calibration(library);
         write::atomically(&file, calibration.to_toml().as_bytes())?;
-        let found = Simulated::new(&settings.space, library, &calibration.machine());
+        let machine = calibration.machine();
+        let work = Work::new(&settings.space, library, &machine);
+        let found = Simulated::new(library, in_parallel(work.n_parts(), |part| work.part(part)));
         write::atomically(&self.simulated(library), found.to_json().as_bytes())?;
         Ok(found)
     }

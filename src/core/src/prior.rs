@@ -276,7 +276,9 @@ mod tests {
         let blocks = &mut settings.space.blocks;
         blocks.retain(|block| block.collective == Collective::Allreduce);
         let (library, machine) = ("openmpi-4.1.4".parse().unwrap(), Machine::TYPICAL);
-        let found = simulated::Simulated::new(&settings.space, library, &machine);
+        let work = simulated::Work::new(&settings.space, library, &machine);
+        let parts = (0..work.n_parts()).map(|part| work.part(part));
+        let found = simulated::Simulated::new(library, parts);
         let mut cells = settings.space.cells().map(|(cell, _)| cell);
         let cell = cells
             .find(|cell| cell.bytes.lo == 0 && cell.nodes.lo == 8 && cell.ppn.lo == 2)

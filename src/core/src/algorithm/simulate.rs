@@ -21,6 +21,8 @@ pub mod symmetry;
 mod rank;
 mod world;
 
+use std::collections::HashMap;
+
 use super::pattern::Pattern;
 use super::registry::{Row, Values};
 use super::schedule::{Case, Schedule};
@@ -57,6 +59,10 @@ pub fn turns(
 /// Pipelines of so many segments run steadily: what one more costs is what the last ones cost.
 const STEADY: [usize; 2] = [24, 48];
 
+/// What was simulated of one row with certain values on certain nodes of a machine, by segments and the
+/// bits of the message's bytes. Long messages in segments of one length share their simulations.
+pub type Known = HashMap<(usize, u64), f64>;
+
 /// [`makespan_ns`], where the time of a long pipeline is continued from two shorter ones with
 /// segments of the same length; `None` where it would take more than `steps_max` steps.
 pub fn estimate_ns(
@@ -67,27 +73,50 @@ pub fn estimate_ns(
     machine: &Machine,
     steps_max: usize,
 ) -> Option<f64> {
+    let mut known = Known::default();
+    estimate_beside(
+        &mut known,
+        row,
+        values,
+        node_of,
+        message_bytes,
+        machine,
+        steps_max,
+    )
+}
+
+/// The same, beside estimates for other sizes of message.
+pub fn estimate_beside(
+    known: &mut Known,
+    row: &Row,
+    values: Values,
+    node_of: &[u32],
+    message_bytes: u64,
+    machine: &Machine,
+    steps_max: usize,
+) -> Option<f64> {
     let case = row.case(0, node_of.len(), 0, values, message_bytes);
     let segments = case.segments;
-    let simulated = segments.min(STEADY[1]);
     let cut = Case {
-        segments: simulated,
+        segments: segments.min(STEADY[1]),
         ..case
     };
     if steps(row, cut, node_of, steps_max) >= steps_max {
         return None;
     }
-    if segments <= STEADY[1] {
-        return Some(makespan_ns(row, values, node_of, message_bytes, machine));
-    }
-    let [shorter, longer] = STEADY.map(|simulated| {
+    let mut time = |simulated: usize| {
         let bytes = message_bytes as f64 * simulated as f64 / segments as f64;
         let case = Case {
             segments: simulated,
             ..case
         };
-        case_ns(row, case, node_of, bytes, machine)
-    });
+        let found = known.entry((simulated, bytes.to_bits()));
+        *found.or_insert_with(|| case_ns(row, case, node_of, bytes, machine))
+    };
+    if segments <= STEADY[1] {
+        return Some(time(segments));
+    }
+    let [shorter, longer] = STEADY.map(time);
     let each = (longer - shorter) / (STEADY[1] - STEADY[0]) as f64;
     Some(longer + each * (segments - STEADY[1]) as f64)
 }

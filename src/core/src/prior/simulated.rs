@@ -5,13 +5,14 @@
 //! than another one, and by how much; how much is hopeless is the site's to say, and may change
 //! without a new simulation.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{differs, ends, replaces};
-use crate::algorithm::simulate::{Machine, estimate_ns};
+use crate::algorithm::simulate::{Known, Machine, estimate_beside};
 use crate::catalogue::{self, Scheduled, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
@@ -55,11 +56,15 @@ impl Place {
             bytes: ends(cell),
         }
     }
+
+    fn n_ranks(&self) -> u64 {
+        self.nodes * self.ppn
+    }
 }
 
 /// The slow variants of one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Slow {
+pub struct Slow {
     collective: Collective,
     place: Place,
     /// By name: how many times as long as another variant, at the least of both sizes.
@@ -78,36 +83,64 @@ pub enum SimulatedError {
     Library { found: String, wanted: String },
 }
 
-impl Simulated {
-    /// Simulates every variant of our own in every cell of a space, on the least ranks of the cell
-    /// and at both ends of its sizes.
-    pub fn new(space: &Space, library: Library, machine: &Machine) -> Simulated {
-        let mut clocks: [Option<Clock>; Collective::ALL.len()] = Default::default();
+/// What is to be simulated for a library, in parts that know nothing of each other: the cells of one
+/// collective on one shape, which share simulations.
+pub struct Work<'a> {
+    library: Library,
+    machine: &'a Machine,
+    parts: Vec<Vec<Cell>>,
+}
+
+impl<'a> Work<'a> {
+    /// Every variant of our own in every cell of a space, on the least ranks of the cell and at both
+    /// ends of its sizes. The parts that take longest come first.
+    pub fn new(space: &Space, library: Library, machine: &'a Machine) -> Work<'a> {
+        let mut parts = BTreeMap::<_, Vec<Cell>>::new();
         let mut seen = HashSet::new();
-        let mut places = Vec::new();
         for (cell, _) in space.cells() {
-            let (collective, place) = (cell.collective, Place::of(&cell));
-            if !seen.insert((collective, place)) {
-                continue;
-            }
-            let clock = clocks[collective.index()].get_or_insert_with(|| Clock {
-                variants: catalogue::variants(library, collective),
-                machine,
-                times: HashMap::new(),
-            });
-            let slower = clock.slower(&cell);
-            if !slower.is_empty() {
-                places.push(Slow {
-                    collective,
-                    place,
-                    slower,
-                });
+            let place = Place::of(&cell);
+            if place.n_ranks() > 1 && seen.insert((cell.collective, place)) {
+                let shape = (Reverse(place.n_ranks()), place.ppn, cell.collective);
+                parts.entry(shape).or_default().push(cell);
             }
         }
+        Work {
+            library,
+            machine,
+            parts: parts.into_values().collect(),
+        }
+    }
+
+    pub fn n_parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What is slow in the cells of one part.
+    pub fn part(&self, part: usize) -> Vec<Slow> {
+        let cells = &self.parts[part];
+        let collective = cells[0].collective;
+        let mut clock = Clock {
+            variants: catalogue::variants(self.library, collective),
+            machine: self.machine,
+            known: HashMap::new(),
+        };
+        let of_cell = |cell: &Cell| Slow {
+            collective,
+            place: Place::of(cell),
+            slower: clock.slower(cell),
+        };
+        let all = cells.iter().map(of_cell);
+        all.filter(|slow| !slow.slower.is_empty()).collect()
+    }
+}
+
+impl Simulated {
+    /// What was found, from all parts of the work for a library.
+    pub fn new(library: Library, parts: impl IntoIterator<Item = Vec<Slow>>) -> Simulated {
         Simulated {
             schema: SCHEMA,
             library: library.to_string(),
-            places,
+            places: parts.into_iter().flatten().collect(),
         }
     }
 
@@ -150,12 +183,13 @@ impl Simulated {
     }
 }
 
-/// The simulated times of one collective's variants.
+/// The simulated times of one collective's variants on one shape.
 struct Clock<'a> {
     variants: Vec<Variant>,
     machine: &'a Machine,
-    /// By variant, nodes, ranks per node and bytes.
-    times: HashMap<(usize, u64, u64, u64), Option<f64>>,
+    /// By row, radix and window: variants that differ in the length of segments alone are one where all
+    /// take one segment.
+    known: HashMap<(usize, usize, usize), Known>,
 }
 
 impl Clock<'_> {
@@ -165,9 +199,6 @@ impl Clock<'_> {
             ppn,
             bytes: sizes,
         } = Place::of(cell);
-        if nodes * ppn < 2 {
-            return BTreeMap::new();
-        }
         let times: Vec<Option<[f64; 2]>> = (0..self.variants.len())
             .map(|place| {
                 let own = self.variants[place].own.as_ref()?.schedule().copied()?;
@@ -201,15 +232,22 @@ impl Clock<'_> {
     fn time(&mut self, place: usize, own: Scheduled, at: (u64, u64, u64)) -> Option<f64> {
         let (nodes, ppn, bytes) = at;
         let (variant, machine) = (&self.variants[place], self.machine);
-        let key = (place, nodes, ppn, bytes);
-        *self.times.entry(key).or_insert_with(|| {
-            let n_ranks = (nodes * ppn) as u32;
-            if !variant.possible(n_ranks, nodes as u32, u64::MAX) {
-                return None;
-            }
-            let node_of: Vec<u32> = (0..n_ranks).map(|rank| rank / ppn as u32).collect();
-            estimate_ns(own.row(), own.values, &node_of, bytes, machine, STEPS_MAX)
-        })
+        let n_ranks = (nodes * ppn) as u32;
+        if !variant.possible(n_ranks, nodes as u32, u64::MAX) {
+            return None;
+        }
+        let node_of: Vec<u32> = (0..n_ranks).map(|rank| rank / ppn as u32).collect();
+        let row = (own.place(), own.values.radix, own.values.window);
+        let known = self.known.entry(row).or_default();
+        estimate_beside(
+            known,
+            own.row(),
+            own.values,
+            &node_of,
+            bytes,
+            machine,
+            STEPS_MAX,
+        )
     }
 }
 
@@ -222,7 +260,9 @@ mod tests {
 
     fn of(text: &str) -> Simulated {
         let settings = Settings::from_toml(text).unwrap();
-        Simulated::new(&settings.space, LIBRARY.parse().unwrap(), &Machine::TYPICAL)
+        let library = LIBRARY.parse().unwrap();
+        let work = Work::new(&settings.space, library, &Machine::TYPICAL);
+        Simulated::new(library, (0..work.n_parts()).map(|part| work.part(part)))
     }
 
     /// Few cells: the others of the usual space take seconds.
