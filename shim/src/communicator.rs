@@ -136,7 +136,7 @@ impl State {
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);
         self.again = None;
-        self.node.free();
+        self.node.free(pmpi);
         self.p2p.free();
     }
 }

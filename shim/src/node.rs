@@ -6,7 +6,8 @@
 //!
 //! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
 //! wait for each other ([`patience`]), the [`short`] messages that travel beside their flags, the
-//! [`elements`] of all others, the [`pieces`] that carry them, and [`call`] and [`barrier`], which put phases together;
+//! [`elements`] of all others, the [`pieces`] that carry them, the [`bridges`] on which the library
+//! meets the other nodes, and [`call`] and [`barrier`], which put phases together;
 //! and the short way of a call that is like the last one ([`again`]).
 
 mod team;
@@ -19,8 +20,11 @@ mod pieces;
 mod short;
 mod transfers;
 
+mod bridges;
+
 mod barrier;
 mod direct;
+mod lanes;
 mod overlap;
 mod phases;
 mod reads;
@@ -32,12 +36,14 @@ pub use again::{Again, Operands};
 
 use std::ffi::c_int;
 
-use colltune_core::catalogue::OnNodes;
+use colltune_core::catalogue::{Crossing, OnNodes};
 
 use crate::communicator::State;
+use crate::library::Pmpi;
 use crate::own::Call;
 use crate::p2p;
 use crate::tune::Tuner;
+use bridges::Bridges;
 use segment::Segment;
 use team::Team;
 
@@ -55,6 +61,7 @@ pub struct Open {
     team: Team,
     /// `None` where this rank is alone on its node.
     segment: Option<Segment>,
+    bridges: Bridges,
 }
 
 impl Beside {
@@ -72,11 +79,18 @@ impl Beside {
             return Beside::Failed;
         }
         let segment = segment.map(|segment| segment.settle(tuner));
-        Beside::Open(Box::new(Open { team, segment }))
+        Beside::Open(Box::new(Open {
+            team,
+            segment,
+            bridges: Bridges::default(),
+        }))
     }
 
     /// Lets go of the segment. Others may still read in theirs: every rank has its own mapping.
-    pub fn free(&mut self) {
+    pub fn free(&mut self, pmpi: &Pmpi) {
+        if let Beside::Open(open) = self {
+            open.bridges.free(pmpi);
+        }
         *self = Beside::Unopened;
     }
 }
@@ -97,6 +111,14 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> boo
                 return false;
             }
         }
+    }
+    if let Beside::Open(open) = &mut state.node
+        && let Some(Crossing::Library(variant)) = own.crossing()
+        && !open
+            .bridges
+            .ready(tuner, state.comm, &open.team, call.collective, variant)
+    {
+        return false;
     }
     p2p::settled(
         tuner,

@@ -1,6 +1,6 @@
 //! Communicators of our own beside a program's: made collectively, counted, freed with it.
 //!
-//! They have the program's members in its order. They are made with MPI_Comm_split, because
+//! They have the program's members in its order, or some of them. They are made with MPI_Comm_split, because
 //! MPI_Comm_dup would call the user's attribute callbacks, and only while a quota lasts: ids are a
 //! resource of the program's too, and the error of running out of them would reach its handler.
 
@@ -23,31 +23,45 @@ pub enum Private {
     /// Could not be made, on any rank.
     Failed,
     Made(Comm),
+    /// Made on other ranks; this one is in none.
+    Apart,
+}
+
+/// Which members of a program's communicator are together in one of ours, and in which order.
+#[derive(Clone, Copy)]
+pub enum Who {
+    All,
+    /// Those of one colour, by their keys; who has none is nowhere.
+    Coloured {
+        colour: Option<c_int>,
+        key: c_int,
+    },
 }
 
 impl Private {
-    /// Makes one beside `comm`, by `split`. Collective; `Made` on all ranks or `Failed` on all.
+    /// Makes one beside `comm`, by `split`. Collective; `Failed` on all ranks or on none.
     #[cold]
-    pub fn make(tuner: &Tuner, comm: Comm, split: impl FnOnce() -> Option<Comm>) -> Private {
+    pub fn make(tuner: &Tuner, comm: Comm, split: impl FnOnce() -> Private) -> Private {
         let mut alive = [ALIVE.load(Ordering::Relaxed)];
         if !tuner.largest(comm, &mut alive) || alive[0] >= ALIVE_MAX {
             return Private::Failed;
         }
-        let made = split();
-        let mut failed = [u64::from(made.is_none())];
+        let mut made = split();
+        let mut failed = [u64::from(matches!(made, Private::Failed))];
         let agreed = tuner.largest(comm, &mut failed) && failed[0] == 0;
-        match made {
-            Some(comm) if agreed => {
-                ALIVE.fetch_add(1, Ordering::Relaxed);
-                Private::Made(comm)
-            }
-            Some(mut comm) => {
-                // SAFETY: the communicator was just made and nothing runs on it.
-                unsafe { (tuner.pmpi.comm_free)(&mut comm) };
-                Private::Failed
-            }
-            None => Private::Failed,
+        if let Private::Made(_) = made {
+            ALIVE.fetch_add(1, Ordering::Relaxed);
         }
+        if !agreed {
+            made.free(tuner.pmpi);
+            return Private::Failed;
+        }
+        made
+    }
+
+    /// Whether it was made, on this rank or on others.
+    pub fn is_there(self) -> bool {
+        matches!(self, Private::Made(_) | Private::Apart)
     }
 
     /// Frees it. Neither Open MPI nor MPICH waits for other ranks in that.
@@ -60,24 +74,33 @@ impl Private {
     }
 }
 
-/// A communicator with the members of `comm`, which returns errors. Collective.
-pub fn split(tuner: &Tuner, comm: Comm) -> Option<Comm> {
+/// A communicator with members of `comm`, which returns errors. Collective over `comm`.
+pub fn split(tuner: &Tuner, comm: Comm, who: Who) -> Private {
     let pmpi = tuner.pmpi;
     let handler = silence(pmpi, &tuner.handles, comm);
-    let mut rank = 0;
     let mut made = tuner.handles.comm_null;
     // SAFETY: `comm` is valid, and all its members make this call here.
     let code = unsafe {
-        (pmpi.comm_rank)(comm, &mut rank);
-        (pmpi.comm_split)(comm, 0, rank, &mut made)
+        let (colour, key) = match who {
+            Who::Coloured { colour, key } => (colour.unwrap_or(abi::MPI_UNDEFINED as c_int), key),
+            Who::All => {
+                let mut rank = 0;
+                (pmpi.comm_rank)(comm, &mut rank);
+                (0, rank)
+            }
+        };
+        (pmpi.comm_split)(comm, colour, key, &mut made)
     };
     restore(pmpi, comm, handler);
     if code != abi::SUCCESS {
-        return None;
+        return Private::Failed;
+    }
+    if abi::bits(made) == abi::bits(tuner.handles.comm_null) {
+        return Private::Apart;
     }
     // SAFETY: the communicator is valid and ours.
     unsafe { (pmpi.comm_set_errhandler)(made, tuner.handles.errors_return) };
-    Some(made)
+    Private::Made(made)
 }
 
 /// Makes a communicator return errors to us; the handler to give back, where that worked.

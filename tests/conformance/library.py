@@ -13,6 +13,10 @@ from pathlib import Path
 import place
 
 
+# What `colltune variants` says of a variant that one node cannot run.
+SEVERAL_NODES = "several nodes with several ranks on one of them"
+
+
 @dataclass(frozen=True)
 class Library:
     """One installed MPI library.
@@ -139,11 +143,13 @@ def need(tool):
 
 @functools.cache
 def variants(key):
-    """The catalogue: for each collective `collective=variant` in the catalogue's order."""
+    """The catalogue: for each collective `collective=variant` in the catalogue's order; what one node can run."""
     command = os.environ.get("COLLTUNE") or str(place.TARGET / "release" / "colltune")
     output = subprocess.run([command, "variants", "--mpi", key, "--json"], stdout=subprocess.PIPE, check=True)
     columns = {}
     for row in json.loads(output.stdout)["variants"]:
+        if SEVERAL_NODES in row["needs"]:
+            continue
         columns.setdefault(row["collective"], []).append(f"{row['collective']}={row['name']}")
     return columns
 

@@ -23,12 +23,14 @@ mod trace;
 
 mod fingerprint;
 mod forcing;
+mod nodes;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use forcing::own_forcing;
 pub use job::{Job, Part, job, part};
 pub use library::{Mpi, colltune, target_folder};
+pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
 pub use program::{program, tool};
 pub use skip::{is_long, runs_long, skip};

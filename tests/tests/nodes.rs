@@ -4,71 +4,21 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use colltune_core::catalogue;
 use colltune_core::collective::Collective;
-use colltune_core::variant::Family;
 use colltune_tests::{
-    Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long, tool,
+    Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, folder, job, on_each_library,
+    on_nodes, read_log, runs_long, tool,
 };
 
 const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
                           allgather=node:shm;alltoall=node:shm;barrier=node:shm";
 
-/// A job whose ranks say that they run on the nodes of these letters.
-fn on_nodes(mpi: Mpi, nodes: &str) -> Job {
-    job(nodes.len() as u32)
-        .mpi(mpi)
-        .preload()
-        .preload_tool(tool(mpi, "several_nodes"))
-        .env("TESTED_NODES", nodes)
-}
-
-/// The variants of several nodes.
-fn between(mpi: Mpi, collective: Collective) -> Vec<String> {
-    let all = catalogue::variants(mpi.library(), collective);
-    let names = all
-        .into_iter()
-        .filter(|variant| variant.name.family == Family::Node)
-        .map(|variant| variant.name.to_string());
-    // Those of one node have no second part.
-    names.filter(|name| name.contains('+')).collect()
-}
-
-/// Every variant of several nodes runs the program rightly on these nodes.
+/// Every variant of several nodes runs the program rightly on these nodes; of the library's own algorithms
+/// there are tests of their own.
 fn right_on(mpi: Mpi, nodes: &str, program: &str, arguments: &[&str]) {
-    let variants = Collective::ALL.map(|collective| between(mpi, collective));
-    let longest = variants.iter().map(Vec::len).max().unwrap_or(0);
-    let (mut wanted, mut ran) = (BTreeSet::new(), BTreeSet::new());
-    for place in 0..longest {
-        let some = Collective::ALL
-            .into_iter()
-            .zip(&variants)
-            .filter_map(|(collective, of)| Some((collective.to_string(), of.get(place)?.clone())));
-        let some: Vec<_> = some.collect();
-        let parts = some
-            .iter()
-            .map(|(collective, name)| format!("{collective}={name}"));
-        let force = parts.collect::<Vec<_>>().join(";");
-        let log = folder();
-        let outcome = on_nodes(mpi, nodes)
-            .force(&force)
-            .log(log.path())
-            .run(program, arguments);
-        outcome.succeeds().prints("ok\n");
-        let calls = read_log(log.path(), nodes.len() as u32);
-        assert_ranks_agree(&calls);
-        ran.extend(
-            calls
-                .into_iter()
-                .flatten()
-                .map(|call| (call.collective, call.variant)),
-        );
-        wanted.extend(some);
-    }
-    // Of barriers there are tests of their own; this program has none.
-    wanted.retain(|(collective, _)| program != "collectives" || collective != "barrier");
-    let missing: Vec<_> = wanted.difference(&ran).collect();
-    assert!(missing.is_empty(), "on {nodes} {missing:?} never ran");
+    let mut variants = between_nodes(mpi);
+    variants.retain(|variant| !variant.is_steered());
+    all_right_on(mpi, nodes, variants, program, arguments);
 }
 
 /// What a job leaves that is killed: segments where libraries keep theirs, files where they have their
@@ -207,19 +157,36 @@ fn lanes_are_right_between_several_nodes_under_mpich() {
     let Some(mpi) = Mpi::Mpich.installed() else {
         return;
     };
-    let lanes = |collective| {
-        let of = between(mpi, collective);
-        let lanes = of.into_iter().filter(|name| name.starts_with("node:lanes"));
-        lanes.map(move |name| (collective.to_string(), name))
-    };
-    let wanted: BTreeSet<_> = Collective::ALL.into_iter().flat_map(lanes).collect();
-    let parts = wanted
-        .iter()
-        .map(|(collective, name)| format!("{collective}={name}"));
-    let force = parts.collect::<Vec<_>>().join(";");
+    let mut lanes = between_nodes(mpi);
+    lanes.retain(|variant| variant.name.algorithm.starts_with("lanes"));
+    // Our own schedules, the library's choice, and its first algorithm.
+    let forces = (0..3).map(|place| {
+        let of = |collective| {
+            lanes
+                .iter()
+                .filter(move |one| one.collective == collective)
+                .nth(place)
+        };
+        Collective::ALL
+            .into_iter()
+            .filter_map(of)
+            .collect::<Vec<_>>()
+    });
+    let mut runs: Vec<_> = forces
+        .map(|variants| ("collectives", "1", variants))
+        .collect();
+    runs.push(("own_algorithms", "3001", runs[0].2.clone()));
     let preload = format!("LD_PRELOAD={}", mpi.shim().display());
     let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster/cluster");
-    for (program, arguments) in [("collectives", "1"), ("own_algorithms", "3001")] {
+    for (program, arguments, variants) in runs {
+        let wanted: BTreeSet<_> = variants
+            .iter()
+            .map(|one| (one.collective.to_string(), one.name.to_string()))
+            .collect();
+        let parts = wanted
+            .iter()
+            .map(|(collective, name)| format!("{collective}={name}"));
+        let force = parts.collect::<Vec<_>>().join(";");
         let log = folder();
         let path = colltune_tests::program(mpi, program);
         let command = format!(

@@ -1,11 +1,12 @@
-//! The barrier: lines without a message, and one number among the leaders.
+//! The barrier: lines without a message, and one number among the leaders, or a barrier of the library's.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::{OnNodes, Scheduled};
+use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 
+use super::bridges::Bridges;
 use super::phases::or_give_up;
 use super::segment::Segment;
 use super::team::Team;
@@ -22,12 +23,12 @@ const NUMBER: u64 = 8;
 pub fn run(
     tuner: &Tuner,
     p2p: &mut p2p::Beside,
-    team: &Team,
+    (team, bridges): (&Team, &Bridges),
     mut segment: Option<&mut Segment>,
     call: &Call,
     own: OnNodes,
 ) -> Result<(), c_int> {
-    let OnNodes::Leaders(between) = own else {
+    let OnNodes::Leaders(crossing) = own else {
         // There is one node.
         return segment.map_or(Ok(()), |segment| segment.meet(tuner));
     };
@@ -37,10 +38,18 @@ pub fn run(
     }
     let mut result = Ok(());
     if team.place == 0 {
-        let mut number = 0u64;
-        let leading = leading(tuner, call, between, &mut number);
-        let group = group(team);
-        result = p2p::run_among(tuner, p2p, group, &leading, &mut ()).unwrap_or(Ok(()));
+        result = match crossing {
+            Crossing::Schedule(between) => {
+                let mut number = 0u64;
+                let leading = leading(tuner, call, between, &mut number);
+                let group = group(team);
+                p2p::run_among(tuner, p2p, group, &leading, &mut ()).unwrap_or(Ok(()))
+            }
+            // SAFETY: a barrier has no arguments.
+            Crossing::Library(variant) => unsafe {
+                bridges.run(tuner, call.collective, variant, &Arguments::Nothing)
+            },
+        };
         result = or_give_up(segment.as_deref(), result);
     }
     result?;
@@ -55,7 +64,7 @@ pub fn has_room(
     call: &Call,
     own: OnNodes,
 ) -> bool {
-    let OnNodes::Leaders(between) = own else {
+    let OnNodes::Leaders(Crossing::Schedule(between)) = own else {
         return true;
     };
     let mut number = 0u64;

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use colltune_core::algorithm::registry::InPlace;
-use colltune_core::catalogue::{OnNodes, Scheduled};
+use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
@@ -65,14 +65,19 @@ fn run_open(
     call: &Call,
     own: OnNodes,
 ) -> Option<Result<(), c_int>> {
-    let Open { team, segment } = open;
+    let Open {
+        team,
+        segment,
+        bridges,
+    } = open;
     if let Some(segment) = segment
         && let Err(class) = segment.is_sound()
     {
         return Some(Err(class));
     }
     if call.collective == Collective::Barrier {
-        return Some(barrier::run(tuner, p2p, team, segment.as_mut(), call, own));
+        let over = (&*team, &*bridges);
+        return Some(barrier::run(tuner, p2p, over, segment.as_mut(), call, own));
     }
     let members = team.members(p2p.channel().rank);
     let view = call
@@ -84,6 +89,7 @@ fn run_open(
         let phases = Phases {
             p2p,
             team,
+            bridges,
             segment: segment.as_mut(),
             call,
             view,
@@ -116,6 +122,7 @@ fn run_open(
         let phases = Phases {
             p2p,
             team,
+            bridges,
             segment: segment.as_mut(),
             call,
             view,
@@ -135,7 +142,8 @@ fn run_open(
             let result = phases.run(own);
             result.and(job.hand_over(&places))
         };
-        if result.is_err() && matches!(own, OnNodes::Direct(_)) {
+        let library = matches!(own.crossing(), Some(Crossing::Library(_)));
+        if result.is_err() && (library || matches!(own, OnNodes::Direct(_))) {
             // Messages may still be under way out of it.
             scratch.block.abandon();
         }
@@ -184,18 +192,18 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
     let root = open.team.node_of[view.root];
-    let (between, group, units) = match own {
-        OnNodes::Alone | OnNodes::Reading | OnNodes::Direct(_) => return true,
-        OnNodes::Leaders(between) => (between, &open.team.leaders, view.block),
+    let Some(Crossing::Schedule(between)) = own.crossing() else {
+        return true;
+    };
+    let (group, units) = match own {
         OnNodes::Lanes(_) if open.team.lane.is_empty() => return true,
-        OnNodes::Lanes(between) => {
+        OnNodes::Lanes(_) => {
             let longest = longest_share(view.block, open.team.lanes);
-            (between, &open.team.lane, longest)
+            (&open.team.lane, longest)
         }
+        _ => (&open.team.leaders, view.block),
     };
     let part = Part {
-        variant: call.variant,
-        between,
         root,
         bytes: units * packed_unit(&view, call),
         units,
@@ -208,7 +216,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
         Collective::Reduce if group.rank != root => (Some(unit0), std::ptr::null_mut()),
         _ => (None, unit0),
     };
-    let call = part.call(tuner, call, data);
+    let call = part.scheduled(tuner, call, between, data);
     p2p::has_room_among(tuner, &mut state.p2p, group, &call)
 }
 
@@ -250,7 +258,7 @@ fn job<'a>(
 struct Room {
     bytes: usize,
     spare: [usize; 2],
-    /// A message, or the input of a call in place that is overwritten while it is sent.
+    /// A message, or two, or the input of a call in place that is overwritten while it is sent.
     message: usize,
     units: u64,
     /// Units of a piece, at most.
@@ -268,10 +276,11 @@ impl Room {
     fn new(job: &Job, call: &Call, own: OnNodes) -> Room {
         let unit = &job.view.unit;
         let reduces = unit.combine.is_some();
-        let units = match () {
-            // On one node nothing is carried on.
-            () if reduces && !matches!(own, OnNodes::Alone | OnNodes::Reading) => job.view.block,
-            () => Room::kept(job, call, own),
+        let units = match (own.crossing(), call.collective) {
+            // What the node has combined, and the result.
+            (Some(Crossing::Library(_)), Collective::Reduce) => job.view.block.saturating_mul(2),
+            (Some(_), _) if reduces => job.view.block,
+            _ => Room::kept(job, call, own),
         };
         let packed = packed_unit(&job.view, call);
         let all = if reduces { job.view.block } else { 0 };
@@ -350,8 +359,6 @@ fn direct(view: &View) -> Option<Places> {
 
 /// What some ranks, one of each node, do together with a part of the message.
 pub struct Part {
-    pub variant: u16,
-    pub between: Scheduled,
     /// A place in their list.
     pub root: usize,
     pub bytes: u64,
@@ -359,13 +366,17 @@ pub struct Part {
 }
 
 impl Part {
-    /// The call as they run it: on what their nodes have combined, or on packed bytes. `data` is this
-    /// rank's contribution, unless it lies in the second place already, and the place of the result.
-    pub fn call(&self, tuner: &Tuner, call: &Call, data: (Option<*mut u8>, *mut u8)) -> p2p::Call {
-        let (send, recv) = data;
+    /// The arguments with which they run it: on what their nodes have combined, or on packed bytes. `data` is
+    /// this rank's contribution, unless it lies in the second place already, and the place of the result.
+    pub fn arguments(
+        &self,
+        tuner: &Tuner,
+        call: &Call,
+        (send, recv): (Option<*mut u8>, *mut u8),
+    ) -> Arguments {
         let root = self.root as c_int;
         let in_place = abi::MPI_IN_PLACE as *const c_void;
-        let arguments = match call.arguments {
+        match call.arguments {
             Arguments::Reduction { datatype, op, .. } => Arguments::Reduction {
                 send: send.map_or(in_place, |send| send.cast_const().cast()),
                 recv: recv.cast(),
@@ -381,13 +392,23 @@ impl Part {
                 root,
             },
             other => other,
-        };
+        }
+    }
+
+    /// The same as a call of a schedule.
+    pub fn scheduled(
+        &self,
+        tuner: &Tuner,
+        call: &Call,
+        between: Scheduled,
+        data: (Option<*mut u8>, *mut u8),
+    ) -> p2p::Call {
         p2p::Call {
             collective: call.collective,
-            variant: self.variant,
-            own: self.between,
+            variant: call.variant,
+            own: between,
             bytes: self.bytes,
-            arguments,
+            arguments: self.arguments(tuner, call, data),
         }
     }
 }

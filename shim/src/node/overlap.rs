@@ -6,7 +6,13 @@
 
 use std::ffi::c_int;
 
-use super::pieces::Phase;
+use colltune_core::catalogue::Scheduled;
+use colltune_core::collective::Collective;
+use colltune_core::node::act::{self, Kind};
+use colltune_core::node::between::turns;
+
+use super::phases::{Across, Phases, across_nodes};
+use super::pieces::{self, Blocks, Data, Phase};
 use crate::p2p::Watch;
 use crate::p2p::places::Job;
 
@@ -29,6 +35,91 @@ impl Node<'_, '_, '_> {
         let combined = self.combining.as_mut().map_or(Ok(()), Phase::finish);
         let given = self.giving.as_mut().map_or(Ok(()), Phase::finish);
         combined.and(given)
+    }
+}
+
+impl Phases<'_, '_> {
+    /// A leader's node combines what the schedule wants next, and gets what has come, piece by piece,
+    /// while messages are under way. The acts of each rank in its node's memory are those of one phase
+    /// after the other.
+    ///
+    /// # Safety
+    /// As [`Phases::run`].
+    pub(super) unsafe fn overlapped(&mut self, between: Scheduled) -> Result<(), c_int> {
+        let (n, bytes, units) = (self.team.n_here(), self.call.bytes, self.view.block);
+        let (input, output) = (self.places.input, self.places.output);
+        let (root, collective) = (self.view.root, self.call.collective);
+        let leader = match collective {
+            Collective::Allreduce => 0,
+            _ => self.team.leader_here(root),
+        };
+        let leads = leader == self.team.place;
+        let is_root = leads && self.team.node_of[root] == self.team.node;
+        let part = self.part(units);
+        let sum = if n == 1 { input } else { self.spare };
+        let cut = pieces::cut(&self.elements, units, Blocks::One);
+        let nodes = self.team.nodes.len();
+        let (wanted, comes) = turns(&between, self.team.node, nodes, cut.pieces);
+        let data = |source, target| Data {
+            source,
+            target,
+            units,
+            blocks: Blocks::One,
+        };
+        let Phases {
+            p2p,
+            team,
+            segment,
+            call,
+            view,
+            elements,
+            ..
+        } = self;
+        let segment = segment.as_deref();
+        let phase = |kind, data, turn| {
+            let segment = segment?;
+            // SAFETY: the caller's promise is passed on; every rank has room for the sum. A leader's output
+            // is given on as it becomes final.
+            Some(unsafe { Phase::new(elements, segment, kind, data, turn) })
+        };
+        let mut node = Node {
+            combining: None,
+            giving: None,
+        };
+        if collective != Collective::Bcast {
+            let kind = act::reduce(bytes, n, leader);
+            let target = if leads { sum } else { output };
+            node.combining = phase(kind, data(input, target), wanted);
+        }
+        if collective != Collective::Reduce {
+            let kind = Kind::Bcast { root: leader };
+            node.giving = phase(kind, data(output, output), comes);
+        }
+        let mut result = Ok(());
+        if leads {
+            if input == output {
+                // What is received would overwrite what is not combined yet.
+                node.combine_all();
+            }
+            let data = match collective {
+                Collective::Bcast => (None, output),
+                // A root in place, alone on its node.
+                Collective::Reduce if is_root && sum == output => (None, output),
+                Collective::Allreduce if sum == output => (None, output),
+                Collective::Reduce if !is_root => (Some(sum), std::ptr::null_mut()),
+                _ => (Some(sum), output),
+            };
+            let what = (Across::Leaders, between, &part, data);
+            result = across_nodes(
+                p2p,
+                (team, segment),
+                (call, view),
+                elements,
+                what,
+                &mut node,
+            );
+        }
+        result.and(node.finish())
     }
 }
 

@@ -437,7 +437,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
                     (true, true) if in_place => Ok(()),
                     (false, true) if !in_place => elements.combine_own(source, units, target),
                     // What is not in place was not always filled in.
-                    (true, true) => self.copy(source, units, target),
+                    (true, true) => elements.copy(source, units, target),
                     (true, false) => elements.load(cell, units, target),
                     (false, _) => elements.combine(cell, units, target),
                 }
@@ -445,18 +445,6 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             result = result.and(step);
         }
         result
-    }
-
-    /// Copies units from one place of this rank's to another, by way of its cell where they have
-    /// holes.
-    unsafe fn copy(&mut self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
-        if self.elements.holed.is_some() {
-            // SAFETY: the caller's promise is passed on.
-            return unsafe { self.elements.copy_holed(from, units, to) };
-        }
-        // SAFETY: the caller's promise is passed on.
-        unsafe { std::ptr::copy(from, to, self.elements.bytes(units)) };
-        Ok(())
     }
 
     /// Combines the own slice of everybody's piece into the own cell, from the last rank down.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm};
 use crate::library::Pmpi;
-use crate::private::{self, Private};
+use crate::private::{self, Private, Who};
 use crate::tune::Tuner;
 
 /// Tags of one channel. Between two ranks the messages of a communicator match in the order in
@@ -49,7 +49,7 @@ impl World {
         // The least that the standard promises.
         let tags = largest.max(32_767) as u64 + 1;
         World {
-            private: Private::make(tuner, world, || private::split(tuner, world)),
+            private: Private::make(tuner, world, || private::split(tuner, world, Who::All)),
             channels: (tags - 1) / TAGS,
             unused_tag: (tags - 1) as c_int,
         }

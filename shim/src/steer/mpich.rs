@@ -14,6 +14,7 @@ use colltune_core::collective::Collective;
 use crate::abi::{self, Comm};
 use crate::communicator::State;
 use crate::library::{self, Pmpi};
+use crate::private::Who;
 use crate::tune::Tuner;
 
 const COLLECTIVES: usize = Collective::ALL.len();
@@ -86,6 +87,22 @@ impl Steer {
 
     /// Whether the library has the variant. The same on all ranks that can steer.
     pub fn ready(&self, _: &Tuner, _: &mut State, collective: Collective, variant: u16) -> bool {
+        self.has(collective, variant)
+    }
+
+    /// The same for members of a communicator that call the library among themselves.
+    pub fn ready_among(
+        &self,
+        _: &Tuner,
+        _: (Comm, Who),
+        _: &mut Carriers,
+        collective: Collective,
+        variant: u16,
+    ) -> bool {
+        self.has(collective, variant)
+    }
+
+    fn has(&self, collective: Collective, variant: u16) -> bool {
         self.controls[collective.index()]
             .as_ref()
             .is_some_and(|control| control.values[usize::from(variant)].is_some())
@@ -100,15 +117,27 @@ impl Steer {
         variant: u16,
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
+        self.run_among(state.comm, &state.carriers, collective, variant, native)
+    }
+
+    /// The same on a communicator of ours.
+    pub fn run_among(
+        &self,
+        comm: Comm,
+        _: &Carriers,
+        collective: Collective,
+        variant: u16,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
         let (Some(tools), Some(control)) = (&self.tools, &self.controls[collective.index()]) else {
-            unreachable!("a variant runs only after `ready` said so");
+            unreachable!("a variant runs only after it was said to be ready");
         };
         let Some(value) = control.values[usize::from(variant)] else {
-            unreachable!("a variant runs only after `ready` said so");
+            unreachable!("a variant runs only after it was said to be ready");
         };
         tools.set(&control.algorithm, value);
         tools.set(&control.device, 0);
-        let code = native(state.comm);
+        let code = native(comm);
         tools.set(&control.device, control.device.original);
         tools.set(&control.algorithm, control.algorithm.original);
         code

@@ -16,7 +16,7 @@ use colltune_core::collective::Collective;
 use crate::abi::Comm;
 use crate::communicator::State;
 use crate::library::{self, Pmpi};
-use crate::private::{self, Private};
+use crate::private::{self, Private, Who};
 use crate::tune::Tuner;
 
 const COLLECTIVES: usize = Collective::ALL.len();
@@ -50,7 +50,7 @@ unsafe impl Send for Steer {}
 // SAFETY: as above.
 unsafe impl Sync for Steer {}
 
-/// The carriers of one communicator.
+/// The carriers beside one communicator, for all its members or for some.
 #[derive(Default)]
 pub struct Carriers {
     made: Vec<Private>,
@@ -117,8 +117,8 @@ impl Steer {
         self.variables.is_some()
     }
 
-    /// Sees to it that the carrier of a variant exists. Collective over the communicator; the
-    /// answer is the same on all its ranks.
+    /// Sees to it that a variant can be run. Collective over the communicator; the answer is the same on
+    /// all its ranks.
     pub fn ready(
         &self,
         tuner: &Tuner,
@@ -126,17 +126,33 @@ impl Steer {
         collective: Collective,
         variant: u16,
     ) -> bool {
+        let members = (state.comm, Who::All);
+        self.ready_among(tuner, members, &mut state.carriers, collective, variant)
+    }
+
+    /// The same for members of a communicator that call the library among themselves; collective over all.
+    pub fn ready_among(
+        &self,
+        tuner: &Tuner,
+        (comm, who): (Comm, Who),
+        carriers: &mut Carriers,
+        collective: Collective,
+        variant: u16,
+    ) -> bool {
         let Some(which) = self.carrier_of[collective.index()][usize::from(variant)] else {
             return false;
         };
-        match state.carriers.made.get(which) {
-            Some(Private::Made(_)) => true,
-            Some(Private::Failed) => false,
-            _ => self.make(tuner, state, which),
+        if carriers.made.len() < self.carriers.len() {
+            carriers.made.resize(self.carriers.len(), Private::Unmade);
         }
+        let carrier = &mut carriers.made[which];
+        if matches!(carrier, Private::Unmade) {
+            *carrier = self.make(tuner, comm, who, which);
+        }
+        carrier.is_there()
     }
 
-    /// Runs a variant whose carrier is ready.
+    /// Runs a variant that is ready.
     pub fn run(
         &self,
         tuner: &Tuner,
@@ -145,30 +161,38 @@ impl Steer {
         variant: u16,
         native: impl Fn(Comm) -> c_int,
     ) -> c_int {
-        let which = self.carrier_of[collective.index()][usize::from(variant)];
-        let Some(Private::Made(carrier)) = which.and_then(|which| state.carriers.made.get(which))
-        else {
-            unreachable!("a variant runs only after `ready` said so");
-        };
+        let code = self.run_among(state.comm, &state.carriers, collective, variant, native);
         // The carrier returns errors; the program's handler is on its own communicator.
-        private::report(tuner, state.comm, native(*carrier))
+        private::report(tuner, state.comm, code)
+    }
+
+    /// The same among members; only on those.
+    pub fn run_among(
+        &self,
+        _: Comm,
+        carriers: &Carriers,
+        collective: Collective,
+        variant: u16,
+        native: impl Fn(Comm) -> c_int,
+    ) -> c_int {
+        let which = self.carrier_of[collective.index()][usize::from(variant)];
+        let Some(Private::Made(carrier)) = which.and_then(|which| carriers.made.get(which)) else {
+            unreachable!("a variant runs only after it was said to be ready");
+        };
+        native(*carrier)
     }
 
     #[cold]
-    fn make(&self, tuner: &Tuner, state: &mut State, which: usize) -> bool {
-        if state.carriers.made.len() < self.carriers.len() {
-            let unmade = Private::Unmade;
-            state.carriers.made.resize(self.carriers.len(), unmade);
-        }
-        let carrier = Private::make(tuner, state.comm, || {
-            let variables = self.variables.as_ref()?;
+    fn make(&self, tuner: &Tuner, comm: Comm, who: Who, which: usize) -> Private {
+        Private::make(tuner, comm, || {
+            let Some(variables) = &self.variables else {
+                return Private::Failed;
+            };
             let old = variables.set(&self.carriers[which]);
-            let carrier = private::split(tuner, state.comm);
+            let carrier = private::split(tuner, comm, who);
             variables.restore(old);
             carrier
-        });
-        state.carriers.made[which] = carrier;
-        matches!(carrier, Private::Made(_))
+        })
     }
 }
 

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::{Facts, Need};
+use colltune_core::catalogue::{Crossing, Facts, Need, OnNodes, Own, Unmet, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::preset;
+use colltune_core::preset::{self, Preset};
 use colltune_core::record::{Manner, Record};
 use colltune_core::request::Mode;
 use colltune_core::select::word;
@@ -223,10 +223,13 @@ impl Tuner {
     fn applicable(&self, call: &Call, variant: u16) -> u16 {
         let variant_of = &self.variants[call.collective.index()][usize::from(variant)];
         let facts = self.facts(call);
-        if let Some(need) = variant_of.unmet(&facts) {
+        if let Some(unmet) = variant_of.unmet(&facts) {
             // That there is nothing to do, or nobody to do it with, is not worth a word.
-            if ![Need::SomeBytes, Need::TwoRanks].contains(&need) {
-                self.warn_forced(call.collective, variant, need.describe());
+            if ![Need::SomeBytes, Need::TwoRanks]
+                .map(Unmet::Call)
+                .contains(&unmet)
+            {
+                self.warn_forced(call.collective, variant, unmet);
             }
             return DEFAULT;
         }
@@ -237,11 +240,31 @@ impl Tuner {
                     .reduction
                     .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
                 && own::fits(variant_of.own, &facts)
+                && (call.state.native || !variant_of.is_steered())
+                && !self.is_told_across(variant_of, call.bytes)
         } else {
             // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
             call.state.native && call.bytes <= i32::MAX as u64
         };
         if able { variant } else { DEFAULT }
+    }
+
+    /// Whether the library's own choice between the nodes may be what it was told before the run.
+    fn is_told_across(&self, variant: &Variant, bytes: u64) -> bool {
+        let told = |own: fn(u64, &Preset) -> bool| {
+            let mut presets = self.handout.presets.iter();
+            presets.any(|one| one.collective == variant.collective && own(bytes, one))
+        };
+        match variant.own {
+            Some(Own::Node(OnNodes::Leaders(Crossing::Library(DEFAULT)))) => {
+                told(|bytes, one| one.bytes.contains(bytes))
+            }
+            // Shares are shorter.
+            Some(Own::Node(OnNodes::Lanes(Crossing::Library(DEFAULT)))) => {
+                told(|bytes, one| one.bytes.lo <= bytes)
+            }
+            _ => false,
+        }
     }
 
     /// What a call is recorded as: what the library was told stands for its own choice. `None` where
@@ -277,7 +300,7 @@ impl Tuner {
         }
     }
 
-    fn warn_forced(&self, collective: Collective, variant: u16, need: &str) {
+    fn warn_forced(&self, collective: Collective, variant: u16, unmet: Unmet) {
         let forced = self
             .handout
             .forced
@@ -289,7 +312,7 @@ impl Tuner {
         {
             let name = &self.names[collective.index()][usize::from(variant)];
             crate::warn::say(&format!(
-                "{collective}={name} is forced, but needs {need}: such calls run default"
+                "{collective}={name} is forced, but needs {unmet}: such calls run default"
             ));
         }
     }

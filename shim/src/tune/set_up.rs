@@ -126,7 +126,7 @@ impl Tuner {
         let possible = |variant: u16| {
             let known = &self.variants[collective.index()][usize::from(variant)];
             variant == DEFAULT
-                || ((native || known.own.is_some())
+                || ((native || !known.is_steered())
                     && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
         };
         let allowed = |variant: &u16| {

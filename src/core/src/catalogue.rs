@@ -7,10 +7,10 @@
 //! that a silent fallback never labels a sample.
 
 mod need;
-pub use need::{Facts, Need};
+pub use need::{Facts, Need, Unmet};
 
 mod own;
-pub use own::{Carriers, OnNodes, Own, Scheduled};
+pub use own::{Carriers, Crossing, OnNodes, Own, Scheduled};
 
 mod intel;
 mod mpich;
@@ -47,19 +47,43 @@ pub struct Variant {
     /// What runs it where it is none of the library's algorithms.
     pub own: Option<Own>,
     pub needs: Vec<Need>,
+    /// What it needs of the calls that one rank of each node makes with those of the others.
+    pub needs_across: Vec<Need>,
 }
 
 impl Variant {
     /// The first need that a call does not meet; `None` when the variant applies.
-    pub fn unmet(&self, facts: &Facts) -> Option<Need> {
+    pub fn unmet(&self, facts: &Facts) -> Option<Unmet> {
         let segsize = self.name.segsize.unwrap_or(0);
         if self.name.family != Family::Default && facts.n_ranks < 2 {
-            return Some(Need::TwoRanks);
+            return Some(Unmet::Call(Need::TwoRanks));
         }
-        self.needs
-            .iter()
-            .copied()
-            .find(|need| !need.met(facts, segsize))
+        let first = |needs: &[Need], facts: &Facts| {
+            let mut needs = needs.iter().copied();
+            needs.find(|need| !need.met(facts, segsize))
+        };
+        let of_call = first(&self.needs, facts).map(Unmet::Call);
+        of_call.or_else(|| {
+            let Some(Own::Node(own)) = self.own.filter(|_| !self.needs_across.is_empty()) else {
+                return None;
+            };
+            let facts = facts.across(own.lanes_most(facts));
+            first(&self.needs_across, &facts).map(Unmet::Across)
+        })
+    }
+
+    /// Whether the library can be told to run it while a program runs.
+    fn can_be_told(&self) -> bool {
+        match self.steering {
+            Steering::OpenMpi { .. } | Steering::Mpich { .. } => true,
+            Steering::None | Steering::Intel { .. } => false,
+        }
+    }
+
+    /// Whether the library has to be told an algorithm, for the call itself or between the nodes.
+    pub fn is_steered(&self) -> bool {
+        let across = self.own.as_ref().and_then(Own::crossing);
+        self.steering != Steering::None || matches!(across, Some(Crossing::Library(1..)))
     }
 
     pub fn applies(&self, facts: &Facts) -> bool {
@@ -94,16 +118,16 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         steering: Steering::None,
         own: None,
         needs: Vec::new(),
+        needs_across: Vec::new(),
     };
     let native = match library.product {
         Product::OpenMpi => openmpi::variants(library, collective),
         Product::Mpich => mpich::variants(library, collective),
         Product::Intel => intel::variants(collective),
     };
-    std::iter::once(default)
-        .chain(native)
-        .chain(own::variants(collective))
-        .collect()
+    let mut all: Vec<Variant> = std::iter::once(default).chain(native).collect();
+    all.extend(own::variants(collective, &all));
+    all
 }
 
 /// Every variant of every collective that `library` can run.
@@ -182,6 +206,79 @@ mod tests {
                     variant.applies(&lone),
                     variant.name.family == Family::Default
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn between_nodes_the_nodes_and_the_shortest_share_are_what_counts() {
+        let unmet = |collective, name: &str, facts: Facts| {
+            let variant = find(libraries()[0], collective, name).expect("it is there");
+            variant.unmet(&facts)
+        };
+        // 12 ranks on 4 nodes: up to three lanes.
+        let of = |count| Facts {
+            n_ranks: 12,
+            message_bytes: 8 * count,
+            count: Some(count),
+            ..facts()
+        };
+        let ring =
+            |who: &str, count| unmet(Allreduce, &format!("node:{who}+native+ring"), of(count));
+        let too_few = Some(Unmet::Across(Need::CountAtLeastRanks));
+        assert_eq!([ring("shm", 3), ring("shm", 4)], [too_few, None]);
+        assert_eq!([ring("lanes", 11), ring("lanes", 12)], [too_few, None]);
+        assert_eq!(unmet(Allreduce, "node:lanes+default", of(1)), None);
+        let barrier = Facts {
+            count: None,
+            message_bytes: 0,
+            ..facts()
+        };
+        let two = |nodes| {
+            let name = "node:shm+native+two_proc";
+            unmet(Collective::Barrier, name, Facts { nodes, ..barrier })
+        };
+        assert_eq!(
+            [two(2), two(4)],
+            [None, Some(Unmet::Across(Need::ExactlyTwoRanks))]
+        );
+        let one_node = Some(Unmet::Call(Need::Hierarchy));
+        assert_eq!(two(1), one_node);
+        let text = Unmet::Across(Need::EvenRanks).to_string();
+        assert_eq!(text, "an even number of ranks between the nodes");
+    }
+
+    #[test]
+    fn every_algorithm_that_can_be_told_runs_between_nodes_too() {
+        for library in libraries() {
+            for collective in [Allreduce, Bcast, Collective::Reduce, Collective::Barrier] {
+                let all = variants(library, collective);
+                let told = |v: &&Variant| v.can_be_told() && !v.needs.contains(&Need::Hierarchy);
+                let told = all.iter().filter(told).count();
+                let steered = all
+                    .iter()
+                    .filter(|v| v.own.is_some() && v.is_steered())
+                    .count();
+                let whos = if collective == Collective::Barrier {
+                    1
+                } else {
+                    2
+                };
+                assert_eq!(steered, told * whos, "{library} {collective}");
+                assert_eq!(told == 0, library.product == Product::Intel);
+                for variant in all.iter().filter(|v| v.own.is_some() && v.is_steered()) {
+                    let Some(Crossing::Library(place)) =
+                        variant.own.as_ref().and_then(Own::crossing)
+                    else {
+                        panic!("{} is steered", variant.name);
+                    };
+                    let between = &all[usize::from(place)];
+                    let ends = format!("+native+{}", between.name.algorithm);
+                    assert!(variant.name.algorithm.ends_with(&ends), "{}", variant.name);
+                    assert_eq!(variant.name.segsize, between.name.segsize);
+                    assert_eq!(variant.needs_across, between.needs);
+                }
+                assert!(find(library, collective, "node:shm+default").is_some());
             }
         }
     }

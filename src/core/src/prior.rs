@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
-use crate::catalogue::{Need, OnNodes, Own, Scheduled, Variant};
+use crate::catalogue::{Crossing, Need, OnNodes, Own, Scheduled, Variant};
 use crate::library::Library;
 use crate::node::between;
 use crate::settings::Settings;
@@ -78,14 +78,17 @@ impl<'a> Prior<'a> {
         both.map(|(variant, hopeless)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
             let bytes = (cell.bytes.lo, cell.bytes.last());
-            let wanted = match &variant.own {
-                Some(Own::Node(OnNodes::Lanes(schedule))) => {
-                    between::suits(between::lanes(variant.collective), schedule, bytes)
+            let wanted = match variant.own {
+                Some(Own::Node(OnNodes::Lanes(crossing))) => {
+                    suits(between::lanes(variant.collective), variant, crossing, bytes)
                 }
+                Some(Own::Node(OnNodes::Leaders(crossing))) => suits(
+                    between::leaders(variant.collective),
+                    variant,
+                    crossing,
+                    bytes,
+                ),
                 Some(Own::Node(OnNodes::Reading)) => bytes.1 >= between::READING_LEAST,
-                Some(Own::Node(OnNodes::Leaders(schedule))) => {
-                    between::suits(between::leaders(variant.collective), schedule, bytes)
-                }
                 _ => true,
             };
             !hopeless && wanted && schedule.is_none_or(|own| differs(own, cell))
@@ -147,6 +150,23 @@ impl Work {
             let worse = |size| cost(self, machine, size) > factor * cost(rival, machine, size);
             sizes.into_iter().all(worse)
         })
+    }
+}
+
+/// Whether what runs between nodes is worth a try there. For most of the library's own algorithms our schedules
+/// stand; its own choice is worth a try wherever anything is.
+fn suits(
+    tried: &[between::Between],
+    variant: &Variant,
+    crossing: Crossing,
+    bytes: (u64, u64),
+) -> bool {
+    match crossing {
+        Crossing::Schedule(own) => {
+            between::suits(tried, Some((own.row().name, own.values.segsize)), bytes)
+        }
+        Crossing::Library(0) => between::suits(tried, None, bytes),
+        Crossing::Library(_) => between::suits_library(&variant.name.algorithm, bytes),
     }
 }
 
@@ -298,6 +318,24 @@ mod tests {
         assert!(has(&drawn, "native:ring"));
         settings.hopeless_factor = Some(ring + 0.1);
         assert!(has(&drawn_in(&settings, &cell), "p2p:ring"));
+    }
+
+    #[test]
+    fn between_nodes_the_library_is_tried_with_its_own_choice_and_straight_from_one() {
+        let by_library = |bytes| {
+            let mut drawn = drawn(Collective::Allreduce, bytes, (4, 8));
+            drawn.retain(|name| {
+                name.starts_with("node:") && (name.contains("+default") || name.contains("+native"))
+            });
+            drawn
+        };
+        let linear = "node:shm+native+basic_linear";
+        assert_eq!(by_library((64, 256)), ["node:shm+default", linear]);
+        assert_eq!(by_library((16 << 10, 32 << 10)), ["node:shm+default"]);
+        assert_eq!(
+            by_library((1 << 18, 1 << 20)),
+            ["node:shm+default", "node:lanes+default"]
+        );
     }
 
     #[test]

@@ -107,13 +107,16 @@ fn of(library: Library, collective: Collective) -> impl Iterator<Item = Row> {
                     collective.name().to_uppercase()
                 )),
             },
-            needs: variant
-                .needs
-                .iter()
-                .map(|need| in_words(&variant, *need))
-                .collect(),
+            needs: needs(&variant),
             name: variant.name.to_string(),
         })
+}
+
+fn needs(variant: &Variant) -> Vec<String> {
+    let of_call = variant.needs.iter().map(|need| in_words(variant, *need));
+    let across = variant.needs_across.iter();
+    let across = across.map(|need| format!("{} between the nodes", in_words(variant, *need)));
+    of_call.chain(across).collect()
 }
 
 /// A need in words, with the variant's own number where it has one.

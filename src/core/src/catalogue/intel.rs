@@ -112,6 +112,7 @@ pub(super) fn variants(collective: Collective) -> Vec<Variant> {
         steering: Steering::Intel { preset },
         own: None,
         needs: needs.to_vec(),
+        needs_across: Vec::new(),
     })
     .collect()
 }

@@ -139,6 +139,7 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
         },
         own: None,
         needs: row.needs.to_vec(),
+        needs_across: Vec::new(),
     })
     .collect()
 }

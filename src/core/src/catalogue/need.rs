@@ -1,5 +1,7 @@
 //! What a variant needs of a call, and whether a call has it.
 
+use std::fmt;
+
 use crate::collective::Collective;
 
 /// What a variant needs of a call; every need is a fact that all ranks of the communicator share.
@@ -85,6 +87,42 @@ impl Facts {
     }
 }
 
+impl Facts {
+    /// Those of the calls by which each of so many ranks of a node meets its like with its share, one rank of
+    /// each node at a time; of the shortest share.
+    pub(super) fn across(&self, lanes: u64) -> Facts {
+        let share = |units: u64| units / lanes.max(1);
+        let element = |count: u64| self.message_bytes.checked_div(count).unwrap_or(0);
+        Facts {
+            n_ranks: self.nodes,
+            message_bytes: match self.count {
+                Some(count) => share(count).saturating_mul(element(count)),
+                None => share(self.message_bytes),
+            },
+            count: self.count.map(share),
+            ..*self
+        }
+    }
+}
+
+/// A need that a call does not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    Call(Need),
+    /// One of the calls that one rank of each node makes with those of the others.
+    Across(Need),
+}
+
+impl fmt::Display for Unmet {
+    /// The restriction in words, for the person whose forced variant does not apply.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmet::Call(need) => f.write_str(need.describe()),
+            Unmet::Across(need) => write!(f, "{} between the nodes", need.describe()),
+        }
+    }
+}
+
 impl Need {
     /// Whether a call has what is needed. Total: no input overflows or panics.
     pub fn met(self, facts: &Facts, segsize: u64) -> bool {
@@ -118,7 +156,7 @@ impl Need {
         }
     }
 
-    /// The restriction in words, for the person whose forced variant does not apply.
+    /// The restriction in words.
     pub const fn describe(self) -> &'static str {
         match self {
             Need::Commutative => "a commutative operation",

@@ -227,6 +227,7 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
                 row.needs
             }
             .to_vec(),
+            needs_across: Vec::new(),
         })
     })
     .collect()

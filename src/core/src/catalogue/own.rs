@@ -4,13 +4,13 @@ use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Need, Steering, Variant};
+use super::{Facts, Need, Steering, Variant};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
 use crate::composition::{self, Composition};
-use crate::node::between;
-use crate::variant::{Family, VariantName};
+use crate::node::between::{self, LANES_MOST};
+use crate::variant::{DEFAULT, Family, VariantName};
 
 /// What runs a variant that is none of the library's algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,14 @@ pub enum Own {
 }
 
 impl Own {
+    /// What ranks of different nodes run with each other, of a variant in which they do.
+    pub fn crossing(&self) -> Option<Crossing> {
+        match self {
+            Own::Node(on_nodes) => on_nodes.crossing(),
+            Own::Schedule(_) | Own::Composed(_) => None,
+        }
+    }
+
     /// The schedule, of a variant that is nothing else.
     pub fn schedule(&self) -> Option<&Scheduled> {
         match self {
@@ -40,12 +48,43 @@ pub enum OnNodes {
     Alone,
     /// Nobody, and ranks read each other's buffers where they lie.
     Reading,
-    /// One rank of each node runs a schedule with those of the others.
-    Leaders(Scheduled),
-    /// Several ranks of each node run a schedule, each on its share of the message with its like.
-    Lanes(Scheduled),
+    /// One rank of each node meets those of the others.
+    Leaders(Crossing),
+    /// Several ranks of each node meet their like, each with its share of the message.
+    Lanes(Crossing),
     /// Blocks go straight to where they are wanted.
     Direct(Carriers),
+}
+
+impl OnNodes {
+    /// How one rank of each node meets those of the others, where that is the way.
+    pub fn crossing(self) -> Option<Crossing> {
+        match self {
+            OnNodes::Leaders(crossing) | OnNodes::Lanes(crossing) => Some(crossing),
+            OnNodes::Alone | OnNodes::Reading | OnNodes::Direct(_) => None,
+        }
+    }
+
+    /// How many ranks of each node carry a share, at most.
+    pub(super) fn lanes_most(self, facts: &Facts) -> u64 {
+        match self {
+            // As many as the smallest node has, which is not above the mean.
+            OnNodes::Lanes(_) => {
+                let mean = facts.n_ranks / facts.nodes.max(1);
+                u64::from(mean).clamp(1, LANES_MOST as u64)
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// What ranks of different nodes run with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    Schedule(Scheduled),
+    /// The library's collective, as the variant in this place among the collective's runs it: its own choice (0)
+    /// or an algorithm of its own.
+    Library(u16),
 }
 
 /// Which ranks of a node carry blocks.
@@ -76,11 +115,14 @@ impl Scheduled {
     }
 }
 
-/// All of them, for every library alike.
-pub(super) fn variants(collective: Collective) -> impl Iterator<Item = Variant> {
+/// All of them, for every library alike but for what it runs itself between nodes: one of its own variants,
+/// which are given, `default` first.
+pub(super) fn variants(collective: Collective, library: &[Variant]) -> Vec<Variant> {
     mockups(collective)
         .chain(p2p(collective))
         .chain(on_nodes(collective))
+        .chain(by_library(collective, library))
+        .collect()
 }
 
 /// Compositions of the library's collectives, for every library alike.
@@ -96,6 +138,7 @@ fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
         steering: Steering::None,
         own: Some(Own::Composed(row.composition)),
         needs: some.into_iter().chain(row.needs.iter().copied()).collect(),
+        needs_across: Vec::new(),
     })
 }
 
@@ -150,70 +193,108 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
         steering: Steering::None,
         own: Some(Own::Schedule(Scheduled { place, values })),
         needs,
+        needs_across: Vec::new(),
     }
 }
 
 /// Shared memory inside the nodes, for every library alike.
 fn on_nodes(collective: Collective) -> Vec<Variant> {
-    let name = |algorithm: String, segsize: u64| VariantName {
-        family: Family::Node,
-        algorithm,
-        segsize: (segsize > 0).then_some(segsize),
-        radix: None,
-        window: None,
-    };
-    let variant = |name, own, needs| Variant {
-        collective,
-        name,
-        steering: Steering::None,
-        own: Some(Own::Node(own)),
-        needs,
-    };
-    // A barrier has no bytes and is none the less for it.
-    let some = || (collective != Collective::Barrier).then_some(SomeBytes);
-    let needs = |need| some().into_iter().chain([need]).collect::<Vec<_>>();
     let alone = between::on_one_node(collective)
-        .then(|| variant(name("shm".to_owned(), 0), OnNodes::Alone, needs(OneNode)));
+        .then(|| on_node(collective, "shm", OnNodes::Alone, vec![OneNode]));
     let reading = between::by_reading(collective).then(|| {
-        let mut needs = needs(OneNode);
+        let mut needs = vec![OneNode];
         match collective {
             // What is read may not be overwritten meanwhile.
             Collective::Alltoall => needs.push(NotInPlace),
             Collective::Allreduce => needs.push(PlainElements),
             _ => {}
         }
-        variant(name("cma".to_owned(), 0), OnNodes::Reading, needs)
+        on_node(collective, "cma", OnNodes::Reading, needs)
     });
     let direct = between::direct(collective).iter().map(|&carriers| {
         let who = match carriers {
             Carriers::Leader => "shm",
             Carriers::Each => "lanes",
         };
-        let name = name(format!("{who}+direct"), 0);
-        variant(name, OnNodes::Direct(carriers), needs(Hierarchy))
+        let own = OnNodes::Direct(carriers);
+        on_node(collective, &format!("{who}+direct"), own, vec![Hierarchy])
     });
-    let scheduled = |between: &'static [between::Between], who: &'static str, own: fn(_) -> _| {
-        let each = between.iter().filter_map(
-            move |&between::Between {
-                      name: algorithm,
-                      segsize,
-                      ..
-                  }| {
-                let between = between_nodes(between::pattern(collective)?, algorithm, segsize)?;
-                Some((name(format!("{who}+{algorithm}"), segsize), own(between)))
-            },
-        );
-        each.map(|(name, own)| {
-            let mut needs = needs(Hierarchy);
-            // The ranks of a node need not follow one another, so operands change places.
-            needs.extend(collective.is_reduction().then_some(Commutative));
-            variant(name, own, needs)
+    let scheduled = crossings(collective).flat_map(|(rows, who, own)| {
+        rows.iter().filter_map(move |row| {
+            let schedule = between_nodes(between::pattern(collective)?, row.name, row.segsize)?;
+            let own = own(Crossing::Schedule(schedule));
+            let mut variant = across(collective, &format!("{who}+{}", row.name), own);
+            variant.name.segsize = (row.segsize > 0).then_some(row.segsize);
+            Some(variant)
         })
-    };
-    let leaders = scheduled(between::leaders(collective), "shm", OnNodes::Leaders);
-    let lanes = scheduled(between::lanes(collective), "lanes", OnNodes::Lanes);
+    });
     let all = alone.into_iter().chain(reading).chain(direct);
-    all.chain(leaders).chain(lanes).collect()
+    all.chain(scheduled).collect()
+}
+
+/// The same with a call of the library's between the nodes.
+fn by_library(collective: Collective, library: &[Variant]) -> Vec<Variant> {
+    // Where each node has one rank no algorithm for nodes has anything to do.
+    let runs = |known: &Variant| known.can_be_told() && !known.needs.contains(&Hierarchy);
+    let places = library.iter().zip(0u16..);
+    let known: Vec<_> = places
+        .filter(|(known, place)| *place == 0 || runs(known))
+        .collect();
+    let all = crossings(collective).filter(|(rows, ..)| !rows.is_empty());
+    all.flat_map(|(_, who, own)| {
+        known.iter().map(move |(known, place)| {
+            let algorithm = match *place {
+                0 => format!("{who}+{DEFAULT}"),
+                _ => format!("{who}+native+{}", known.name.algorithm),
+            };
+            let mut variant = across(collective, &algorithm, own(Crossing::Library(*place)));
+            variant.name.segsize = known.name.segsize;
+            variant.needs_across.clone_from(&known.needs);
+            variant
+        })
+    })
+    .collect()
+}
+
+type Rows = &'static [between::Between];
+
+/// Who of a node meets the others, as names say it, and the schedules that they are tried with.
+fn crossings(
+    collective: Collective,
+) -> impl Iterator<Item = (Rows, &'static str, fn(Crossing) -> OnNodes)> {
+    [
+        (
+            between::leaders(collective),
+            "shm",
+            OnNodes::Leaders as fn(_) -> _,
+        ),
+        (between::lanes(collective), "lanes", OnNodes::Lanes),
+    ]
+    .into_iter()
+}
+
+/// A variant of several nodes in which ranks of one meet those of others.
+fn across(collective: Collective, algorithm: &str, own: OnNodes) -> Variant {
+    // The ranks of a node need not follow one another, so operands change places.
+    let commutative = collective.is_reduction().then_some(Commutative);
+    let needs = [Hierarchy].into_iter().chain(commutative).collect();
+    on_node(collective, algorithm, own, needs)
+}
+
+fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Need>) -> Variant {
+    // A barrier has no bytes and is none the less for it.
+    let some = (collective != Collective::Barrier).then_some(SomeBytes);
+    Variant {
+        collective,
+        name: VariantName {
+            family: Family::Node,
+            ..VariantName::native(algorithm, None)
+        },
+        steering: Steering::None,
+        own: Some(Own::Node(own)),
+        needs: some.into_iter().chain(needs).collect(),
+        needs_across: Vec::new(),
+    }
 }
 
 /// A row of the registry with this segment size, where there is one.
