@@ -139,7 +139,7 @@ on_each_library! {
         let steered = by_library(mpi, "ABA", 8).into_iter().find(|variant| variant.collective == Collective::Bcast);
         let bcast = steered.map_or("node:shm+default".to_owned(), |variant| variant.name.to_string());
         let force = format!("allreduce=node:shm+default;reduce=node:shm+default;bcast={bcast}");
-        let outcome = on_nodes(mpi, "ABA").force(&force).log(log.path()).run("patterns", &["short", "3", "3000"]);
+        let outcome = on_nodes(mpi, "ABA").force(&force).log(log.path()).run("patterns", &["short", "3", "12000"]);
         outcome.succeeds().prints("ok\n");
         let log = read_log(log.path(), 3);
         assert!(assert_ranks_agree(&log) > 2000);
