@@ -25,11 +25,28 @@ pub struct Effect {
     pub samples: u64,
     /// Logarithm of its time on the cell's typical call, in ns.
     pub log_time: f64,
-    /// Standard error of `log_time` as far as it differs from other variants.
-    pub error: f64,
+    /// Standard errors of `log_time` as far as it differs from other variants.
+    pub error: Errors,
     /// As `log_time`, but with the slow tail up to the 95th percentile counted in.
     pub log_time_tail: f64,
     pub error_tail: f64,
+}
+
+/// A standard error towards slower and one towards faster: they differ where runs disagree. A variant that
+/// is much faster in some runs is no less surely faster than one that is the same in all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    pub slower: f64,
+    pub faster: f64,
+}
+
+impl Errors {
+    fn each(self, change: impl Fn(f64) -> f64) -> Errors {
+        Errors {
+            slower: change(self.slower),
+            faster: change(self.faster),
+        }
+    }
 }
 
 /// What the calls of a cell say.
@@ -67,7 +84,8 @@ impl Comparison {
             return false;
         };
         let enough = a.samples >= SAMPLES_LEAST && b.samples >= SAMPLES_LEAST;
-        let middle = a.log_time - b.log_time + DOUBT * a.error.hypot(b.error) < -GAIN_LEAST;
+        let middle =
+            a.log_time - b.log_time + DOUBT * a.error.slower.hypot(b.error.faster) < -GAIN_LEAST;
         // A variant that is mostly faster but sometimes terrible is not faster.
         let tail = a.log_time_tail - b.log_time_tail <= a.error_tail.hypot(b.error_tail);
         enough && middle && tail
@@ -89,7 +107,9 @@ pub fn compare(calls: &[Call], n_variants: usize) -> Comparison {
             let mut effect = effect(&samples, &fit, variant, level)?;
             if across_jobs {
                 let n_jobs = jobs_of(&samples, variant).max(1) as f64;
-                effect.error = effect.error.max(OTHER_CIRCUMSTANCES / n_jobs);
+                effect.error = effect
+                    .error
+                    .each(|error| error.max(OTHER_CIRCUMSTANCES / n_jobs));
             }
             Some(effect)
         })
@@ -323,37 +343,46 @@ fn effect(samples: &[Sample], fit: &Fit, variant: usize, level: f64) -> Option<E
         let pooled = trimmed(&mut all, 0.25);
         error = error.max(pooled.error * (all.len() as f64 / used.len() as f64).sqrt());
     }
-    error = error.max(error_between_jobs(used, residual)) * fit.freedom;
-    if telling.is_empty() {
-        error = error.max(OTHER_CIRCUMSTANCES); // other runs, other circumstances: nothing tells them apart
-    }
-    error = (error * (1.0 + 2.0 / used.len() as f64)).max(1e-3);
+    let error = errors_between_jobs(used, residual).each(|between| {
+        let mut error = error.max(between) * fit.freedom;
+        if telling.is_empty() {
+            error = error.max(OTHER_CIRCUMSTANCES); // other runs, other circumstances: nothing tells them apart
+        }
+        (error * (1.0 + 2.0 / used.len() as f64)).max(1e-3)
+    });
     let log_time = level + fit.effects[variant];
     Some(Effect {
         samples: own.len() as u64,
         log_time,
         error,
         log_time_tail: log_time + tail.mean,
-        error_tail: tail.error.max(error),
+        error_tail: tail.error.max(error.slower),
     })
 }
 
-/// The standard error that the runs' disagreement shows: samples of one run share its
-/// circumstances and count as less than independent ones.
-fn error_between_jobs(samples: &[&Sample], residual: impl Fn(&&Sample) -> f64) -> f64 {
+/// The standard errors that the runs' disagreement shows: samples of one run share its
+/// circumstances and count as less than independent ones. Each is the whole error if the runs on
+/// the other side were as far away as those on its own.
+fn errors_between_jobs(samples: &[&Sample], residual: impl Fn(&&Sample) -> f64) -> Errors {
     let mut by_job: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for sample in samples {
         by_job.entry(sample.job).or_default().push(residual(sample));
     }
     let (n, n_jobs) = (samples.len() as f64, by_job.len() as f64);
-    if by_job.len() < 2 {
-        return 0.0;
+    let mut sums = [0.0; 2];
+    for mut values in by_job.into_values() {
+        let away = values.len() as f64 / n * trimmed(&mut values, 0.25).mean;
+        sums[usize::from(away < 0.0)] += 2.0 * away.powi(2);
     }
-    let sum: f64 = by_job
-        .into_values()
-        .map(|mut values| (values.len() as f64 / n * trimmed(&mut values, 0.25).mean).powi(2))
-        .sum();
-    (sum * n_jobs / (n_jobs - 1.0)).sqrt()
+    let [slower, faster] = sums.map(|sum| {
+        let fair = if n_jobs < 2.0 {
+            0.0
+        } else {
+            n_jobs / (n_jobs - 1.0)
+        };
+        (sum * fair).sqrt()
+    });
+    Errors { slower, faster }
 }
 
 fn points(calls: &[Call], samples: &[Sample], fit: &Fit) -> Vec<Point> {
@@ -532,6 +561,24 @@ mod tests {
             wrong <= 4,
             "{wrong} of 400 cells replaced a default that was as good"
         );
+    }
+
+    #[test]
+    fn runs_in_which_a_variant_is_much_faster_are_no_doubt_about_it() {
+        let mut calls = noisy(3, [1.0, 0.7, 1.0], 60);
+        let fast = |call: &&mut Call| call.variant == 1 && call.job % 5 == 0;
+        let much_faster = |call: &mut Call| call.time_ns /= 100.0;
+        calls.iter_mut().filter(fast).for_each(much_faster);
+        let comparison = compare(&calls, 3);
+        let error = comparison.effects[1].unwrap().error;
+        assert!(comparison.beats(1, 0), "{:?}", comparison.effects);
+        assert!(error.faster > 2.0 * error.slower, "{error:?}");
+        // Where the default is the one that is now and then much faster, that is doubt.
+        assert!(!comparison.beats(0, 1) && !comparison.beats(2, 1));
+        let swapped = |call: &mut Call| call.variant = [1, 0, 2][usize::from(call.variant)];
+        calls.iter_mut().for_each(swapped);
+        let comparison = compare(&calls, 3);
+        assert!(!comparison.beats(1, 0), "{:?}", comparison.effects);
     }
 
     #[test]

@@ -422,7 +422,9 @@ impl Known<'_> {
         let drawable = self.drawable(entry);
         let effects = &comparison.effects;
         let pessimistic = |place: usize| {
-            effects[place].map_or(f64::INFINITY, |effect| effect.log_time + effect.error)
+            effects[place].map_or(f64::INFINITY, |effect| {
+                effect.log_time + effect.error.slower
+            })
         };
         let best = drawable
             .iter()
@@ -439,9 +441,9 @@ impl Known<'_> {
             .iter()
             .map(|&place| match effects[place] {
                 Some(effect) => Weighed {
-                    log_time: Some(effect.log_time - (OPEN_DOUBT * effect.error).min(0.5)),
+                    log_time: Some(effect.log_time - (OPEN_DOUBT * effect.error.faster).min(0.5)),
                     hopeless: effect.samples >= 3
-                        && effect.log_time - DOUBT * effect.error > fastest + HOPELESS.ln(),
+                        && effect.log_time - DOUBT * effect.error.faster > fastest + HOPELESS.ln(),
                 },
                 None => Weighed {
                     log_time: self.beside_the_default(place, effects),
@@ -471,9 +473,9 @@ impl Known<'_> {
                 log_time, error, ..
             }) => {
                 // 95 %; the error also has to cover how far the cell's typical call is known.
-                let half = (1.96 * error).min(20.0);
-                let [median, lo, hi] = [log_time, log_time - half, log_time + half]
-                    .map(|log| Some(round_ns(log.exp())));
+                let half = |error: f64| (1.96 * error).min(20.0);
+                let (lo, hi) = (log_time - half(error.faster), log_time + half(error.slower));
+                let [median, lo, hi] = [log_time, lo, hi].map(|log| Some(round_ns(log.exp())));
                 Interval { median, lo, hi }
             }
             None => predicted_time(self.beside_the_default(place, effects)),
@@ -603,7 +605,8 @@ fn is_open(rival: Option<Effect>, best: Option<Effect>) -> bool {
     let (Some(rival), Some(best)) = (rival, best) else {
         return false; // what has no samples by now does not apply here
     };
-    let may_gain = best.log_time - rival.log_time + OPEN_DOUBT * best.error.hypot(rival.error);
+    let error = best.error.slower.hypot(rival.error.faster);
+    let may_gain = best.log_time - rival.log_time + OPEN_DOUBT * error;
     rival.samples < SAMPLES_TO_CLOSE && may_gain > WORTH_ASKING
 }
 

@@ -125,6 +125,15 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     Some(tuner)
 }
 
+/// Whether the node of a rank has more ranks than processors.
+fn shares_processors(rank: u32, node_of_rank: &[u32]) -> bool {
+    let node = node_of_rank[rank as usize];
+    let ranks = node_of_rank.iter().filter(|other| **other == node).count();
+    // SAFETY: it only asks for a number.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    ranks as i64 > online
+}
+
 fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
     let mut value = 0;
     // SAFETY: `comm` is valid and one number is written.
@@ -405,6 +414,7 @@ fn build(
         ops,
         handles,
         rank,
+        shares_processors: shares_processors(rank, &node_of_rank),
         node_of_rank,
         handout,
         variants,

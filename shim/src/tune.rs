@@ -41,6 +41,8 @@ pub struct Tuner {
     pub rank: u32,
     /// For each rank of the world the number of its node.
     pub node_of_rank: Vec<u32>,
+    /// Whether the node of this rank has more ranks than processors.
+    pub shares_processors: bool,
     pub handout: Handout,
     /// Each collective's variants, `default` first.
     pub variants: [Vec<Variant>; Collective::ALL.len()],

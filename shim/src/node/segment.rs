@@ -211,11 +211,7 @@ impl Segment {
     /// Whether there are ranks that have to share processors: among those that may run on the
     /// processors of one of them alone, or all together.
     fn how_to_wait(&self, tuner: &Tuner) -> Patience {
-        let node = tuner.node_of_rank[tuner.rank as usize];
-        let ranks = tuner.node_of_rank.iter().filter(|other| **other == node);
-        // SAFETY: it only asks for a number.
-        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-        if ranks.count() as i64 > online || Patience::is_asked_for() {
+        if tuner.shares_processors || Patience::is_asked_for() {
             return Patience::Yield;
         }
         let list = |place: usize| -> [u64; PROCESSOR_WORDS] {

@@ -57,7 +57,9 @@ impl Tuner {
             // Never empty: an empty vector's pointer is 1, which is Open MPI's MPI_IN_PLACE.
             let most = usize::try_from(all_sent).ok()? + usize::try_from(all_received).ok()? + 1;
             // Without memory the call runs as it came: the other ranks' messages are the same bytes.
-            scratch.try_reserve(most.saturating_sub(scratch.len())).ok()?;
+            scratch
+                .try_reserve(most.saturating_sub(scratch.len()))
+                .ok()?;
             scratch.resize(scratch.len().max(most), 0);
             let out = scratch.as_mut_ptr();
             let (back, byte) = (out.wrapping_add(all_sent as usize), self.handles.byte);

@@ -68,12 +68,19 @@ impl Tuner {
             .collect();
         seen.push(elapsed_ns);
         let own = seen.len();
-        // Ranks of one node read one clock, so the last start and the last end can be found.
+        // Ranks of one node read one clock, so the last start and the last end can be found. Where ranks
+        // share processors, most of the work is done before the last one starts.
         if state.layout.nodes == 1 {
             let both = |sample: &Sample| {
+                let [start, end] = self.moments(sample);
+                let shares = self.shares_processors;
                 [
-                    self.clock.at_ns(sample.start_ticks),
-                    self.clock.at_ns(sample.end_ticks),
+                    start,
+                    if shares {
+                        end.saturating_sub(start)
+                    } else {
+                        end
+                    },
                 ]
             };
             seen.extend(cell.fresh.iter().flat_map(both));
@@ -118,16 +125,27 @@ impl Tuner {
     }
 
     /// Gives records the time of the whole call: from the start of the last rank, for which early
-    /// ones wait, to the end of the last rank. `whole` holds both for each sample, or nothing.
+    /// ones wait, to the end of the last rank; where ranks share processors the slowest rank's time.
+    /// `whole` holds for each sample the last start, and the last end or the longest time, or nothing.
     fn correct_records(&self, samples: &[Sample], whole: &[u64]) {
         let Some(recorder) = &self.recorder else {
             return;
         };
         for (sample, times) in samples.iter().zip(whole.chunks_exact(2)) {
-            if let Some(place) = sample.record {
+            let Some(place) = sample.record else {
+                continue;
+            };
+            if self.shares_processors {
+                recorder.correct(place, self.moments(sample)[0], times[1]);
+            } else {
                 recorder.correct(place, times[0], times[1].saturating_sub(times[0]));
             }
         }
+    }
+
+    /// When a call began and ended on this rank, in nanoseconds of the node's clock.
+    fn moments(&self, sample: &Sample) -> [u64; 2] {
+        [sample.start_ticks, sample.end_ticks].map(|ticks| self.clock.at_ns(ticks))
     }
 
     /// Replaces each number by the largest over the communicator's ranks; false on an error.
