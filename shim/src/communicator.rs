@@ -18,6 +18,7 @@ use crate::abi::{self, Comm, bits};
 use crate::library::{Handles, Pmpi};
 use crate::node;
 use crate::p2p;
+use crate::private::Parent;
 use crate::steer::Carriers;
 use crate::tune::Passed;
 
@@ -132,6 +133,14 @@ impl State {
 }
 
 impl State {
+    /// As what one of ours is made beside.
+    pub fn parent(&self) -> Parent {
+        Parent {
+            comm: self.comm,
+            begun: self.passed.calls(),
+        }
+    }
+
     /// Frees the communicators of ours that hang on it; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);

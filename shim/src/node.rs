@@ -112,11 +112,12 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> boo
             }
         }
     }
+    let parent = state.parent();
     if let Beside::Open(open) = &mut state.node
         && let Some(Crossing::Library(variant)) = own.crossing()
         && !open
             .bridges
-            .ready(tuner, state.comm, &open.team, call.collective, variant)
+            .ready(tuner, parent, &open.team, call.collective, variant)
     {
         return false;
     }

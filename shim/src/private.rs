@@ -3,6 +3,10 @@
 //! They have the program's members in its order, or some of them. They are made with MPI_Comm_split, because
 //! MPI_Comm_dup would call the user's attribute callbacks, and only while a quota lasts: ids are a
 //! resource of the program's too, and the error of running out of them would reach its handler.
+//!
+//! Programs may get away with beginning a nonblocking collective before a blocking one on some ranks and behind it
+//! on others, which is wrong, but not noticed: the messages of the two differ. Open MPI's MPI_Comm_split is both, and
+//! would wait for ever. So the ranks compare how many they have begun, and make ours when these are as many on all.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +31,14 @@ pub enum Private {
     Apart,
 }
 
+/// A communicator of the program's, beside which one of ours is made.
+#[derive(Clone, Copy)]
+pub struct Parent {
+    pub comm: Comm,
+    /// Nonblocking collectives that this rank has begun on it.
+    pub begun: u64,
+}
+
 /// Which members of a program's communicator are together in one of ours, and in which order.
 #[derive(Clone, Copy)]
 pub enum Who {
@@ -39,12 +51,18 @@ pub enum Who {
 }
 
 impl Private {
-    /// Makes one beside `comm`, by `split`. Collective; `Failed` on all ranks or on none.
+    /// Makes one beside `parent`, by `split`. Collective; `Failed` on all ranks or on none, and still `Unmade` on
+    /// all where a nonblocking collective has begun on some ranks alone.
     #[cold]
-    pub fn make(tuner: &Tuner, comm: Comm, split: impl FnOnce() -> Private) -> Private {
-        let mut alive = [ALIVE.load(Ordering::Relaxed)];
-        if !tuner.largest(comm, &mut alive) || alive[0] >= ALIVE_MAX {
+    pub fn make(tuner: &Tuner, parent: Parent, split: impl FnOnce() -> Private) -> Private {
+        let Parent { comm, begun } = parent;
+        let mut agreed = [ALIVE.load(Ordering::Relaxed), begun, !begun];
+        if !tuner.largest(comm, &mut agreed) || agreed[0] >= ALIVE_MAX {
             return Private::Failed;
+        }
+        let [_, most, not_least] = agreed;
+        if most != !not_least {
+            return Private::Unmade;
         }
         let mut made = split();
         let mut failed = [u64::from(matches!(made, Private::Failed))];

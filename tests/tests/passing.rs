@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use colltune_core::record::{Manner, Record};
-use colltune_tests::{Job, Mpi, Trace, colltune, folder, job, on_each_library, tool, traces};
+use colltune_tests::{
+    Job, Mpi, Trace, assert_ranks_agree, colltune, folder, job, on_each_library, on_nodes,
+    read_log, tool, traces,
+};
 
 const ROUNDS: u64 = 16;
 
@@ -138,6 +141,35 @@ on_each_library! {
         for trace in traces(db.path()) {
             let of = |blocking| trace.records.iter().filter(|record| (record.manner == Manner::Blocking) == blocking).count();
             assert_eq!((of(false), of(true)), (5, 1));
+        }
+    }
+
+    /// Which is wrong, but goes well without the shim. What needs a communicator of ours waits until all ranks
+    /// have begun the same calls.
+    fn a_call_begun_before_a_barrier_on_one_rank_and_behind_it_on_others_ends(mpi: Mpi) {
+        job(3).mpi(mpi).run("misordered", &[]).succeeds().prints("ok\n");
+        let native = if mpi.is_openmpi() { "native:bruck" } else { "native:dissemination" };
+        for (job, variant) in [
+            (job(3).mpi(mpi).preload(), native),
+            (on_nodes(mpi, "ABB"), "node:shm+default"),
+        ] {
+            let log = folder();
+            // Exploiting, in which no rank records.
+            let outcome = job
+                .db(log.path())
+                .mode("exploit")
+                .force(&format!("barrier={variant}"))
+                .env("COLLTUNE_SETUP_AFTER", "1")
+                .log(log.path())
+                .run("misordered", &[]);
+            outcome.succeeds().prints("ok\n").is_silent();
+            let log = read_log(log.path(), 3);
+            assert_ranks_agree(&log);
+            let barriers = log[0].iter().filter(|call| call.collective == "barrier");
+            let variants: Vec<_> = barriers.map(|call| call.variant.as_str()).collect();
+            // A communicator of ours is in the way in Open MPI's native variants, and between nodes in all.
+            let misordered = if mpi.is_openmpi() || variant != native { "default" } else { variant };
+            assert_eq!(variants, [misordered, misordered, misordered, variant]);
         }
     }
 

@@ -12,7 +12,7 @@ use super::team::Team;
 use crate::abi::{self, Comm};
 use crate::library::Pmpi;
 use crate::p2p::arguments::Arguments;
-use crate::private::{self, Private, Who};
+use crate::private::{self, Parent, Private, Who};
 use crate::steer::Carriers;
 use crate::tune::Tuner;
 
@@ -34,7 +34,7 @@ impl Bridges {
     pub fn ready(
         &mut self,
         tuner: &Tuner,
-        comm: Comm,
+        parent: Parent,
         team: &Team,
         collective: Collective,
         variant: u16,
@@ -44,9 +44,9 @@ impl Bridges {
             key: team.node as c_int,
         };
         if matches!(self.plain, Private::Unmade) {
-            self.plain = Private::make(tuner, comm, || private::split(tuner, comm, who));
+            self.plain = Private::make(tuner, parent, || private::split(tuner, parent.comm, who));
         }
-        let members = (comm, who);
+        let members = (parent, who);
         self.plain.is_there()
             && (variant == OWN_CHOICE
                 || tuner

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm};
 use crate::library::Pmpi;
-use crate::private::{self, Private, Who};
+use crate::private::{self, Parent, Private, Who};
 use crate::tune::Tuner;
 
 /// Tags of one channel. Between two ranks the messages of a communicator match in the order in
@@ -48,8 +48,12 @@ impl World {
         };
         // The least that the standard promises.
         let tags = largest.max(32_767) as u64 + 1;
+        let parent = Parent {
+            comm: world,
+            begun: 0,
+        };
         World {
-            private: Private::make(tuner, world, || private::split(tuner, world, Who::All)),
+            private: Private::make(tuner, parent, || private::split(tuner, world, Who::All)),
             channels: (tags - 1) / TAGS,
             unused_tag: (tags - 1) as c_int,
         }

@@ -14,7 +14,7 @@ use colltune_core::collective::Collective;
 use crate::abi::{self, Comm};
 use crate::communicator::State;
 use crate::library::{self, Pmpi};
-use crate::private::Who;
+use crate::private::{Parent, Who};
 use crate::tune::Tuner;
 
 const COLLECTIVES: usize = Collective::ALL.len();
@@ -94,7 +94,7 @@ impl Steer {
     pub fn ready_among(
         &self,
         _: &Tuner,
-        _: (Comm, Who),
+        _: (Parent, Who),
         _: &mut Carriers,
         collective: Collective,
         variant: u16,

@@ -16,7 +16,7 @@ use colltune_core::collective::Collective;
 use crate::abi::Comm;
 use crate::communicator::State;
 use crate::library::{self, Pmpi};
-use crate::private::{self, Private, Who};
+use crate::private::{self, Parent, Private, Who};
 use crate::tune::Tuner;
 
 const COLLECTIVES: usize = Collective::ALL.len();
@@ -126,7 +126,7 @@ impl Steer {
         collective: Collective,
         variant: u16,
     ) -> bool {
-        let members = (state.comm, Who::All);
+        let members = (state.parent(), Who::All);
         self.ready_among(tuner, members, &mut state.carriers, collective, variant)
     }
 
@@ -134,7 +134,7 @@ impl Steer {
     pub fn ready_among(
         &self,
         tuner: &Tuner,
-        (comm, who): (Comm, Who),
+        (parent, who): (Parent, Who),
         carriers: &mut Carriers,
         collective: Collective,
         variant: u16,
@@ -147,7 +147,7 @@ impl Steer {
         }
         let carrier = &mut carriers.made[which];
         if matches!(carrier, Private::Unmade) {
-            *carrier = self.make(tuner, comm, who, which);
+            *carrier = self.make(tuner, parent, who, which);
         }
         carrier.is_there()
     }
@@ -183,13 +183,13 @@ impl Steer {
     }
 
     #[cold]
-    fn make(&self, tuner: &Tuner, comm: Comm, who: Who, which: usize) -> Private {
-        Private::make(tuner, comm, || {
+    fn make(&self, tuner: &Tuner, parent: Parent, who: Who, which: usize) -> Private {
+        Private::make(tuner, parent, || {
             let Some(variables) = &self.variables else {
                 return Private::Failed;
             };
             let old = variables.set(&self.carriers[which]);
-            let carrier = private::split(tuner, comm, who);
+            let carrier = private::split(tuner, parent.comm, who);
             variables.restore(old);
             carrier
         })

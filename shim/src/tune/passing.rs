@@ -53,7 +53,7 @@ impl Tuner {
         self.recorder.is_some() && self.handout.mode.records()
     }
 
-    /// Counts a call; what to record of it if it is sampled. Every start of a persistent request is
+    /// Counts a call, on every rank; what to record of it if it is sampled. Every start of a persistent request is
     /// counted by itself, see `pending`.
     ///
     /// # Safety
@@ -73,8 +73,8 @@ impl Tuner {
             return None;
         }
         state.passed.calls += 1;
-        // Short-lived communicators cost nothing.
-        if state.passed.calls < u64::from(self.handout.setup_after) {
+        // Short-lived communicators cost nothing more.
+        if !self.records_passing() || state.passed.calls < u64::from(self.handout.setup_after) {
             return None;
         }
         let layout = self.layout_of_passed(state)?;
@@ -149,6 +149,11 @@ fn is_persistent(manner: Manner) -> bool {
 }
 
 impl Passed {
+    /// How many this rank has begun.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// Counts a call in its cell.
     fn is_sampled(&mut self, code: u64, key: u64, samples_per_cell: u32) -> bool {
         let known = self.cells.iter().position(|cell| cell.code == code);
