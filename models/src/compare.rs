@@ -566,7 +566,7 @@ mod tests {
     #[test]
     fn runs_in_which_a_variant_is_much_faster_are_no_doubt_about_it() {
         let mut calls = noisy(3, [1.0, 0.7, 1.0], 60);
-        let fast = |call: &&mut Call| call.variant == 1 && call.job % 5 == 0;
+        let fast = |call: &&mut Call| call.variant == 1 && call.job.is_multiple_of(5);
         let much_faster = |call: &mut Call| call.time_ns /= 100.0;
         calls.iter_mut().filter(fast).for_each(much_faster);
         let comparison = compare(&calls, 3);
