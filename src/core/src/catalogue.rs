@@ -126,7 +126,7 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         Product::Intel => intel::variants(collective),
     };
     let mut all: Vec<Variant> = std::iter::once(default).chain(native).collect();
-    all.extend(own::variants(collective, &all));
+    all.extend(own::variants(library.product, collective, &all));
     all
 }
 
@@ -205,6 +205,31 @@ mod tests {
                 assert_eq!(
                     variant.applies(&lone),
                     variant.name.family == Family::Default
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn elements_with_holes_are_not_composed_of_the_reduce_of_intel() {
+        let holed = Facts {
+            plain_elements: false,
+            ..facts()
+        };
+        for library in libraries() {
+            let composed = [
+                (Allreduce, "mockup:reduce+bcast"),
+                (Collective::ReduceScatterBlock, "mockup:reduce+scatter"),
+                (Collective::ReduceScatter, "mockup:reduce+scatterv"),
+            ];
+            for (collective, name) in composed {
+                let variant = find(library, collective, name).expect("every library has it");
+                assert!(variant.applies(&facts()), "{library} {name}");
+                let applies = variant.applies(&holed);
+                assert_eq!(
+                    applies,
+                    library.product != Product::Intel,
+                    "{library} {name}"
                 );
             }
         }

@@ -4,11 +4,12 @@ use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Facts, Need, Steering, Variant};
+use super::{Facts, Need, Steering, Variant, intel};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
 use crate::composition::{self, Composition};
+use crate::library::Product;
 use crate::node::between::{self, LANES_MOST};
 use crate::variant::{DEFAULT, Family, VariantName};
 
@@ -115,30 +116,41 @@ impl Scheduled {
     }
 }
 
-/// All of them, for every library alike but for what it runs itself between nodes: one of its own variants,
-/// which are given, `default` first.
-pub(super) fn variants(collective: Collective, library: &[Variant]) -> Vec<Variant> {
-    mockups(collective)
+/// All of them, for every library alike but for what is wrong in one, and for what it runs itself between nodes:
+/// one of its own variants, which are given, `default` first.
+pub(super) fn variants(
+    product: Product,
+    collective: Collective,
+    library: &[Variant],
+) -> Vec<Variant> {
+    mockups(product, collective)
         .chain(p2p(collective))
         .chain(on_nodes(collective))
         .chain(by_library(collective, library))
         .collect()
 }
 
-/// Compositions of the library's collectives, for every library alike.
-fn mockups(collective: Collective) -> impl Iterator<Item = Variant> {
+/// Compositions of the library's collectives.
+fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Variant> {
     // A barrier has no bytes and is none the less for it.
     let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
-    composition::rows(collective).map(move |row| Variant {
-        collective,
-        name: VariantName {
-            family: Family::Mockup,
-            ..VariantName::native(row.name, None)
-        },
-        steering: Steering::None,
-        own: Some(Own::Composed(row.composition)),
-        needs: some.into_iter().chain(row.needs.iter().copied()).collect(),
-        needs_across: Vec::new(),
+    composition::rows(collective).map(move |row| {
+        let of_library = match product {
+            Product::Intel => intel::need_of(row.composition),
+            Product::OpenMpi | Product::Mpich => None,
+        };
+        let needs = some.into_iter().chain(row.needs.iter().copied());
+        Variant {
+            collective,
+            name: VariantName {
+                family: Family::Mockup,
+                ..VariantName::native(row.name, None)
+            },
+            steering: Steering::None,
+            own: Some(Own::Composed(row.composition)),
+            needs: needs.chain(of_library).collect(),
+            needs_across: Vec::new(),
+        }
     })
 }
 
