@@ -14,6 +14,9 @@ export COLLTUNE_TARGET_DIR := $(abspath target)
 # One Cargo directory per MPI library and version: a changed mpicc must not find old objects.
 mpi_dir = $(CARGO_DIR)/mpi/$(1)-$(shell mpicc.$(1) -dumpversion 2>/dev/null)-$(shell scripts/setup --mpi-version $(1))
 
+# Not members of the workspace: they are built for each MPI library.
+MPI_CRATES := shim src/mpibench examples/amr/mpi
+
 .PHONY: help setup build demo demo-cg test bench conformance install clean lint $(MPIS:%=mpi-%)
 
 help: ## this list
@@ -31,9 +34,9 @@ command:
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune target/release/colltune
 
 $(MPIS:%=mpi-%): mpi-%:
-	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,$*)
-	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path src/mpibench/Cargo.toml --target-dir $(call mpi_dir,$*)
-	MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path examples/amr/mpi/Cargo.toml --target-dir $(call mpi_dir,$*)
+	@for crate in $(MPI_CRATES); do \
+	  MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path $$crate/Cargo.toml --target-dir $(call mpi_dir,$*) || exit 1; \
+	done
 	@mkdir -p target/$*
 	@# Renamed into place, so that a running job keeps the file that it has mapped.
 	@for file in libcolltune.so colltune-amr colltune-mpibench; do \
@@ -67,6 +70,7 @@ conformance: build ## the long suites
 
 lint: ## formatting and clippy
 	$(CARGO) fmt --check
+	for crate in $(MPI_CRATES); do $(CARGO) fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
 	$(CARGO) clippy --release --locked --target-dir $(CARGO_DIR) --all-targets -- -D warnings
 	MPICC=mpicc.openmpi $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,openmpi) -- -D warnings
 	MPICC=mpicc.mpich $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,mpich) -- -D warnings
