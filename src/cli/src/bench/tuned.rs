@@ -72,7 +72,7 @@ pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
 pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
-        training: bench.pick(60, 30),
+        training: bench.pick(120, 30),
         rounds: bench.pick(6, 4),
         repetitions: bench.pick(4, 3),
         warmup: 2,
@@ -172,8 +172,9 @@ fn measure(
         .extend(over_bound(name, &cells, &choices, &bounds));
     report.notes.push(bounds.describe());
     report.notes.push(format!(
-        "{}; {} rounds; {} cells suspected at first, {} confirmed",
+        "{}; {} blocks of each cell in a training run; {} rounds; {} cells suspected at first, {} confirmed",
         place.describe(),
+        effort.training,
         effort.rounds,
         suspects.len(),
         slower.len()

@@ -18,6 +18,9 @@ use crate::composition::Composition;
 use crate::variant::VariantName;
 
 /// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
+/// Those that contain a reduce (allreduce's 3 and 4, reduce_scatter's 4 and 5) are left out: the library's
+/// MPI_Reduce is wrong where elements have holes and a user's operation commutes, its allreduce and
+/// reduce_scatter by other presets are not, and nobody knows a call's types when a job starts.
 const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allreduce, 1, "recursive_doubling", &[]),
     (
@@ -26,8 +29,6 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
         "rabenseifner",
         &[Commutative, CountAtLeastPowerOfTwo],
     ),
-    (Allreduce, 3, "reduce+bcast", &[]),
-    (Allreduce, 4, "topology_aware_reduce+bcast", &[]),
     (Allreduce, 5, "binomial_gather+scatter", &[]),
     (Allreduce, 6, "topology_aware_binomial_gather+scatter", &[]),
     (Allreduce, 8, "ring", &[Commutative, CountAtLeastRanks]),
@@ -86,13 +87,6 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     ),
     (ReduceScatter, 2, "pairwise", &[Commutative, NotInPlace]),
     (ReduceScatter, 3, "recursive_doubling", &[NotInPlace]),
-    (ReduceScatter, 4, "reduce+scatterv", &[NotInPlace]),
-    (
-        ReduceScatter,
-        5,
-        "topology_aware_reduce+scatterv",
-        &[NotInPlace],
-    ),
     (Scan, 1, "partial_results_gathering", &[]),
     (Scan, 2, "topology_aware_partial_results_gathering", &[]),
     (Exscan, 1, "partial_results_gathering", &[]),
