@@ -9,11 +9,11 @@ use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, Share, Source};
 use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
+use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::call::{self, Call, Row};
 use crate::compare::{Comparison, DOUBT, Effect, SAMPLES_LEAST, compare};
-use crate::parallel::in_parallel;
 use crate::regress::{Place, Point, RegressError, Regression, densify};
 use crate::statistics::{CellStatistics, Interval, VariantStatistics};
 use crate::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
@@ -75,18 +75,12 @@ pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
     let calls = call::calls(rows);
     let by_cell = sort_into_cells(&calls, &initial);
     let measured: BTreeMap<usize, Comparison> = {
-        let cells: Vec<(&usize, &Vec<Call>)> = by_cell.iter().collect();
-        let compared = in_parallel(cells.len(), |index| {
-            let (&cell, calls) = cells[index];
-            (
-                cell,
-                compare(
-                    calls,
-                    catalogue[initial.cells[cell].cell.collective.index()].len(),
-                ),
-            )
+        let compared = by_cell.par_iter().map(|(&cell, calls)| {
+            let collective = initial.cells[cell].cell.collective;
+            let n_variants = catalogue[collective.index()].len();
+            (cell, compare(calls, n_variants))
         });
-        compared.into_iter().collect()
+        compared.collect()
     };
     drop(by_cell);
     let mut learned = Learned {
@@ -297,14 +291,13 @@ impl<'a> Survey<'a> {
 
     /// One regression per variant that has data.
     fn regressions(&self, seed: u64) -> Result<Vec<Option<Regression>>, LearnError> {
-        let fitted = in_parallel(self.points.len(), |variant| {
-            let points = &self.points[variant];
+        let fitted = self.points.par_iter().enumerate().map(|(variant, points)| {
             (!points.is_empty())
                 .then(|| Regression::fit(points, seed))
                 .transpose()
                 .map_err(|error| self.error(variant, error))
         });
-        fitted.into_iter().collect()
+        fitted.collect()
     }
 
     /// For every place the log times by variant.

@@ -14,7 +14,4 @@ pub mod weigh;
 pub mod learn;
 pub mod statistics;
 
-pub mod parallel;
-
 pub use learn::{LearnError, Learned, learn};
-pub use parallel::in_parallel;

@@ -8,7 +8,7 @@ use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings, SettingsError};
-use colltune_models::in_parallel;
+use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::write;
@@ -155,7 +155,10 @@ impl Database {
         write::atomically(&file, calibration.to_toml().as_bytes())?;
         let machine = calibration.machine();
         let work = Work::new(&settings.space, library, &machine);
-        let found = Simulated::new(library, in_parallel(work.n_parts(), |part| work.part(part)));
+        // One part at a time: the first take longest.
+        let parts = (0..work.n_parts()).into_par_iter().with_max_len(1);
+        let found = parts.map(|part| work.part(part)).collect::<Vec<_>>();
+        let found = Simulated::new(library, found);
         write::atomically(&self.simulated(library), found.to_json().as_bytes())?;
         Ok(found)
     }

@@ -10,7 +10,6 @@ use colltune_db::test_support::{COLLECTIVES, LIBRARY, Run, time_ns};
 use colltune_models::call::Row;
 use colltune_models::learn;
 use colltune_models::learn::{Context, Learned};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const SIZES: [u64; 6] = [8, 128, 2048, 16_384, 131_072, 1 << 20];
 
@@ -264,18 +263,10 @@ fn one_data_set_and_seed_give_one_model_on_any_number_of_cores_and_in_any_order(
     let everywhere = bytes(&learned(rows.clone(), &settings));
     let mut reversed = rows;
     reversed.reverse();
-    let alone = std::thread::scope(|scope| {
-        let one_core = || {
-            // Threads inherit what this one may run on.
-            let mut one = CpuSet::new();
-            let all = sched_getaffinity(None).unwrap();
-            one.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap());
-            sched_setaffinity(None, &one).unwrap();
-            assert_eq!(std::thread::available_parallelism().unwrap().get(), 1);
-            bytes(&learned(reversed, &settings))
-        };
-        scope.spawn(one_core).join().unwrap()
-    });
+    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let alone = one_thread
+        .unwrap()
+        .install(|| bytes(&learned(reversed, &settings)));
     assert_eq!(everywhere.0, alone.0);
     assert_eq!(everywhere.1, alone.1);
     assert!(everywhere.2 == alone.2, "the saved models differ");

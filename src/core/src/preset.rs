@@ -257,8 +257,9 @@ mod tests {
         let known = catalogue::variants(library(), Collective::Allreduce);
         let native = known.iter().filter(|one| one.own.is_none()).count();
         assert_eq!(seen.len(), native, "{seen:?}");
-        // Alike likely before any training: 200 draws among eight.
-        assert!(seen.values().all(|&times| times >= 5), "{seen:?}");
+        // Alike likely before any training, but for what is hopeless on some numbers of ranks.
+        seen.retain(|name, _| !matches!(name.as_str(), "native:ring" | "native:rabenseifner"));
+        assert!(seen.values().all(|&times| times >= 20), "{seen:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::Context;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::registry;
-use colltune_core::algorithm::simulate::{Machine, estimate_ns};
+use colltune_core::algorithm::simulate::{Known, Machine, estimate_ns};
 use colltune_core::catalogue::{self, Own, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::request::Mode;
@@ -64,8 +64,17 @@ fn correlate(bench: &Bench, place: &Place, report: &mut Report) -> anyhow::Resul
         let simulated = variants.iter().map(|(variant, _)| {
             let own = variant.own.as_ref().and_then(Own::schedule);
             let own = own.context("simulate what is no schedule")?;
-            estimate_ns(own.row(), own.values, &node_of, cell.1, &machine, STEPS_MAX)
-                .with_context(|| format!("simulate {}", variant.name))
+            let known = &mut Known::default();
+            estimate_ns(
+                known,
+                own.row(),
+                own.values,
+                &node_of,
+                cell.1,
+                &machine,
+                STEPS_MAX,
+            )
+            .with_context(|| format!("simulate {}", variant.name))
         });
         let simulated = simulated.collect::<anyhow::Result<Vec<f64>>>()?;
         let row = row(cell, &variants, &simulated);
@@ -211,6 +220,7 @@ fn large(bench: &Bench, report: &mut Report) {
             bench.progress(&format!("simulator: {name} on {} ranks", node_of.len()));
             let start = Instant::now();
             let time = estimate_ns(
+                &mut Known::default(),
                 row,
                 values,
                 &node_of,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::registry::{self, Row, Values};
-use colltune_core::algorithm::simulate::{Link, Machine, estimate_ns};
+use colltune_core::algorithm::simulate::{Known, Link, Machine, estimate_ns};
 use colltune_core::calibration::{self, Calibration};
 use colltune_core::library::Library;
 use colltune_core::variant::Size;
@@ -169,11 +169,12 @@ fn predict(
     node_of: &[u32],
     machine: &Machine,
 ) -> Prediction {
+    let mut known = Known::default();
     let time = |&bytes: &u64| {
         let in_one_piece =
             values.segsize > 0 && row.segments(bytes, node_of.len(), values.segsize) == 1;
         (!in_one_piece)
-            .then(|| estimate_ns(row, values, node_of, bytes, machine, args.steps))
+            .then(|| estimate_ns(&mut known, row, values, node_of, bytes, machine, args.steps))
             .flatten()
     };
     Prediction {

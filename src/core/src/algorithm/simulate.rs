@@ -64,29 +64,9 @@ const STEADY: [usize; 2] = [24, 48];
 pub type Known = HashMap<(usize, u64), f64>;
 
 /// [`makespan_ns`], where the time of a long pipeline is continued from two shorter ones with
-/// segments of the same length; `None` where it would take more than `steps_max` steps.
+/// segments of the same length; `None` where it would take more than `steps_max` steps. What it simulates
+/// is `known` to estimates for other sizes of message.
 pub fn estimate_ns(
-    row: &Row,
-    values: Values,
-    node_of: &[u32],
-    message_bytes: u64,
-    machine: &Machine,
-    steps_max: usize,
-) -> Option<f64> {
-    let mut known = Known::default();
-    estimate_beside(
-        &mut known,
-        row,
-        values,
-        node_of,
-        message_bytes,
-        machine,
-        steps_max,
-    )
-}
-
-/// The same, beside estimates for other sizes of message.
-pub fn estimate_beside(
     known: &mut Known,
     row: &Row,
     values: Values,
@@ -346,7 +326,8 @@ mod tests {
             for values in row.values() {
                 let bytes = 6 << 20;
                 let exact = makespan_ns(row, values, &node_of, bytes, &MACHINE);
-                let estimate = estimate_ns(row, values, &node_of, bytes, &MACHINE, 1 << 24);
+                let known = &mut Known::default();
+                let estimate = estimate_ns(known, row, values, &node_of, bytes, &MACHINE, 1 << 24);
                 let estimate = estimate.expect("few steps");
                 let what = format!("{}: {estimate}, {exact} in full", row.variant(values));
                 assert!((estimate / exact - 1.0).abs() < 0.05, "{what}");
@@ -355,7 +336,16 @@ mod tests {
         }
         assert!(continued > 8);
         let ring = find(Pattern::Allgather, "ring").unwrap();
-        assert_eq!(estimate_ns(ring, VALUES, &node_of, 8, &MACHINE, 50), None);
+        let few = estimate_ns(
+            &mut Known::default(),
+            ring,
+            VALUES,
+            &node_of,
+            8,
+            &MACHINE,
+            50,
+        );
+        assert_eq!(few, None);
     }
 
     /// The times of all ranks simulated, and of those that stand for all.

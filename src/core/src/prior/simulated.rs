@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{differs, ends, replaces};
-use crate::algorithm::simulate::{Known, Machine, estimate_beside};
+use crate::algorithm::simulate::{Known, Machine, estimate_ns};
 use crate::catalogue::{self, Scheduled, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
@@ -239,7 +239,7 @@ impl Clock<'_> {
         let node_of: Vec<u32> = (0..n_ranks).map(|rank| rank / ppn as u32).collect();
         let row = (own.place(), own.values.radix, own.values.window);
         let known = self.known.entry(row).or_default();
-        estimate_beside(
+        estimate_ns(
             known,
             own.row(),
             own.values,
