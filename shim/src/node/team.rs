@@ -11,7 +11,7 @@ use crate::tune::Tuner;
 
 /// The nodes of a communicator as one of its ranks sees them.
 pub struct Team {
-    /// The ranks on this node, by their rank in the communicator, in its order.
+    /// The ranks on this node, by their rank in the communicator: from the one that leads on, round in its order.
     pub here: Vec<usize>,
     /// This rank's place among them.
     pub place: usize,
@@ -21,9 +21,9 @@ pub struct Team {
     pub place_of: Vec<usize>,
     /// The place of this rank's node.
     pub node: usize,
-    /// For each node, in the order of first ranks, its first rank's number in the world.
+    /// For each node, in the order of first ranks, the number in the world of the rank that leads it.
     pub leaders: Vec<c_int>,
-    /// For each node its ranks, by their rank in the communicator, in its order.
+    /// For each node its ranks, as [`Team::here`] has them.
     pub nodes: Vec<Vec<usize>>,
     /// How many ranks of each node carry a share of their own, where that is the way.
     pub lanes: usize,
@@ -48,19 +48,25 @@ impl Team {
         };
         let nodes: Option<Vec<u32>> = world_ranks.iter().map(node_of_rank).collect();
         let nodes = nodes?;
-        let (mut leaders, mut members) = (Vec::new(), Vec::<Vec<usize>>::new());
-        let (mut node_of, mut place_of) = (Vec::new(), Vec::new());
+        let mut members = Vec::<Vec<usize>>::new();
         let mut number_of = std::collections::HashMap::new();
-        for (rank, (world, node)) in world_ranks.iter().zip(&nodes).enumerate() {
+        for (rank, node) in nodes.iter().enumerate() {
             let number = *number_of.entry(*node).or_insert_with(|| {
-                leaders.push(*world);
                 members.push(Vec::new());
                 members.len() - 1
             });
-            node_of.push(number);
-            place_of.push(members[number].len());
             members[number].push(rank);
         }
+        let (mut node_of, mut place_of) = (vec![0; nodes.len()], vec![0; nodes.len()]);
+        for (number, ranks) in members.iter_mut().enumerate() {
+            // Containers on one machine would have all their leaders on one processor.
+            let turn = number % ranks.len();
+            ranks.rotate_left(turn);
+            for (place, &rank) in ranks.iter().enumerate() {
+                (node_of[rank], place_of[rank]) = (number, place);
+            }
+        }
+        let leaders = members.iter().map(|ranks| world_ranks[ranks[0]]).collect();
         let (node, place) = (*node_of.get(rank)?, place_of[rank]);
         let lanes = members.iter().map(Vec::len).min().unwrap_or(1);
         let lanes = lanes.min(LANES_MOST);
@@ -103,8 +109,7 @@ impl Team {
         self.here.len()
     }
 
-    /// The place of the rank that leads a node in a call with this root, and its own if it is not
-    /// the root's node: its first.
+    /// The place of the rank that leads this node in a call with this root: the root itself, or the first.
     pub fn leader_here(&self, root: usize) -> usize {
         if self.node_of[root] == self.node {
             self.place_of[root]

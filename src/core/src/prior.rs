@@ -77,18 +77,17 @@ impl<'a> Prior<'a> {
         let both = self.variants.iter().zip(hopeless);
         both.map(|(variant, hopeless)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
-            let bytes = (cell.bytes.lo, cell.bytes.last());
             let wanted = match variant.own {
                 Some(Own::Node(OnNodes::Lanes(crossing))) => {
-                    suits(between::lanes(variant.collective), variant, crossing, bytes)
+                    suits(between::lanes(variant.collective), variant, crossing, cell)
                 }
                 Some(Own::Node(OnNodes::Leaders(crossing))) => suits(
                     between::leaders(variant.collective),
                     variant,
                     crossing,
-                    bytes,
+                    cell,
                 ),
-                Some(Own::Node(OnNodes::Reading)) => bytes.1 >= between::READING_LEAST,
+                Some(Own::Node(OnNodes::Reading)) => cell.bytes.last() >= between::READING_LEAST,
                 _ => true,
             };
             !hopeless && wanted && schedule.is_none_or(|own| differs(own, cell))
@@ -153,20 +152,19 @@ impl Work {
     }
 }
 
-/// Whether what runs between nodes is worth a try there. For most of the library's own algorithms our schedules
-/// stand; its own choice is worth a try wherever anything is.
-fn suits(
-    tried: &[between::Between],
-    variant: &Variant,
-    crossing: Crossing,
-    bytes: (u64, u64),
-) -> bool {
+/// Whether what runs between nodes is worth a try there. For the library's own algorithms our schedules stand;
+/// its own choice is worth a try wherever anything is.
+fn suits(tried: &[between::Between], variant: &Variant, crossing: Crossing, cell: &Cell) -> bool {
+    let bytes = (cell.bytes.lo, cell.bytes.last());
     match crossing {
+        // A tree of two nodes is the same, whatever its radix.
+        Crossing::Schedule(own) if own.values.radix > 2 && cell.nodes.last() <= 2 => false,
         Crossing::Schedule(own) => {
-            between::suits(tried, Some((own.row().name, own.values.segsize)), bytes)
+            let name = own.row().variant(own.values).to_string();
+            between::suits(tried, Some(&name), bytes)
         }
         Crossing::Library(0) => between::suits(tried, None, bytes),
-        Crossing::Library(_) => between::suits_library(&variant.name.algorithm, bytes),
+        Crossing::Library(_) => false,
     }
 }
 
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn between_nodes_the_library_is_tried_with_its_own_choice_and_straight_from_one() {
+    fn between_nodes_the_library_is_tried_with_its_own_choice_alone() {
         let by_library = |bytes| {
             let mut drawn = drawn(Collective::Allreduce, bytes, (4, 8));
             drawn.retain(|name| {
@@ -329,9 +327,7 @@ mod tests {
             });
             drawn
         };
-        let linear = "node:shm+native+basic_linear";
-        assert_eq!(by_library((64, 256)), ["node:shm+default", linear]);
-        assert_eq!(by_library((16 << 10, 32 << 10)), ["node:shm+default"]);
+        assert_eq!(by_library((64, 256)), ["node:shm+default"]);
         assert_eq!(
             by_library((1 << 18, 1 << 20)),
             ["node:shm+default", "node:lanes+default"]
@@ -342,6 +338,10 @@ mod tests {
     fn parameters_that_change_nothing_are_not_drawn() {
         let few = drawn(Collective::Bcast, (1 << 16, 1 << 18), (2, 4));
         assert!(has(&few, "p2p:knomial:radix=4") && !has(&few, "p2p:knomial:radix=8"));
+        let tree = "node:shm+knomial:radix=8";
+        let two = drawn(Collective::Bcast, (64, 256), (2, 3));
+        assert!(has(&two, "node:shm+binomial") && !has(&two, tree));
+        assert!(has(&drawn(Collective::Bcast, (64, 256), (3, 4)), tree));
         let more = drawn(Collective::Bcast, (1 << 16, 1 << 18), (5, 9));
         assert!(has(&more, "p2p:knomial:radix=8") && has(&more, "p2p:chain:segsize=4KiB"));
         let long = drawn(Collective::Bcast, (1 << 22, 1 << 24), (5, 9));

@@ -178,7 +178,7 @@ fn predict(
             .flatten()
     };
     Prediction {
-        variant: row.variant(values),
+        variant: row.variant(values).to_string(),
         time_ns: args.bytes.iter().map(time).collect(),
     }
 }

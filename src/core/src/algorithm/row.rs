@@ -4,7 +4,7 @@ use super::pattern::Pattern;
 use super::schedule::{Case, Schedule};
 use super::simulate::symmetry::Symmetry;
 use crate::catalogue::Need;
-use crate::variant::Size;
+use crate::variant::{Family, VariantName};
 
 /// One algorithm of one collective.
 #[derive(Clone, Copy, Debug)]
@@ -147,14 +147,18 @@ impl Row {
     }
 
     /// The name of the variant with these values: `p2p:bruck:radix=4`.
-    pub fn variant(&self, values: Values) -> String {
-        let mut name = format!("p2p:{}", self.name);
+    pub fn variant(&self, values: Values) -> VariantName {
+        let mut name = VariantName {
+            family: Family::P2p,
+            ..VariantName::native(self.name, None)
+        };
         for parameter in self.parameters {
             match parameter {
-                Parameter::Segsize(..) if values.segsize == 0 => {}
-                Parameter::Segsize(..) => name += &format!(":segsize={}", Size(values.segsize)),
-                Parameter::Radix(_) => name += &format!(":radix={}", values.radix),
-                Parameter::Window(_) => name += &format!(":window={}", values.window),
+                Parameter::Segsize(..) => {
+                    name.segsize = Some(values.segsize).filter(|&segsize| segsize > 0);
+                }
+                Parameter::Radix(_) => name.radix = u32::try_from(values.radix).ok(),
+                Parameter::Window(_) => name.window = u32::try_from(values.window).ok(),
             }
         }
         name

@@ -172,36 +172,26 @@ fn p2p(collective: Collective) -> Vec<Variant> {
 }
 
 fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) -> Variant {
-    let mut name = VariantName {
-        family: Family::P2p,
-        algorithm: row.name.to_owned(),
-        segsize: None,
-        radix: None,
-        window: None,
-    };
     // Of a barrier, and where ranks know their own counts alone, all calls have 0 bytes.
     let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
     // In place the blocks would have to be copied first, and no rank knows how much that is on others.
     let apart = (collective == Collective::Alltoallv).then_some(NotInPlace);
     let mut needs: Vec<Need> = some.into_iter().chain(apart).collect();
     needs.extend_from_slice(row.needs);
-    for parameter in row.parameters {
-        match parameter {
-            Parameter::Segsize(..) if values.segsize == 0 => {}
-            Parameter::Segsize(cut, _) => {
-                name.segsize = Some(values.segsize);
-                needs.push(match cut {
+    needs.extend(
+        row.parameters
+            .iter()
+            .filter_map(|parameter| match parameter {
+                Parameter::Segsize(cut, _) if values.segsize > 0 => Some(match cut {
                     Cut::Message => MessageAboveSegment,
                     Cut::Share => ShareAboveSegment,
-                });
-            }
-            Parameter::Radix(_) => name.radix = u32::try_from(values.radix).ok(),
-            Parameter::Window(_) => name.window = u32::try_from(values.window).ok(),
-        }
-    }
+                }),
+                _ => None,
+            }),
+    );
     Variant {
         collective,
-        name,
+        name: row.variant(values),
         steering: Steering::None,
         own: Some(Own::Schedule(Scheduled { place, values })),
         needs,
@@ -233,10 +223,11 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
     });
     let scheduled = crossings(collective).flat_map(|(rows, who, own)| {
         rows.iter().filter_map(move |row| {
-            let schedule = between_nodes(between::pattern(collective)?, row.name, row.segsize)?;
+            let (name, schedule) = between_nodes(between::pattern(collective)?, row.variant)?;
             let own = own(Crossing::Schedule(schedule));
-            let mut variant = across(collective, &format!("{who}+{}", row.name), own);
-            variant.name.segsize = (row.segsize > 0).then_some(row.segsize);
+            let algorithm = format!("{who}+{}", name.algorithm);
+            let mut variant = across(collective, &algorithm, own);
+            (variant.name.segsize, variant.name.radix) = (name.segsize, name.radix);
             Some(variant)
         })
     });
@@ -309,11 +300,16 @@ fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Nee
     }
 }
 
-/// A row of the registry with this segment size, where there is one.
-fn between_nodes(pattern: Pattern, algorithm: &str, segsize: u64) -> Option<Scheduled> {
-    let is_meant = |row: &Row| row.pattern == pattern && row.name == algorithm;
-    let place = registry::ROWS.iter().position(is_meant)?;
-    let all = registry::ROWS[place].values();
-    let values = all.into_iter().find(|v| v.segsize == segsize)?;
-    Some(Scheduled { place, values })
+/// The schedule that runs as this variant of its own.
+fn between_nodes(pattern: Pattern, variant: &str) -> Option<(VariantName, Scheduled)> {
+    let rows = (0..).zip(registry::ROWS);
+    let all = rows
+        .filter(|(_, row)| row.pattern == pattern)
+        .flat_map(|(place, row)| {
+            row.values()
+                .into_iter()
+                .map(move |values| (place, row, values))
+        });
+    all.map(|(place, row, values)| (row.variant(values), Scheduled { place, values }))
+        .find(|(name, _)| name.to_string() == variant)
 }

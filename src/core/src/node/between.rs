@@ -4,49 +4,50 @@ use crate::algorithm::pattern::Pattern;
 use crate::catalogue::{Carriers, Scheduled};
 use crate::collective::Collective;
 
-/// A row of the registry.
+/// A schedule that carries a message from node to node.
 #[derive(Clone, Copy, Debug)]
 pub struct Between {
-    pub name: &'static str,
-    /// In bytes; 0 is "in one piece".
-    pub segsize: u64,
+    /// The variant that it is where it runs alone.
+    pub variant: &'static str,
     /// The sizes at which it is worth a try: from so many bytes up to fewer than so many.
     pub sizes: (u64, u64),
 }
 
 const KIB: u64 = 1 << 10;
 
-const fn row(name: &'static str, segsize: u64, sizes: (u64, u64)) -> Between {
-    Between {
-        name,
-        segsize,
-        sizes,
-    }
+const fn row(variant: &'static str, sizes: (u64, u64)) -> Between {
+    Between { variant, sizes }
 }
 
 const LONG: u64 = u64::MAX;
 
 const ALLREDUCE: &[Between] = &[
-    row("recursive_doubling", 0, (0, 32 * KIB)),
-    row("rabenseifner", 0, (8 * KIB, 128 * KIB)),
-    row("ring", 0, (32 * KIB, 256 * KIB)),
-    row("segmented_ring", 16 * KIB, (128 * KIB, LONG)),
+    row("p2p:reduce_bcast:radix=8", (0, 8 * KIB)),
+    row("p2p:recursive_doubling", (0, 32 * KIB)),
+    row("p2p:rabenseifner", (8 * KIB, 128 * KIB)),
+    row("p2p:ring", (32 * KIB, 256 * KIB)),
+    row("p2p:segmented_ring:segsize=16KiB", (128 * KIB, LONG)),
 ];
 const BCAST: &[Between] = &[
-    row("binomial", 0, (0, 64 * KIB)),
-    row("chain", 16 * KIB, (32 * KIB, LONG)),
+    row("p2p:knomial:radix=8", (0, 8 * KIB)),
+    row("p2p:binomial", (0, 64 * KIB)),
+    row("p2p:chain:segsize=16KiB", (32 * KIB, LONG)),
 ];
 const REDUCE: &[Between] = &[
-    row("binomial", 0, (0, 64 * KIB)),
-    row("chain", 16 * KIB, (32 * KIB, LONG)),
-    row("rabenseifner", 0, (64 * KIB, LONG)),
+    row("p2p:knomial:radix=8", (0, 8 * KIB)),
+    row("p2p:binomial", (0, 64 * KIB)),
+    row("p2p:chain:segsize=16KiB", (32 * KIB, LONG)),
+    row("p2p:rabenseifner", (64 * KIB, LONG)),
 ];
-const BARRIER: &[Between] = &[row("recursive_doubling", 0, (0, LONG))];
-const LANES_ALLREDUCE: &[Between] = &[row("segmented_ring", 16 * KIB, (64 * KIB, LONG))];
-const LANES_CHAIN: &[Between] = &[row("chain", 16 * KIB, (64 * KIB, LONG))];
+const BARRIER: &[Between] = &[
+    row("p2p:reduce_bcast:radix=8", (0, LONG)),
+    row("p2p:recursive_doubling", (0, LONG)),
+];
+const LANES_ALLREDUCE: &[Between] = &[row("p2p:segmented_ring:segsize=16KiB", (64 * KIB, LONG))];
+const LANES_CHAIN: &[Between] = &[row("p2p:chain:segsize=16KiB", (64 * KIB, LONG))];
 
 /// The schedules that leaders of nodes are tried with. At each size there are few, because each takes
-/// samples from the others: fewest messages for short ones, least bytes for long ones.
+/// samples from the others: fewest rounds and fewest messages for short ones, least bytes for long ones.
 pub fn leaders(collective: Collective) -> &'static [Between] {
     match collective {
         Collective::Allreduce => ALLREDUCE,
@@ -67,23 +68,12 @@ pub fn lanes(collective: Collective) -> &'static [Between] {
     }
 }
 
-/// Whether one of these schedules is tried for messages of `least` to `most` bytes: that with this name and
-/// segment size, or any.
-pub fn suits(all: &[Between], named: Option<(&str, u64)>, (least, most): (u64, u64)) -> bool {
-    let is_it = |row: &&Between| named.is_none_or(|named| named == (row.name, row.segsize));
+/// Whether one of these schedules is tried for messages of `least` to `most` bytes: this variant, or any.
+pub fn suits(all: &[Between], variant: Option<&str>, (least, most): (u64, u64)) -> bool {
+    let is_it = |row: &&Between| variant.is_none_or(|variant| variant == row.variant);
     let in_sizes = |row: &Between| least < row.sizes.1 && row.sizes.0 <= most;
     all.iter().filter(is_it).any(in_sizes)
 }
-
-/// Whether an algorithm of the library's is tried for messages of `least` to `most` bytes. Short messages go
-/// to few nodes fastest straight from one; no schedule of ours does that. On four nodes of two ranks that share
-/// 1 Gbit/s an allreduce of 4 KiB takes 70 us so, 90 with our best schedule.
-pub fn suits_library(algorithm: &str, (least, _): (u64, u64)) -> bool {
-    let linear = ["shm+native+basic_linear", "shm+native+linear"];
-    linear.contains(&algorithm) && least < LINEAR_MOST
-}
-
-const LINEAR_MOST: u64 = 8 * KIB;
 
 /// Who carries the blocks of a collective that moves them.
 pub fn direct(collective: Collective) -> &'static [Carriers] {
