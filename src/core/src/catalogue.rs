@@ -211,6 +211,27 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_intel_contains_its_reduce() {
+        let [.., intel] = libraries();
+        let faulty = |variant: &Variant| {
+            let name = &variant.name;
+            name.family == Family::Native && name.algorithm.contains("reduce+")
+        };
+        let all = all(intel);
+        assert!(!all.iter().any(|variant| faulty(variant)));
+        // Tables name presets by number.
+        let presets = |collective| {
+            let of = all.iter().filter(move |one| one.collective == collective);
+            of.filter_map(|one| match one.steering {
+                Steering::Intel { preset } => Some(preset),
+                _ => None,
+            })
+        };
+        assert!(presets(Allreduce).all(|preset| ![3, 4].contains(&preset)));
+        assert!(presets(Collective::ReduceScatter).all(|preset| ![4, 5].contains(&preset)));
+    }
+
+    #[test]
     fn elements_with_holes_are_not_composed_of_the_reduce_of_intel() {
         let holed = Facts {
             plain_elements: false,

@@ -79,14 +79,11 @@ impl<'a> Prior<'a> {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
             let wanted = match variant.own {
                 Some(Own::Node(OnNodes::Lanes(crossing))) => {
-                    suits(between::lanes(variant.collective), variant, crossing, cell)
+                    suits(between::lanes(variant.collective), crossing, cell)
                 }
-                Some(Own::Node(OnNodes::Leaders(crossing))) => suits(
-                    between::leaders(variant.collective),
-                    variant,
-                    crossing,
-                    cell,
-                ),
+                Some(Own::Node(OnNodes::Leaders(crossing))) => {
+                    suits(between::leaders(variant.collective), crossing, cell)
+                }
                 Some(Own::Node(OnNodes::Reading)) => cell.bytes.last() >= between::READING_LEAST,
                 _ => true,
             };
@@ -154,7 +151,7 @@ impl Work {
 
 /// Whether what runs between nodes is worth a try there. For the library's own algorithms our schedules stand;
 /// its own choice is worth a try wherever anything is.
-fn suits(tried: &[between::Between], variant: &Variant, crossing: Crossing, cell: &Cell) -> bool {
+fn suits(tried: &[between::Between], crossing: Crossing, cell: &Cell) -> bool {
     let bytes = (cell.bytes.lo, cell.bytes.last());
     match crossing {
         // A tree of two nodes is the same, whatever its radix.
