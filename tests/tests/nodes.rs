@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use colltune_core::collective::Collective;
+use colltune_core::prior::is_ever_drawn;
 use colltune_tests::{
     Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, folder, job, on_each_library,
     on_nodes, read_log, runs_long, tool,
@@ -13,11 +14,11 @@ use colltune_tests::{
 const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
                           allgather=node:shm;alltoall=node:shm;barrier=node:shm";
 
-/// Every variant of several nodes runs the program rightly on these nodes; of the library's own algorithms
-/// there are tests of their own.
+/// Every variant of several nodes runs the program rightly on these nodes, in short tests every one that is drawn
+/// by itself; of the library's own algorithms there are tests of their own.
 fn right_on(mpi: Mpi, nodes: &str, program: &str, arguments: &[&str]) {
     let mut variants = between_nodes(mpi);
-    variants.retain(|variant| !variant.is_steered());
+    variants.retain(|variant| !variant.is_steered() && (runs_long() || is_ever_drawn(variant)));
     all_right_on(mpi, nodes, variants, program, arguments);
 }
 

@@ -218,7 +218,7 @@ mod tests {
             name.family == Family::Native && name.algorithm.contains("reduce+")
         };
         let all = all(intel);
-        assert!(!all.iter().any(|variant| faulty(variant)));
+        assert!(!all.iter().any(faulty));
         // Tables name presets by number.
         let presets = |collective| {
             let of = all.iter().filter(move |one| one.collective == collective);

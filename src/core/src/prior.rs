@@ -14,7 +14,7 @@ use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
 use crate::catalogue::{Crossing, Need, OnNodes, Own, Scheduled, Variant};
 use crate::library::Library;
-use crate::node::between;
+use crate::node::between::{self, Between};
 use crate::settings::Settings;
 use crate::space::Cell;
 use simulated::Place;
@@ -30,6 +30,8 @@ const RANKS_LOOKED_AT: u64 = 128;
 /// The prior over one collective's variants.
 pub struct Prior<'a> {
     variants: &'a [Variant],
+    /// For each variant the sizes at which it is worth a try at all.
+    sizes: Vec<(u64, u64)>,
     /// What costs more than so many times as much as another variant is hopeless.
     factor: f64,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
@@ -54,6 +56,7 @@ impl<'a> Prior<'a> {
         });
         Prior {
             variants,
+            sizes: variants.iter().map(sizes).collect(),
             factor: settings.hopeless_factor_on(library),
             simulated: simulated.unwrap_or_default(),
             works: HashMap::new(),
@@ -74,20 +77,16 @@ impl<'a> Prior<'a> {
             }
             None => self.hopeless(cell).to_vec(),
         };
-        let both = self.variants.iter().zip(hopeless);
-        both.map(|(variant, hopeless)| {
+        let all = self.variants.iter().zip(hopeless).zip(&self.sizes);
+        all.map(|((variant, hopeless), sizes)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
-            let wanted = match variant.own {
-                Some(Own::Node(OnNodes::Lanes(crossing))) => {
-                    suits(between::lanes(variant.collective), crossing, cell)
-                }
-                Some(Own::Node(OnNodes::Leaders(crossing))) => {
-                    suits(between::leaders(variant.collective), crossing, cell)
-                }
-                Some(Own::Node(OnNodes::Reading)) => cell.bytes.last() >= between::READING_LEAST,
-                _ => true,
+            let tried = cell.bytes.lo < sizes.1 && sizes.0 <= cell.bytes.last();
+            let another = match variant.own.as_ref().and_then(Own::crossing) {
+                // A tree of two nodes is the same, whatever its radix.
+                Some(Crossing::Schedule(own)) => own.values.radix == 2 || cell.nodes.last() > 2,
+                _ => schedule.is_none_or(|own| differs(own, cell)),
             };
-            !hopeless && wanted && schedule.is_none_or(|own| differs(own, cell))
+            !hopeless && tried && another
         })
         .collect()
     }
@@ -149,20 +148,31 @@ impl Work {
     }
 }
 
-/// Whether what runs between nodes is worth a try there. For the library's own algorithms our schedules stand;
-/// its own choice is worth a try wherever anything is.
-fn suits(tried: &[between::Between], crossing: Crossing, cell: &Cell) -> bool {
-    let bytes = (cell.bytes.lo, cell.bytes.last());
-    match crossing {
-        // A tree of two nodes is the same, whatever its radix.
-        Crossing::Schedule(own) if own.values.radix > 2 && cell.nodes.last() <= 2 => false,
-        Crossing::Schedule(own) => {
-            let name = own.row().variant(own.values).to_string();
-            between::suits(tried, Some(&name), bytes)
+/// Whether there is a cell in which a variant is worth drawing where nothing is known.
+pub fn is_ever_drawn(variant: &Variant) -> bool {
+    let (least, most) = sizes(variant);
+    least < most
+}
+
+/// The sizes at which a variant is worth a try: from so many bytes up to fewer than so many. Between nodes the
+/// library's own choice is, wherever anything is; for its algorithms our schedules stand.
+fn sizes(variant: &Variant) -> (u64, u64) {
+    let (tried, crossing) = match variant.own {
+        Some(Own::Node(OnNodes::Lanes(crossing))) => (between::lanes(variant.collective), crossing),
+        Some(Own::Node(OnNodes::Leaders(crossing))) => {
+            (between::leaders(variant.collective), crossing)
         }
-        Crossing::Library(0) => between::suits(tried, None, bytes),
-        Crossing::Library(_) => false,
-    }
+        Some(Own::Node(OnNodes::Reading)) => return (between::READING_LEAST, u64::MAX),
+        _ => return (0, u64::MAX),
+    };
+    let is_meant = |row: &&Between| match crossing {
+        Crossing::Schedule(own) => row.variant == own.row().variant(own.values).to_string(),
+        Crossing::Library(place) => place == 0,
+    };
+    let meant = tried.iter().filter(is_meant).map(|row| row.sizes);
+    meant
+        .reduce(|(least, most), (lo, hi)| (least.min(lo), most.max(hi)))
+        .unwrap_or((0, 0))
 }
 
 /// Whether `rival` can run wherever `variant` can.
@@ -313,6 +323,30 @@ mod tests {
         assert!(has(&drawn, "native:ring"));
         settings.hopeless_factor = Some(ring + 0.1);
         assert!(has(&drawn_in(&settings, &cell), "p2p:ring"));
+    }
+
+    #[test]
+    fn every_schedule_between_nodes_that_is_worth_a_try_exists_and_is_tried() {
+        for collective in Collective::ALL {
+            let who = [
+                ("shm", between::leaders(collective)),
+                ("lanes", between::lanes(collective)),
+            ];
+            for (who, tried) in who {
+                for row in tried {
+                    let name = row.variant.replace("p2p:", &format!("node:{who}+"));
+                    let bytes = if collective == Collective::Barrier {
+                        0
+                    } else {
+                        row.sizes.0
+                    };
+                    assert!(
+                        has(&drawn(collective, (bytes, bytes + 1), (4, 5)), &name),
+                        "{collective} {name}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(super) fn variants(
     mockups(product, collective)
         .chain(p2p(collective))
         .chain(on_nodes(collective))
-        .chain(by_library(collective, library))
+        .chain(between_nodes(collective, library))
         .collect()
 }
 
@@ -221,69 +221,65 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
         let own = OnNodes::Direct(carriers);
         on_node(collective, &format!("{who}+direct"), own, vec![Hierarchy])
     });
-    let scheduled = crossings(collective).flat_map(|(rows, who, own)| {
-        rows.iter().filter_map(move |row| {
-            let (name, schedule) = between_nodes(between::pattern(collective)?, row.variant)?;
-            let own = own(Crossing::Schedule(schedule));
-            let algorithm = format!("{who}+{}", name.algorithm);
-            let mut variant = across(collective, &algorithm, own);
-            (variant.name.segsize, variant.name.radix) = (name.segsize, name.radix);
-            Some(variant)
-        })
-    });
-    let all = alone.into_iter().chain(reading).chain(direct);
-    all.chain(scheduled).collect()
+    alone.into_iter().chain(reading).chain(direct).collect()
 }
 
-/// The same with a call of the library's between the nodes.
-fn by_library(collective: Collective, library: &[Variant]) -> Vec<Variant> {
+/// Shared memory inside the nodes, and between them whatever else runs the collective: our schedules, the
+/// library's own choice and its algorithms.
+fn between_nodes(collective: Collective, library: &[Variant]) -> Vec<Variant> {
+    let scheduled = between::meeting(collective).map(p2p).unwrap_or_default();
+    // A barrier's number is not cut.
+    let whole =
+        |known: &&Variant| collective != Collective::Barrier || known.name.segsize.is_none();
+    let scheduled = scheduled.iter().filter(whole).filter_map(|known| {
+        let own = *known.own.as_ref()?.schedule()?;
+        // A message need not be longer than a segment.
+        let needs = own.row().needs.to_vec();
+        Some((Crossing::Schedule(own), known.name.clone(), needs))
+    });
     // Where each node has one rank no algorithm for nodes has anything to do.
     let runs = |known: &Variant| known.can_be_told() && !known.needs.contains(&Hierarchy);
-    let places = library.iter().zip(0u16..);
-    let known: Vec<_> = places
-        .filter(|(known, place)| *place == 0 || runs(known))
-        .collect();
-    let all = crossings(collective).filter(|(rows, ..)| !rows.is_empty());
-    all.flat_map(|(_, who, own)| {
-        known.iter().map(move |(known, place)| {
-            let algorithm = match *place {
-                0 => format!("{who}+{DEFAULT}"),
-                _ => format!("{who}+native+{}", known.name.algorithm),
-            };
-            let mut variant = across(collective, &algorithm, own(Crossing::Library(*place)));
-            variant.name.segsize = known.name.segsize;
-            variant.needs_across.clone_from(&known.needs);
-            variant
+    let by_library = library
+        .iter()
+        .zip(0u16..)
+        .filter(|(known, place)| *place == 0 || runs(known));
+    let by_library = by_library.map(|(known, place)| {
+        let mut name = known.name.clone();
+        name.algorithm = match place {
+            0 => DEFAULT.to_owned(),
+            _ => format!("native+{}", name.algorithm),
+        };
+        (Crossing::Library(place), name, known.needs.clone())
+    });
+    let between: Vec<_> = scheduled.chain(by_library).collect();
+    let lead = OnNodes::Leaders as fn(Crossing) -> OnNodes;
+    let ways = [
+        ("shm", between::leaders(collective), lead),
+        ("lanes", between::lanes(collective), OnNodes::Lanes),
+    ];
+    // The ranks of a node need not follow one another, so operands change places.
+    let commutative = collective.is_reduction().then_some(Commutative);
+    let ways = ways.iter().filter(|(_, tried, _)| !tried.is_empty());
+    ways.flat_map(|(who, _, own)| {
+        between.iter().map(move |(crossing, name, needs)| {
+            let algorithm = format!("{who}+{}", name.algorithm);
+            let here = [Hierarchy].into_iter().chain(commutative).collect();
+            let variant = on_node(collective, &algorithm, own(*crossing), here);
+            Variant {
+                name: VariantName {
+                    family: variant.name.family,
+                    algorithm,
+                    ..name.clone()
+                },
+                needs_across: needs.clone(),
+                ..variant
+            }
         })
     })
     .collect()
 }
 
-type Rows = &'static [between::Between];
-
-/// Who of a node meets the others, as names say it, and the schedules that they are tried with.
-fn crossings(
-    collective: Collective,
-) -> impl Iterator<Item = (Rows, &'static str, fn(Crossing) -> OnNodes)> {
-    [
-        (
-            between::leaders(collective),
-            "shm",
-            OnNodes::Leaders as fn(_) -> _,
-        ),
-        (between::lanes(collective), "lanes", OnNodes::Lanes),
-    ]
-    .into_iter()
-}
-
-/// A variant of several nodes in which ranks of one meet those of others.
-fn across(collective: Collective, algorithm: &str, own: OnNodes) -> Variant {
-    // The ranks of a node need not follow one another, so operands change places.
-    let commutative = collective.is_reduction().then_some(Commutative);
-    let needs = [Hierarchy].into_iter().chain(commutative).collect();
-    on_node(collective, algorithm, own, needs)
-}
-
+/// A variant of shared memory; `algorithm` is a name without its family.
 fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Need>) -> Variant {
     // A barrier has no bytes and is none the less for it.
     let some = (collective != Collective::Barrier).then_some(SomeBytes);
@@ -298,18 +294,4 @@ fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Nee
         needs: some.into_iter().chain(needs).collect(),
         needs_across: Vec::new(),
     }
-}
-
-/// The schedule that runs as this variant of its own.
-fn between_nodes(pattern: Pattern, variant: &str) -> Option<(VariantName, Scheduled)> {
-    let rows = (0..).zip(registry::ROWS);
-    let all = rows
-        .filter(|(_, row)| row.pattern == pattern)
-        .flat_map(|(place, row)| {
-            row.values()
-                .into_iter()
-                .map(move |values| (place, row, values))
-        });
-    all.map(|(place, row, values)| (row.variant(values), Scheduled { place, values }))
-        .find(|(name, _)| name.to_string() == variant)
 }

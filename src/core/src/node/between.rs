@@ -1,6 +1,5 @@
 //! What carries a collective from node to node.
 
-use crate::algorithm::pattern::Pattern;
 use crate::catalogue::{Carriers, Scheduled};
 use crate::collective::Collective;
 
@@ -68,13 +67,6 @@ pub fn lanes(collective: Collective) -> &'static [Between] {
     }
 }
 
-/// Whether one of these schedules is tried for messages of `least` to `most` bytes: this variant, or any.
-pub fn suits(all: &[Between], variant: Option<&str>, (least, most): (u64, u64)) -> bool {
-    let is_it = |row: &&Between| variant.is_none_or(|variant| variant == row.variant);
-    let in_sizes = |row: &Between| least < row.sizes.1 && row.sizes.0 <= most;
-    all.iter().filter(is_it).any(in_sizes)
-}
-
 /// Who carries the blocks of a collective that moves them.
 pub fn direct(collective: Collective) -> &'static [Carriers] {
     match collective {
@@ -84,12 +76,12 @@ pub fn direct(collective: Collective) -> &'static [Carriers] {
     }
 }
 
-/// What leaders do together. Those of a barrier reduce one number: nobody has the result before
-/// everybody has come.
-pub fn pattern(collective: Collective) -> Option<Pattern> {
+/// What ranks of different nodes run with each other, where they run another collective. Those of a barrier
+/// reduce one number: nobody has the result before everybody has come.
+pub fn meeting(collective: Collective) -> Option<Collective> {
     match collective {
-        Collective::Barrier => Some(Pattern::Allreduce),
-        other => Pattern::of(other),
+        Collective::Barrier => Some(Collective::Allreduce),
+        other => (!leaders(other).is_empty()).then_some(other),
     }
 }
 
