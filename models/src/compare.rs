@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::call::Call;
+use crate::robust::{median, trimmed, winsorized};
 
 /// Effects are beyond doubt when they differ by this many standard errors: one wrong choice in
 /// about 40 cells with twenty variants each, if noise were all there is.
@@ -335,7 +336,7 @@ fn effect(samples: &[Sample], fit: &Fit, variant: usize, level: f64) -> Option<E
     let used = if telling.is_empty() { &own } else { &telling };
     let mut values: Vec<f64> = used.iter().map(residual).collect();
     let middle = trimmed(&mut values, 0.25);
-    let tail = trimmed_above(&mut values);
+    let tail = winsorized(&mut values, 0.05);
     let mut error = middle.error;
     if used.len() < 2 * SAMPLES_LEAST as usize {
         // A handful of samples may agree by chance: the spread of all variants counts as well.
@@ -421,71 +422,6 @@ fn points(calls: &[Call], samples: &[Sample], fit: &Fit) -> Vec<Point> {
             }
         })
         .collect()
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let odd = values.len() % 2 == 1;
-    let (below, middle, _) = values.select_nth_unstable_by(values.len() / 2, f64::total_cmp);
-    let middle = *middle;
-    if odd {
-        return middle;
-    }
-    (middle
-        + below
-            .iter()
-            .copied()
-            .max_by(f64::total_cmp)
-            .unwrap_or(middle))
-        / 2.0
-}
-
-struct Located {
-    mean: f64,
-    error: f64,
-}
-
-/// Mean without the `share` lowest and highest values, with its standard error.
-///
-/// Source: Tukey & McLaughlin, Sankhya A 25(3), 1963 (the error comes from the winsorized variance).
-fn trimmed(values: &mut [f64], share: f64) -> Located {
-    winsorized(values, share, share, true)
-}
-
-/// Mean with the slowest twentieth drawn in, for what happens in the tail.
-fn trimmed_above(values: &mut [f64]) -> Located {
-    winsorized(values, 0.05, 0.05, false)
-}
-
-fn winsorized(values: &mut [f64], below: f64, above: f64, trim: bool) -> Located {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
-    let cut = |share: f64| ((share * n as f64) as usize).min((n - 1) / 2);
-    let (low, high) = (cut(below), n - cut(above));
-    let kept = &values[low..high];
-    let (least, most) = (kept[0], kept[kept.len() - 1]);
-    let drawn_in = || values.iter().map(|value| value.clamp(least, most));
-    let centre = drawn_in().sum::<f64>() / n as f64;
-    let mean = if trim {
-        kept.iter().sum::<f64>() / kept.len() as f64
-    } else {
-        centre
-    };
-    let variance = drawn_in()
-        .map(|value| (value - centre).powi(2))
-        .sum::<f64>()
-        / (n.max(2) - 1) as f64;
-    let share_kept = if trim {
-        kept.len() as f64 / n as f64
-    } else {
-        1.0
-    };
-    Located {
-        mean,
-        error: variance.sqrt() / (share_kept * (n as f64).sqrt()),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 pub mod call;
 pub mod compare;
 pub mod regress;
+pub mod robust;
 pub mod weigh;
 
 pub mod learn;

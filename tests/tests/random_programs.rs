@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use colltune_core::catalogue;
+use colltune_core::catalogue::{self, Need};
 use colltune_core::collective::Collective;
 use colltune_tests::{
     Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
@@ -42,9 +42,13 @@ impl Way {
     }
 }
 
-/// The k-th variants of all collectives at once, for every k but that of `default`.
+/// The k-th variants of all collectives at once, of those that one node can run, for every k but that of `default`.
 fn forced(mpi: Mpi) -> Vec<Way> {
-    let columns = Collective::ALL.map(|collective| catalogue::variants(mpi.library(), collective));
+    let columns = Collective::ALL.map(|collective| {
+        let mut all = catalogue::variants(mpi.library(), collective);
+        all.retain(|variant| !variant.needs.contains(&Need::Hierarchy));
+        all
+    });
     let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
     (1..longest)
         .map(|k| {
