@@ -12,6 +12,9 @@
 //! ppn = [1, "inf"]
 //! ```
 
+mod tables;
+mod values;
+
 use std::collections::BTreeMap;
 use std::ops::Range as Span;
 use std::time::Duration;
@@ -21,11 +24,14 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-use crate::collective::Collective;
+pub use values::parse_duration;
+
 use crate::library::Library;
 use crate::prior::simulated::Simulated;
-use crate::space::{Block, Hole, Space};
-use crate::variant::{Family, VariantName};
+use crate::space::Space;
+use crate::variant::Family;
+use tables::SpaceTable;
+use values::{duration, factor, families, name, share, variant_names, whole};
 
 /// Whether tuning may change the rounding of floating-point reductions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Encode, Decode)]
@@ -158,16 +164,6 @@ struct File {
     space: Vec<Spanned<SpaceTable>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SpaceTable {
-    collective: Spanned<String>,
-    bytes: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    nodes: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    ppn: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    exclude: Option<Spanned<toml::Value>>,
-}
-
 impl Settings {
     /// Reads the text of `colltune.toml`.
     ///
@@ -207,7 +203,7 @@ impl Settings {
                     .map_err(|problem| at(span, format!("{key}: {problem}")))?;
             }
         }
-        settings.space = read_space(file.space, &at)?;
+        settings.space = tables::read(file.space, &at)?;
         Ok(settings)
     }
 
@@ -308,253 +304,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-fn name(value: &toml::Value) -> Result<String, String> {
-    let plain = |text: &&str| {
-        !text.is_empty()
-            && text.len() <= 64
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
-    match value {
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        _ => value
-            .as_str()
-            .filter(plain)
-            .map(str::to_owned)
-            .ok_or_else(|| {
-                format!("{value} is not a name of 1 to 64 letters, digits, '-', '_' or '.'")
-            }),
-    }
-}
-
-fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| format!("{value} is not a list such as [\"native:linear\"]"))?;
-    let read = |item: &toml::Value| {
-        let text = item
-            .as_str()
-            .ok_or_else(|| format!("{item} is not the name of a variant"))?;
-        let variant = text
-            .parse::<VariantName>()
-            .map_err(|error| error.to_string())?;
-        if variant == VariantName::default_choice() {
-            return Err(
-                "\"default\" cannot be excluded: it is what remains when nothing else applies"
-                    .to_owned(),
-            );
-        }
-        Ok(text.to_owned())
-    };
-    list.iter().map(read).collect()
-}
-
-/// Sorted, each once. An empty list is allowed: then nothing but `default` is drawn.
-fn families(value: &toml::Value) -> Result<Vec<Family>, String> {
-    let known = || {
-        FAMILIES
-            .map(|family| format!("{:?}", family.name()))
-            .join(", ")
-    };
-    let list = value
-        .as_array()
-        .ok_or_else(|| format!("{value} is not a list such as [\"native\", \"p2p\"]"))?;
-    let read = |item: &toml::Value| {
-        let named = |family: &Family| item.as_str() == Some(family.name());
-        FAMILIES
-            .into_iter()
-            .find(named)
-            .ok_or_else(|| format!("{item} is not one of {}", known()))
-    };
-    let mut families = list.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    families.sort_unstable();
-    families.dedup();
-    Ok(families)
-}
-
-fn whole(value: &toml::Value, least: u64, most: u64) -> Result<u64, String> {
-    let number = value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok());
-    number
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
-}
-
-fn share(value: &toml::Value) -> Result<f64, String> {
-    let number = value
-        .as_float()
-        .or_else(|| value.as_integer().map(|number| number as f64));
-    number
-        .filter(|number| (0.0..=1.0).contains(number))
-        .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
-}
-
-fn factor(value: &toml::Value) -> Result<f64, String> {
-    let number = value
-        .as_float()
-        .or_else(|| value.as_integer().map(|number| number as f64));
-    number
-        .filter(|number| *number > 1.0)
-        .ok_or_else(|| format!("{value} is not a factor above 1"))
-}
-
-/// Reads a length of time such as `10s`, `500ms`, `1h`, or a number of seconds.
-///
-/// Errors: a sentence that names the value and what is allowed.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let value = text.parse().map_or_else(
-        |_| toml::Value::String(text.to_owned()),
-        toml::Value::Integer,
-    );
-    duration(&value)
-}
-
-fn duration(value: &toml::Value) -> Result<Duration, String> {
-    if let Some(seconds) = value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok())
-    {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let units = [
-        ("ms", 1),
-        ("s", 1_000),
-        ("m", 60_000),
-        ("h", 3_600_000),
-        ("d", 86_400_000),
-    ];
-    let read = |text: &str| {
-        units.iter().find_map(|&(unit, ms)| {
-            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            number.checked_mul(ms).map(Duration::from_millis)
-        })
-    };
-    value
-        .as_str()
-        .and_then(read)
-        .ok_or_else(|| format!("{value} is not a time such as \"10s\", \"500ms\", \"1h\""))
-}
-
-fn read_space(
-    tables: Vec<Spanned<SpaceTable>>,
-    at: &impl Fn(Span<usize>, String) -> SettingsError,
-) -> Result<Space, SettingsError> {
-    let mut space = Space { blocks: Vec::new() };
-    let mut spans = Vec::new();
-    for table in tables {
-        let span = table.span();
-        let table = table.into_inner();
-        let collective = Collective::from_name(table.collective.get_ref()).ok_or_else(|| {
-            let known: Vec<_> = Collective::ALL.into_iter().map(Collective::name).collect();
-            let problem = format!(
-                "unknown collective {:?} (known: {})",
-                table.collective.get_ref(),
-                known.join(", ")
-            );
-            at(table.collective.span(), problem)
-        })?;
-        let usual = Space::default_block(collective);
-        let exclude = match table.exclude {
-            None => Vec::new(),
-            Some(value) => variant_names(value.get_ref())
-                .map_err(|problem| at(value.span(), format!("exclude: {problem}")))?,
-        };
-        space.blocks.push(Block {
-            collective,
-            bytes: read_bounds("bytes", table.bytes, usual.bytes, 0, at)?,
-            nodes: read_bounds("nodes", table.nodes, usual.nodes, 1, at)?,
-            ppn: read_bounds("ppn", table.ppn, usual.ppn, 1, at)?,
-            exclude,
-        });
-        spans.push(span);
-    }
-    for collective in Collective::ALL {
-        if space
-            .blocks
-            .iter()
-            .all(|block| block.collective != collective)
-        {
-            space.blocks.push(Space::default_block(collective));
-        }
-    }
-    space.check().map_err(|hole| match hole {
-        Hole::Gap(cell) => {
-            let first = space
-                .blocks
-                .iter()
-                .position(|block| block.collective == cell.collective)
-                .unwrap_or(0);
-            let span = spans.get(first).cloned().unwrap_or(0..0);
-            at(
-                span,
-                format!("gap: no [[space]] of {} covers {cell}", cell.collective),
-            )
-        }
-        Hole::Overlap(cell, first, second) => {
-            let span = spans
-                .get(second)
-                .or(spans.get(first))
-                .cloned()
-                .unwrap_or(0..0);
-            at(span, format!("overlap: two [[space]] tables cover {cell}"))
-        }
-    })?;
-    Ok(space)
-}
-
-fn read_bounds(
-    axis: &str,
-    list: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    usual: Vec<Option<u64>>,
-    least: u64,
-    at: &impl Fn(Span<usize>, String) -> SettingsError,
-) -> Result<Vec<Option<u64>>, SettingsError> {
-    let Some(list) = list else { return Ok(usual) };
-    let span = list.span();
-    let mut bounds = Vec::new();
-    for value in list.into_inner() {
-        let problem = |text: String| at(value.span(), format!("{axis}: {text}"));
-        let bound = match value.get_ref() {
-            toml::Value::Integer(number) => Some(
-                u64::try_from(*number)
-                    .ok()
-                    .filter(|number| *number >= least)
-                    .ok_or_else(|| problem(format!("{number} is below {least}")))?,
-            ),
-            toml::Value::String(text) if text == "inf" => None,
-            toml::Value::Float(number) if *number == f64::INFINITY => None,
-            other => {
-                return Err(problem(format!(
-                    "{other} is neither a whole number nor \"inf\""
-                )));
-            }
-        };
-        if let Some(&previous) = bounds.last() {
-            let empty = match (previous, bound) {
-                (None, _) => true,
-                (Some(a), Some(b)) => a >= b,
-                (Some(_), None) => false,
-            };
-            if empty {
-                return Err(problem(format!(
-                    "{} after a bound that is not below it: the range is empty",
-                    value.get_ref()
-                )));
-            }
-        }
-        bounds.push(bound);
-    }
-    if bounds.len() < 2 {
-        return Err(at(
-            span,
-            format!("{axis}: a list of bounds needs at least two, as in [{least}, \"inf\"]"),
-        ));
-    }
-    Ok(bounds)
 }
 
 #[cfg(test)]

@@ -1,0 +1,140 @@
+//! The `[[space]]` tables.
+
+use std::ops::Range as Span;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::SettingsError;
+use super::values::variant_names;
+use crate::collective::Collective;
+use crate::space::{Block, Hole, Space};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpaceTable {
+    collective: Spanned<String>,
+    bytes: Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    nodes: Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    ppn: Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    exclude: Option<Spanned<toml::Value>>,
+}
+
+/// The tuning space of the `[[space]]` tables; collectives without one have their usual cells.
+pub(super) fn read(
+    tables: Vec<Spanned<SpaceTable>>,
+    at: &impl Fn(Span<usize>, String) -> SettingsError,
+) -> Result<Space, SettingsError> {
+    let mut space = Space { blocks: Vec::new() };
+    let mut spans = Vec::new();
+    for table in tables {
+        let span = table.span();
+        let table = table.into_inner();
+        let collective = Collective::from_name(table.collective.get_ref()).ok_or_else(|| {
+            let known: Vec<_> = Collective::ALL.into_iter().map(Collective::name).collect();
+            let problem = format!(
+                "unknown collective {:?} (known: {})",
+                table.collective.get_ref(),
+                known.join(", ")
+            );
+            at(table.collective.span(), problem)
+        })?;
+        let usual = Space::default_block(collective);
+        let exclude = match table.exclude {
+            None => Vec::new(),
+            Some(value) => variant_names(value.get_ref())
+                .map_err(|problem| at(value.span(), format!("exclude: {problem}")))?,
+        };
+        space.blocks.push(Block {
+            collective,
+            bytes: read_bounds("bytes", table.bytes, usual.bytes, 0, at)?,
+            nodes: read_bounds("nodes", table.nodes, usual.nodes, 1, at)?,
+            ppn: read_bounds("ppn", table.ppn, usual.ppn, 1, at)?,
+            exclude,
+        });
+        spans.push(span);
+    }
+    for collective in Collective::ALL {
+        if space
+            .blocks
+            .iter()
+            .all(|block| block.collective != collective)
+        {
+            space.blocks.push(Space::default_block(collective));
+        }
+    }
+    space.check().map_err(|hole| match hole {
+        Hole::Gap(cell) => {
+            let first = space
+                .blocks
+                .iter()
+                .position(|block| block.collective == cell.collective)
+                .unwrap_or(0);
+            let span = spans.get(first).cloned().unwrap_or(0..0);
+            at(
+                span,
+                format!("gap: no [[space]] of {} covers {cell}", cell.collective),
+            )
+        }
+        Hole::Overlap(cell, first, second) => {
+            let span = spans
+                .get(second)
+                .or(spans.get(first))
+                .cloned()
+                .unwrap_or(0..0);
+            at(span, format!("overlap: two [[space]] tables cover {cell}"))
+        }
+    })?;
+    Ok(space)
+}
+
+fn read_bounds(
+    axis: &str,
+    list: Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    usual: Vec<Option<u64>>,
+    least: u64,
+    at: &impl Fn(Span<usize>, String) -> SettingsError,
+) -> Result<Vec<Option<u64>>, SettingsError> {
+    let Some(list) = list else { return Ok(usual) };
+    let span = list.span();
+    let mut bounds = Vec::new();
+    for value in list.into_inner() {
+        let problem = |text: String| at(value.span(), format!("{axis}: {text}"));
+        let bound = match value.get_ref() {
+            toml::Value::Integer(number) => Some(
+                u64::try_from(*number)
+                    .ok()
+                    .filter(|number| *number >= least)
+                    .ok_or_else(|| problem(format!("{number} is below {least}")))?,
+            ),
+            toml::Value::String(text) if text == "inf" => None,
+            toml::Value::Float(number) if *number == f64::INFINITY => None,
+            other => {
+                return Err(problem(format!(
+                    "{other} is neither a whole number nor \"inf\""
+                )));
+            }
+        };
+        if let Some(&previous) = bounds.last() {
+            let empty = match (previous, bound) {
+                (None, _) => true,
+                (Some(a), Some(b)) => a >= b,
+                (Some(_), None) => false,
+            };
+            if empty {
+                return Err(problem(format!(
+                    "{} after a bound that is not below it: the range is empty",
+                    value.get_ref()
+                )));
+            }
+        }
+        bounds.push(bound);
+    }
+    if bounds.len() < 2 {
+        return Err(at(
+            span,
+            format!("{axis}: a list of bounds needs at least two, as in [{least}, \"inf\"]"),
+        ));
+    }
+    Ok(bounds)
+}
