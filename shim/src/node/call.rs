@@ -17,7 +17,8 @@ use super::{Beside, Open, barrier};
 use crate::abi;
 use crate::communicator::State;
 use crate::own::Call;
-use crate::p2p::arguments::{Arguments, Input, Memory, Output, Unit, View};
+use crate::p2p::arguments::lists::Listed;
+use crate::p2p::arguments::{Arguments, Held, Input, Memory, Output, Side, Unit, View};
 use crate::p2p::lengths::Lengths;
 use crate::p2p::places::{Job, Places};
 use crate::p2p::program::Program;
@@ -195,6 +196,12 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let Some(Crossing::Schedule(between)) = own.crossing() else {
         return true;
     };
+    let rank = open.team.node;
+    if call.collective == Collective::Allgather {
+        let call = gathered(&mut open.team, tuner, call, between, (view.block, start));
+        let world_ranks = &open.team.leaders;
+        return p2p::has_room_among(tuner, &mut state.p2p, Group { rank, world_ranks }, &call);
+    }
     let (group, units) = match own {
         OnNodes::Lanes(_) if open.team.lane.is_empty() => return true,
         OnNodes::Lanes(_) => {
@@ -209,7 +216,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
         units,
     };
     let group = Group {
-        rank: open.team.node,
+        rank,
         world_ranks: group,
     };
     let data = match call.collective {
@@ -266,11 +273,17 @@ struct Room {
 }
 
 impl Room {
-    /// Units of the input of a call in place that is overwritten while it is sent; of a rank whose call is
-    /// not in place, too: there may be others whose call is.
+    /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
+    /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
     fn kept(job: &Job, call: &Call, own: OnNodes) -> u64 {
-        let kept = matches!(own, OnNodes::Direct(_)) && call.collective == Collective::Alltoall;
-        if kept { job.view.input_units } else { 0 }
+        match (own, call.collective) {
+            (OnNodes::Direct(_), Collective::Alltoall) => job.view.input_units,
+            // All blocks, those of a node together.
+            (OnNodes::Leaders(_), Collective::Allgather) => {
+                job.view.block.saturating_mul(job.members.n_ranks as u64)
+            }
+            _ => 0,
+        }
     }
 
     fn new(job: &Job, call: &Call, own: OnNodes) -> Room {
@@ -410,6 +423,41 @@ impl Part {
             bytes: self.bytes,
             arguments: self.arguments(tuner, call, data),
         }
+    }
+}
+
+/// What the leaders of nodes do together in an allgather: the blocks of each node, of so many bytes, lie one behind
+/// another, and the nodes' one behind another at `all`.
+pub fn gathered(
+    team: &mut Team,
+    tuner: &Tuner,
+    call: &Call,
+    between: Scheduled,
+    (block, all): (u64, *mut u8),
+) -> p2p::Call {
+    let (counts, places) = team.list_blocks(block);
+    let byte = tuner.handles.byte;
+    let own = Side {
+        start: abi::MPI_IN_PLACE as *mut c_void,
+        count: 0,
+        datatype: byte,
+    };
+    let listed = Listed {
+        start: all.cast(),
+        counts,
+        places,
+        datatype: byte,
+    };
+    p2p::Call {
+        collective: Collective::Allgatherv,
+        variant: call.variant,
+        own: between,
+        bytes: block.saturating_mul(team.node_of.len() as u64) / team.nodes.len() as u64,
+        arguments: Arguments::Uneven {
+            send: Held::One(own),
+            recv: Held::Each(listed),
+            root: 0,
+        },
     }
 }
 

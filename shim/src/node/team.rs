@@ -7,6 +7,7 @@ use colltune_core::catalogue::Carriers;
 use colltune_core::node::between::{self, LANES_MOST};
 
 use crate::p2p::arguments::Members;
+use crate::p2p::arguments::lists::List;
 use crate::tune::Tuner;
 
 /// The nodes of a communicator as one of its ranks sees them.
@@ -37,6 +38,9 @@ pub struct Team {
     pub by_each: Vec<Vec<usize>>,
     /// For each rank of the communicator its rank in the world.
     pub world_ranks: Arc<[c_int]>,
+    /// For each node the bytes of its blocks in the present call, and where they begin.
+    lengths: Vec<i64>,
+    starts: Vec<i64>,
 }
 
 impl Team {
@@ -73,6 +77,8 @@ impl Team {
         let in_lane = members.iter().filter(|_| place < lanes);
         let here = members[node].clone();
         Some(Team {
+            lengths: vec![0; members.len()],
+            starts: vec![0; members.len()],
             place,
             own_blocks: here.iter().map(|rank| vec![*rank]).collect(),
             by_leader: between::streams(&members, node, Carriers::Leader),
@@ -87,6 +93,20 @@ impl Team {
             leaders,
             world_ranks: world_ranks.into(),
         })
+    }
+
+    /// Lists the bytes that each node has, in blocks of so many, and where they begin if the nodes' lie one
+    /// behind another. The lists hold until the next call.
+    pub fn list_blocks(&mut self, block: u64) -> (List, List) {
+        let mut start = 0i64;
+        for (node, ranks) in self.nodes.iter().enumerate() {
+            let length = block.saturating_mul(ranks.len() as u64);
+            let length = i64::try_from(length).unwrap_or(i64::MAX);
+            (self.lengths[node], self.starts[node]) = (length, start);
+            start = start.saturating_add(length);
+        }
+        let lists = (self.lengths.as_ptr(), self.starts.as_ptr());
+        (List::Longs(lists.0), List::Longs(lists.1))
     }
 
     /// The blocks of other nodes that each place gets.

@@ -4,6 +4,7 @@ pub mod bine;
 pub mod bruck;
 pub mod circulant;
 pub mod circulant_blocks;
+pub mod gather_bcast;
 pub mod neighbour_exchange;
 pub mod recursive_doubling;
 pub mod ring;

@@ -63,7 +63,7 @@ pub fn parts(buffer: Buffer, case: Case, rank: usize, k: u32) -> Parts {
 /// The blocks of a subtree of the tree at the case's root, by the number of its own root.
 pub fn subtree(buffer: Buffer, case: Case, number: usize) -> Parts {
     let n = case.n_ranks;
-    let numbers = number..number + tree::binomial_span(number, n);
+    let numbers = number..number + tree::knomial_span(number, n, 2);
     let rank_at = |number| case.absolute(relative(number, n));
     let mut blocks: Vec<usize> = numbers.map(rank_at).collect();
     blocks.sort_unstable();

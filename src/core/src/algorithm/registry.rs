@@ -231,6 +231,14 @@ pub const ROWS: &[Row] = &[
     )
     .parameters(SEGMENTED_BLOCKS)
     .any_lengths(),
+    row(
+        Allgather,
+        "gather_bcast",
+        allgather::gather_bcast::schedule,
+        WILKINS,
+    )
+    .parameters(RADIX)
+    .any_lengths(),
     row(Allgather, "bine", allgather::bine::schedule, BINE)
         .needs(&[PowerOfTwoRanks])
         .any_lengths()

@@ -43,12 +43,16 @@ pub fn doubling(v: usize, n: usize) -> Node {
     }
 }
 
-/// How many ranks the subtree of `v` in the binomial tree has.
-pub fn binomial_span(v: usize, n: usize) -> usize {
-    match v {
-        0 => n,
-        _ => (1 << v.trailing_zeros()).min(n - v),
+/// How many ranks the subtree of `v` in [`knomial`] has.
+pub fn knomial_span(v: usize, n: usize, radix: usize) -> usize {
+    if v == 0 {
+        return n;
     }
+    let mut unit = 1;
+    while (v / unit).is_multiple_of(radix) {
+        unit *= radix;
+    }
+    unit.min(n - v)
 }
 
 /// The chain: each rank hands on to the next.

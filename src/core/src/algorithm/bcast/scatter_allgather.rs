@@ -12,7 +12,7 @@ fn scatter(case: Case) -> impl Iterator<Item = Step> {
     let n = case.n_ranks;
     let relative = case.relative();
     let node = tree::knomial(relative, n, 2);
-    let subtree = move |v| Part::range(Buffer::Output, v, tree::binomial_span(v, n));
+    let subtree = move |v| Part::range(Buffer::Output, v, tree::knomial_span(v, n, 2));
     let receive = node
         .parent
         .map(|parent| Step::receive(case.absolute(parent), subtree(relative)));
@@ -27,7 +27,7 @@ pub fn ring(case: Case) -> Schedule {
     let relative = case.relative();
     // What the tree brought beyond the own share must not come again, so only what is missing
     // travels: chunk `c` is missing on its neighbour above unless that one's subtree has it.
-    let has = move |v: usize, chunk: usize| v <= chunk && chunk < v + tree::binomial_span(v, n);
+    let has = move |v: usize, chunk: usize| v <= chunk && chunk < v + tree::knomial_span(v, n, 2);
     let allgather = (0..n - 1).flat_map(move |round| {
         let sent = (relative + n - round) % n;
         let received = (relative + 2 * n - round - 1) % n;

@@ -12,7 +12,7 @@ pub fn schedule(case: Case) -> Schedule {
     let n = case.n_ranks;
     let relative = case.relative();
     let node = tree::knomial(relative, n, 2);
-    let span = tree::binomial_span(relative, n);
+    let span = tree::knomial_span(relative, n, 2);
     let own = Part::range(Buffer::Input, 0, 1);
     if span == 1 {
         let send = node
@@ -33,7 +33,7 @@ pub fn schedule(case: Case) -> Schedule {
     };
     let children = node.children.into_iter().rev();
     let receive = children.map(move |child| {
-        let into = blocks(child - relative, tree::binomial_span(child, n));
+        let into = blocks(child - relative, tree::knomial_span(child, n, 2));
         Step::receive(case.absolute(child), into)
     });
     let send = node

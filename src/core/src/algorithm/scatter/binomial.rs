@@ -13,7 +13,7 @@ pub fn schedule(case: Case) -> Schedule {
     let n = case.n_ranks;
     let relative = case.relative();
     let node = tree::knomial(relative, n, 2);
-    let span = tree::binomial_span(relative, n);
+    let span = tree::knomial_span(relative, n, 2);
     let own = Part::range(Buffer::Output, 0, 1);
     if relative != 0 && span == 1 {
         let receive = node
@@ -35,7 +35,7 @@ pub fn schedule(case: Case) -> Schedule {
         .parent
         .map(|parent| Step::receive(case.absolute(parent), blocks(0, span)));
     let send = node.children.into_iter().map(move |child| {
-        let what = blocks(child - relative, tree::binomial_span(child, n));
+        let what = blocks(child - relative, tree::knomial_span(child, n, 2));
         Step::send(case.absolute(child), what)
     });
     let steps = receive
