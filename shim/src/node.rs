@@ -24,6 +24,7 @@ mod bridges;
 
 mod barrier;
 mod direct;
+mod gather;
 mod lanes;
 mod overlap;
 mod phases;

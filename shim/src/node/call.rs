@@ -9,6 +9,7 @@ use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
 use super::elements::{Elements, Holed, Sum};
+use super::gather;
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
@@ -17,8 +18,7 @@ use super::{Beside, Open, barrier};
 use crate::abi;
 use crate::communicator::State;
 use crate::own::Call;
-use crate::p2p::arguments::lists::Listed;
-use crate::p2p::arguments::{Arguments, Held, Input, Memory, Output, Side, Unit, View};
+use crate::p2p::arguments::{Arguments, Input, Memory, Output, Unit, View};
 use crate::p2p::lengths::Lengths;
 use crate::p2p::places::{Job, Places};
 use crate::p2p::program::Program;
@@ -198,7 +198,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     };
     let rank = open.team.node;
     if call.collective == Collective::Allgather {
-        let call = gathered(&mut open.team, tuner, call, between, (view.block, start));
+        let call = gather::among_leaders(&mut open.team, tuner, call, between, (view.block, start));
         let world_ranks = &open.team.leaders;
         return p2p::has_room_among(tuner, &mut state.p2p, Group { rank, world_ranks }, &call);
     }
@@ -423,41 +423,6 @@ impl Part {
             bytes: self.bytes,
             arguments: self.arguments(tuner, call, data),
         }
-    }
-}
-
-/// What the leaders of nodes do together in an allgather: the blocks of each node, of so many bytes, lie one behind
-/// another, and the nodes' one behind another at `all`.
-pub fn gathered(
-    team: &mut Team,
-    tuner: &Tuner,
-    call: &Call,
-    between: Scheduled,
-    (block, all): (u64, *mut u8),
-) -> p2p::Call {
-    let (counts, places) = team.list_blocks(block);
-    let byte = tuner.handles.byte;
-    let own = Side {
-        start: abi::MPI_IN_PLACE as *mut c_void,
-        count: 0,
-        datatype: byte,
-    };
-    let listed = Listed {
-        start: all.cast(),
-        counts,
-        places,
-        datatype: byte,
-    };
-    p2p::Call {
-        collective: Collective::Allgatherv,
-        variant: call.variant,
-        own: between,
-        bytes: block.saturating_mul(team.node_of.len() as u64) / team.nodes.len() as u64,
-        arguments: Arguments::Uneven {
-            send: Held::One(own),
-            recv: Held::Each(listed),
-            root: 0,
-        },
     }
 }
 

@@ -8,7 +8,7 @@ use colltune_core::node::act::{self, Kind};
 use colltune_core::node::layout::LINE_BYTES;
 
 use super::bridges::Bridges;
-use super::call::{Part, gathered};
+use super::call::Part;
 use super::elements::Elements;
 use super::pieces::{self, Blocks, Data};
 use super::segment::Segment;
@@ -270,57 +270,6 @@ impl Phases<'_, '_> {
         let kind = Kind::Bcast { root: leader };
         // SAFETY: the caller's promise is passed on.
         unsafe { self.on_node(kind, output, output, Blocks::One) }
-    }
-
-    /// Every node collects its blocks, the leaders exchange them, and every node gets all.
-    unsafe fn allgather_by_leaders(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (block, output) = (self.view.block, self.places.output);
-        // SAFETY: the caller's promise is passed on; the output has a place for each block.
-        unsafe {
-            self.gather_here()?;
-            if self.team.place == 0 {
-                self.gather_across(between)?;
-            }
-            let data = Data {
-                source: output,
-                target: output,
-                units: block * self.team.node_of.len() as u64,
-                blocks: Blocks::One,
-            };
-            let kind = Kind::Bcast { root: 0 };
-            phase(&self.elements, &mut self.segment, kind, data, None)
-        }
-    }
-
-    /// The blocks of all other nodes, into the output, where the own node's are. The spare room holds all, each
-    /// node's together: ranks of a node need not follow one another.
-    unsafe fn gather_across(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (block, output, spare) = (self.view.block, self.places.output, self.spare);
-        let tuner = self.elements.tuner;
-        let call = gathered(self.team, tuner, self.call, between, (block, spare));
-        let blocks = self.team.nodes.iter().flatten().zip(0..);
-        let places =
-            blocks.map(|(rank, place)| (*rank, spare.wrapping_add(place * block as usize)));
-        let here = |rank: &usize| self.team.node_of[*rank] == self.team.node;
-        for (rank, place) in places.clone().filter(|(rank, _)| here(rank)) {
-            let own = self.elements.at(output, rank as u64 * block);
-            // SAFETY: there is a place for each block on either side.
-            unsafe { std::ptr::copy_nonoverlapping(own, place, block as usize) };
-        }
-        let group = Group {
-            rank: self.team.node,
-            world_ranks: &self.team.leaders,
-        };
-        let result = p2p::run_among(tuner, self.p2p, group, &call, &mut ());
-        // The arguments were looked at before.
-        let result = result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int));
-        or_give_up(self.segment.as_deref(), result)?;
-        for (rank, place) in places.filter(|(rank, _)| !here(rank)) {
-            let to = self.elements.at(output, rank as u64 * block);
-            // SAFETY: as above.
-            unsafe { std::ptr::copy_nonoverlapping(place, to, block as usize) };
-        }
-        Ok(())
     }
 }
 
