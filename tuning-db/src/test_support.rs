@@ -11,6 +11,7 @@ use colltune_core::collective::Collective;
 use colltune_core::library::{Library, Product};
 use colltune_core::record::{Header, Manner, Record, read};
 use colltune_core::select::mix;
+use colltune_core::variant::Family;
 use colltune_models::call::Row;
 
 /// The library that synthetic runs claim to use.
@@ -96,7 +97,9 @@ impl Run {
             let bytes = self.sizes[(word(2) % self.sizes.len() as u64) as usize];
             let facts = Facts::usual(collective, bytes, self.nodes * self.ppn, self.nodes);
             let possible: Vec<usize> = (0..all.len())
-                .filter(|&place| all[place].collective == collective && all[place].applies(&facts))
+                .filter(|&place| {
+                    all[place].collective == collective && is_drawn(&all[place], &facts)
+                })
                 .collect();
             let variant = possible[(word(3) % possible.len() as u64) as usize];
             let outlier = if word(4) % 20 == 0 { 4.0 } else { 1.0 };
@@ -167,6 +170,13 @@ impl Run {
         });
         paths.collect()
     }
+}
+
+/// Whether synthetic runs draw a variant in such calls. The catalogue's other families would only leave fewer
+/// samples for these.
+pub fn is_drawn(variant: &Variant, facts: &Facts) -> bool {
+    let families = [Family::Default, Family::Native, Family::P2p];
+    families.contains(&variant.name.family) && variant.applies(facts)
 }
 
 /// What a variant costs: LogGP-like terms for start-ups, bytes on the wire and bytes combined.

@@ -6,7 +6,7 @@ use colltune_core::catalogue::{self, Facts};
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
-use colltune_db::test_support::{COLLECTIVES, LIBRARY, Run, time_ns};
+use colltune_db::test_support::{COLLECTIVES, LIBRARY, Run, is_drawn, time_ns};
 use colltune_models::call::Row;
 use colltune_models::learn;
 use colltune_models::learn::{Context, Learned};
@@ -74,7 +74,12 @@ fn cell(model: &Model, collective: Collective, bytes: u64, nodes: u32, ppn: u32)
 fn truth(collective: Collective, bytes: u64, nodes: u32, ppn: u32) -> BTreeMap<String, f64> {
     let variants = catalogue::variants(LIBRARY, collective)
         .into_iter()
-        .filter(|variant| variant.applies(&Facts::usual(collective, bytes, nodes * ppn, nodes)));
+        .filter(|variant| {
+            is_drawn(
+                variant,
+                &Facts::usual(collective, bytes, nodes * ppn, nodes),
+            )
+        });
     variants
         .map(|variant| {
             (
