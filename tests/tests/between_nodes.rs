@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use colltune_core::catalogue::{self, Crossing, Facts, OnNodes, Own, Variant};
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Mpi, all_right_on, assert_ranks_agree, between_nodes, count_nodes, fingerprint_of, folder, job,
-    on_each_library, on_nodes, own_forcing, read_log, runs_long, tool,
+    Mpi, all_right_on, assert_ranks_agree, between_nodes, count_nodes, fingerprint_of, folder,
+    is_long, job, on_each_library, on_nodes, own_forcing, read_log, runs_long, tool,
 };
 
 /// Those that can run on these nodes with messages of so many bytes. In short tests one of each algorithm for
@@ -15,7 +15,7 @@ fn by_library(mpi: Mpi, nodes: &str, bytes: u64) -> Vec<Variant> {
     let mut variants = between_nodes(mpi);
     let (n_ranks, n_nodes) = (nodes.len() as u32, count_nodes(nodes));
     variants.retain(|variant| variant.is_steered() && variant.possible(n_ranks, n_nodes, bytes));
-    if !runs_long() {
+    if !is_long() {
         let mut seen = BTreeSet::new();
         variants.retain(|variant| {
             let algorithm = match variant.own {
@@ -47,7 +47,7 @@ on_each_library! {
         // Open MPI has algorithms for three ranks and more.
         let nodes = if mpi.is_openmpi() { "ABCA" } else { "ABA" };
         all_right_on(mpi, nodes, by_library(mpi, nodes, 20_000), "own_algorithms", &["1", "3001"]);
-        if runs_long() {
+        if is_long() {
             all_right_on(mpi, "ABA", by_library(mpi, "ABA", 20_000), "pending", &["100", "3000"]);
             all_right_on(mpi, nodes, by_library(mpi, nodes, 3 << 20), "own_algorithms", &["405561"]);
         }
@@ -58,7 +58,7 @@ on_each_library! {
         const NODES: &str = "ABCC";
         let mut different = BTreeSet::new();
         let mut variants = by_library(mpi, NODES, 65_536);
-        if !runs_long() {
+        if !is_long() {
             let mut seen = [0; Collective::ALL.len()];
             variants.retain(|variant| {
                 let seen = &mut seen[variant.collective.index()];

@@ -7,8 +7,8 @@ use std::path::Path;
 use colltune_core::collective::Collective;
 use colltune_core::prior::is_ever_drawn;
 use colltune_tests::{
-    Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, folder, job, on_each_library,
-    on_nodes, read_log, runs_long, tool,
+    Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, folder, is_long, job,
+    on_each_library, on_nodes, read_log, tool,
 };
 
 const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
@@ -18,7 +18,7 @@ const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
 /// by itself; of the library's own algorithms there are tests of their own.
 fn right_on(mpi: Mpi, nodes: &str, program: &str, arguments: &[&str]) {
     let mut variants = between_nodes(mpi);
-    variants.retain(|variant| !variant.is_steered() && (runs_long() || is_ever_drawn(variant)));
+    variants.retain(|variant| !variant.is_steered() && (is_long() || is_ever_drawn(variant)));
     all_right_on(mpi, nodes, variants, program, arguments);
 }
 
@@ -84,7 +84,7 @@ on_each_library! {
     fn uneven_nodes_whose_ranks_do_not_stand_together_are_right(mpi: Mpi) {
         right_on(mpi, "ABA", "own_algorithms", &["0", "1", "3001"]);
         right_on(mpi, "AAB", "collectives", &["1"]);
-        if runs_long() {
+        if is_long() {
             right_on(mpi, "BAA", "own_algorithms", &[]);
             right_on(mpi, "ABA", "own_algorithms", &["405561"]);
         }
@@ -146,7 +146,7 @@ fn two_ranks_on_each_of_three_nodes_are_right_under_openmpi() {
     if let Some(mpi) = Mpi::OpenMpi.installed() {
         right_on(mpi, "ABCCAB", "collectives", &["1"]);
         right_on(mpi, "ABBA", "own_algorithms", &["3", "3001"]);
-        if runs_long() {
+        if is_long() {
             right_on(mpi, "ABACAB", "own_algorithms", &[]);
         }
     }

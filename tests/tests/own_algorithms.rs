@@ -6,8 +6,8 @@ use std::path::Path;
 use colltune_core::catalogue::{self, Need, Variant};
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
-    tool,
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, is_long, job, on_each_library, read_log,
+    runs_long, tool,
 };
 
 /// Those of one node; what needs several has tests of its own.
@@ -88,14 +88,14 @@ on_each_library! {
         let (all, few) = if mpi.is_openmpi() { (3, 2) } else { (2, 3) };
         hard_shapes(mpi, all);
         run_all(mpi, few, "own_algorithms", &["2", "17"]);
-        if runs_long() {
+        if is_long() {
             hard_shapes(mpi, few);
         }
     }
 
     fn a_message_that_is_pending_arrives_during_every_collective(mpi: Mpi) {
         run_all(mpi, 2, "pending", &["3", "40000"]);
-        if mpi == Mpi::OpenMpi || runs_long() {
+        if mpi == Mpi::OpenMpi || is_long() {
             run_all(mpi, 3, "pending", &["1000"]);
         }
     }
