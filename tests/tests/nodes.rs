@@ -7,8 +7,8 @@ use std::path::Path;
 use colltune_core::collective::Collective;
 use colltune_core::prior::is_ever_drawn;
 use colltune_tests::{
-    Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, folder, is_long, job,
-    on_each_library, on_nodes, read_log, tool,
+    Job, Mpi, all_right_on, assert_ranks_agree, between_nodes, fingerprint_of, folder, is_long,
+    job, on_each_library, on_nodes, read_log, tool,
 };
 
 const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
@@ -88,6 +88,15 @@ on_each_library! {
             right_on(mpi, "BAA", "own_algorithms", &[]);
             right_on(mpi, "ABA", "own_algorithms", &["405561"]);
         }
+    }
+
+    /// Containers on one machine would have all their leaders on one processor.
+    fn the_second_node_is_led_by_its_second_rank(mpi: Mpi) {
+        let force = "allreduce=node:shm+recursive_doubling";
+        let seen = fingerprint_of(on_nodes(mpi, "ABB").force(force), Collective::Allreduce, 4096, 1);
+        let sent: Vec<serde_json::Value> = serde_json::from_str(&seen.messages).expect("a list of each rank's messages");
+        let sends: Vec<bool> = sent.iter().map(|row| row.as_array().is_some_and(|row| !row.is_empty())).collect();
+        assert_eq!(sends, [true, false, true], "{}", seen.messages);
     }
 
     fn a_message_that_is_pending_arrives_during_every_call_on_several_nodes(mpi: Mpi) {

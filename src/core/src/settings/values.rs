@@ -79,20 +79,19 @@ pub(super) fn whole(value: &toml::Value, least: u64, most: u64) -> Result<u64, S
         .ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
 }
 
+fn number(value: &toml::Value) -> Option<f64> {
+    let whole = || value.as_integer().map(|number| number as f64);
+    value.as_float().or_else(whole)
+}
+
 pub(super) fn share(value: &toml::Value) -> Result<f64, String> {
-    let number = value
-        .as_float()
-        .or_else(|| value.as_integer().map(|number| number as f64));
-    number
+    number(value)
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
 }
 
 pub(super) fn factor(value: &toml::Value) -> Result<f64, String> {
-    let number = value
-        .as_float()
-        .or_else(|| value.as_integer().map(|number| number as f64));
-    number
+    number(value)
         .filter(|number| *number > 1.0)
         .ok_or_else(|| format!("{value} is not a factor above 1"))
 }
