@@ -140,6 +140,11 @@ impl Beside {
         self.calls = self.calls.wrapping_add(1);
     }
 
+    /// Whether the present call is one in so many.
+    pub fn is_one_in(&self, calls: u32) -> bool {
+        self.calls.is_multiple_of(calls)
+    }
+
     /// The tag of the present call.
     pub fn tag(&self) -> c_int {
         self.channel().tag(self.calls)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use colltune_core::catalogue::{self, Need, Variant};
+use colltune_core::catalogue::{self, Need, Own, Variant};
 use colltune_core::collective::Collective;
 use colltune_tests::{
     Job, LoggedCall, Mpi, assert_ranks_agree, folder, is_long, job, on_each_library, read_log,
@@ -97,6 +97,24 @@ on_each_library! {
         run_all(mpi, 2, "pending", &["3", "40000"]);
         if mpi == Mpi::OpenMpi || is_long() {
             run_all(mpi, 3, "pending", &["1000"]);
+        }
+    }
+
+    fn a_message_goes_on_though_its_sender_waits_in_no_call(mpi: Mpi) {
+        for (place, collective) in Collective::ALL.into_iter().enumerate() {
+            let variants = own_variants(mpi, collective).into_iter();
+            for variant in variants.filter(|variant| matches!(variant.own, Some(Own::Node(_)))) {
+                let (log, place) = (folder(), place.to_string());
+                let force = format!("{collective}={}", variant.name);
+                let job = forced(mpi, 2, &force, log.path());
+                // So that the receiver does not fetch it by itself; Open MPI then has no windows for the barrier's part.
+                let copying = match collective {
+                    Collective::Barrier => "cma",
+                    _ => "none",
+                };
+                let job = job.env("OMPI_MCA_btl_vader_single_copy_mechanism", copying).env("UCX_TLS", "posix,self");
+                job.run("unwaited", &[&place, "2", "3000"]).succeeds().prints("ok\n").is_silent();
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use colltune_core::node::layout::LINE_BYTES;
 
 use super::Beside;
 use super::elements::Sum;
+use super::patience::after_call;
 use super::short::Contribution;
 use crate::abi::{self, Datatype, Op, bits, is_in_place};
 use crate::communicator::State;
@@ -116,9 +117,15 @@ impl Again {
             op: operands.op,
         };
         // SAFETY: the caller's promise.
-        match unsafe {
-            segment.combine_lines(tuner, contribution, own.cast(), operands.recv.cast())
-        } {
+        let result =
+            unsafe { segment.combine_lines(tuner, contribution, own.cast(), operands.recv.cast()) };
+        after_call(
+            tuner,
+            &state.p2p,
+            Collective::Allreduce,
+            contribution.bytes as u64,
+        );
+        match result {
             Ok(()) => abi::SUCCESS,
             Err(code) => private::report(tuner, state.comm, code),
         }

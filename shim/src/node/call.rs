@@ -10,6 +10,7 @@ use colltune_core::node::layout::{CELL, Cut};
 
 use super::elements::{Elements, Holed, Sum};
 use super::gather;
+use super::patience::after_call;
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
@@ -51,7 +52,9 @@ pub fn run(
     let Beside::Open(open) = &mut state.node else {
         unreachable!("a variant runs only after `ready` said so");
     };
-    match run_open(tuner, &mut state.p2p, open, call, own) {
+    let result = run_open(tuner, &mut state.p2p, open, call, own);
+    after_call(tuner, &state.p2p, call.collective, call.bytes);
+    match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
         Some(Err(code)) => private::report(tuner, state.comm, code),

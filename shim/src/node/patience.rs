@@ -9,6 +9,10 @@ use std::hint::spin_loop;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use colltune_core::collective::Collective;
+use colltune_core::node::layout::LINE_BYTES;
+
+use crate::p2p;
 use crate::tune::Tuner;
 
 /// Looks before the library is asked. On the machine that this was developed on a look takes 1 ns
@@ -18,6 +22,19 @@ const LOOKS: u32 = 500;
 const LOOKS_YIELDING: u32 = 20;
 /// Times that it is given away before the library is asked.
 const YIELDS: u32 = 8;
+/// Of calls whose message fits into a line, one in so many asks the library.
+const CALLS: u32 = 16;
+
+/// Lets the library go on after a call in which this rank may not have had to wait: it may come last each
+/// time, while a message that it sent before needs its help. After a barrier the library is always asked:
+/// programs test for what was sent before it, once, though no library promises that it has come.
+#[inline(always)]
+pub fn after_call(tuner: &Tuner, p2p: &p2p::Beside, collective: Collective, bytes: u64) {
+    let always = bytes > LINE_BYTES as u64 || collective == Collective::Barrier;
+    if always || p2p.is_one_in(CALLS) {
+        tuner.p2p.progress(tuner.pmpi);
+    }
+}
 
 /// How long it pays to wait without giving the processor away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
