@@ -23,8 +23,8 @@ mod transfers;
 mod bridges;
 
 mod barrier;
+mod collect;
 mod direct;
-mod gather;
 mod lanes;
 mod overlap;
 mod phases;

@@ -76,7 +76,14 @@ on_each_library! {
             }
             let force = format!("{collective}={}", variant.name);
             let ours = fingerprint_of(on_nodes(mpi, NODES).force(&force), collective, bytes, 1);
-            let alone = fingerprint_of(own_forcing(job(leaders).mpi(mpi), &own), collective, bytes, 1);
+            // What a node of two ranks has for another, or for one of two.
+            let together = match collective {
+                Collective::Allgather => 2 * bytes,
+                Collective::Alltoall => 4 * bytes,
+                _ => bytes,
+            };
+            let alone = own_forcing(job(leaders).mpi(mpi), &own);
+            let alone = fingerprint_of(alone, collective, together, 1);
             let (mut ours, alone) = (rows(&ours.messages), rows(&alone.messages));
             let last = ours.pop();
             assert!(last.is_some_and(|row| row.as_array().is_some_and(Vec::is_empty)), "{force}: one that leads no node sends");

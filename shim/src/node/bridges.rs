@@ -115,6 +115,22 @@ unsafe fn call(pmpi: &Pmpi, collective: Collective, arguments: &Arguments, comm:
                 datatype,
                 root,
             } => (all.bcast)(buffer, count as c_int, datatype, root, comm),
+            Arguments::Blocks { send, recv, .. } => {
+                let run = match collective {
+                    Collective::Allgather => all.allgather,
+                    _ => all.alltoall,
+                };
+                let (sent, received) = (send.count as c_int, recv.count as c_int);
+                run(
+                    send.start,
+                    sent,
+                    send.datatype,
+                    recv.start,
+                    received,
+                    recv.datatype,
+                    comm,
+                )
+            }
             _ => (pmpi.barrier)(comm),
         }
     }

@@ -8,8 +8,8 @@ use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
+use super::collect::Layout;
 use super::elements::{Elements, Holed, Sum};
-use super::gather;
 use super::patience::after_call;
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
@@ -108,7 +108,7 @@ fn run_open(
     let world_ranks = team.world_ranks.clone();
     let job = job(tuner, p2p, call, view, &world_ranks, team)?;
     let work = |scratch: &mut Scratch| {
-        let room = Room::new(&job, call, own);
+        let room = Room::new(&job, team, call, own);
         let reserved = match scratch.block.reserve(room.bytes) {
             true => Ok(()),
             false => Err(abi::MPI_ERR_NO_MEM as c_int),
@@ -178,7 +178,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let Some(job) = job(tuner, &state.p2p, call, view, &world_ranks, &open.team) else {
         return false;
     };
-    let bytes = Room::in_class(&job, call, own);
+    let bytes = Room::in_class(&job, &open.team, call, own);
     let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
     let most = messages_most(&open.team);
     let mut start = std::ptr::null_mut();
@@ -196,12 +196,15 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
     let root = open.team.node_of[view.root];
+    let layout =
+        moves_blocks(call.collective).then(|| Layout::new(&open.team, call.collective, view.block));
     let Some(Crossing::Schedule(between)) = own.crossing() else {
-        return true;
+        let library = own.crossing().is_some();
+        return layout.is_none_or(|layout| !library || layout.is_counted_by_an_int());
     };
     let rank = open.team.node;
-    if call.collective == Collective::Allgather {
-        let call = gather::among_leaders(&mut open.team, tuner, call, between, (view.block, start));
+    if let Some(layout) = layout {
+        let call = layout.scheduled(tuner, call, between, start);
         let world_ranks = &open.team.leaders;
         return p2p::has_room_among(tuner, &mut state.p2p, Group { rank, world_ranks }, &call);
     }
@@ -278,25 +281,24 @@ struct Room {
 impl Room {
     /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
     /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
-    fn kept(job: &Job, call: &Call, own: OnNodes) -> u64 {
-        match (own, call.collective) {
-            (OnNodes::Direct(_), Collective::Alltoall) => job.view.input_units,
-            // All blocks, those of a node together.
-            (OnNodes::Leaders(_), Collective::Allgather) => {
-                job.view.block.saturating_mul(job.members.n_ranks as u64)
+    fn kept(job: &Job, team: &Team, call: &Call, own: OnNodes) -> u64 {
+        match own {
+            OnNodes::Direct(_) if call.collective == Collective::Alltoall => job.view.input_units,
+            OnNodes::Leaders(_) if moves_blocks(call.collective) => {
+                Layout::new(team, call.collective, job.view.block).room()
             }
             _ => 0,
         }
     }
 
-    fn new(job: &Job, call: &Call, own: OnNodes) -> Room {
+    fn new(job: &Job, team: &Team, call: &Call, own: OnNodes) -> Room {
         let unit = &job.view.unit;
         let reduces = unit.combine.is_some();
         let units = match (own.crossing(), call.collective) {
             // What the node has combined, and the result.
             (Some(Crossing::Library(_)), Collective::Reduce) => job.view.block.saturating_mul(2),
             (Some(_), _) if reduces => job.view.block,
-            _ => Room::kept(job, call, own),
+            _ => Room::kept(job, team, call, own),
         };
         let packed = packed_unit(&job.view, call);
         let all = if reduces { job.view.block } else { 0 };
@@ -319,8 +321,8 @@ impl Room {
 
     /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
     /// this rank or not, and of pairs, whose holes take less room than they do, too.
-    fn in_class(job: &Job, call: &Call, own: OnNodes) -> usize {
-        let bytes = Room::new(job, call, own).bytes;
+    fn in_class(job: &Job, team: &Team, call: &Call, own: OnNodes) -> usize {
+        let bytes = Room::new(job, team, call, own).bytes;
         if job.view.unit.combine.is_some() {
             return bytes.saturating_mul(2).saturating_add(4 * CELL);
         }
@@ -331,12 +333,19 @@ impl Room {
         };
         let message = job.view.unit.bytes(job.view.block.saturating_mul(blocks));
         let packed = round(message).saturating_mul(2);
-        bytes.max(packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, call, own)))))
+        bytes.max(
+            packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, team, call, own)))),
+        )
     }
 
     fn address(&self, start: *mut u8, offset: usize) -> *mut u8 {
         start.wrapping_add(offset)
     }
+}
+
+/// Whether a collective moves a block of each rank to all others.
+fn moves_blocks(collective: Collective) -> bool {
+    matches!(collective, Collective::Allgather | Collective::Alltoall)
 }
 
 fn round(bytes: usize) -> usize {

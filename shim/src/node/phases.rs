@@ -80,9 +80,8 @@ impl Phases<'_, '_> {
         // SAFETY: the caller's promise is passed on.
         unsafe {
             match (crossing, self.call.collective) {
-                (Crossing::Schedule(between), Collective::Allgather) => {
-                    self.allgather_by_leaders(between)
-                }
+                (_, Collective::Allgather) => self.allgather_by_leaders(crossing),
+                (_, Collective::Alltoall) => self.alltoall_by_leaders(crossing),
                 // Alike on all ranks.
                 (Crossing::Schedule(between), _) if self.call.bytes > OVERLAPPED_ABOVE => {
                     self.overlapped(between)

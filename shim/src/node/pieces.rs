@@ -30,6 +30,8 @@ pub struct Data<'a> {
 pub enum Blocks<'a> {
     /// Both are the message.
     One,
+    /// The source is the message; the target of the rank that takes it has one of each place.
+    Collected,
     /// Both have one of each rank. For each place the blocks that it gives to the others, which lie in its target.
     Gathered(&'a [Vec<usize>]),
     /// The source has one for each rank, too. For each place its rank.
@@ -56,14 +58,14 @@ impl Blocks<'_> {
         match self {
             Blocks::One | Blocks::Exchanged(_) => true,
             Blocks::Gathered(given) => given.iter().all(|blocks| blocks.len() == 1),
-            Blocks::Shares(_) | Blocks::OwnShare(_) => false,
+            Blocks::Collected | Blocks::Shares(_) | Blocks::OwnShare(_) => false,
         }
     }
 
     /// Units that are cut into pieces, and how often each piece has them.
     fn extent(&self, units: u64) -> (u64, u64) {
         match *self {
-            Blocks::One => (units, 1),
+            Blocks::One | Blocks::Collected => (units, 1),
             Blocks::Gathered(given) => {
                 let longest = given.iter().map(Vec::len).max().unwrap_or(0);
                 (longest as u64 * units, 1)
@@ -328,6 +330,8 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         let one = match blocks {
             Blocks::Gathered(_) => None,
             Blocks::One => Some((0, 0, u64::MAX)),
+            Blocks::Collected if from == self.segment.place => Some((0, 0, u64::MAX)),
+            Blocks::Collected => Some((from as u64 * block, 0, u64::MAX)),
             Blocks::Exchanged(here) => {
                 let whose = if from == self.segment.place { to } else { from };
                 Some((here[whose] as u64 * block, to as u64 * units, u64::MAX))

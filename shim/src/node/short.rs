@@ -254,7 +254,11 @@ pub unsafe fn run(
     };
     let bytes = elements.bytes(data.units) * blocks;
     let mut mine = Load::EMPTY;
-    let contributes = !matches!(kind, Kind::Bcast { root } if root != own);
+    let contributes = match kind {
+        Kind::Bcast { root } => root == own,
+        Kind::Exchange { givers } => own < givers,
+        _ => true,
+    };
     // After a fault the others still get what they wait for.
     let mut result = Ok(());
     if contributes {
@@ -288,9 +292,11 @@ pub unsafe fn run(
             // SAFETY: as above.
             result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
         }
-        Kind::Exchange { .. } => {
-            for step in 1..n {
-                let from = (own + step) % n;
+        Kind::Exchange { givers } => {
+            for from in (1..n)
+                .map(|step| (own + step) % n)
+                .filter(|&from| from < givers)
+            {
                 let mut load = segment.receive_line(tuner, from, ticket, bytes)?;
                 let skip = match data.blocks {
                     Blocks::Exchanged(_) => elements.bytes(data.units) * own,

@@ -7,7 +7,6 @@ use colltune_core::catalogue::Carriers;
 use colltune_core::node::between::{self, LANES_MOST};
 
 use crate::p2p::arguments::Members;
-use crate::p2p::arguments::lists::List;
 use crate::tune::Tuner;
 
 /// The nodes of a communicator as one of its ranks sees them.
@@ -31,6 +30,8 @@ pub struct Team {
     /// The ranks in the world of those that stand in this rank's place, one of each node; empty for a rank that
     /// is no lane.
     pub lane: Vec<c_int>,
+    /// The places here, in order.
+    pub places: Vec<usize>,
     /// For each place here the blocks that it provides: its own.
     pub own_blocks: Vec<Vec<usize>>,
     /// The blocks of other nodes that it gets.
@@ -38,9 +39,6 @@ pub struct Team {
     pub by_each: Vec<Vec<usize>>,
     /// For each rank of the communicator its rank in the world.
     pub world_ranks: Arc<[c_int]>,
-    /// For each node the bytes of its blocks in the present call, and where they begin.
-    lengths: Vec<i64>,
-    starts: Vec<i64>,
 }
 
 impl Team {
@@ -77,9 +75,8 @@ impl Team {
         let in_lane = members.iter().filter(|_| place < lanes);
         let here = members[node].clone();
         Some(Team {
-            lengths: vec![0; members.len()],
-            starts: vec![0; members.len()],
             place,
+            places: (0..here.len()).collect(),
             own_blocks: here.iter().map(|rank| vec![*rank]).collect(),
             by_leader: between::streams(&members, node, Carriers::Leader),
             by_each: between::streams(&members, node, Carriers::Each),
@@ -93,20 +90,6 @@ impl Team {
             leaders,
             world_ranks: world_ranks.into(),
         })
-    }
-
-    /// Lists the bytes that each node has, in blocks of so many, and where they begin if the nodes' lie one
-    /// behind another. The lists hold until the next call.
-    pub fn list_blocks(&mut self, block: u64) -> (List, List) {
-        let mut start = 0i64;
-        for (node, ranks) in self.nodes.iter().enumerate() {
-            let length = block.saturating_mul(ranks.len() as u64);
-            let length = i64::try_from(length).unwrap_or(i64::MAX);
-            (self.lengths[node], self.starts[node]) = (length, start);
-            start = start.saturating_add(length);
-        }
-        let lists = (self.lengths.as_ptr(), self.starts.as_ptr());
-        (List::Longs(lists.0), List::Longs(lists.1))
     }
 
     /// The blocks of other nodes that each place gets.

@@ -97,9 +97,10 @@ impl<'a> Lengths<'a> {
         self.whole + u64::from(self.rest > 0)
     }
 
-    /// The most units of a message of so many chunks.
+    /// The most units of so many chunks, which may be more than the message has.
     pub fn most(&self, chunks: u32) -> u64 {
-        (u64::from(chunks) * self.longest()).min(self.total())
+        let messages = u64::from(chunks).div_ceil(self.chunks.max(1));
+        (u64::from(chunks) * self.longest()).min(messages * self.total())
     }
 
     /// The units that a temporary holds.
@@ -153,7 +154,10 @@ mod tests {
                 assert!(bounds.1 - bounds.0 <= lengths.longest());
             }
             assert_eq!(lengths.total(), 11);
-            assert_eq!(lengths.most(u32::MAX), 11);
+            assert_eq!(lengths.most(parts * 5), 11);
+            // As many as a message that goes round the end has.
+            let twice = lengths.between(1, u64::from(parts * 10));
+            assert!(lengths.most(parts * 10) >= twice, "{twice}");
             assert_eq!(lengths.between((2 * parts).into(), parts.into()), 7);
             // Round the end: the last two blocks and the first.
             let around = u64::from(3 * parts);

@@ -7,7 +7,7 @@
 //! that a silent fallback never labels a sample.
 
 mod need;
-pub use need::{Facts, Need, Unmet};
+pub use need::{FEW_RANKS, Facts, Need, Unmet};
 
 mod own;
 pub use own::{Carriers, Crossing, OnNodes, Own, Scheduled};

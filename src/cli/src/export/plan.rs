@@ -4,7 +4,7 @@
 //! collective, a number of ranks and a column of cells, which variant stands where, and leaves
 //! spelling to the formats. A variant stands only where its needs are sure to be met.
 
-use colltune_core::catalogue::{self, Need, Steering, Variant};
+use colltune_core::catalogue::{self, FEW_RANKS, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::space::Range;
@@ -251,6 +251,7 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::ExactlyTwoRanks => (one && ranks.first == 2, 0),
             Need::TwoRanks => (ranks.first >= 2, 0),
             Need::AboveTwoRanks => (ranks.first > 2, 0),
+            Need::FewRanks => (ranks.last <= FEW_RANKS.into(), 0),
             Need::CountAtLeastRanks => (
                 ranks.last < u64::MAX,
                 ranks.last.saturating_mul(ELEMENT_BYTES),

@@ -2,4 +2,5 @@
 
 pub mod bine;
 pub mod bruck;
+pub mod gather_scatter;
 pub mod scattered;

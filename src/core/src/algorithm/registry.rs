@@ -20,7 +20,7 @@ pub fn rows(pattern: Pattern) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.pattern == pattern)
 }
 
-use Need::{Commutative, EvenRanks, PowerOfTwoRanks};
+use Need::{Commutative, EvenRanks, FewRanks, PowerOfTwoRanks};
 use Parameter::{Radix, Segsize, Window};
 use Pattern::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan,
@@ -253,6 +253,15 @@ pub const ROWS: &[Row] = &[
     row(Alltoall, "bine", alltoall::bine::schedule, BINE)
         .needs(&[PowerOfTwoRanks])
         .copied_in_place(),
+    row(
+        Alltoall,
+        "gather_scatter",
+        alltoall::gather_scatter::schedule,
+        WILKINS,
+    )
+    .parameters(RADIX)
+    .needs(&[FewRanks])
+    .copied_in_place(),
     row(Alltoall, "scattered", alltoall::scattered::schedule, THAKUR)
         .parameters(WINDOWS)
         .any_lengths()

@@ -47,7 +47,12 @@ pub enum Need {
     CommutativeOrPlain,
     /// All ranks on one node.
     OneNode,
+    /// At most [`FEW_RANKS`]: one of them holds a block of every pair.
+    FewRanks,
 }
+
+/// That many are few.
+pub const FEW_RANKS: u32 = 256;
 
 /// The shared facts of one call that needs are checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +158,7 @@ impl Need {
             Need::PlainElements => facts.plain_elements,
             Need::CommutativeOrPlain => facts.commutative || facts.plain_elements,
             Need::OneNode => facts.nodes == 1,
+            Need::FewRanks => facts.n_ranks <= FEW_RANKS,
         }
     }
 
@@ -184,6 +190,7 @@ impl Need {
             Need::PlainElements => "elements of a predefined type without holes",
             Need::CommutativeOrPlain => "a commutative operation, or elements without holes",
             Need::OneNode => "all ranks on one node",
+            Need::FewRanks => "at most 256 ranks",
         }
     }
 }

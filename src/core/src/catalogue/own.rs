@@ -239,10 +239,8 @@ fn between_nodes(collective: Collective, library: &[Variant]) -> Vec<Variant> {
     });
     // Where each node has one rank no algorithm for nodes has anything to do.
     let runs = |known: &Variant| known.can_be_told() && !known.needs.contains(&Hierarchy);
-    // Its allgather wants as many blocks of each node.
-    let meets = collective != Collective::Allgather;
     let by_library = library.iter().zip(0u16..);
-    let by_library = by_library.filter(|(known, place)| meets && (*place == 0 || runs(known)));
+    let by_library = by_library.filter(|(known, place)| *place == 0 || runs(known));
     let by_library = by_library.map(|(known, place)| {
         let mut name = known.name.clone();
         name.algorithm = match place {

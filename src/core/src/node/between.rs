@@ -42,10 +42,15 @@ const BARRIER: &[Between] = &[
     row("p2p:reduce_bcast:radix=8", (0, LONG)),
     row("p2p:recursive_doubling", (0, LONG)),
 ];
-/// By the bytes of one rank's block. Longer ones go straight to every other node.
+/// By the bytes of one rank's block, as for alltoall. Longer ones go straight to every other node.
 const ALLGATHER: &[Between] = &[
     row("p2p:gather_bcast:radix=8", (0, 512)),
     row("p2p:bruck:radix=2", (64, 8 * KIB)),
+];
+const ALLTOALL: &[Between] = &[
+    row("p2p:gather_scatter:radix=8", (0, KIB)),
+    row("p2p:bruck:radix=2", (64, 8 * KIB)),
+    row("p2p:scattered:window=4", (2 * KIB, 16 * KIB)),
 ];
 const LANES_ALLREDUCE: &[Between] = &[row("p2p:segmented_ring:segsize=16KiB", (64 * KIB, LONG))];
 const LANES_CHAIN: &[Between] = &[row("p2p:chain:segsize=16KiB", (64 * KIB, LONG))];
@@ -59,6 +64,7 @@ pub fn leaders(collective: Collective) -> &'static [Between] {
         Collective::Reduce => REDUCE,
         Collective::Barrier => BARRIER,
         Collective::Allgather => ALLGATHER,
+        Collective::Alltoall => ALLTOALL,
         _ => &[],
     }
 }
@@ -83,12 +89,10 @@ pub fn direct(collective: Collective) -> &'static [Carriers] {
 }
 
 /// What ranks of different nodes run with each other, where they meet in one collective. Those of a barrier
-/// reduce one number: nobody has the result before everybody has come. Those of an allgather have as many blocks
-/// as their nodes have ranks.
+/// reduce one number: nobody has the result before everybody has come.
 pub fn meeting(collective: Collective) -> Option<Collective> {
     match collective {
         Collective::Barrier => Some(Collective::Allreduce),
-        Collective::Allgather => Some(Collective::Allgatherv),
         other => (!leaders(other).is_empty()).then_some(other),
     }
 }

@@ -1,0 +1,264 @@
+//! Collectives that move blocks, in which the leaders of nodes exchange what their nodes have collected.
+//!
+//! Between leaders all blocks are as long as those of the node with the most ranks: so any allgather or alltoall
+//! runs there, and short messages, for which this is, are little longer for it.
+
+use std::ffi::{c_int, c_void};
+
+use colltune_core::catalogue::{Crossing, Scheduled};
+use colltune_core::collective::Collective;
+use colltune_core::node::act::Kind;
+
+use super::phases::{Phases, or_give_up, phase};
+use super::pieces::{Blocks, Data};
+use super::team::Team;
+use crate::abi;
+use crate::own::Call;
+use crate::p2p::arguments::{Arguments, Side};
+use crate::p2p::{self, Group};
+use crate::tune::Tuner;
+
+/// How the blocks of one call lie on a leader, in bytes; each is `block` long. The ranks of a node need not follow
+/// one another, so blocks change places on their way.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    collective: Collective,
+    block: u64,
+    /// Ranks of the communicator, of this node, and of the node with the most.
+    n_ranks: u64,
+    n_here: u64,
+    widest: u64,
+    n_nodes: u64,
+    leads: bool,
+}
+
+impl Layout {
+    pub fn new(team: &Team, collective: Collective, block: u64) -> Layout {
+        Layout {
+            collective,
+            block,
+            n_ranks: team.node_of.len() as u64,
+            n_here: team.n_here() as u64,
+            widest: team.nodes.iter().map(Vec::len).max().unwrap_or(1) as u64,
+            n_nodes: team.nodes.len() as u64,
+            leads: team.place == 0,
+        }
+    }
+
+    /// What a leader has for another, or for all others.
+    fn between(&self) -> u64 {
+        match self.collective {
+            Collective::Allgather => self.block.saturating_mul(self.widest),
+            _ => self
+                .block
+                .saturating_mul(self.widest)
+                .saturating_mul(self.widest),
+        }
+    }
+
+    /// The whole messages of all ranks here.
+    fn collected(&self) -> u64 {
+        let message = self.block.saturating_mul(self.n_ranks);
+        message.saturating_mul(self.n_here)
+    }
+
+    /// The room that this rank needs: of an alltoall for what its node has collected, what it sends and what it
+    /// receives.
+    pub fn room(&self) -> u64 {
+        let across = self.between().saturating_mul(self.n_nodes);
+        match (self.leads, self.collective) {
+            (false, _) => 0,
+            (true, Collective::Allgather) => across,
+            (true, _) => self.collected().saturating_add(across.saturating_mul(2)),
+        }
+    }
+
+    /// Whether the library can count what goes between leaders, and as much again: so much longer are the longest
+    /// messages of a class. The same on all ranks.
+    pub fn is_counted_by_an_int(&self) -> bool {
+        self.between() <= i32::MAX as u64 / 2
+    }
+
+    /// What the leaders do together: blocks out of `send`, or where they already lie in `recv`.
+    fn arguments(&self, tuner: &Tuner, send: Option<*mut u8>, recv: *mut u8) -> Arguments {
+        let side = |start| Side {
+            start,
+            count: self.between() as i64,
+            datatype: tuner.handles.byte,
+        };
+        let in_place = abi::MPI_IN_PLACE as *mut c_void;
+        Arguments::Blocks {
+            send: side(send.map_or(in_place, |send| send.cast())),
+            recv: side(recv.cast()),
+            root: 0,
+        }
+    }
+
+    /// The same as a call of a schedule, whose blocks lie anywhere in `room`.
+    pub fn scheduled(
+        &self,
+        tuner: &Tuner,
+        call: &Call,
+        between: Scheduled,
+        room: *mut u8,
+    ) -> p2p::Call {
+        let send = (self.collective != Collective::Allgather).then_some(room);
+        p2p::Call {
+            collective: self.collective,
+            variant: call.variant,
+            own: between,
+            bytes: self.between(),
+            arguments: self.arguments(tuner, send, room),
+        }
+    }
+}
+
+impl Phases<'_, '_> {
+    /// Every node collects its blocks, the leaders exchange them, and every node gets all.
+    pub(super) unsafe fn allgather_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
+        let layout = Layout::new(self.team, Collective::Allgather, self.view.block);
+        let (block, output) = (self.view.block as usize, self.places.output);
+        // SAFETY: the caller's promise is passed on; the output has a place for each block, and the spare room
+        // holds as many of each node as the one with the most has.
+        unsafe {
+            self.gather_here()?;
+            if layout.leads {
+                let (all, own) = (self.spare, self.team.node);
+                let place_of = |node: usize, place: usize| {
+                    let before = layout.between() as usize * node;
+                    all.wrapping_add(before + place * block)
+                };
+                for (place, rank) in self.team.here.iter().enumerate() {
+                    let from = output.wrapping_add(rank * block);
+                    std::ptr::copy_nonoverlapping(from, place_of(own, place), block);
+                }
+                self.leaders_exchange(crossing, &layout, None, all)?;
+                for (node, ranks) in self.team.nodes.iter().enumerate() {
+                    for (place, rank) in ranks.iter().enumerate().filter(|_| node != own) {
+                        let to = output.wrapping_add(rank * block);
+                        std::ptr::copy_nonoverlapping(place_of(node, place), to, block);
+                    }
+                }
+            }
+            let data = Data {
+                source: output,
+                target: output,
+                units: self.view.block * layout.n_ranks,
+                blocks: Blocks::One,
+            };
+            let kind = Kind::Bcast { root: 0 };
+            phase(&self.elements, &mut self.segment, kind, data, None)
+        }
+    }
+
+    /// The leader of every node collects the messages of its ranks, the leaders exchange what is in them for each
+    /// other's ranks, and every rank gets its own of it.
+    pub(super) unsafe fn alltoall_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
+        let layout = Layout::new(self.team, Collective::Alltoall, self.view.block);
+        let message = self.view.block * layout.n_ranks;
+        let (input, output, collected) = (self.places.input, self.places.output, self.spare);
+        // SAFETY: the caller's promise is passed on; either buffer has a place for each block, and the spare room
+        // of a leader holds what the layout says.
+        unsafe {
+            let data = Data {
+                source: input,
+                target: collected,
+                units: message,
+                blocks: Blocks::Collected,
+            };
+            let kind = Kind::Gather {
+                root: 0,
+                lanes: self.team.n_here(),
+            };
+            phase(&self.elements, &mut self.segment, kind, data, None)?;
+            if layout.leads {
+                std::ptr::copy_nonoverlapping(input, collected, message as usize);
+                self.exchange_collected(crossing, &layout)?;
+                std::ptr::copy_nonoverlapping(collected, output, message as usize);
+            }
+            let data = Data {
+                source: collected,
+                target: output,
+                units: message,
+                blocks: Blocks::Exchanged(&self.team.places),
+            };
+            let kind = Kind::Exchange { givers: 1 };
+            phase(&self.elements, &mut self.segment, kind, data, None)
+        }
+    }
+
+    /// What is collected for each rank takes the place of what was collected of it.
+    ///
+    /// # Safety
+    /// The spare room holds what the layout says.
+    unsafe fn exchange_collected(
+        &mut self,
+        crossing: Crossing,
+        layout: &Layout,
+    ) -> Result<(), c_int> {
+        let collected = self.spare;
+        let sent = collected.wrapping_add(layout.collected() as usize);
+        let received = sent.wrapping_add((layout.between() * layout.n_nodes) as usize);
+        let (n_ranks, widest) = (layout.n_ranks as usize, layout.widest as usize);
+        let block = layout.block as usize;
+        // By the node at the other end, the place of the sender and that of the receiver.
+        let across =
+            |node: usize, from: usize, to: usize| ((node * widest + from) * widest + to) * block;
+        // By the place of the rank here, and the rank at the other end.
+        let here =
+            |place: usize, rank: usize| collected.wrapping_add((place * n_ranks + rank) * block);
+        for own in 0..self.team.n_here() {
+            for (node, ranks) in self.team.nodes.iter().enumerate() {
+                for (place, rank) in ranks.iter().enumerate() {
+                    let to = sent.wrapping_add(across(node, own, place));
+                    // SAFETY: the caller's promise.
+                    unsafe { std::ptr::copy_nonoverlapping(here(own, *rank), to, block) };
+                }
+            }
+        }
+        self.leaders_exchange(crossing, layout, Some(sent), received)?;
+        for own in 0..self.team.n_here() {
+            for (node, ranks) in self.team.nodes.iter().enumerate() {
+                for (place, rank) in ranks.iter().enumerate() {
+                    let from = received.wrapping_add(across(node, place, own));
+                    // SAFETY: as above.
+                    unsafe { std::ptr::copy_nonoverlapping(from, here(own, *rank), block) };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After an error the node knows that its leader cannot go on.
+    fn leaders_exchange(
+        &mut self,
+        crossing: Crossing,
+        layout: &Layout,
+        send: Option<*mut u8>,
+        recv: *mut u8,
+    ) -> Result<(), c_int> {
+        let (tuner, call) = (self.elements.tuner, self.call);
+        let arguments = layout.arguments(tuner, send, recv);
+        let result = match crossing {
+            Crossing::Schedule(between) => {
+                let call = p2p::Call {
+                    arguments,
+                    ..layout.scheduled(tuner, call, between, recv)
+                };
+                let group = Group {
+                    rank: self.team.node,
+                    world_ranks: &self.team.leaders,
+                };
+                let result = p2p::run_among(tuner, self.p2p, group, &call, &mut ());
+                // The arguments were looked at before.
+                result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
+            }
+            // SAFETY: the blocks lie there.
+            Crossing::Library(variant) => unsafe {
+                self.bridges
+                    .run(tuner, call.collective, variant, &arguments)
+            },
+        };
+        or_give_up(self.segment.as_deref(), result)
+    }
+}
