@@ -29,8 +29,10 @@ const ALLREDUCE: &[Between] = &[
 ];
 const BCAST: &[Between] = &[
     row("p2p:knomial:radix=8", (0, 8 * KIB)),
-    row("p2p:binomial", (0, 64 * KIB)),
-    row("p2p:chain:segsize=16KiB", (32 * KIB, LONG)),
+    row("p2p:binomial", (0, 32 * KIB)),
+    row("p2p:chain:segsize=4KiB", (8 * KIB, 64 * KIB)),
+    row("p2p:scatter_allgather", (16 * KIB, 256 * KIB)),
+    row("p2p:chain:segsize=16KiB", (64 * KIB, LONG)),
 ];
 const REDUCE: &[Between] = &[
     row("p2p:knomial:radix=8", (0, 8 * KIB)),

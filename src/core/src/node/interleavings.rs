@@ -215,6 +215,7 @@ fn kinds() -> Vec<Kind> {
         Kind::ReduceScatter { lanes: 2 },
         Kind::Gather { root: 1, lanes: 1 },
         Kind::Gather { root: 1, lanes: 2 },
+        Kind::Gather { root: 0, lanes: 2 },
     ]
 }
 
