@@ -119,12 +119,7 @@ impl Again {
         // SAFETY: the caller's promise.
         let result =
             unsafe { segment.combine_lines(tuner, contribution, own.cast(), operands.recv.cast()) };
-        after_call(
-            tuner,
-            &state.p2p,
-            Collective::Allreduce,
-            contribution.bytes as u64,
-        );
+        after_call(tuner, &state.p2p, false);
         match result {
             Ok(()) => abi::SUCCESS,
             Err(code) => private::report(tuner, state.comm, code),

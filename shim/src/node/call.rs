@@ -10,7 +10,7 @@ use colltune_core::node::layout::{CELL, Cut};
 
 use super::collect::Layout;
 use super::elements::{Elements, Holed, Sum};
-use super::patience::after_call;
+use super::patience::{after_call, asks_after};
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
@@ -53,7 +53,8 @@ pub fn run(
         unreachable!("a variant runs only after `ready` said so");
     };
     let result = run_open(tuner, &mut state.p2p, open, call, own);
-    after_call(tuner, &state.p2p, call.collective, call.bytes);
+    let always = asks_after(own, call.collective, call.bytes);
+    after_call(tuner, &state.p2p, always);
     match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
@@ -146,8 +147,8 @@ fn run_open(
             let result = phases.run(own);
             result.and(job.hand_over(&places))
         };
-        let library = matches!(own.crossing(), Some(Crossing::Library(_)));
-        if result.is_err() && (library || matches!(own, OnNodes::Direct(_))) {
+        let sends = !matches!(own, OnNodes::Alone | OnNodes::Reading);
+        if result.is_err() && sends {
             // Messages may still be under way out of it.
             scratch.block.abandon();
         }
@@ -204,7 +205,7 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     };
     let rank = open.team.node;
     if let Some(layout) = layout {
-        let call = layout.scheduled(tuner, call, between, start);
+        let call = layout.scheduled(tuner, call, between, (None, start));
         let world_ranks = &open.team.leaders;
         return p2p::has_room_among(tuner, &mut state.p2p, Group { rank, world_ranks }, &call);
     }

@@ -79,8 +79,8 @@ impl Layout {
         self.between() <= i32::MAX as u64 / 2
     }
 
-    /// What the leaders do together: blocks out of `send`, or where they already lie in `recv`.
-    fn arguments(&self, tuner: &Tuner, send: Option<*mut u8>, recv: *mut u8) -> Arguments {
+    /// What the leaders do together: blocks come out of the first place, or lie in the second already.
+    fn arguments(&self, tuner: &Tuner, (send, recv): (Option<*mut u8>, *mut u8)) -> Arguments {
         let side = |start| Side {
             start,
             count: self.between() as i64,
@@ -94,21 +94,20 @@ impl Layout {
         }
     }
 
-    /// The same as a call of a schedule, whose blocks lie anywhere in `room`.
+    /// The same as a call of a schedule.
     pub fn scheduled(
         &self,
         tuner: &Tuner,
         call: &Call,
         between: Scheduled,
-        room: *mut u8,
+        data: (Option<*mut u8>, *mut u8),
     ) -> p2p::Call {
-        let send = (self.collective != Collective::Allgather).then_some(room);
         p2p::Call {
             collective: self.collective,
             variant: call.variant,
             own: between,
             bytes: self.between(),
-            arguments: self.arguments(tuner, send, room),
+            arguments: self.arguments(tuner, data),
         }
     }
 }
@@ -132,7 +131,7 @@ impl Phases<'_, '_> {
                     let from = output.wrapping_add(rank * block);
                     std::ptr::copy_nonoverlapping(from, place_of(own, place), block);
                 }
-                self.leaders_exchange(crossing, &layout, None, all)?;
+                self.leaders_exchange(crossing, &layout, (None, all))?;
                 for (node, ranks) in self.team.nodes.iter().enumerate() {
                     for (place, rank) in ranks.iter().enumerate().filter(|_| node != own) {
                         let to = output.wrapping_add(rank * block);
@@ -216,7 +215,8 @@ impl Phases<'_, '_> {
                 }
             }
         }
-        self.leaders_exchange(crossing, layout, Some(sent), received)?;
+        // SAFETY: as above.
+        unsafe { self.leaders_exchange(crossing, layout, (Some(sent), received))? };
         for own in 0..self.team.n_here() {
             for (node, ranks) in self.team.nodes.iter().enumerate() {
                 for (place, rank) in ranks.iter().enumerate() {
@@ -230,21 +230,19 @@ impl Phases<'_, '_> {
     }
 
     /// After an error the node knows that its leader cannot go on.
-    fn leaders_exchange(
+    ///
+    /// # Safety
+    /// The blocks of all nodes lie there, or have room.
+    unsafe fn leaders_exchange(
         &mut self,
         crossing: Crossing,
         layout: &Layout,
-        send: Option<*mut u8>,
-        recv: *mut u8,
+        data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
         let (tuner, call) = (self.elements.tuner, self.call);
-        let arguments = layout.arguments(tuner, send, recv);
         let result = match crossing {
             Crossing::Schedule(between) => {
-                let call = p2p::Call {
-                    arguments,
-                    ..layout.scheduled(tuner, call, between, recv)
-                };
+                let call = layout.scheduled(tuner, call, between, data);
                 let group = Group {
                     rank: self.team.node,
                     world_ranks: &self.team.leaders,
@@ -253,11 +251,14 @@ impl Phases<'_, '_> {
                 // The arguments were looked at before.
                 result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
             }
-            // SAFETY: the blocks lie there.
-            Crossing::Library(variant) => unsafe {
-                self.bridges
-                    .run(tuner, call.collective, variant, &arguments)
-            },
+            Crossing::Library(variant) => {
+                let arguments = layout.arguments(tuner, data);
+                // SAFETY: the caller's promise is passed on.
+                unsafe {
+                    self.bridges
+                        .run(tuner, call.collective, variant, &arguments)
+                }
+            }
         };
         or_give_up(self.segment.as_deref(), result)
     }

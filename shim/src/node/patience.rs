@@ -9,8 +9,8 @@ use std::hint::spin_loop;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
-use colltune_core::node::layout::LINE_BYTES;
 
 use crate::p2p;
 use crate::tune::Tuner;
@@ -22,15 +22,23 @@ const LOOKS: u32 = 500;
 const LOOKS_YIELDING: u32 = 20;
 /// Times that it is given away before the library is asked.
 const YIELDS: u32 = 8;
-/// Of calls whose message fits into a line, one in so many asks the library.
+/// Of calls that end without another question to the library, one in so many has one.
 const CALLS: u32 = 16;
+/// A call of more bytes takes so long that a question does not matter.
+const LONG: u64 = 8 << 10;
+
+/// Whether the library is asked after each such call, and not only now and then. So it is after barriers of
+/// one node: programs test for what was sent before, once, though no library promises that it has come. Between
+/// nodes everybody waits for messages, or for who does; there a question may look at every connection.
+pub fn asks_after(own: OnNodes, collective: Collective, bytes: u64) -> bool {
+    let one_node = matches!(own, OnNodes::Alone | OnNodes::Reading);
+    one_node && (bytes > LONG || collective == Collective::Barrier)
+}
 
 /// Lets the library go on after a call in which this rank may not have had to wait: it may come last each
-/// time, while a message that it sent before needs its help. After a barrier the library is always asked:
-/// programs test for what was sent before it, once, though no library promises that it has come.
+/// time, while a message that it sent before needs its help.
 #[inline(always)]
-pub fn after_call(tuner: &Tuner, p2p: &p2p::Beside, collective: Collective, bytes: u64) {
-    let always = bytes > LINE_BYTES as u64 || collective == Collective::Barrier;
+pub fn after_call(tuner: &Tuner, p2p: &p2p::Beside, always: bool) {
     if always || p2p.is_one_in(CALLS) {
         tuner.p2p.progress(tuner.pmpi);
     }
