@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 use super::schedule::{Case, Schedule};
 use super::simulate::symmetry::Symmetry;
-use crate::catalogue::Need;
+use crate::catalogue::{FEW_RANKS, Need};
 use crate::variant::{Family, VariantName};
 
 /// One algorithm of one collective.
@@ -74,6 +74,7 @@ impl Row {
         self.needs.iter().all(|need| match need {
             Need::EvenRanks => n_ranks.is_multiple_of(2),
             Need::PowerOfTwoRanks => n_ranks.is_power_of_two(),
+            Need::FewRanks => n_ranks <= FEW_RANKS as usize,
             _ => true,
         })
     }

@@ -73,6 +73,7 @@ mod tests {
     fn every_rank_ends_with_the_block_that_each_rank_has_for_it() {
         let row = registry::find(Pattern::Alltoall, "gather_scatter").unwrap();
         prove(row);
+        assert!(row.fits(256) && !row.fits(257));
         for (n, radix, i) in [(8, 2, 3), (9, 3, 2), (64, 4, 3), (64, 8, 2)] {
             let case = Case {
                 radix,
