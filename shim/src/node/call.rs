@@ -179,6 +179,11 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     let Some(job) = job(tuner, &state.p2p, call, view, &world_ranks, &open.team) else {
         return false;
     };
+    let layout = (moves_blocks(call.collective) && matches!(own, OnNodes::Leaders(_)))
+        .then(|| Layout::new(&open.team, call.collective, view.block));
+    if layout.is_some_and(|layout| !layout.is_modest()) {
+        return false;
+    }
     let bytes = Room::in_class(&job, &open.team, call, own);
     let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
     let most = messages_most(&open.team);
@@ -197,11 +202,8 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
     let root = open.team.node_of[view.root];
-    let layout =
-        moves_blocks(call.collective).then(|| Layout::new(&open.team, call.collective, view.block));
     let Some(Crossing::Schedule(between)) = own.crossing() else {
-        let library = own.crossing().is_some();
-        return layout.is_none_or(|layout| !library || layout.is_counted_by_an_int());
+        return true;
     };
     let rank = open.team.node;
     if let Some(layout) = layout {

@@ -18,6 +18,9 @@ use crate::p2p::arguments::{Arguments, Side};
 use crate::p2p::{self, Group};
 use crate::tune::Tuner;
 
+/// A leader holds what all ranks of its node have for all others: with wide nodes far more than a rank has memory.
+const ROOM_MOST: u64 = 128 << 20;
+
 /// How the blocks of one call lie on a leader, in bytes; each is `block` long. The ranks of a node need not follow
 /// one another, so blocks change places on their way.
 #[derive(Clone, Copy)]
@@ -73,10 +76,10 @@ impl Layout {
         }
     }
 
-    /// Whether the library can count what goes between leaders, and as much again: so much longer are the longest
-    /// messages of a class. The same on all ranks.
-    pub fn is_counted_by_an_int(&self) -> bool {
-        self.between() <= i32::MAX as u64 / 2
+    /// Whether this rank may take that much room, and as much again: so much longer are the longest messages of a
+    /// class. The library can count what goes between leaders, then.
+    pub fn is_modest(&self) -> bool {
+        self.room() <= ROOM_MOST
     }
 
     /// What the leaders do together: blocks come out of the first place, or lie in the second already.
