@@ -1,8 +1,9 @@
 """One rank of a job that runs mpi4py's own test suite and writes down what became of each test.
 
-usage: mpi4py_rank.py SUITE RESULTS [argument of the suite's main.py ...]
+usage: mpi4py_rank.py SUITE RESULTS [--arrays BACKEND] [argument of the suite's main.py ...]
 
-`SUITE` is the folder with the suite's main.py. `RESULTS/left-out.json` lists the tests and modules that are not
+`SUITE` is the folder with the suite's main.py, whose tests make each call with six kinds of Python arrays; with
+`BACKEND` they make it with that kind alone, say `numpy`. `RESULTS/left-out.json` lists the tests and modules that are not
 run. Each rank appends to `RESULTS/rank-N.jsonl`: {"tests": NAMES} at the start, {"test": NAME, "begins": true}
 before a test, {"test": NAME, "outcome": "passed" | "failed" | "skipped", "reason": TEXT, "seconds": S,
 "collectives": NAMES} behind it, {"ends": true} at the end. The collectives are those that the shim logged as
@@ -117,8 +118,18 @@ def flat(tests):
             yield test
 
 
+def keep_arrays(backend):
+    """The suite's tests loop over the kinds of arrays that are listed here."""
+    import arrayimpl  # the suite's own
+
+    arrayimpl.ArrayBackends[:] = [kind for kind in arrayimpl.ArrayBackends if kind.backend == backend][:1]
+    assert arrayimpl.ArrayBackends, f"the suite has no arrays of {backend}"
+
+
 def main():
     suite, folder, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
+    backend = arguments.pop(1) if arguments[:1] == ["--arrays"] else None
+    arguments = arguments[1:] if backend else arguments
     NotedResult.notes, NotedResult.calls = Notes(folder), CallLog()
     with open(os.path.join(folder, "left-out.json")) as file:
         left_out = set(json.load(file))
@@ -134,6 +145,8 @@ def main():
         # The name of a test begins with its module.
         kept = [test for test in flat(self.test) if left_out.isdisjoint({test.id(), test.id().split(".")[0]})]
         NotedResult.notes.write(tests=[test.id() for test in kept])
+        if backend:
+            keep_arrays(backend)
         self.test = unittest.TestSuite(kept)
         run_tests(self)
 

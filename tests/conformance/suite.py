@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,18 @@ class Run:
         """The modules of the suite that it runs, as arguments of the suite's main.py."""
         if self.only:
             return ["-i", self.only]
-        return COLLECTIVE if self.force or self.variant == "bare-collective" else WHOLE
+        return COLLECTIVE if self.collective() else WHOLE
+
+    def collective(self):
+        """Whether it runs the collective tests alone."""
+        return bool(self.force) or self.variant == "bare-collective"
+
+    def arrays(self):
+        """The kinds of Python arrays, as arguments of mpi4py_rank.py: MPI sees the same calls with each of the six.
+
+        The whole suite uses all of them, the many forced runs the one that has the most types.
+        """
+        return ["--arrays", "numpy"] if self.collective() else []
 
     def bare(self):
         """What it is compared with."""
@@ -74,7 +86,7 @@ class Run:
                 "COLLTUNE_SETUP_AFTER": "1"}
 
 
-def plan(found, ranks, forced_ranks, only):
+def plan(found, ranks, forced_ranks, threaded_ranks, only):
     """All runs, in an order in which whatever needs another comes behind it and each library comes early."""
     for n_ranks in ranks:
         for variant in ("bare", "explore", "exploit"):
@@ -87,7 +99,7 @@ def plan(found, ranks, forced_ranks, only):
             for library in found:
                 if k < len(forced[library]):
                     yield Run(library, f"force-{k}", n_ranks, forced[library][k], only)
-    for n_ranks in ranks:
+    for n_ranks in threaded_ranks:
         for variant in ("bare-multiple", "explore-multiple"):
             yield from (Run(library, variant, n_ranks, only=only) for library in found)
 
@@ -110,7 +122,7 @@ def perform(run, scratch, left_out=(), patience_s=job.PATIENCE_S, tests=None):
         notes, log = fresh(scratch / "notes"), fresh(scratch / "log")
         (notes / "left-out.json").write_text(json.dumps(exclusion.names()))
         output = scratch / "out"
-        command = [place.python(), Path(__file__).with_name("mpi4py_rank.py"), place.suite(), notes, "-q"]
+        command = [place.python(), Path(__file__).with_name("mpi4py_rank.py"), place.suite(), notes, *run.arrays(), "-q"]
         level = "multiple" if run.variant.endswith("multiple") else "serialized"
         command += ["--thread-level", level, *(run.tests() if tests is None else tests)]
         variables = {}
@@ -123,15 +135,16 @@ def perform(run, scratch, left_out=(), patience_s=job.PATIENCE_S, tests=None):
             collectives.setdefault(name, set()).update(those)
         for name, outcome in seen.outcomes.items():
             worst(outcomes, name, outcome)
-        for name in seen.culprits:
+        culprits = seen.hangs() if end == "hung" else seen.culprits
+        for name in culprits:
             outcomes[name] = ["failed", f"the job {'hangs' if end == 'hung' else 'dies'} in it"]
         for name in seen.listed:
             # Overwritten when a later attempt runs it.
             outcomes.setdefault(name, ["skipped", UNREACHED])
-        if not seen.culprits:
+        if not culprits:
             break
         shutil.copy(output, scratch / f"died{attempt}.out")
-        exclusion.extend(seen.culprits, outcomes)
+        exclusion.extend(culprits, outcomes)
     calls = agreement.check(log, run.n_ranks, spawns=not run.force) if shim else {}
     if shim:
         calls["messages"] = messages(output)
@@ -180,11 +193,19 @@ class Notes:
 
     def __init__(self, folder, n_ranks):
         self.outcomes, self.collectives, self.slowest, self.listed = {}, {}, 0.0, []
+        self.finishers = defaultdict(set)
         culprits = {self.read(folder / f"rank-{rank}.jsonl") for rank in range(n_ranks)} - {None}
+        # What some rank did not finish was not reached, unless it failed on another.
+        self.outcomes = {name: outcome for name, outcome in self.outcomes.items()
+                         if outcome[0] == "failed" or len(self.finishers[name]) == n_ranks}
         if not self.outcomes and not culprits and not self.listed:
             culprits = {"the start"}
-        # Ranks that wait for the culprit are in the same test; whoever got on was not held up.
         self.culprits = sorted(culprits)
+
+    def hangs(self):
+        """The first of the tests in which ranks hang: it may hold up ranks that got on, which the next job shows."""
+        order = {name: place for place, name in enumerate(self.listed)}
+        return sorted(self.culprits, key=lambda name: order.get(name, -1))[:1]
 
     def read(self, file):
         """The test that this rank did not finish."""
@@ -195,6 +216,7 @@ class Notes:
                 open_test = line["test"]
             elif "outcome" in line:
                 worst(self.outcomes, line["test"], [line["outcome"], line["reason"]])
+                self.finishers[line["test"]].add(file)
                 self.collectives.setdefault(line["test"], set()).update(line.get("collectives", ()))
                 self.slowest = max(self.slowest, line.get("seconds", 0.0))
                 open_test = None

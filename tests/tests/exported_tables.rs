@@ -10,14 +10,14 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, SCHEMA, Share, Source};
 use colltune_core::space::{Cell, Range};
-use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job};
+use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job, runs_long};
 
 use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
 
 const RANKS: [u32; 3] = [2, 3, 8];
 
 /// From how many bytes on which variant is best.
-type Winners = &'static [(Collective, &'static [(u64, &'static str)])];
+type Winners<'a> = &'a [(Collective, &'a [(u64, &'a str)])];
 
 const OPENMPI: Winners = &[
     (
@@ -138,6 +138,49 @@ const MPICH: Winners = &[
         ],
     ),
 ];
+/// The same boundaries, algorithms of MPICH 4.1 and later.
+const MPICH_5: Winners = &[
+    (
+        Allreduce,
+        &[
+            (0, "native:recursive_multiplying"),
+            (1024, "default"),
+            (8192, "native:tree"),
+        ],
+    ),
+    (
+        Bcast,
+        &[
+            (0, "native:tree"),
+            (2048, "default"),
+            (16_384, "native:pipelined_tree"),
+        ],
+    ),
+    (
+        Allgather,
+        &[
+            (0, "native:recexch_doubling"),
+            (512, "default"),
+            (4096, "native:recexch_halving"),
+        ],
+    ),
+    (
+        Alltoall,
+        &[
+            (0, "native:pairwise"),
+            (128, "default"),
+            (1024, "native:k_brucks"),
+        ],
+    ),
+    (
+        Reduce,
+        &[
+            (0, "default"),
+            (1024, "native:reduce_scatter_gather"),
+            (8192, "native:binomial"),
+        ],
+    ),
+];
 const MPICH_OTHER: Winners = &[
     (
         Allreduce,
@@ -173,25 +216,56 @@ fn openmpi_obeys_its_rules_file_at_both_sides_of_every_boundary() {
 }
 
 #[test]
+fn openmpi_5_obeys_its_rules_file_at_both_sides_of_every_boundary() {
+    // Its launcher takes long to start.
+    if runs_long()
+        && let Some(mpi) = Mpi::OpenMpi5.installed()
+    {
+        obeys(mpi, OPENMPI, OPENMPI_OTHER);
+    }
+}
+
+#[test]
 fn mpich_obeys_its_selection_files_at_both_sides_of_every_boundary() {
     if let Some(mpi) = Mpi::Mpich.installed() {
         obeys(mpi, MPICH, MPICH_OTHER);
     }
 }
 
-/// Intel MPI shows no messages; the order of additions tells two of its algorithms apart.
+#[test]
+fn mpich_5_obeys_its_selection_files_at_both_sides_of_every_boundary() {
+    if let Some(mpi) = Mpi::Mpich5.installed() {
+        obeys(mpi, MPICH_5, MPICH_OTHER);
+    }
+}
+
+/// Intel MPI shows no messages.
 #[test]
 fn intel_mpi_obeys_its_variables_at_both_sides_of_a_boundary() {
-    let Some(mpi) = Mpi::Intel.installed() else {
-        return;
-    };
-    const WINNERS: Winners = &[(
-        Allreduce,
-        &[(0, "native:recursive_doubling"), (4096, "native:ring")],
-    )];
+    if let Some(mpi) = Mpi::Intel.installed() {
+        let table = adds_as_told(mpi, ["native:recursive_doubling", "native:ring"]);
+        assert_eq!(table.len(), 1, "{table:?}");
+    }
+}
+
+/// In its shared memory MPICH shows no messages.
+#[test]
+fn mpich_5_obeys_its_selection_files_in_shared_memory() {
+    if let Some(mpi) = Mpi::Mpich5.installed() {
+        adds_as_told(mpi, ["native:tree", "native:ring"]);
+    }
+}
+
+/// Shows by the order of additions that the first allreduce is in force below 4 KiB, the second from there on; returns
+/// the table.
+fn adds_as_told(mpi: Mpi, names: [&'static str; 2]) -> Vec<(String, String)> {
+    let [first, second] = names;
     let folder = folder();
-    let table = export(mpi, WINNERS, folder.path());
-    assert_eq!(table.len(), 1, "{table:?}");
+    let table = export(
+        mpi,
+        &[(Allreduce, &[(0, first), (4096, second)])],
+        folder.path(),
+    );
     // Floats: 4,092 and 4,096 bytes.
     let sums = |variables: &[(String, String)]| {
         let with = |job: Job, (name, value): &(String, String)| job.env(name, value);
@@ -202,10 +276,16 @@ fn intel_mpi_obeys_its_variables_at_both_sides_of_a_boundary() {
         let lines = outcome.stdout.lines().filter(of_allreduce);
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let of = |name| sums(&forced(mpi, Allreduce, name));
-    let (below, above) = (of("native:recursive_doubling"), of("native:ring"));
+    let [below, above] = names.map(|name| sums(&forced(mpi, Allreduce, name)));
     assert_ne!(below, above, "both add in one order: this shows nothing");
-    assert_eq!(sums(&table), [below[0].clone(), above[1].clone()]);
+    let told = [below[0].clone(), above[1].clone()];
+    assert_ne!(
+        sums(&[]),
+        told,
+        "the default adds alike: this shows nothing"
+    );
+    assert_eq!(sums(&table), told);
+    table
 }
 
 fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
@@ -252,11 +332,13 @@ fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
     }
 }
 
-/// Debian 12's libraries; other versions of them read the same tables.
+/// Debian 12's libraries and PyPI's; other versions of them read the same tables.
 fn library(mpi: Mpi) -> Library {
     let key = match mpi {
         Mpi::OpenMpi => "openmpi-4.1.4",
         Mpi::Intel => "intel-2021.19.0",
+        Mpi::OpenMpi5 => "openmpi-5.0.11",
+        Mpi::Mpich5 => "mpich-5.0.2",
         _ => "mpich-4.0.2",
     };
     key.parse().expect("a key")
@@ -344,7 +426,7 @@ fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
     let db = database(mpi, winners, folder);
     let tables = folder.join("tables");
     let output = Command::new(colltune())
-        .args(["export", "--format", mpi.name(), "--db"])
+        .args(["export", "--format", mpi.product().name(), "--db"])
         .arg(&db)
         .arg("-o")
         .arg(&tables)

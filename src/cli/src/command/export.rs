@@ -73,7 +73,7 @@ enum Format {
     Openmpi,
     /// Rules file of Open MPI 6
     Openmpi6,
-    /// Selection files of MPICH 4.0
+    /// Selection files of MPICH 4.0 to 5.0
     Mpich,
     /// Variables of Intel MPI
     Intel,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// A node of a selection tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tree {
-    /// `algorithm=...` or `composition=...`.
+    /// `algorithm=...` or `composition=...`; behind it, each after a space, its settings such as `k=2`.
     Leaf(String),
     /// Conditions in the order in which they are tried.
     Keys(Vec<(String, Tree)>),
@@ -98,8 +98,11 @@ impl Tree {
     fn write(&self, text: &mut String, depth: usize) {
         let indent = " ".repeat(depth + 1);
         match self {
-            Tree::Leaf(name) => {
-                let _ = write!(text, "{{\"{name}\": {{}}}}");
+            Tree::Leaf(leaf) => {
+                let mut words = leaf.split(' ');
+                let name = words.next().unwrap_or_default();
+                let settings: Vec<String> = words.map(|word| format!("\"{word}\": {{}}")).collect();
+                let _ = write!(text, "{{\"{name}\": {{{}}}}}", settings.join(", "));
             }
             Tree::Keys(keys) => {
                 text.push_str("{\n");

@@ -4,22 +4,25 @@
 //! between nodes; the `mpir` level (`mpir.json`) chooses the algorithm on one communicator. Where
 //! a variant won, the device level is told to hand the whole communicator to the `mpir` level, as
 //! the shim's steering does; everywhere else both levels keep MPICH's own tree, which a file
-//! replaces as a whole and which therefore is reproduced (`mpich-4.0.rows`).
+//! replaces as a whole and which therefore is reproduced (`mpich-4.0.rows`, `mpich-4.1.rows`).
+//! An algorithm's radices and trees, which the files must spell out, are the library's usual ones.
 //!
 //! Sizes: `avg_msg_size` is the bytes of the message (allreduce, bcast, reduce) or of one block
 //! (alltoall); allgather(v) have only `total_msg_size`, one block times the ranks, and so have
 //! reduce_scatter(_block), the message. Of a scan the tree knows no size and no operation, so that its
 //! winners have no place. Nodes are told by
-//! `comm_avg_ppn` and `comm_size`. Source: MPICH 4.0.2, `csel.c`, `ch4_coll_impl.h`.
+//! `comm_avg_ppn` and `comm_size`. Source: MPICH 4.0.2 to 5.0.1, `csel.c`, `csel_container.c`,
+//! `ch4_coll_impl.h`.
 
 use anyhow::bail;
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
+use colltune_models::statistics::CellStatistics;
 
 use super::csel::{Row, Tree};
 use super::notes::{Notes, ReplacedNote};
-use super::plan::{self, JobShape, Ranks, Rule};
+use super::plan::{self, Column, JobShape, Ranks, Rule};
 use crate::published::Published;
 
 /// The device's and the `mpir` level's file.
@@ -34,7 +37,12 @@ enum Level {
     Ch4,
 }
 
+/// The first and the last version whose own tree is known here.
+const KNOWN: ((u16, u16), (u16, u16)) = ((4, 0), (5, 0));
 const ROWS: &str = include_str!("mpich-4.0.rows");
+const ROWS_SINCE_4_1: &str = include_str!("mpich-4.1.rows");
+/// More ranks than a node has; that times a machine's nodes is within C's int.
+const ANY_PPN: u64 = 1 << 14;
 /// What the tree asks at each call, so that it need not be sure beforehand.
 const TESTABLE: [Need; 6] = [
     Need::Commutative,
@@ -56,10 +64,15 @@ pub fn files(
     shape: Option<JobShape>,
     notes: &mut Notes,
 ) -> anyhow::Result<Files> {
-    if (library.version.0, library.version.1) != (4, 0) {
+    let (first, last) = KNOWN;
+    if !library.is_at_least(first) || library.is_at_least((last.0, last.1 + 1)) {
         bail!(
-            "export for {library}: a selection file replaces the library's own tree, and only that of MPICH 4.0 is \
-             known to this colltune (csv and json work for every version)"
+            "export for {library}: a selection file replaces the library's own tree, and only those of MPICH {}.{} to \
+             {}.{} are known to this colltune (csv and json work for every version)",
+            first.0,
+            first.1,
+            last.0,
+            last.1
         );
     }
     let mpir = level(published, library, shape, Level::Mpir, notes).to_file();
@@ -86,13 +99,13 @@ fn level(
     notes: &mut Notes,
 ) -> Tree {
     let mut collectives: Vec<&str> = Vec::new();
-    for (name, _, _) in rows_of(level) {
+    for (name, _, _) in rows_of(library, level) {
         if collectives.last() != Some(&name) {
             collectives.push(name);
         }
     }
     let trees = collectives.into_iter().map(|name| {
-        let own = built_in(level, name);
+        let own = built_in(library, level, name);
         let tree = match Collective::from_name(name) {
             Some(Collective::Scan) => {
                 if level == Level::Mpir {
@@ -140,13 +153,27 @@ const fn size_key(collective: Collective) -> &'static str {
     }
 }
 
-/// Collective, conditions and leaf of each row of a level.
-fn rows_of(level: Level) -> impl Iterator<Item = (&'static str, Vec<&'static str>, String)> {
+/// Collective, conditions and leaf of a row.
+type OwnRow = (&'static str, Vec<&'static str>, String);
+
+/// The rows of a level of the library's own tree; those of a collective stand together.
+fn rows_of(library: Library, level: Level) -> Vec<OwnRow> {
+    let newer: Vec<OwnRow> = match library.is_at_least((4, 1)) {
+        true => rows_in(ROWS_SINCE_4_1, level).collect(),
+        false => Vec::new(),
+    };
+    let is_older = |(name, _, _): &OwnRow| newer.iter().all(|(newer, _, _)| newer != name);
+    let mut rows: Vec<OwnRow> = rows_in(ROWS, level).filter(is_older).collect();
+    rows.extend(newer);
+    rows
+}
+
+fn rows_in(text: &'static str, level: Level) -> impl Iterator<Item = OwnRow> {
     let (wanted, prefix) = match level {
         Level::Mpir => ("mpir", "algorithm=MPIR_"),
         Level::Ch4 => ("ch4", "composition=MPIDI_"),
     };
-    ROWS.lines()
+    text.lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(move |line| {
             let (left, name) = line.split_once(" -> ")?;
@@ -167,8 +194,9 @@ fn capitalised(name: &str) -> String {
 }
 
 /// MPICH's own tree of one collective.
-fn built_in(level: Level, collective: &str) -> Tree {
-    let rows: Vec<Row> = rows_of(level)
+fn built_in(library: Library, level: Level, collective: &str) -> Tree {
+    let rows: Vec<Row> = rows_of(library, level)
+        .into_iter()
         .filter(|(name, _, _)| *name == collective)
         .map(|(_, conditions, leaf)| Row { conditions, leaf })
         .collect();
@@ -215,14 +243,58 @@ fn tuned(
             return (key.clone(), by_size);
         }
         notes.exported.insert(collective.name().to_owned());
-        // Parts that the library's own compositions run inside and between nodes stay as they are.
-        let parts = ["comm_hierarchy=node_roots", "comm_hierarchy=node"]
-            .map(|part| (part.to_owned(), tree.clone()));
-        let mut keys = parts.to_vec();
-        keys.push(("comm_hierarchy=any".to_owned(), by_size));
-        (key.clone(), Tree::Keys(keys))
+        (key.clone(), beside_parts(library, by_size, tree))
     });
     Tree::Keys(keys.collect())
+}
+
+/// `whole` for the program's communicators. The parts of them on which the library's own compositions run, inside
+/// and between nodes, keep `own`.
+fn beside_parts(library: Library, whole: Tree, own: &Tree) -> Tree {
+    if library.is_at_least((5, 0)) {
+        // Of parts nodes are not known there, and no condition on them holds.
+        let program = format!("comm_avg_ppn<={ANY_PPN}");
+        return Tree::either(&program, whole, "comm_avg_ppn=any", own.clone());
+    }
+    let mut keys = ["comm_hierarchy=node_roots", "comm_hierarchy=node"]
+        .map(|part| (part.to_owned(), own.clone()))
+        .to_vec();
+    keys.push(("comm_hierarchy=any".to_owned(), whole));
+    Tree::Keys(keys)
+}
+
+/// What MPICH calls the algorithm of a native variant.
+fn algorithm(variant: &Variant) -> &'static str {
+    match variant.steering {
+        Steering::Mpich { algorithm } => algorithm,
+        _ => unreachable!("a variant of MPICH"),
+    }
+}
+
+/// The library's usual settings of an algorithm, as they stand behind a leaf; where a file does not name one, it is
+/// what the memory held before. `None` for one whose settings no file can name.
+fn settings(library: Library, collective: Collective, algorithm: &str) -> Option<String> {
+    // Before 4.3 a tree is read as the number that it is inside.
+    let [kary, knomial] = match library.is_at_least((4, 3)) {
+        true => ["kary", "knomial_1"],
+        false => ["0", "1"],
+    };
+    Some(match (collective, algorithm) {
+        (Collective::Allreduce, "tree") => {
+            format!(" tree_type={knomial} k=2 chunk_size=0 buffer_per_child=0")
+        }
+        (Collective::Bcast, "tree") => format!(" tree_type={kary} k=2 is_non_blocking=1"),
+        (Collective::Bcast, "pipelined_tree") => {
+            format!(" tree_type={kary} k=2 is_non_blocking=1 chunk_size=8192 recv_pre_posted=0")
+        }
+        // Its `single_phase_recv` is not read.
+        (Collective::Barrier, "recexch") => return None,
+        (_, "recexch" | "recexch_doubling" | "recexch_halving" | "k_reduce_scatter_allgather") => {
+            " k=2 single_phase_recv=0".to_owned()
+        }
+        (_, "recursive_multiplying" | "k_brucks" | "k_dissemination") => " k=2".to_owned(),
+        _ => String::new(),
+    })
 }
 
 /// What the tree of one collective is made from.
@@ -248,9 +320,14 @@ impl Context<'_> {
                 let Some((_, last)) = column.ppn_of(ranks.first) else {
                     continue;
                 };
-                let rules = plan::rules(column, self.library, ranks, &TESTABLE, &mut |note| {
+                let mut rules = plan::rules(column, self.library, ranks, &TESTABLE, &mut |note| {
                     replaced.push(note)
                 });
+                replaced.extend(
+                    rules
+                        .iter_mut()
+                        .filter_map(|rule| self.left_out(rule, column)),
+                );
                 let tree = if column.within(self.shape) {
                     self.by_bytes(&rules, ranks)
                 } else {
@@ -287,6 +364,21 @@ impl Context<'_> {
             "comm_size=any",
             rest,
         )
+    }
+
+    /// Takes a variant that no file can name out of a rule.
+    fn left_out(&self, rule: &mut Rule, column: &Column) -> Option<ReplacedNote> {
+        let nameless = |variant: &mut Variant| {
+            settings(self.library, self.collective, algorithm(variant)).is_none()
+        };
+        let variant = rule.variant.take_if(nameless)?;
+        let of_rule = |status: &&&CellStatistics| status.cell.bytes.contains(rule.from_bytes);
+        Some(ReplacedNote {
+            cell: column.cells.iter().find(of_rule)?.cell.to_string(),
+            winner: variant.name.to_string(),
+            instead: "default".to_owned(),
+            reason: "MPICH's files cannot name all of its settings".to_owned(),
+        })
     }
 
     fn tell(&self, replaced: Vec<ReplacedNote>, notes: &mut Notes) {
@@ -365,10 +457,10 @@ impl Context<'_> {
         let name = capitalised(self.collective.name());
         match self.level {
             Level::Mpir => {
-                let Steering::Mpich { algorithm } = variant.steering else {
-                    unreachable!("a variant of MPICH")
-                };
-                format!("algorithm=MPIR_{name}_intra_{algorithm}")
+                let algorithm = algorithm(variant);
+                let settings =
+                    settings(self.library, self.collective, algorithm).unwrap_or_default();
+                format!("algorithm=MPIR_{name}_intra_{algorithm}{settings}")
             }
             // The composition that hands the whole communicator on, without parts.
             Level::Ch4 => {

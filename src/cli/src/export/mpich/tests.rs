@@ -4,6 +4,7 @@ use super::*;
 use crate::export::plan::tests::{Row as Published, published};
 
 const LIBRARY: &str = "mpich-4.0.2";
+const NEWEST: &str = "mpich-5.0.2";
 
 /// A call as the library's search sees it.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ struct Call {
     built_in: bool,
     in_place: bool,
     hierarchy: &'static str,
+    /// As the search reads conditions from 5.0 on.
+    since_5: bool,
 }
 
 const CALL: Call = Call {
@@ -27,6 +30,7 @@ const CALL: Call = Call {
     built_in: true,
     in_place: false,
     hierarchy: "parent",
+    since_5: false,
 };
 
 fn keys(text: &str) -> Vec<(String, String)> {
@@ -83,7 +87,11 @@ fn holds(key: &str, call: &Call, collective: &str) -> bool {
         ("comm_size", "pow2") => call.ranks.is_power_of_two(),
         ("comm_size", "node_comm_size") => call.ppn >= call.ranks && call.hierarchy == "parent",
         ("comm_size", _) => below(call.ranks),
+        ("comm_avg_ppn", _) if call.since_5 && call.hierarchy.starts_with("node") => false,
         ("comm_avg_ppn", _) => below(call.ranks.div_ceil(call.ranks.div_ceil(call.ppn))),
+        ("comm_hierarchy", _) if call.since_5 => {
+            (value == "parent") == (call.hierarchy == "parent")
+        }
         ("comm_hierarchy", _) => value == call.hierarchy,
         ("avg_msg_size", _) => below(call.bytes),
         ("total_msg_size", _) => below(call.bytes * call.ranks),
@@ -104,7 +112,7 @@ fn lookup(text: &str, collective: &str, call: &Call) -> String {
                 || holds(key, call, collective)
         })
         .expect("a key that holds");
-    if rest == "{}" {
+    if key.starts_with("algorithm=") || key.starts_with("composition=") {
         key.rsplit_once("_intra_").unwrap().1.to_owned()
     } else {
         lookup(&rest, collective, call)
@@ -112,21 +120,31 @@ fn lookup(text: &str, collective: &str, call: &Call) -> String {
 }
 
 fn table(rows: &[Published], shape: Option<JobShape>) -> (Files, Notes) {
+    table_of(LIBRARY, rows, shape)
+}
+
+fn table_of(library: &str, rows: &[Published], shape: Option<JobShape>) -> (Files, Notes) {
     let mut notes = Notes::default();
-    let files = files(
-        &published(LIBRARY, rows),
-        LIBRARY.parse().unwrap(),
-        shape,
-        &mut notes,
-    )
-    .unwrap();
+    let published = published(library, rows);
+    let files = files(&published, library.parse().unwrap(), shape, &mut notes).unwrap();
     (files, notes)
 }
 
 #[test]
 fn every_boundary_is_kept_at_both_sides_and_the_rest_is_the_librarys_own() {
+    for library in [LIBRARY, "mpich-4.3.2", NEWEST] {
+        every_boundary_is_kept(library);
+    }
+}
+
+fn every_boundary_is_kept(library: &str) {
     let any = (1, None);
-    let (files, _) = table(
+    let call = Call {
+        since_5: library == NEWEST,
+        ..CALL
+    };
+    let (files, _) = table_of(
+        library,
         &[
             (Collective::Bcast, (0, Some(1024)), any, any, "default"),
             (
@@ -148,7 +166,7 @@ fn every_boundary_is_kept_at_both_sides_and_the_rest_is_the_librarys_own() {
         ],
         None,
     );
-    let (untouched, _) = table(&[], None);
+    let (untouched, _) = table_of(library, &[], None);
     for ranks in [2, 3, 8, 100, 512] {
         let bcast = |text: &str, bytes| {
             lookup(
@@ -158,7 +176,7 @@ fn every_boundary_is_kept_at_both_sides_and_the_rest_is_the_librarys_own() {
                     ranks,
                     ppn: ranks,
                     bytes,
-                    ..CALL
+                    ..call
                 },
             )
         };
@@ -180,7 +198,7 @@ fn every_boundary_is_kept_at_both_sides_and_the_rest_is_the_librarys_own() {
                     ranks,
                     ppn: ranks,
                     bytes,
-                    ..CALL
+                    ..call
                 },
             )
         };
@@ -196,7 +214,7 @@ fn every_boundary_is_kept_at_both_sides_and_the_rest_is_the_librarys_own() {
             ppn: 1,
             bytes: 2048,
             hierarchy: "node_roots",
-            ..CALL
+            ..call
         };
         assert_eq!(
             lookup(&files.mpir, "bcast", &part),
@@ -401,20 +419,72 @@ fn nodes_and_ranks_per_node_are_told_apart() {
 
 #[test]
 fn without_winners_the_files_are_the_librarys_own_trees() {
-    let (files, notes) = table(&[], None);
-    assert!(notes.exported.is_empty());
-    for (text, level) in [(&files.mpir, Level::Mpir), (&files.ch4, Level::Ch4)] {
-        assert_eq!(text.matches("\": {}").count(), rows_of(level).count());
-        serde_json::from_str::<serde_json::Value>(text).unwrap();
+    for library in [LIBRARY, "mpich-4.1.0", NEWEST] {
+        let (files, notes) = table_of(library, &[], None);
+        assert!(notes.exported.is_empty());
+        for (text, level) in [(&files.mpir, Level::Mpir), (&files.ch4, Level::Ch4)] {
+            let leaves =
+                text.matches("\"algorithm=").count() + text.matches("\"composition=").count();
+            assert_eq!(leaves, rows_of(library.parse().unwrap(), level).len());
+            serde_json::from_str::<serde_json::Value>(text).unwrap();
+        }
+        let dissemination = match library {
+            LIBRARY => "\"algorithm=MPIR_Barrier_intra_dissemination\": {}",
+            _ => "\"algorithm=MPIR_Barrier_intra_k_dissemination\": {\"k=2\": {}}",
+        };
+        assert!(files.mpir.contains(dissemination), "{}", files.mpir);
     }
-    assert!(
-        super::files(
-            &published("mpich-4.1.0", &[]),
-            "mpich-4.1.0".parse().unwrap(),
+}
+
+#[test]
+fn a_version_whose_own_tree_is_not_known_is_refused() {
+    for library in ["mpich-3.4.3", "mpich-5.1.0"] {
+        let state = published(library, &[]);
+        let Err(error) = super::files(
+            &state,
+            library.parse().unwrap(),
             None,
-            &mut Notes::default()
-        )
-        .is_err()
+            &mut Notes::default(),
+        ) else {
+            panic!("{library} is exported")
+        };
+        assert!(error.to_string().contains("MPICH 4.0 to 5.0"), "{error}");
+    }
+}
+
+#[test]
+fn the_settings_of_an_algorithm_stand_with_it_and_what_cannot_be_said_is_left_out() {
+    let any = (1, None);
+    let all = (0, None);
+    let winners = [
+        (Collective::Bcast, all, any, any, "native:pipelined_tree"),
+        (
+            Collective::Allreduce,
+            all,
+            any,
+            any,
+            "native:recursive_multiplying",
+        ),
+        (Collective::Barrier, all, any, any, "native:recexch"),
+    ];
+    let (files, notes) = table_of(NEWEST, &winners, None);
+    for text in [
+        "\"algorithm=MPIR_Bcast_intra_pipelined_tree\": {\"tree_type=kary\": {}, \"k=2\": {}, \
+         \"is_non_blocking=1\": {}, \"chunk_size=8192\": {}, \"recv_pre_posted=0\": {}}",
+        "\"algorithm=MPIR_Allreduce_intra_recursive_multiplying\": {\"k=2\": {}}",
+    ] {
+        assert!(files.mpir.contains(text), "{}", files.mpir);
+    }
+    assert!(!files.mpir.contains("recexch"), "{}", files.mpir);
+    let (older, _) = table_of("mpich-4.2.3", &winners[..1], None);
+    let numbered = "\"algorithm=MPIR_Bcast_intra_pipelined_tree\": {\"tree_type=0\": {}";
+    assert!(older.mpir.contains(numbered), "{}", older.mpir);
+    let [note] = &notes.replaced[..] else {
+        panic!("{:?}", notes.replaced)
+    };
+    assert_eq!(
+        (note.winner.as_str(), note.instead.as_str()),
+        ("native:recexch", "default")
     );
 }
 
