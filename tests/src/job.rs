@@ -17,6 +17,9 @@ use crate::program::program;
 
 /// Generous: other work may keep the machine busy. A hang is what it is there to end.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// What Open MPI 5's launcher says at times, before it starts anything; other projects' tests meet it, too.
+const LAUNCHER_FAILED: &str = "The PMIx server's listener thread failed to start";
+const RESTARTS: u32 = 3;
 /// Marks every process of a job; see [`sweep`]. Not a `COLLTUNE_` name: those are settings.
 const MARK: &str = "TESTED_JOB";
 
@@ -252,7 +255,15 @@ impl Job {
         }
         launcher.extend(self.launcher_arguments.iter().map(OsString::from));
         launcher.extend(arguments);
-        self.start(&launcher)
+        let mut outcome = self.start(&launcher);
+        for _ in 0..RESTARTS {
+            if !outcome.stderr.contains(LAUNCHER_FAILED) {
+                break;
+            }
+            println!("started again: {LAUNCHER_FAILED}");
+            outcome = self.start(&launcher);
+        }
+        outcome
     }
 
     /// Runs a command that is no MPI job, with the shim preloaded into it.
