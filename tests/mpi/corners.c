@@ -481,11 +481,22 @@ static void owned(int count) {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
 }
 
+/* In place only a rank's own block is written, where the library writes no more. */
+static void behind(int count) {
+    int all = count * size, *mine = room(all), *library = room(all);
+    filled(mine, rank, all), filled(library, rank, all);
+    PMPI_Reduce_scatter_block(MPI_IN_PLACE, library, count, MPI_BYTE, MPI_BXOR, comm);
+    MPI_Reduce_scatter_block(MPI_IN_PLACE, mine, count, MPI_BYTE, MPI_BXOR, comm);
+    check(memcmp(mine, library, (size_t)all) == 0, count);
+    free(mine), free(library);
+}
+
 static const struct { const char *name; void (*run)(int); } cases[] = {
     {"columns", columns}, {"transposed", transposed}, {"repeated", repeated}, {"signatures", signatures}, {"insignificant", insignificant},
     {"packed", packed}, {"handles", handles}, {"places", places}, {"kinds", kinds}, {"nothing", nothing},
     {"uneven", uneven}, {"bottom", bottom}, {"open_receives", open_receives}, {"edges", edges},
     {"interrupted", interrupted}, {"trapped", trapped}, {"threads", threads}, {"owned", owned},
+    {"behind", behind},
 };
 
 /* A program's last word: MPI_Finalize deletes the attributes of MPI_COMM_SELF while MPI still works. */

@@ -39,13 +39,16 @@ on_each_library! {
         assert!(ran > 200, "only {ran} calls were steered: too few to show anything");
     }
 
-    /// What a rank's own types or a null buffer once made wrong.
-    fn corners_are_right_where_types_differ_between_ranks(mpi: Mpi) {
+    /// What a rank's own types, a null buffer or the rest of one once made wrong.
+    fn corners_are_right_where_they_once_were_wrong(mpi: Mpi) {
         let alltoall = if mpi.is_openmpi() { "native:modified_bruck" } else { "native:brucks" };
         for allgather in ["mockup:allgatherv", "mockup:gather+bcast"] {
-            let force = format!("scatter=p2p:linear:window=4;alltoall={alltoall};allgather={allgather}");
+            let force = format!(
+                "scatter=p2p:linear:window=4;alltoall={alltoall};allgather={allgather};\
+                 reduce_scatter_block=mockup:reduce_scatter"
+            );
             // MPICH spins, so that its odd rank costs more than it shows.
-            let n_ranks = if mpi.is_openmpi() { 3 } else { 2 };
+            let n_ranks = if mpi.is_openmpi() { 4 } else { 2 };
             let ran = all_cases(job(n_ranks).mpi(mpi).preload().force(&force), n_ranks);
             assert!(ran > 0, "{force}: nothing was steered");
         }

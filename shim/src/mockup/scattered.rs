@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use super::{Done, Job, Room, done, in_place};
+use super::{Done, Job, Room, done};
 use crate::abi::{Datatype, Op};
 use crate::p2p::arguments::Arguments;
 
@@ -171,15 +171,17 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Room) -> Done {
         let of = self.dealt();
-        let send = if self.is_in_place() {
-            in_place().cast_const()
-        } else {
-            of.input
-        };
         // SAFETY: the lists have a place for each rank; the rest is the application's.
         done(unsafe {
             self.list_dealt(room);
-            (self.parts.reduce_scatter)(send, of.output, room.counts, of.datatype, of.op, self.comm)
+            (self.parts.reduce_scatter)(
+                of.input,
+                of.output,
+                room.counts,
+                of.datatype,
+                of.op,
+                self.comm,
+            )
         })
     }
 

@@ -54,7 +54,7 @@ use Collective::{
     ReduceScatterBlock, Scan, Scatter,
 };
 use Composition as Is;
-use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks};
+use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks, NotInPlace};
 
 /// One composition of one collective.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +146,8 @@ pub const ROWS: &[Row] = &[
         ReduceScatterBlock,
         "reduce_scatter",
         Is::ReduceScatterBlockReduceScatter,
-        &[CommutativeOrPlain],
+        // In place the library's reduce_scatter writes behind the result, its reduce_scatter_block does not.
+        &[CommutativeOrPlain, NotInPlace],
     ),
     row(
         ReduceScatterBlock,
