@@ -76,9 +76,8 @@ def table(rows):
     return "\n".join(text)
 
 
-def never_ran(library, columns, ran):
-    """Which variants no forced run ever ran, in words: none of the suite's calls is one that they apply to."""
-    known = [name for column in columns.values() for name in column]
-    never = [name for name in known if name not in ran]
-    text = f"{library}: {len(known) - len(never)} of {len(known)} variants ran where they were forced"
+def never_ran(library, forced, ran):
+    """Which of the forced variants never ran, in words: none of the suite's calls is one that they apply to."""
+    never = sorted(forced - ran)
+    text = f"{library}: {len(forced) - len(never)} of {len(forced)} variants ran where they were forced"
     return text + (f"; no call was one for {', '.join(never)}" if never else "")

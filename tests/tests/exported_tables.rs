@@ -266,16 +266,7 @@ fn adds_as_told(mpi: Mpi, names: [&'static str; 2]) -> Vec<(String, String)> {
         &[(Allreduce, &[(0, first), (4096, second)])],
         folder.path(),
     );
-    // Floats: 4,092 and 4,096 bytes.
-    let sums = |variables: &[(String, String)]| {
-        let with = |job: Job, (name, value): &(String, String)| job.env(name, value);
-        let job = variables.iter().fold(job(4).mpi(mpi), with);
-        let outcome = job.run("rounding", &["1", "1023", "1024"]);
-        outcome.succeeds();
-        let of_allreduce = |line: &&str| line.starts_with("allreduce ");
-        let lines = outcome.stdout.lines().filter(of_allreduce);
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
+    let sums = |variables: &[(String, String)]| sums(job(4).mpi(mpi), variables);
     let [below, above] = names.map(|name| sums(&forced(mpi, Allreduce, name)));
     assert_ne!(below, above, "both add in one order: this shows nothing");
     let told = [below[0].clone(), above[1].clone()];
@@ -286,6 +277,57 @@ fn adds_as_told(mpi: Mpi, names: [&'static str; 2]) -> Vec<(String, String)> {
     );
     assert_eq!(sums(&table), told);
     table
+}
+
+/// The bits of allreduces of 1,023 and 1,024 floats: 4,092 and 4,096 bytes.
+fn sums(job: Job, variables: &[(String, String)]) -> Vec<String> {
+    let with = |job: Job, (name, value): &(String, String)| job.env(name, value);
+    let outcome = variables
+        .iter()
+        .fold(job, with)
+        .run("rounding", &["1", "1023", "1024"]);
+    outcome.succeeds();
+    let of_allreduce = |line: &&str| line.starts_with("allreduce ");
+    let lines = outcome.stdout.lines().filter(of_allreduce);
+    lines.map(str::to_owned).collect()
+}
+
+/// The library's own choice over several nodes runs allreduces among one rank of each: what is told about
+/// communicators of one node is not told about these.
+#[test]
+fn mpich_5_keeps_its_own_choice_in_the_parts_of_a_communicator() {
+    let Some(mpi) = Mpi::Mpich5.installed() else {
+        return;
+    };
+    let folder = folder();
+    let one = Range { lo: 1, hi: Some(2) };
+    let more = Range { lo: 2, hi: None };
+    let ring: Winners = &[(Allreduce, &[(0, "native:ring")])];
+    let default: Winners = &[(Allreduce, &[(0, "default")])];
+    let table = export_by_nodes(mpi, &[(one, ring), (more, default)], folder.path());
+    // Its short-cuts in shared memory wait without yielding.
+    let yielding = |collective: &str| {
+        let name = format!("MPIR_CVAR_{collective}_POSIX_INTRA_ALGORITHM");
+        (name, "mpir".to_owned())
+    };
+    let job = || {
+        let variables = ["ALLREDUCE", "REDUCE", "BCAST"].map(yielding);
+        variables
+            .iter()
+            .fold(job(8).mpi(mpi), |job, (name, value)| job.env(name, value))
+    };
+    assert_eq!(
+        sums(job(), &table),
+        sums(job(), &forced(mpi, Allreduce, "native:ring"))
+    );
+    // The library takes these ranks for four nodes of two.
+    let on_four = || job().env("MPIR_CVAR_NUM_CLIQUES", "4");
+    assert_eq!(sums(on_four(), &table), sums(on_four(), &[]));
+    assert_ne!(
+        sums(job(), &[]),
+        sums(job(), &table),
+        "both add in one order: this shows nothing"
+    );
 }
 
 fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
@@ -423,6 +465,12 @@ fn forced(mpi: Mpi, collective: Collective, name: &str) -> Vec<(String, String)>
 
 /// Exports a database with these winners and returns what its activate.sh sets.
 fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
+    let any = Range { lo: 1, hi: None };
+    export_by_nodes(mpi, &[(any, winners)], folder)
+}
+
+/// The same where winners differ by the number of nodes.
+fn export_by_nodes(mpi: Mpi, winners: &[(Range, Winners)], folder: &Path) -> Vec<(String, String)> {
     let db = database(mpi, winners, folder);
     let tables = folder.join("tables");
     let output = Command::new(colltune())
@@ -460,12 +508,16 @@ fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
     pairs
 }
 
-/// A database whose generation 1 has these winners, on any number of nodes and ranks.
-fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
+/// A database whose generation 1 has these winners, on any number of ranks per node.
+fn database(mpi: Mpi, winners: &[(Range, Winners)], folder: &Path) -> PathBuf {
     let any = Range { lo: 1, hi: None };
     let library = library(mpi);
     let (mut models, mut statistics, mut space) = (Vec::new(), Vec::new(), Vec::new());
-    for (collective, steps) in winners {
+    for (nodes, collective, steps) in winners.iter().flat_map(|(nodes, winners)| {
+        winners
+            .iter()
+            .map(move |(collective, steps)| (nodes, collective, steps))
+    }) {
         let bounds: Vec<Option<u64>> = steps
             .iter()
             .map(|(from, _)| Some(*from))
@@ -478,7 +530,7 @@ fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
                     lo: *lo,
                     hi: pair[1],
                 },
-                nodes: any,
+                nodes: *nodes,
                 ppn: any,
             };
             let variants = vec![Share {
@@ -499,7 +551,7 @@ fn database(mpi: Mpi, winners: Winners, folder: &Path) -> PathBuf {
             });
         }
         space.push(serde_json::json!({
-            "collective": collective, "bytes": bounds, "nodes": [1, null], "ppn": [1, null], "exclude": [],
+            "collective": collective, "bytes": bounds, "nodes": [nodes.lo, nodes.hi], "ppn": [1, null], "exclude": [],
         }));
     }
     let model = Model {

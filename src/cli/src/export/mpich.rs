@@ -84,6 +84,12 @@ pub fn files(
          other: MPICH's files know the ranks and their average per node only."
             .to_owned(),
     );
+    if library.is_at_least((4, 1)) {
+        notes.warnings.push(
+            "Radices and trees of algorithms are the library's usual ones, whatever MPIR_CVAR_* said in the runs."
+                .to_owned(),
+        );
+    }
     notes.warnings.push(
         "Every node must be able to read the files: MPICH does not survive a missing one."
             .to_owned(),
