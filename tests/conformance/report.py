@@ -32,6 +32,8 @@ def judge(result, bare):
                 skipped["behind a test that fails at times without the shim, too"] += 1
             else:
                 failures[name] = f"{with_shim}: {last_line(why)}"
+    if result.get("hangs_at_its_end") and not bare.get("hangs_at_its_end"):
+        failures["the job's end"] = "the job hangs behind its last test"
     if result["calls"].get("disagreement"):
         failures["agreement of the ranks"] = result["calls"]["disagreement"]
     untuned = [message for message in result["calls"]["messages"] if message.endswith("untuned")]

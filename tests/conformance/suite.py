@@ -108,7 +108,7 @@ def perform(run, scratch, left_out=(), patience_s=job.PATIENCE_S, tests=None):
     """Runs the tests but those of `left_out`, and gives a job up that says nothing for `patience_s`.
 
     Returns {"tests": {name: [outcome, reason]}, "slowest": seconds of a test, "collectives": {name: those of its
-    tuned calls}, "calls": ..., "seconds": ...}.
+    tuned calls}, "hangs_at_its_end": whether a job hangs behind its last test, "calls": ..., "seconds": ...}.
     """
     shim = None if run.variant.startswith("bare") else run.library.shim()
     scratch = scratch / run.name()
@@ -148,8 +148,9 @@ def perform(run, scratch, left_out=(), patience_s=job.PATIENCE_S, tests=None):
     calls = agreement.check(log, run.n_ranks, spawns=not run.force) if shim else {}
     if shim:
         calls["messages"] = messages(output)
-    return {"tests": outcomes, "slowest": slowest, "collectives": {name: sorted(of) for name, of in collectives.items()},
-            "calls": calls, "seconds": round(time.monotonic() - began, 1)}
+    return {"tests": outcomes, "slowest": slowest,
+            "collectives": {name: sorted(of) for name, of in collectives.items()},
+            "hangs_at_its_end": end == "hung" and not culprits, "calls": calls, "seconds": round(time.monotonic() - began, 1)}
 
 
 class Exclusion:

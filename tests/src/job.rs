@@ -145,6 +145,15 @@ impl Job {
         self.env("COLLTUNE_LOG", value)
     }
 
+    /// MPICH 5's own short-cuts in shared memory, which wait without yielding, are left out: on shared cores a call
+    /// takes seconds with them. Other libraries do not look at it.
+    pub fn without_short_cuts(self) -> Job {
+        let collectives = ["ALLREDUCE", "BARRIER", "BCAST", "REDUCE"];
+        collectives.iter().fold(self, |job, name| {
+            job.env(&format!("MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM"), "mpir")
+        })
+    }
+
     /// An argument for mpirun itself.
     pub fn launcher_argument(mut self, argument: &str) -> Job {
         self.launcher_arguments.push(argument.to_owned());

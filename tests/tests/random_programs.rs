@@ -62,15 +62,8 @@ fn forced(mpi: Mpi) -> Vec<Way> {
 }
 
 /// The hash that each program prints, by its seed.
-fn hashes(mpi: Mpi, mut job: Job, first: u64, programs: u64) -> BTreeMap<u64, String> {
-    if matches!(mpi, Mpi::Mpich5 | Mpi::Standard) {
-        // Its own short-cuts in shared memory wait without yielding: on shared cores a call takes seconds.
-        for collective in ["ALLREDUCE", "BARRIER", "BCAST", "REDUCE"] {
-            let name = format!("MPIR_CVAR_{collective}_POSIX_INTRA_ALGORITHM");
-            job = job.env(&name, "mpir");
-        }
-    }
-    let outcome = job.mpi(mpi).run(
+fn hashes(mpi: Mpi, job: Job, first: u64, programs: u64) -> BTreeMap<u64, String> {
+    let outcome = job.mpi(mpi).without_short_cuts().run(
         "random_program",
         &[&first.to_string(), &programs.to_string()],
     );

@@ -2,211 +2,23 @@
 //! a call looks as it does where the library is forced to the algorithm that the table names.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use colltune_core::catalogue::{self, Facts, Steering};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::model::{CellModel, Model, SCHEMA, Share, Source};
-use colltune_core::space::{Cell, Range};
+use colltune_core::space::Range;
 use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job, runs_long};
 
-use Collective::{Allgather, Allreduce, Alltoall, Bcast, Reduce};
+mod database;
+mod winners;
+
+use Collective::Allreduce;
+use database::database;
+use winners::{MPICH, MPICH_5, MPICH_OTHER, OPENMPI, OPENMPI_OTHER, Winners};
 
 const RANKS: [u32; 3] = [2, 3, 8];
-
-/// From how many bytes on which variant is best.
-type Winners<'a> = &'a [(Collective, &'a [(u64, &'a str)])];
-
-const OPENMPI: Winners = &[
-    (
-        Allreduce,
-        &[
-            (0, "default"),
-            (1024, "native:ring"),
-            (8192, "native:recursive_doubling"),
-        ],
-    ),
-    (
-        Bcast,
-        &[
-            (0, "native:chain"),
-            (2048, "default"),
-            (8192, "native:pipeline:segsize=4KiB"),
-        ],
-    ),
-    (
-        Allgather,
-        &[
-            (0, "native:neighbor"),
-            (512, "native:ring"),
-            (4096, "default"),
-        ],
-    ),
-    (
-        Alltoall,
-        &[(0, "native:pairwise"), (256, "native:modified_bruck")],
-    ),
-    (
-        Reduce,
-        &[
-            (0, "default"),
-            (1024, "native:chain"),
-            (40_000, "native:binary:segsize=32KiB"),
-        ],
-    ),
-];
-/// The same boundaries, other algorithms.
-const OPENMPI_OTHER: Winners = &[
-    (
-        Allreduce,
-        &[
-            (0, "native:basic_linear"),
-            (1024, "native:rabenseifner"),
-            (8192, "native:ring"),
-        ],
-    ),
-    (
-        Bcast,
-        &[
-            (0, "native:basic_linear"),
-            (2048, "native:pipeline"),
-            (8192, "native:scatter_allgather_ring"),
-        ],
-    ),
-    (
-        Allgather,
-        &[
-            (0, "native:ring"),
-            (512, "native:bruck"),
-            (4096, "native:neighbor"),
-        ],
-    ),
-    (
-        Alltoall,
-        &[(0, "native:modified_bruck"), (256, "native:pairwise")],
-    ),
-    (
-        Reduce,
-        &[
-            (0, "native:chain"),
-            (1024, "native:binomial"),
-            (40_000, "native:linear"),
-        ],
-    ),
-];
-const MPICH: Winners = &[
-    (
-        Allreduce,
-        &[
-            (0, "default"),
-            (1024, "native:recursive_doubling"),
-            (8192, "default"),
-        ],
-    ),
-    (
-        Bcast,
-        &[
-            (0, "native:scatter_ring_allgather"),
-            (2048, "default"),
-            (16_384, "native:binomial"),
-        ],
-    ),
-    (
-        Allgather,
-        &[
-            (0, "native:ring"),
-            (512, "default"),
-            (4096, "native:brucks"),
-        ],
-    ),
-    (
-        Alltoall,
-        &[
-            (0, "native:pairwise"),
-            (128, "default"),
-            (1024, "native:brucks"),
-        ],
-    ),
-    (
-        Reduce,
-        &[
-            (0, "default"),
-            (1024, "native:reduce_scatter_gather"),
-            (8192, "native:binomial"),
-        ],
-    ),
-];
-/// The same boundaries, algorithms of MPICH 4.1 and later.
-const MPICH_5: Winners = &[
-    (
-        Allreduce,
-        &[
-            (0, "native:recursive_multiplying"),
-            (1024, "default"),
-            (8192, "native:tree"),
-        ],
-    ),
-    (
-        Bcast,
-        &[
-            (0, "native:tree"),
-            (2048, "default"),
-            (16_384, "native:pipelined_tree"),
-        ],
-    ),
-    (
-        Allgather,
-        &[
-            (0, "native:recexch_doubling"),
-            (512, "default"),
-            (4096, "native:recexch_halving"),
-        ],
-    ),
-    (
-        Alltoall,
-        &[
-            (0, "native:pairwise"),
-            (128, "default"),
-            (1024, "native:k_brucks"),
-        ],
-    ),
-    (
-        Reduce,
-        &[
-            (0, "default"),
-            (1024, "native:reduce_scatter_gather"),
-            (8192, "native:binomial"),
-        ],
-    ),
-];
-const MPICH_OTHER: Winners = &[
-    (
-        Allreduce,
-        &[
-            (0, "native:recursive_doubling"),
-            (1024, "native:reduce_scatter_allgather"),
-        ],
-    ),
-    (
-        Bcast,
-        &[
-            (0, "native:binomial"),
-            (2048, "native:scatter_ring_allgather"),
-        ],
-    ),
-    (Allgather, &[(0, "native:brucks"), (512, "native:ring")]),
-    (Alltoall, &[(0, "native:brucks"), (1024, "native:pairwise")]),
-    (
-        Reduce,
-        &[
-            (0, "native:reduce_scatter_gather"),
-            (1024, "native:binomial"),
-            (8192, "native:reduce_scatter_gather"),
-        ],
-    ),
-];
 
 #[test]
 fn openmpi_obeys_its_rules_file_at_both_sides_of_every_boundary() {
@@ -305,17 +117,7 @@ fn mpich_5_keeps_its_own_choice_in_the_parts_of_a_communicator() {
     let ring: Winners = &[(Allreduce, &[(0, "native:ring")])];
     let default: Winners = &[(Allreduce, &[(0, "default")])];
     let table = export_by_nodes(mpi, &[(one, ring), (more, default)], folder.path());
-    // Its short-cuts in shared memory wait without yielding.
-    let yielding = |collective: &str| {
-        let name = format!("MPIR_CVAR_{collective}_POSIX_INTRA_ALGORITHM");
-        (name, "mpir".to_owned())
-    };
-    let job = || {
-        let variables = ["ALLREDUCE", "REDUCE", "BCAST"].map(yielding);
-        variables
-            .iter()
-            .fold(job(8).mpi(mpi), |job, (name, value)| job.env(name, value))
-    };
+    let job = || job(8).mpi(mpi).without_short_cuts();
     assert_eq!(
         sums(job(), &table),
         sums(job(), &forced(mpi, Allreduce, "native:ring"))
@@ -471,7 +273,7 @@ fn export(mpi: Mpi, winners: Winners, folder: &Path) -> Vec<(String, String)> {
 
 /// The same where winners differ by the number of nodes.
 fn export_by_nodes(mpi: Mpi, winners: &[(Range, Winners)], folder: &Path) -> Vec<(String, String)> {
-    let db = database(mpi, winners, folder);
+    let db = database(library(mpi), winners, folder);
     let tables = folder.join("tables");
     let output = Command::new(colltune())
         .args(["export", "--format", mpi.product().name(), "--db"])
@@ -506,80 +308,4 @@ fn export_by_nodes(mpi: Mpi, winners: &[(Range, Winners)], folder: &Path) -> Vec
         .collect();
     assert!(!pairs.is_empty(), "{script} sets nothing");
     pairs
-}
-
-/// A database whose generation 1 has these winners, on any number of ranks per node.
-fn database(mpi: Mpi, winners: &[(Range, Winners)], folder: &Path) -> PathBuf {
-    let any = Range { lo: 1, hi: None };
-    let library = library(mpi);
-    let (mut models, mut statistics, mut space) = (Vec::new(), Vec::new(), Vec::new());
-    for (nodes, collective, steps) in winners.iter().flat_map(|(nodes, winners)| {
-        winners
-            .iter()
-            .map(move |(collective, steps)| (nodes, collective, steps))
-    }) {
-        let bounds: Vec<Option<u64>> = steps
-            .iter()
-            .map(|(from, _)| Some(*from))
-            .chain([None])
-            .collect();
-        for (pair, (lo, best)) in bounds.windows(2).zip(steps.iter()) {
-            let cell = Cell {
-                collective: *collective,
-                bytes: Range {
-                    lo: *lo,
-                    hi: pair[1],
-                },
-                nodes: *nodes,
-                ppn: any,
-            };
-            let variants = vec![Share {
-                name: (*best).to_owned(),
-                probability: 1.0,
-            }];
-            let mut known = serde_json::to_value(cell).expect("numbers and names");
-            known["source"] = "measured".into();
-            known["best"] = (*best).into();
-            known["gain"] = 2.0.into();
-            known["variants"] = serde_json::json!([]);
-            statistics.push(known);
-            models.push(CellModel {
-                cell,
-                source: Source::Measured,
-                best: (*best).to_owned(),
-                variants,
-            });
-        }
-        space.push(serde_json::json!({
-            "collective": collective, "bytes": bounds, "nodes": [nodes.lo, nodes.hi], "ppn": [1, null], "exclude": [],
-        }));
-    }
-    let model = Model {
-        schema: SCHEMA,
-        library: library.to_string(),
-        machine: "test".to_owned(),
-        generation: 1,
-        cells: models,
-    };
-    model.check(library).expect("a sound model");
-    let db = folder.join("db");
-    let generation = db.join(library.to_string()).join("generations/000001");
-    std::fs::create_dir_all(&generation).expect("the folder is ours");
-    let cells =
-        serde_json::json!({ "schema": 1, "generation": 1, "space": space, "cells": statistics });
-    let meta = serde_json::json!({
-        "schema": 1, "generation": 1, "library": library.to_string(), "machine": "test", "colltune_version": "0",
-        "created_unix_ms": 0, "seed": 0, "runs": 1, "records": 1, "calls": 1, "cells_measured": 1, "jobs": [],
-        "partitions": [], "settings": "", "learn_ms": 0, "checks": {},
-    });
-    let write =
-        |path: PathBuf, text: String| std::fs::write(path, text).expect("the folder is ours");
-    write(generation.join("probabilities.json"), model.to_json());
-    write(generation.join("cells.json"), cells.to_string());
-    write(generation.join("meta.json"), meta.to_string());
-    write(
-        db.join(library.to_string()).join("CURRENT"),
-        "000001\n".to_owned(),
-    );
-    db
 }
