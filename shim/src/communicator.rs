@@ -17,10 +17,10 @@ use colltune_core::select::Chooser;
 use crate::abi::{self, Comm, bits};
 use crate::library::{Handles, Pmpi};
 use crate::node;
-use crate::p2p;
+use crate::own::OwnFamilies;
+use crate::passing_calls::PassingCalls;
 use crate::private::Parent;
 use crate::steer::Carriers;
-use crate::tune::Passed;
 
 /// How far a communicator has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +97,11 @@ pub struct State {
     pub cells: [Vec<CellState>; Collective::ALL.len()],
     pub cells_in_use: u64,
     pub carriers: Carriers,
-    pub p2p: p2p::Beside,
-    pub node: node::Beside,
+    pub families: OwnFamilies,
     /// The last call, where one like it has a short way.
     pub again: Option<node::Again>,
     /// Calls that pass through.
-    pub passed: Passed,
+    pub passed: PassingCalls,
 }
 
 impl State {
@@ -124,16 +123,15 @@ impl State {
             cells: Default::default(),
             cells_in_use: 0,
             carriers: Default::default(),
-            p2p: p2p::Beside::default(),
-            node: node::Beside::default(),
+            families: OwnFamilies::default(),
             again: None,
-            passed: Passed::default(),
+            passed: PassingCalls::default(),
         }
     }
 }
 
 impl State {
-    /// As what one of ours is made beside.
+    /// The parent from which a communicator of ours is split.
     pub fn parent(&self) -> Parent {
         Parent {
             comm: self.comm,
@@ -145,8 +143,7 @@ impl State {
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);
         self.again = None;
-        self.node.free(pmpi);
-        self.p2p.free();
+        self.families.free(pmpi);
     }
 }
 

@@ -15,8 +15,8 @@ pub use moving::{Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, S
 pub use reducing::{ReduceScatter, Reduction};
 
 use crate::abi::{Comm, is_in_place};
+use crate::arguments::Arguments;
 use crate::library::collectives::{Collectives, Number};
-use crate::p2p::Arguments;
 use crate::tune::{Call, Tuner};
 
 /// The arguments of one call, without the communicator.

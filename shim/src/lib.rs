@@ -10,11 +10,13 @@
 
 mod abi;
 mod library;
+mod world;
 
 mod handout;
 mod handshake;
 mod start;
 
+mod arguments;
 mod call_log;
 mod clock;
 mod communicator;
@@ -24,13 +26,17 @@ mod forms;
 #[cfg(not(mpi = "standard"))]
 mod fortran;
 mod intercept;
+mod messages;
 mod mockup;
 mod node;
 mod own;
+mod own_call;
 mod p2p;
+mod passing_calls;
 mod pending;
 mod private;
 mod recorder;
+mod scratch;
 mod steer;
 mod tune;
 mod watch;

@@ -5,6 +5,8 @@
 //! load theirs, among the loaded objects.
 
 pub mod collectives;
+mod handle_table;
+pub use handle_table::HandleTable;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;

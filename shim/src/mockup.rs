@@ -20,24 +20,22 @@ use colltune_core::algorithm::schedule::part_bounds;
 use colltune_core::composition::Composition;
 
 use crate::abi::{self, Comm, Datatype};
-use crate::communicator::State;
+use crate::arguments::{Input, Members, Memory, Output, View};
 use crate::library::collectives::Collectives;
-use crate::own::Call;
-use crate::p2p::arguments::{Input, Members, Memory, Output, View};
-use crate::p2p::scratch::{self, ALIGN, User};
-use crate::p2p::{has_room, settled};
-use crate::private;
-use crate::tune::Tuner;
+use crate::own_call::OwnCall;
+use crate::p2p::{Schedules, has_room, settled};
+use crate::private::{self, Parent};
+use crate::scratch::{self, ALIGN, User};
+use crate::world::World;
 
 /// One call as its parts see it.
 struct Job<'a> {
-    tuner: &'a Tuner,
+    world: &'a World,
     /// The library's own collectives.
     parts: &'static Collectives<c_int>,
     comm: Comm,
     members: Members,
-    call: &'a Call,
-    composition: Composition,
+    call: &'a OwnCall<Composition>,
     view: View,
 }
 
@@ -65,15 +63,21 @@ fn in_place() -> *mut c_void {
 
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class; the
 /// answer is the same on all ranks.
-pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, composition: Composition) -> bool {
+pub fn ready(
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
+    call: &OwnCall<Composition>,
+) -> bool {
     settled(
-        tuner,
-        state,
+        world,
+        parent,
+        schedules,
         (call.variant, call.bytes),
         &call.arguments,
-        |state| {
+        |_| {
             // Wrong arguments are no want of room: the library will report them.
-            let demand = Job::new(tuner, state, call, composition).map(|job| job.demand());
+            let demand = Job::new(world, parent.comm, call).map(|job| job.demand());
             demand.is_none_or(has_room)
         },
     )
@@ -81,19 +85,18 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, composition: Composi
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
 pub fn run(
-    tuner: &Tuner,
-    state: &mut State,
-    call: &Call,
-    composition: Composition,
+    world: &World,
+    parent: Parent,
+    call: &OwnCall<Composition>,
     default: impl Fn() -> c_int,
 ) -> c_int {
-    let Some(job) = Job::new(tuner, state, call, composition) else {
+    let Some(job) = Job::new(world, parent.comm, call) else {
         return default();
     };
     let result = scratch::with(User::Schedule, |scratch| {
         if !scratch.block.reserve(job.demand()) {
             return Err(private::report(
-                tuner,
+                world,
                 job.comm,
                 abi::MPI_ERR_NO_MEM as c_int,
             ));
@@ -107,29 +110,26 @@ pub fn run(
 
 impl<'a> Job<'a> {
     /// `None` where an argument is wrong.
-    fn new(
-        tuner: &'a Tuner,
-        state: &State,
-        call: &'a Call,
-        composition: Composition,
-    ) -> Option<Job<'a>> {
-        let mut rank = 0;
+    fn new(world: &'a World, comm: Comm, call: &'a OwnCall<Composition>) -> Option<Job<'a>> {
+        let (mut rank, mut n_ranks) = (0, 0);
         // SAFETY: the communicator is valid.
-        unsafe { (tuner.pmpi.comm_rank)(state.comm, &mut rank) };
+        unsafe {
+            (world.pmpi.comm_rank)(comm, &mut rank);
+            (world.pmpi.comm_size)(comm, &mut n_ranks);
+        }
         let members = Members {
             rank: rank as usize,
-            n_ranks: state.layout.n_ranks as usize,
+            n_ranks: n_ranks as usize,
         };
         let view = call
             .arguments
-            .view(tuner, call.collective, call.bytes, members)?;
+            .view(world, call.collective, call.bytes, members)?;
         Some(Job {
-            tuner,
-            parts: &tuner.pmpi.collectives,
-            comm: state.comm,
+            world,
+            parts: &world.pmpi.collectives,
+            comm,
             members,
             call,
-            composition,
             view,
         })
     }
@@ -147,7 +147,7 @@ impl<'a> Job<'a> {
     /// Bytes of intermediate results.
     fn bytes(&self) -> usize {
         let (n, total) = (self.members.n_ranks as u64, self.view.block);
-        match self.composition {
+        match self.call.own {
             Composition::AllreduceReduceBcast
             | Composition::GatherGatherv
             | Composition::ScatterScatterv
@@ -197,7 +197,7 @@ impl<'a> Job<'a> {
     unsafe fn run(&self, room: &Room) -> Done {
         // SAFETY: as the caller promises.
         unsafe {
-            match self.composition {
+            match self.call.own {
                 Composition::AllreduceReduceBcast => self.reduce_bcast(),
                 Composition::AllreduceReduceScatterBlockAllgather
                 | Composition::ReduceReduceScatterBlockGather => self.reduce_by_blocks(room),
@@ -266,7 +266,7 @@ impl<'a> Job<'a> {
 
     /// Bytes from one element of a datatype to the next.
     fn stride(&self, datatype: Datatype) -> Result<isize, c_int> {
-        let stride = self.tuner.stride(datatype);
+        let stride = self.world.stride(datatype);
         // The view was made of the same type.
         stride.ok_or(abi::MPI_ERR_NO_MEM as c_int)
     }

@@ -27,6 +27,7 @@ mod collect;
 mod direct;
 mod lanes;
 mod overlap;
+mod part;
 mod phases;
 mod reads;
 
@@ -39,48 +40,48 @@ use std::ffi::c_int;
 
 use colltune_core::catalogue::{Crossing, OnNodes};
 
-use crate::communicator::State;
 use crate::library::Pmpi;
-use crate::own::Call;
-use crate::p2p;
-use crate::tune::Tuner;
+use crate::own_call::OwnCall;
+use crate::p2p::{self, OpenChannel, Schedules};
+use crate::private::Parent;
+use crate::world::World;
 use bridges::Bridges;
 use segment::Segment;
 use team::Team;
 
 /// What hangs on a communicator for its nodes.
 #[derive(Default)]
-pub enum Beside {
+pub enum NodeMemory {
     #[default]
     Unopened,
     /// Could not be opened, on any member.
     Failed,
-    Open(Box<Open>),
+    Open(Box<Nodes>),
 }
 
-pub struct Open {
+/// The memory and the communicators of ours between the nodes.
+pub struct Nodes {
     team: Team,
     /// `None` where this rank is alone on its node.
     segment: Option<Segment>,
     bridges: Bridges,
 }
 
-impl Beside {
+impl NodeMemory {
     /// Opens it for the members of a communicator that has a channel. Collective, and alike on all.
     #[cold]
-    fn open(tuner: &Tuner, state: &State) -> Beside {
-        let channel = state.p2p.channel();
-        let Some(team) = Team::new(tuner, channel.rank, &channel.world_ranks) else {
+    fn open(world: &World, parent: Parent, channel: &OpenChannel) -> NodeMemory {
+        let Some(team) = Team::new(world, channel.rank, &channel.world_ranks) else {
             // The layout is known to all members alike.
-            return Beside::Failed;
+            return NodeMemory::Failed;
         };
-        let (segment, failed) = Segment::open(tuner, channel, &team);
+        let (segment, failed) = Segment::open(world, channel, &team);
         let mut agreed = [u64::from(failed)];
-        if !tuner.largest(state.comm, &mut agreed) || agreed[0] != 0 {
-            return Beside::Failed;
+        if !world.largest(parent.comm, &mut agreed) || agreed[0] != 0 {
+            return NodeMemory::Failed;
         }
-        let segment = segment.map(|segment| segment.settle(tuner));
-        Beside::Open(Box::new(Open {
+        let segment = segment.map(|segment| segment.settle(world));
+        NodeMemory::Open(Box::new(Nodes {
             team,
             segment,
             bridges: Bridges::default(),
@@ -89,56 +90,58 @@ impl Beside {
 
     /// Lets go of the segment. Others may still read in theirs: every rank has its own mapping.
     pub fn free(&mut self, pmpi: &Pmpi) {
-        if let Beside::Open(open) = self {
+        if let NodeMemory::Open(open) = self {
             open.bridges.free(pmpi);
         }
-        *self = Beside::Unopened;
+        *self = NodeMemory::Unopened;
     }
 }
 
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
 #[inline]
-pub fn ready(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> bool {
-    match state.node {
-        Beside::Open(_) => {}
-        Beside::Failed => return false,
-        Beside::Unopened => {
-            if !p2p::open(tuner, state) {
+pub fn ready(
+    world: &World,
+    parent: Parent,
+    (schedules, node): (&mut Schedules, &mut NodeMemory),
+    call: &OwnCall<OnNodes>,
+) -> bool {
+    match node {
+        NodeMemory::Open(_) => {}
+        NodeMemory::Failed => return false,
+        NodeMemory::Unopened => {
+            if !p2p::open(world, parent, schedules) {
                 return false;
             }
-            state.node = Beside::open(tuner, state);
-            if !matches!(state.node, Beside::Open(_)) {
-                return false;
-            }
+            *node = NodeMemory::open(world, parent, schedules.channel());
         }
     }
-    let parent = state.parent();
-    if let Beside::Open(open) = &mut state.node
-        && let Some(Crossing::Library(variant)) = own.crossing()
-        && !open
-            .bridges
-            .ready(tuner, parent, &open.team, call.collective, variant)
+    let NodeMemory::Open(nodes) = node else {
+        return false;
+    };
+    if matches!(call.own.crossing(), Some(Crossing::Library(_)))
+        && !nodes.bridges.ready(world, parent, &nodes.team)
     {
         return false;
     }
     p2p::settled(
-        tuner,
-        state,
+        world,
+        parent,
+        schedules,
         (call.variant, call.bytes),
         &call.arguments,
-        |state| call::has_room(tuner, state, call, own),
+        |schedules| call::has_room(world, schedules, nodes, call),
     )
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
 #[inline]
 pub fn run(
-    tuner: &Tuner,
-    state: &mut State,
-    call: &Call,
-    own: OnNodes,
+    world: &World,
+    parent: Parent,
+    (schedules, node): (&mut Schedules, &mut NodeMemory),
+    call: &OwnCall<OnNodes>,
     default: impl Fn() -> c_int,
 ) -> c_int {
-    call::run(tuner, state, call, own, default)
+    call::run(world, parent, (schedules, node), call, default)
 }

@@ -1,38 +1,36 @@
-//! A call of one of our own variants, handed to what runs it.
+//! Our own families: each call goes to the one that runs its variant.
 
 use std::ffi::c_int;
 
-use colltune_core::catalogue::{Facts, OnNodes, Own, Scheduled};
-use colltune_core::collective::Collective;
+use colltune_core::catalogue::{Facts, OnNodes, Own};
 use colltune_core::node::between::LANES_MOST;
 use colltune_core::node::layout;
 
-use crate::communicator::State;
+use crate::library::Pmpi;
 use crate::mockup;
-use crate::node;
-use crate::p2p::{self, Arguments};
-use crate::tune::Tuner;
+use crate::node::{self, NodeMemory};
+use crate::own_call::OwnCall;
+use crate::p2p::{self, Schedules};
+use crate::private::Parent;
+use crate::world::World;
 
-/// A call of one of our own variants.
-#[derive(Clone, Copy)]
-pub struct Call {
-    pub collective: Collective,
-    /// The variant's place in the trace's header.
-    pub variant: u16,
-    pub own: Own,
-    pub bytes: u64,
-    pub arguments: Arguments,
+/// What our own families keep with a communicator.
+#[derive(Default)]
+pub struct OwnFamilies {
+    pub schedules: Schedules,
+    pub node: NodeMemory,
 }
 
-impl Call {
-    fn scheduled(&self, own: Scheduled) -> p2p::Call {
-        p2p::Call {
-            collective: self.collective,
-            variant: self.variant,
-            own,
-            bytes: self.bytes,
-            arguments: self.arguments,
-        }
+impl OwnFamilies {
+    /// What a call over the nodes takes.
+    pub fn on_nodes(&mut self) -> (&mut Schedules, &mut NodeMemory) {
+        (&mut self.schedules, &mut self.node)
+    }
+
+    /// Frees what hangs on the communicator; waits for nobody.
+    pub fn free(&mut self, pmpi: &Pmpi) {
+        self.node.free(pmpi);
+        self.schedules.free();
     }
 }
 
@@ -58,20 +56,37 @@ pub fn fits(own: Option<Own>, facts: &Facts) -> bool {
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
 #[inline]
-pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
+pub fn ready(
+    world: &World,
+    parent: Parent,
+    families: &mut OwnFamilies,
+    call: &OwnCall<Own>,
+) -> bool {
     match call.own {
-        Own::Schedule(own) => p2p::ready(tuner, state, &call.scheduled(own)),
-        Own::Node(own) => node::ready(tuner, state, call, own),
-        Own::Composed(own) => mockup::ready(tuner, state, call, own),
+        Own::Schedule(own) => {
+            let schedules = &mut families.schedules;
+            p2p::ready(world, parent, schedules, &call.by(own))
+        }
+        Own::Node(own) => node::ready(world, parent, families.on_nodes(), &call.by(own)),
+        Own::Composed(own) => mockup::ready(world, parent, &mut families.schedules, &call.by(own)),
     }
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
 #[inline]
-pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> c_int) -> c_int {
+pub fn run(
+    world: &World,
+    parent: Parent,
+    families: &mut OwnFamilies,
+    call: &OwnCall<Own>,
+    default: impl Fn() -> c_int,
+) -> c_int {
     match call.own {
-        Own::Schedule(own) => p2p::run(tuner, state, &call.scheduled(own), default),
-        Own::Node(own) => node::run(tuner, state, call, own, default),
-        Own::Composed(own) => mockup::run(tuner, state, call, own, default),
+        Own::Schedule(own) => {
+            let schedules = &mut families.schedules;
+            p2p::run(world, parent, schedules, &call.by(own), default)
+        }
+        Own::Node(own) => node::run(world, parent, families.on_nodes(), &call.by(own), default),
+        Own::Composed(own) => mockup::run(world, parent, &call.by(own), default),
     }
 }

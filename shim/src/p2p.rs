@@ -1,24 +1,21 @@
 //! Our own algorithms: schedules of the core, run over the library's point-to-point messages.
 //!
-//! All messages go over one communicator of ours with the ranks of the world, made at start: one
-//! beside each of the program's would take ids from it, of which MPICH has about 2,000. A
-//! communicator's members agree on a [`channel`], tags that no other communicator of theirs has,
+//! All messages go over one communicator of ours with the ranks of the world, made at start
+//! ([`messages`](crate::messages)). A communicator's members agree on a [`channel`], tags that no other communicator of theirs has,
 //! when they first draw such a variant. Programs, which are compiled schedules, are kept with the
 //! communicator; memory is kept for each thread. Both grow in the set-up of a variant and size
 //! class, where the ranks agree on whether all had room, so that a repeated call allocates nothing.
 //!
-//! In the order of a call: its [`channel`], its [`arguments`] as this rank sees them, the [`program`], the
-//! [`lengths`] of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
+//! In the order of a call: its [`channel`], its [`arguments`](crate::arguments) as this rank sees them, the
+//! [`program`], the [`lengths`] of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
 //! each rank knows its own counts alone it is an [`exchange`] of the application's own blocks.
 
 mod channel;
 
-pub mod arguments;
 pub mod program;
 
 pub mod lengths;
 pub mod places;
-pub mod scratch;
 
 mod run;
 pub use run::Watch;
@@ -38,24 +35,23 @@ use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
 use crate::abi;
-use crate::communicator::State;
-use crate::private;
-use crate::tune::Tuner;
-pub use arguments::Arguments;
-use arguments::{Agreement, Input, Members, Output};
+use crate::arguments::{Agreement, Arguments, Input, Members, Output};
+use crate::own_call::OwnCall;
+use crate::private::{self, Parent};
+use crate::scratch::{self, User};
+use crate::world::World;
 use channel::Channel;
-pub use channel::{Open, World};
+pub use channel::OpenChannel;
 use lengths::Lengths;
 use places::Job;
 use program::Program;
-use scratch::User;
 
 /// More operations than this are not kept on one communicator: they can be compiled again.
 const OPERATIONS_MAX: usize = 1 << 20;
 
 /// What hangs on a communicator for our own algorithms.
 #[derive(Default)]
-pub struct Beside {
+pub struct Schedules {
     channel: Channel,
     /// Calls so far; the same on all ranks.
     calls: u32,
@@ -109,26 +105,15 @@ enum Buffers {
     Shared,
 }
 
-/// A call of one of our own variants.
-#[derive(Clone, Copy)]
-pub struct Call {
-    pub collective: Collective,
-    /// The variant's place in the trace's header.
-    pub variant: u16,
-    pub own: Scheduled,
-    pub bytes: u64,
-    pub arguments: Arguments,
-}
-
-impl Beside {
+impl Schedules {
     /// Gives the channel back and forgets the programs; waits for nobody.
     pub fn free(&mut self) {
         self.channel.free();
-        *self = Beside::default();
+        *self = Schedules::default();
     }
 
     /// The channel, once [`open`] said so.
-    pub fn channel(&self) -> &Open {
+    pub fn channel(&self) -> &OpenChannel {
         let Channel::Open(open) = &self.channel else {
             unreachable!("a variant runs only after `ready` said so");
         };
@@ -210,35 +195,41 @@ pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
 
 /// Opens the channel of a communicator. Collective at the first call that needs it; the answer is
 /// the same on all ranks.
-pub fn open(tuner: &Tuner, state: &mut State) -> bool {
-    if matches!(state.p2p.channel, Channel::Unopened) {
-        state.p2p.channel = Channel::open(tuner, state.comm);
+pub fn open(world: &World, parent: Parent, schedules: &mut Schedules) -> bool {
+    if matches!(schedules.channel, Channel::Unopened) {
+        schedules.channel = Channel::open(world, parent.comm);
     }
-    matches!(state.p2p.channel, Channel::Open(_))
+    matches!(schedules.channel, Channel::Open(_))
 }
 
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
-pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
+pub fn ready(
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
+    call: &OwnCall<Scheduled>,
+) -> bool {
     if exchange::runs(call.collective) {
-        return open(tuner, state);
+        return open(world, parent, schedules);
     }
-    open(tuner, state)
+    open(world, parent, schedules)
         && settled(
-            tuner,
-            state,
+            world,
+            parent,
+            schedules,
             (call.variant, call.bytes),
             &call.arguments,
-            |state| {
-                let Open {
+            |schedules| {
+                let OpenChannel {
                     rank, world_ranks, ..
-                } = state.p2p.channel();
+                } = schedules.channel();
                 let (rank, world_ranks) = (*rank, world_ranks.clone());
                 let group = Group {
                     rank,
                     world_ranks: &world_ranks,
                 };
-                has_room_among(tuner, &mut state.p2p, group, call)
+                has_room_among(world, schedules, group, call)
             },
         )
 }
@@ -247,29 +238,35 @@ pub fn ready(tuner: &Tuner, state: &mut State, call: &Call) -> bool {
 /// together, and known from then on. `has_room` says it for this rank.
 #[inline]
 pub fn settled(
-    tuner: &Tuner,
-    state: &mut State,
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
     (variant, bytes): (u16, u64),
     arguments: &Arguments,
-    has_room: impl FnOnce(&mut State) -> bool,
+    has_room: impl FnOnce(&mut Schedules) -> bool,
 ) -> bool {
     let bit = 1u64 << (class(bytes) & 63);
     let place = usize::from(variant);
-    let Agreement::Class { root } = arguments.agreement(tuner) else {
-        return agree(tuner, state, has_room);
+    let Agreement::Class { root } = arguments.agreement(world) else {
+        return agree(world, parent, schedules, has_room);
     };
-    match state.p2p.classes.get(place) {
+    match schedules.classes.get(place) {
         Some(classes) if classes.root == root && classes.ready & bit != 0 => return true,
         _ => {}
     }
-    settle(tuner, state, (place, root), bit, has_room)
+    settle(world, parent, schedules, (place, root), bit, has_room)
 }
 
 /// Whether all ranks have room.
 #[cold]
-fn agree(tuner: &Tuner, state: &mut State, has_room: impl FnOnce(&mut State) -> bool) -> bool {
-    let mut failed = [u64::from(!has_room(state))];
-    tuner.largest(state.comm, &mut failed) && failed[0] == 0
+fn agree(
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
+    has_room: impl FnOnce(&mut Schedules) -> bool,
+) -> bool {
+    let mut failed = [u64::from(!has_room(schedules))];
+    world.largest(parent.comm, &mut failed) && failed[0] == 0
 }
 
 /// Makes room for calls that need `demand` bytes, or up to twice as much: so much longer are the
@@ -282,17 +279,18 @@ pub fn has_room(demand: usize) -> bool {
 /// All ranks make room, or none uses the variant for the class.
 #[cold]
 fn settle(
-    tuner: &Tuner,
-    state: &mut State,
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
     (place, root): (usize, c_int),
     bit: u64,
-    has_room: impl FnOnce(&mut State) -> bool,
+    has_room: impl FnOnce(&mut Schedules) -> bool,
 ) -> bool {
-    let Beside {
+    let Schedules {
         classes: all,
         other_roots,
         ..
-    } = &mut state.p2p;
+    } = schedules;
     if all.len() <= place {
         all.resize(place + 1, Classes::default());
     }
@@ -309,8 +307,8 @@ fn settle(
     if (classes.ready | classes.failed) & bit != 0 {
         return classes.ready & bit != 0;
     }
-    let agreed = agree(tuner, state, has_room);
-    let classes = &mut state.p2p.classes[place];
+    let agreed = agree(world, parent, schedules, has_room);
+    let classes = &mut schedules.classes[place];
     if agreed {
         classes.ready |= bit;
     } else {
@@ -320,46 +318,57 @@ fn settle(
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
-pub fn run(tuner: &Tuner, state: &mut State, call: &Call, default: impl Fn() -> c_int) -> c_int {
-    state.p2p.count_call();
+pub fn run(
+    world: &World,
+    parent: Parent,
+    schedules: &mut Schedules,
+    call: &OwnCall<Scheduled>,
+    default: impl Fn() -> c_int,
+) -> c_int {
+    schedules.count_call();
     let result = if exchange::runs(call.collective) {
-        exchange::run(tuner, &mut state.p2p, call)
+        exchange::run(world, schedules, call)
     } else {
-        with_job(tuner, &mut state.p2p, call, |job| run_job(job, &mut ()))
+        with_job(world, schedules, call, |job| run_job(job, &mut ()))
     };
     match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
-        Some(Err(code)) => private::report(tuner, state.comm, code),
+        Some(Err(code)) => private::report(world, parent.comm, code),
     }
 }
 
 /// Runs a call among some of the communicator's ranks, with the tag of its present call. `None`
 /// where an argument is wrong.
 pub fn run_among(
-    tuner: &Tuner,
-    beside: &mut Beside,
+    world: &World,
+    schedules: &mut Schedules,
     group: Group,
-    call: &Call,
+    call: &OwnCall<Scheduled>,
     watch: &mut impl Watch,
 ) -> Option<Result<(), c_int>> {
-    let tag = beside.tag();
+    let tag = schedules.tag();
     let work = |job: &Job| run_job(job, watch);
-    with_job_among(tuner, &mut beside.programs, tag, group, call, work)
+    with_job_among(world, &mut schedules.programs, tag, group, call, work)
 }
 
 /// Whether there is room for a call among some of the communicator's ranks, and for any other of its
 /// root and size class: in place or not, with elements that have to be packed or not.
-pub fn has_room_among(tuner: &Tuner, beside: &mut Beside, group: Group, call: &Call) -> bool {
+pub fn has_room_among(
+    world: &World,
+    schedules: &mut Schedules,
+    group: Group,
+    call: &OwnCall<Scheduled>,
+) -> bool {
     let mut demand = 0;
     for buffers in [Buffers::Apart, Buffers::Shared] {
         if buffers == Buffers::Shared && call.own.row().in_place != InPlace::Shared {
             continue;
         }
         let work = |job: &Job| demand = demand.max(job.demand_in_class());
-        let programs = &mut beside.programs;
+        let programs = &mut schedules.programs;
         // Wrong arguments are no want of room: the library will report them.
-        if with_job_and(tuner, programs, (0, Some(buffers)), group, call, work).is_none() {
+        if with_job_and(world, programs, (0, Some(buffers)), group, call, work).is_none() {
             return true;
         }
     }
@@ -380,42 +389,42 @@ fn run_job(job: &Job, watch: &mut impl Watch) -> Result<(), c_int> {
 /// `None` where an argument is wrong.
 #[inline]
 fn with_job<T>(
-    tuner: &Tuner,
-    beside: &mut Beside,
-    call: &Call,
+    world: &World,
+    schedules: &mut Schedules,
+    call: &OwnCall<Scheduled>,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
-    let tag = beside.tag();
-    let Channel::Open(open) = &beside.channel else {
+    let tag = schedules.tag();
+    let Channel::Open(open) = &schedules.channel else {
         return None;
     };
     let group = Group {
         rank: open.rank,
         world_ranks: &open.world_ranks,
     };
-    with_job_among(tuner, &mut beside.programs, tag, group, call, work)
+    with_job_among(world, &mut schedules.programs, tag, group, call, work)
 }
 
 #[inline]
 fn with_job_among<T>(
-    tuner: &Tuner,
+    world: &World,
     programs: &mut Programs,
     tag: c_int,
     group: Group,
-    call: &Call,
+    call: &OwnCall<Scheduled>,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
-    with_job_and(tuner, programs, (tag, None), group, call, work)
+    with_job_and(world, programs, (tag, None), group, call, work)
 }
 
 /// The same with a program for such buffers, instead of the call's own.
 #[inline]
 fn with_job_and<T>(
-    tuner: &Tuner,
+    world: &World,
     programs: &mut Programs,
     (tag, buffers): (c_int, Option<Buffers>),
     group: Group,
-    call: &Call,
+    call: &OwnCall<Scheduled>,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
     let members = Members {
@@ -424,7 +433,7 @@ fn with_job_and<T>(
     };
     let view = call
         .arguments
-        .view(tuner, call.collective, call.bytes, members)?;
+        .view(world, call.collective, call.bytes, members)?;
     let row = call.own.row();
     let case = row.case(
         members.rank,
@@ -461,8 +470,8 @@ fn with_job_and<T>(
         }
     };
     Some(work(&Job {
-        tuner,
-        comm: tuner.p2p.comm()?,
+        world,
+        comm: world.messages.comm()?,
         tag,
         world_ranks: group.world_ranks,
         members,

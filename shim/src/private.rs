@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::{self, Comm, Errhandler};
 use crate::library::{Handles, Pmpi};
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// The most that are alive at once in a process.
 const ALIVE_MAX: u64 = 1024;
@@ -54,10 +54,10 @@ impl Private {
     /// Makes one beside `parent`, by `split`. Collective; `Failed` on all ranks or on none, and still `Unmade` on
     /// all where a nonblocking collective has begun on some ranks alone.
     #[cold]
-    pub fn make(tuner: &Tuner, parent: Parent, split: impl FnOnce() -> Private) -> Private {
+    pub fn make(world: &World, parent: Parent, split: impl FnOnce() -> Private) -> Private {
         let Parent { comm, begun } = parent;
         let mut agreed = [ALIVE.load(Ordering::Relaxed), begun, !begun];
-        if !tuner.largest(comm, &mut agreed) || agreed[0] >= ALIVE_MAX {
+        if !world.largest(comm, &mut agreed) || agreed[0] >= ALIVE_MAX {
             return Private::Failed;
         }
         let [_, most, not_least] = agreed;
@@ -66,15 +66,23 @@ impl Private {
         }
         let mut made = split();
         let mut failed = [u64::from(matches!(made, Private::Failed))];
-        let agreed = tuner.largest(comm, &mut failed) && failed[0] == 0;
+        let agreed = world.largest(comm, &mut failed) && failed[0] == 0;
         if let Private::Made(_) = made {
             ALIVE.fetch_add(1, Ordering::Relaxed);
         }
         if !agreed {
-            made.free(tuner.pmpi);
+            made.free(world.pmpi);
             return Private::Failed;
         }
         made
+    }
+
+    /// The communicator, on a rank that is in it.
+    pub fn comm(self) -> Option<Comm> {
+        match self {
+            Private::Made(comm) => Some(comm),
+            _ => None,
+        }
     }
 
     /// Whether it was made, on this rank or on others.
@@ -92,11 +100,17 @@ impl Private {
     }
 }
 
+impl From<Option<Comm>> for Private {
+    fn from(comm: Option<Comm>) -> Private {
+        comm.map_or(Private::Failed, Private::Made)
+    }
+}
+
 /// A communicator with members of `comm`, which returns errors. Collective over `comm`.
-pub fn split(tuner: &Tuner, comm: Comm, who: Who) -> Private {
-    let pmpi = tuner.pmpi;
-    let handler = silence(pmpi, &tuner.handles, comm);
-    let mut made = tuner.handles.comm_null;
+pub fn split(world: &World, comm: Comm, who: Who) -> Private {
+    let pmpi = world.pmpi;
+    let handler = silence(pmpi, &world.handles, comm);
+    let mut made = world.handles.comm_null;
     // SAFETY: `comm` is valid, and all its members make this call here.
     let code = unsafe {
         let (colour, key) = match who {
@@ -113,11 +127,11 @@ pub fn split(tuner: &Tuner, comm: Comm, who: Who) -> Private {
     if code != abi::SUCCESS {
         return Private::Failed;
     }
-    if abi::bits(made) == abi::bits(tuner.handles.comm_null) {
+    if abi::bits(made) == abi::bits(world.handles.comm_null) {
         return Private::Apart;
     }
     // SAFETY: the communicator is valid and ours.
-    unsafe { (pmpi.comm_set_errhandler)(made, tuner.handles.errors_return) };
+    unsafe { (pmpi.comm_set_errhandler)(made, world.handles.errors_return) };
     Private::Made(made)
 }
 
@@ -144,10 +158,10 @@ pub fn restore(pmpi: &Pmpi, comm: Comm, handler: Option<Errhandler>) {
 }
 
 /// Hands an error of a communicator of ours to the program's own handler, and returns it.
-pub fn report(tuner: &Tuner, comm: Comm, code: c_int) -> c_int {
+pub fn report(world: &World, comm: Comm, code: c_int) -> c_int {
     if code != abi::SUCCESS {
         // SAFETY: the communicator is the program's, and valid.
-        unsafe { (tuner.pmpi.comm_call_errhandler)(comm, code) };
+        unsafe { (world.pmpi.comm_call_errhandler)(comm, code) };
     }
     code
 }

@@ -21,13 +21,14 @@ use crate::fence;
 use crate::floating;
 use crate::handout::{self, Handout};
 use crate::handshake::{Handshake, Outcome};
-use crate::library::{self, Handles, Pmpi};
-use crate::p2p;
+use crate::library::{self, HandleTable, Handles, Pmpi};
+use crate::messages;
 use crate::pending;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
-use crate::tune::{HandleTable, Tuner};
+use crate::tune::Tuner;
 use crate::warn::say;
+use crate::world::{Messages, World};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -120,7 +121,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         own_card.host,
     )?;
     if tuner.handout.may_run_own() {
-        tuner.p2p = p2p::World::open(&tuner);
+        tuner.world.messages = messages::open(&tuner);
     }
     Some(tuner)
 }
@@ -406,16 +407,18 @@ fn build(
     let pairs = HandleTable::new(handles.pairs.iter().map(|&datatype| (datatype, ())));
     let ops = HandleTable::new(handles.ops.iter().copied());
     Some(Tuner {
-        pmpi,
+        world: World {
+            pmpi,
+            types,
+            pairs,
+            ops,
+            handles,
+            rank,
+            shares_processors: shares_processors(rank, &node_of_rank),
+            node_of_rank,
+            messages: Messages::default(),
+        },
         steer: Steer::new(&variants),
-        p2p: p2p::World::default(),
-        types,
-        pairs,
-        ops,
-        handles,
-        rank,
-        shares_processors: shares_processors(rank, &node_of_rank),
-        node_of_rank,
         handout,
         variants,
         names,

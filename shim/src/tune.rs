@@ -1,6 +1,5 @@
 //! One call, from its arguments to its result: classify, select, execute, record.
 
-mod handles;
 mod set_up;
 
 mod classify;
@@ -11,38 +10,31 @@ mod review;
 mod alltoall;
 mod bcast;
 mod passing;
-pub use passing::{Passed, Passing};
+pub use passing::Passing;
 
+use std::ops::Deref;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use colltune_core::catalogue::Variant;
 use colltune_core::collective::Collective;
 
-use crate::abi::{Combines, Datatype, Op};
+use crate::abi::{Datatype, Op};
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
 use crate::handout::Handout;
-use crate::library::{Handles, Pmpi, TypeFacts};
-use crate::p2p;
+use crate::messages;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
-
-pub use handles::HandleTable;
+use crate::world::World;
 
 /// The place of `default` among a collective's variants.
 const DEFAULT: u16 = 0;
 
 /// Everything that a job's calls need, built once after the handshake.
 pub struct Tuner {
-    pub pmpi: &'static Pmpi,
-    pub handles: Handles,
-    pub rank: u32,
-    /// For each rank of the world the number of its node.
-    pub node_of_rank: Vec<u32>,
-    /// Whether the node of this rank has more ranks than processors.
-    pub shares_processors: bool,
+    pub world: World,
     pub handout: Handout,
     /// Each collective's variants, `default` first.
     pub variants: [Vec<Variant>; Collective::ALL.len()],
@@ -51,10 +43,6 @@ pub struct Tuner {
     pub first_variant: [u16; Collective::ALL.len()],
     pub registry: &'static Registry,
     pub steer: Steer,
-    pub p2p: p2p::World,
-    pub types: HandleTable<TypeFacts>,
-    pub pairs: HandleTable<()>,
-    pub ops: HandleTable<Combines>,
     pub clock: Conversion,
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
@@ -83,6 +71,15 @@ struct Reduction {
     count: u64,
     datatype: Datatype,
     op: Op,
+}
+
+impl Deref for Tuner {
+    type Target = World;
+
+    #[inline(always)]
+    fn deref(&self) -> &World {
+        &self.world
+    }
 }
 
 impl Tuner {
@@ -122,7 +119,7 @@ impl Tuner {
     /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
     pub fn finish(&'static self) {
         self.registry.wind_down();
-        self.p2p.free(self.pmpi);
+        messages::free(self.messages, self.pmpi);
         if let Some(recorder) = &self.recorder {
             recorder.finish();
         }

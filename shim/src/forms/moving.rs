@@ -8,10 +8,10 @@ use colltune_core::collective::Collective;
 
 use super::{Form, numbers, sum};
 use crate::abi::{Comm, Datatype, is_in_place};
+use crate::arguments::Arguments;
+use crate::arguments::lists::{List, Listed};
+use crate::arguments::{self, Held};
 use crate::library::collectives::{Collectives, Number};
-use crate::p2p::Arguments;
-use crate::p2p::arguments::lists::{List, Listed};
-use crate::p2p::arguments::{self, Held};
 use crate::tune::{Call, Tuner};
 
 #[derive(Clone, Copy)]

@@ -6,10 +6,10 @@ use colltune_core::collective::Collective;
 
 use super::{Form, is_refused, numbers, sum};
 use crate::abi::{Comm, Datatype, Op, is_in_place};
+use crate::arguments::Arguments;
+use crate::arguments::lists::List;
 use crate::library::collectives::{Collectives, Number};
 use crate::node::Operands;
-use crate::p2p::Arguments;
-use crate::p2p::arguments::lists::List;
 use crate::tune::{Call, Elements, Tuner};
 
 /// Allreduce, reduce, scan, exscan and reduce_scatter_block, whose `count` is one block's.

@@ -7,9 +7,9 @@ use colltune_core::collective::Collective;
 use super::conversion::Conversion;
 use super::{Buffer, Default, Integer};
 use crate::abi::is_in_place;
+use crate::arguments::Arguments;
 use crate::fence::fence;
 use crate::forms::{self, Bcast, Exchanged, Form, Gathered, ReduceScatter, Scattered, Side};
-use crate::p2p;
 
 entry!("MPI_Allreduce": mpi_allreduce_, mpi_allreduce_f08_,
     (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => allreduce);
@@ -335,7 +335,7 @@ unsafe fn alltoallw(
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
         let in_place = is_in_place(conversion.buffer(send));
         let call = tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))?;
-        let arguments = || p2p::Arguments::Nothing;
+        let arguments = || Arguments::Nothing;
         Some(tuner.run(call, arguments, default, |_| default()))
     })
 }

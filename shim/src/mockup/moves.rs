@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 
 use super::{Done, Job, Room, done, in_place};
 use crate::abi::{self, Datatype};
-use crate::p2p::arguments::{Arguments, Input, Memory};
-use crate::p2p::scratch::ALIGN;
+use crate::arguments::{Arguments, Input, Memory};
+use crate::scratch::ALIGN;
 
 /// The arguments of an allgather or alltoall.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Job<'_> {
         let mut position = 0;
         // SAFETY: the memory is the application's, and there is room for what it packs into.
         done(unsafe {
-            (self.tuner.pmpi.pack)(
+            (self.world.pmpi.pack)(
                 from.start.cast(),
                 from.count as c_int,
                 from.datatype,
@@ -64,7 +64,7 @@ impl Job<'_> {
         let mut position = 0;
         // SAFETY: as in `pack`.
         done(unsafe {
-            (self.tuner.pmpi.unpack)(
+            (self.world.pmpi.unpack)(
                 from.cast(),
                 bytes as c_int,
                 &mut position,
@@ -77,7 +77,7 @@ impl Job<'_> {
     }
 
     fn packed(&self, (start, bytes): (*mut u8, usize)) -> (*mut u8, u64, Datatype) {
-        (start, bytes as u64, self.tuner.handles.byte)
+        (start, bytes as u64, self.world.handles.byte)
     }
 
     /// Copies between buffers of two types by a message of this rank to itself, on the communicator
@@ -90,11 +90,15 @@ impl Job<'_> {
         from: (*mut u8, u64, Datatype),
         to: (*mut u8, u64, Datatype),
     ) -> Done {
-        let own = self.tuner.rank as c_int;
-        let comm = self.tuner.p2p.comm().ok_or(abi::MPI_ERR_NO_MEM as c_int)?;
+        let own = self.world.rank as c_int;
+        let comm = self
+            .world
+            .messages
+            .comm()
+            .ok_or(abi::MPI_ERR_NO_MEM as c_int)?;
         // SAFETY: the caller's promise; the status is the constant that ignores it.
         done(unsafe {
-            (self.tuner.pmpi.sendrecv)(
+            (self.world.pmpi.sendrecv)(
                 from.0.cast(),
                 from.1 as c_int,
                 from.2,
@@ -145,7 +149,7 @@ impl Job<'_> {
     /// As for [`Job::run`]; so it is for the other ones.
     pub(super) unsafe fn bcast_by_scatter(&self, room: &Room) -> Done {
         let (n, total) = (self.members.n_ranks, self.view.block as usize);
-        let (block, byte) = (total / n, self.tuner.handles.byte);
+        let (block, byte) = (total / n, self.world.handles.byte);
         let (count, rest) = (block as c_int, (total % n) as c_int);
         let (parts, comm, root) = (self.parts, self.comm, self.root());
         // SAFETY: the message has `n` blocks and the rest; a rank's own block lies at its place.
@@ -188,7 +192,7 @@ impl Job<'_> {
     /// # Safety
     /// As for [`Job::run`].
     pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Room) -> Done {
-        let (total, byte) = (self.view.block as c_int, self.tuner.handles.byte);
+        let (total, byte) = (self.view.block as c_int, self.world.handles.byte);
         // SAFETY: the lists have a place for each rank; the root alone contributes.
         unsafe {
             for rank in 0..self.members.n_ranks {
@@ -256,7 +260,7 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
         let block = self.view.block as usize;
-        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (byte, count) = (self.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         // SAFETY: the lists have a place for each rank; the room holds an own block and all of them.
         unsafe {
@@ -281,7 +285,7 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_gather(&self, room: &Room) -> Done {
         let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (byte, count) = (self.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         let (root, comm, whole) = (self.root(), self.comm, all.cast());
         // SAFETY: as above; every rank has room for all blocks.
@@ -371,7 +375,7 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_alltoall(&self, room: &Room) -> Done {
         let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (byte, count) = (self.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice.
         unsafe {
             self.pack_own_block(room.bytes)?;
@@ -397,7 +401,7 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn allgather_by_allreduce(&self, room: &Room) -> Done {
         let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, or) = (self.tuner.handles.byte, self.tuner.handles.bitwise_or);
+        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
         let count = (n * block) as c_int;
         // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
         unsafe {

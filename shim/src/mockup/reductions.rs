@@ -7,7 +7,7 @@ use colltune_core::collective::Collective;
 
 use super::{Done, Job, Room, done, in_place};
 use crate::abi::{Datatype, Op};
-use crate::p2p::arguments::Arguments;
+use crate::arguments::Arguments;
 
 /// What a reduction combines.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::ptr::null_mut;
 
 use super::{Done, Job, Room, done};
-use crate::p2p::arguments::{Arguments, Input, Side};
+use crate::arguments::{Arguments, Input, Side};
 
 impl Job<'_> {
     /// What the caller passed; what is the root's alone has a meaning there only.
@@ -20,7 +20,7 @@ impl Job<'_> {
     /// As for [`Job::run`]; so it is for the other ones.
     pub(super) unsafe fn gather_by_allgather(&self, room: &Room) -> Done {
         let block = self.view.block as usize;
-        let (byte, count) = (self.tuner.handles.byte, block as c_int);
+        let (byte, count) = (self.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice: what is sent, and what comes.
         unsafe {
             self.pack_own_block(room.bytes)?;
@@ -44,7 +44,7 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn gather_by_reduce(&self, room: &Room) -> Done {
         let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, or) = (self.tuner.handles.byte, self.tuner.handles.bitwise_or);
+        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
         let count = (n * block) as c_int;
         // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
         unsafe {
@@ -124,7 +124,7 @@ impl Job<'_> {
                 }
                 Input::Nothing | Input::InOutput { .. } => room.bytes,
             };
-            let (byte, count) = (self.tuner.handles.byte, (n * block) as c_int);
+            let (byte, count) = (self.world.handles.byte, (n * block) as c_int);
             let bcast = self.parts.bcast;
             done(bcast(all.cast(), count, byte, self.root(), self.comm))?;
             let own = all.wrapping_add(self.members.rank * block);
@@ -143,7 +143,7 @@ impl Job<'_> {
     /// # Safety
     /// As for [`Job::run`].
     pub(super) unsafe fn barrier_by_allreduce(&self, room: &Room) -> Done {
-        let (byte, or) = (self.tuner.handles.byte, self.tuner.handles.bitwise_or);
+        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
         // SAFETY: the room holds two bytes, and no result of an allreduce is there before every rank
         // has given its own.
         done(unsafe {

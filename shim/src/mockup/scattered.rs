@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use super::{Done, Job, Room, done};
 use crate::abi::{Datatype, Op};
-use crate::p2p::arguments::Arguments;
+use crate::arguments::Arguments;
 
 /// A reduction each rank of which gets a part of the result, or another result.
 #[derive(Clone, Copy)]
@@ -244,7 +244,7 @@ impl Job<'_> {
             if self.members.rank == 0 {
                 return Ok(());
             }
-            let combine = self.tuner.pmpi.reduce_local;
+            let combine = self.world.pmpi.reduce_local;
             done(combine(before, of.output, of.all, of.datatype, of.op))
         }
     }

@@ -10,16 +10,16 @@ use colltune_core::catalogue::{OnNodes, Own};
 use colltune_core::collective::Collective;
 use colltune_core::node::layout::LINE_BYTES;
 
-use super::Beside;
+use super::NodeMemory;
 use super::elements::Sum;
 use super::patience::after_call;
 use super::short::Contribution;
-use crate::abi::{self, Datatype, Op, bits, is_in_place};
-use crate::communicator::State;
-use crate::own::Call;
-use crate::p2p::Arguments;
+use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
+use crate::arguments::Arguments;
+use crate::own_call::OwnCall;
+use crate::p2p::Schedules;
 use crate::private;
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// What was found out about the last call.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ pub struct Operands {
 impl Again {
     /// What is to be remembered of a call that was right; `None` where it is none of these.
     #[inline]
-    pub fn of(tuner: &Tuner, call: &Call, place: usize, variant: u16) -> Option<Again> {
+    pub fn of(world: &World, call: &OwnCall<Own>, place: usize, variant: u16) -> Option<Again> {
         let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (call.own, call.collective) else {
             return None;
         };
@@ -61,12 +61,12 @@ impl Again {
             return None;
         };
         // Of a type without holes, so that elements are their bytes.
-        let facts = tuner.types.get(datatype)?;
+        let facts = world.types.get(datatype)?;
         (call.bytes <= LINE_BYTES as u64).then_some(Again {
             datatype: bits(datatype),
             op: bits(op),
             count,
-            sum: Sum::of(tuner, facts, op),
+            sum: Sum::of(world, facts, op),
             bytes: call.bytes as usize,
             place,
             variant,
@@ -97,9 +97,15 @@ impl Again {
     /// # Safety
     /// The buffers are those of a right call like the last one.
     #[inline(always)]
-    pub unsafe fn run(&self, tuner: &Tuner, state: &mut State, operands: &Operands) -> c_int {
-        state.p2p.count_call();
-        let Beside::Open(open) = &mut state.node else {
+    pub unsafe fn run(
+        &self,
+        world: &World,
+        comm: Comm,
+        (schedules, node): (&mut Schedules, &mut NodeMemory),
+        operands: &Operands,
+    ) -> c_int {
+        schedules.count_call();
+        let NodeMemory::Open(open) = node else {
             unreachable!("a call like this ran before");
         };
         let Some(segment) = &mut open.segment else {
@@ -118,11 +124,11 @@ impl Again {
         };
         // SAFETY: the caller's promise.
         let result =
-            unsafe { segment.combine_lines(tuner, contribution, own.cast(), operands.recv.cast()) };
-        after_call(tuner, &state.p2p, false);
+            unsafe { segment.combine_lines(world, contribution, own.cast(), operands.recv.cast()) };
+        after_call(world, schedules, false);
         match result {
             Ok(()) => abi::SUCCESS,
-            Err(code) => private::report(tuner, state.comm, code),
+            Err(code) => private::report(world, comm, code),
         }
     }
 }

@@ -11,65 +11,63 @@ use super::phases::or_give_up;
 use super::segment::Segment;
 use super::team::Team;
 use crate::abi;
-use crate::own::Call;
-use crate::p2p::arguments::Arguments;
-use crate::p2p::{self, Group};
-use crate::tune::Tuner;
+use crate::arguments::Arguments;
+use crate::own_call::OwnCall;
+use crate::p2p::{self, Group, Schedules};
+use crate::world::World;
 
 /// Bytes of what the leaders reduce.
 const NUMBER: u64 = 8;
 
 /// Runs a barrier.
 pub fn run(
-    tuner: &Tuner,
-    p2p: &mut p2p::Beside,
+    world: &World,
+    schedules: &mut Schedules,
     (team, bridges): (&Team, &Bridges),
     mut segment: Option<&mut Segment>,
-    call: &Call,
-    own: OnNodes,
+    call: &OwnCall<OnNodes>,
 ) -> Result<(), c_int> {
-    let OnNodes::Leaders(crossing) = own else {
+    let OnNodes::Leaders(crossing) = call.own else {
         // There is one node.
-        return segment.map_or(Ok(()), |segment| segment.meet(tuner));
+        return segment.map_or(Ok(()), |segment| segment.meet(world));
     };
     // All come to the leader, the leaders meet, all go.
     if let Some(segment) = &mut segment {
-        segment.meet(tuner)?;
+        segment.meet(world)?;
     }
     let mut result = Ok(());
     if team.place == 0 {
         result = match crossing {
             Crossing::Schedule(between) => {
                 let mut number = 0u64;
-                let leading = leading(tuner, call, between, &mut number);
+                let leading = leading(world, call, between, &mut number);
                 let group = group(team);
-                p2p::run_among(tuner, p2p, group, &leading, &mut ()).unwrap_or(Ok(()))
+                p2p::run_among(world, schedules, group, &leading, &mut ()).unwrap_or(Ok(()))
             }
             // SAFETY: a barrier has no arguments.
-            Crossing::Library(variant) => unsafe {
-                bridges.run(tuner, call.collective, variant, &Arguments::Nothing)
+            Crossing::Library(_) => unsafe {
+                bridges.run(world, call.collective, &Arguments::Nothing)
             },
         };
         result = or_give_up(segment.as_deref(), result);
     }
     result?;
-    segment.map_or(Ok(()), |segment| segment.meet(tuner))
+    segment.map_or(Ok(()), |segment| segment.meet(world))
 }
 
 /// Whether the leaders have room.
 pub fn has_room(
-    tuner: &Tuner,
-    p2p: &mut p2p::Beside,
+    world: &World,
+    schedules: &mut Schedules,
     team: &Team,
-    call: &Call,
-    own: OnNodes,
+    call: &OwnCall<OnNodes>,
 ) -> bool {
-    let OnNodes::Leaders(Crossing::Schedule(between)) = own else {
+    let OnNodes::Leaders(Crossing::Schedule(between)) = call.own else {
         return true;
     };
     let mut number = 0u64;
-    let leading = leading(tuner, call, between, &mut number);
-    p2p::has_room_among(tuner, p2p, group(team), &leading)
+    let leading = leading(world, call, between, &mut number);
+    p2p::has_room_among(world, schedules, group(team), &leading)
 }
 
 fn group(team: &Team) -> Group<'_> {
@@ -79,8 +77,13 @@ fn group(team: &Team) -> Group<'_> {
     }
 }
 
-fn leading(tuner: &Tuner, call: &Call, between: Scheduled, number: &mut u64) -> p2p::Call {
-    p2p::Call {
+fn leading(
+    world: &World,
+    call: &OwnCall<OnNodes>,
+    between: Scheduled,
+    number: &mut u64,
+) -> OwnCall<Scheduled> {
+    OwnCall {
         collective: Collective::Allreduce,
         variant: call.variant,
         own: between,
@@ -89,8 +92,8 @@ fn leading(tuner: &Tuner, call: &Call, between: Scheduled, number: &mut u64) -> 
             send: abi::MPI_IN_PLACE as *const c_void,
             recv: (&raw mut *number).cast(),
             count: 1,
-            datatype: tuner.handles.uint64,
-            op: tuner.handles.max,
+            datatype: world.handles.uint64,
+            op: world.handles.max,
             root: 0,
         },
     }
@@ -99,11 +102,11 @@ fn leading(tuner: &Tuner, call: &Call, between: Scheduled, number: &mut u64) -> 
 impl Segment {
     /// Waits until every rank of the node is here.
     #[inline]
-    pub fn meet(&mut self, tuner: &Tuner) -> Result<(), c_int> {
-        let ticket = self.tell_line(tuner)?;
+    pub fn meet(&mut self, world: &World) -> Result<(), c_int> {
+        let ticket = self.tell_line(world)?;
         for place in self.others() {
             let number = self.line(place, ticket);
-            self.until(tuner, || number.load(Ordering::Acquire) == ticket)?;
+            self.until(world, || number.load(Ordering::Acquire) == ticket)?;
         }
         self.done_short(ticket);
         Ok(())

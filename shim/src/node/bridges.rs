@@ -1,8 +1,8 @@
-//! Calls of the library's between the nodes: its own choice, or an algorithm of its own.
+//! Calls of the library's between the nodes, by its own choice.
 //!
 //! The ranks in one place of each node have a communicator of ours, as a schedule's leaders and lanes have
 //! none: for those in the first place, and as many more as are lanes, made at once. Its ranks are the nodes
-//! in their order. A forced algorithm needs what it needs on the program's communicator: in Open MPI a carrier.
+//! in their order.
 
 use std::ffi::c_int;
 
@@ -10,48 +10,31 @@ use colltune_core::collective::Collective;
 
 use super::team::Team;
 use crate::abi::{self, Comm};
+use crate::arguments::Arguments;
 use crate::library::Pmpi;
-use crate::p2p::arguments::Arguments;
 use crate::private::{self, Parent, Private, Who};
-use crate::steer::Carriers;
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// The communicators across the nodes that hang on one of the program's.
 #[derive(Default)]
 pub struct Bridges {
     /// On which the library chooses by itself.
     plain: Private,
-    carriers: Carriers,
 }
 
-/// The place of the library's own choice among a collective's variants.
-const OWN_CHOICE: u16 = 0;
-
 impl Bridges {
-    /// Sees to it that the variant in a place among the collective's can be run between the nodes. Collective
-    /// over the program's communicator; the answer is the same on all its ranks.
+    /// Sees to it that the library can be called between the nodes. Collective over the program's communicator;
+    /// the answer is the same on all its ranks.
     #[inline]
-    pub fn ready(
-        &mut self,
-        tuner: &Tuner,
-        parent: Parent,
-        team: &Team,
-        collective: Collective,
-        variant: u16,
-    ) -> bool {
+    pub fn ready(&mut self, world: &World, parent: Parent, team: &Team) -> bool {
         let who = Who::Coloured {
             colour: (team.place < team.lanes).then_some(team.place as c_int),
             key: team.node as c_int,
         };
         if matches!(self.plain, Private::Unmade) {
-            self.plain = Private::make(tuner, parent, || private::split(tuner, parent.comm, who));
+            self.plain = Private::make(world, parent, || private::split(world, parent.comm, who));
         }
-        let members = (parent, who);
         self.plain.is_there()
-            && (variant == OWN_CHOICE
-                || tuner
-                    .steer
-                    .ready_among(tuner, members, &mut self.carriers, collective, variant))
     }
 
     /// Runs a call that is ready, on a rank that has a part in it.
@@ -60,23 +43,15 @@ impl Bridges {
     /// The arguments are those of the collective, of ranks that are nodes.
     pub unsafe fn run(
         &self,
-        tuner: &Tuner,
+        world: &World,
         collective: Collective,
-        variant: u16,
         arguments: &Arguments,
     ) -> Result<(), c_int> {
-        let Private::Made(plain) = self.plain else {
+        let Private::Made(comm) = self.plain else {
             unreachable!("a variant runs only after `ready` said so");
         };
         // SAFETY: the caller's promise is passed on.
-        let native = |comm| unsafe { call(tuner.pmpi, collective, arguments, comm) };
-        let code = match variant {
-            OWN_CHOICE => native(plain),
-            _ => tuner
-                .steer
-                .run_among(plain, &self.carriers, collective, variant, native),
-        };
-        match code {
+        match unsafe { call(world.pmpi, collective, arguments, comm) } {
             abi::SUCCESS => Ok(()),
             code => Err(code),
         }
@@ -85,7 +60,6 @@ impl Bridges {
     /// Frees them, without waiting for other ranks.
     pub fn free(&mut self, pmpi: &Pmpi) {
         self.plain.free(pmpi);
-        self.carriers.free(pmpi);
     }
 }
 

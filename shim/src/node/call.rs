@@ -1,32 +1,32 @@
 //! One call over the nodes: where its data lies on this rank, and how much room it needs.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use colltune_core::algorithm::registry::InPlace;
-use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
+use colltune_core::catalogue::{Crossing, OnNodes};
 use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
 use super::collect::Layout;
 use super::elements::{Elements, Holed, Sum};
+use super::part::{Part, packed_unit};
 use super::patience::{after_call, asks_after};
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
 use super::transfers;
-use super::{Beside, Open, barrier};
+use super::{NodeMemory, Nodes, barrier};
 use crate::abi;
-use crate::communicator::State;
-use crate::own::Call;
-use crate::p2p::arguments::{Arguments, Input, Memory, Output, Unit, View};
+use crate::arguments::{Input, Memory, Output, Unit, View};
+use crate::own_call::OwnCall;
 use crate::p2p::lengths::Lengths;
 use crate::p2p::places::{Job, Places};
 use crate::p2p::program::Program;
-use crate::p2p::scratch::{self, ALIGN, Scratch, User};
-use crate::p2p::{self, Group};
-use crate::private;
-use crate::tune::Tuner;
+use crate::p2p::{self, Group, Schedules};
+use crate::private::{self, Parent};
+use crate::scratch::{self, ALIGN, Scratch, User};
+use crate::world::World;
 
 /// No messages: what a node does is not told by a program.
 static NOTHING: Program = Program {
@@ -42,39 +42,39 @@ static NOTHING: Program = Program {
 /// Runs a call that is ready.
 #[inline]
 pub fn run(
-    tuner: &Tuner,
-    state: &mut State,
-    call: &Call,
-    own: OnNodes,
+    world: &World,
+    parent: Parent,
+    (schedules, node): (&mut Schedules, &mut NodeMemory),
+    call: &OwnCall<OnNodes>,
     default: impl Fn() -> c_int,
 ) -> c_int {
-    state.p2p.count_call();
-    let Beside::Open(open) = &mut state.node else {
+    schedules.count_call();
+    let NodeMemory::Open(nodes) = node else {
         unreachable!("a variant runs only after `ready` said so");
     };
-    let result = run_open(tuner, &mut state.p2p, open, call, own);
-    let always = asks_after(own, call.collective, call.bytes);
-    after_call(tuner, &state.p2p, always);
+    let result = run_open(world, schedules, nodes, call);
+    let always = asks_after(call.own, call.collective, call.bytes);
+    after_call(world, schedules, always);
     match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
-        Some(Err(code)) => private::report(tuner, state.comm, code),
+        Some(Err(code)) => private::report(world, parent.comm, code),
     }
 }
 
 #[inline]
 fn run_open(
-    tuner: &Tuner,
-    p2p: &mut p2p::Beside,
-    open: &mut Open,
-    call: &Call,
-    own: OnNodes,
+    world: &World,
+    schedules: &mut Schedules,
+    nodes: &mut Nodes,
+    call: &OwnCall<OnNodes>,
 ) -> Option<Result<(), c_int>> {
-    let Open {
+    let own = call.own;
+    let Nodes {
         team,
         segment,
         bridges,
-    } = open;
+    } = nodes;
     if let Some(segment) = segment
         && let Err(class) = segment.is_sound()
     {
@@ -82,34 +82,34 @@ fn run_open(
     }
     if call.collective == Collective::Barrier {
         let over = (&*team, &*bridges);
-        return Some(barrier::run(tuner, p2p, over, segment.as_mut(), call, own));
+        return Some(barrier::run(world, schedules, over, segment.as_mut(), call));
     }
-    let members = team.members(p2p.channel().rank);
+    let members = team.members(schedules.channel().rank);
     let view = call
         .arguments
-        .view(tuner, call.collective, call.bytes, members)?;
+        .view(world, call.collective, call.bytes, members)?;
     if matches!(own, OnNodes::Alone | OnNodes::Reading)
         && let Some(places) = direct(&view)
     {
         let phases = Phases {
-            p2p,
+            schedules,
             team,
             bridges,
             segment: segment.as_mut(),
             call,
             view,
             places,
-            elements: Elements::new(tuner, &view, call, None),
+            elements: Elements::new(world, &view, call, None),
             between: Between::default(),
             spare: std::ptr::null_mut(),
         };
         // SAFETY: the view's buffers are the application's.
-        return Some(unsafe { phases.run(own) });
+        return Some(unsafe { phases.run() });
     }
     let world_ranks = team.world_ranks.clone();
-    let job = job(tuner, p2p, call, view, &world_ranks, team)?;
+    let job = job(world, schedules, call, view, &world_ranks, team)?;
     let work = |scratch: &mut Scratch| {
-        let room = Room::new(&job, team, call, own);
+        let room = Room::new(&job, team, call);
         let reserved = match scratch.block.reserve(room.bytes) {
             true => Ok(()),
             false => Err(abi::MPI_ERR_NO_MEM as c_int),
@@ -125,14 +125,14 @@ fn run_open(
             spare: spare.map(|at| view.unit.first(at, room.piece)),
         });
         let phases = Phases {
-            p2p,
+            schedules,
             team,
             bridges,
             segment: segment.as_mut(),
             call,
             view,
             places,
-            elements: Elements::new(tuner, &view, call, holed),
+            elements: Elements::new(world, &view, call, holed),
             between: Between {
                 carrier: Some((job.comm, job.tag)),
                 requests: Some(&mut scratch.requests),
@@ -144,7 +144,7 @@ fn run_open(
         };
         // SAFETY: as above.
         let result = unsafe {
-            let result = phases.run(own);
+            let result = phases.run();
             result.and(job.hand_over(&places))
         };
         let sends = !matches!(own, OnNodes::Alone | OnNodes::Reading);
@@ -159,34 +159,37 @@ fn run_open(
 
 /// Whether this rank has room for the call, and for any other of its size class.
 #[cold]
-pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> bool {
-    let Beside::Open(open) = &mut state.node else {
-        return false;
-    };
+pub fn has_room(
+    world: &World,
+    schedules: &mut Schedules,
+    nodes: &Nodes,
+    call: &OwnCall<OnNodes>,
+) -> bool {
+    let (own, team) = (call.own, &nodes.team);
     if call.collective == Collective::Barrier {
-        return barrier::has_room(tuner, &mut state.p2p, &open.team, call, own);
+        return barrier::has_room(world, schedules, team, call);
     }
-    if own == OnNodes::Reading && !open.segment.as_ref().is_some_and(Segment::can_read) {
+    if own == OnNodes::Reading && !nodes.segment.as_ref().is_some_and(Segment::can_read) {
         return false;
     }
-    let members = open.team.members(state.p2p.channel().rank);
+    let members = team.members(schedules.channel().rank);
     let view = call
         .arguments
-        .view(tuner, call.collective, call.bytes, members);
+        .view(world, call.collective, call.bytes, members);
     // Wrong arguments are no want of room: the library will report them.
     let Some(view) = view else { return true };
-    let world_ranks = open.team.world_ranks.clone();
-    let Some(job) = job(tuner, &state.p2p, call, view, &world_ranks, &open.team) else {
+    let world_ranks = team.world_ranks.clone();
+    let Some(job) = job(world, schedules, call, view, &world_ranks, team) else {
         return false;
     };
     let layout = (moves_blocks(call.collective) && matches!(own, OnNodes::Leaders(_)))
-        .then(|| Layout::new(&open.team, call.collective, view.block));
+        .then(|| Layout::new(team, call.collective, view.block));
     if layout.is_some_and(|layout| !layout.is_modest()) {
         return false;
     }
-    let bytes = Room::in_class(&job, &open.team, call, own);
+    let bytes = Room::in_class(&job, team, call);
     let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
-    let most = messages_most(&open.team);
+    let most = messages_most(team);
     let mut start = std::ptr::null_mut();
     let room = scratch::with(User::Node, |scratch| {
         let enough = scratch.block.reserve(demand);
@@ -201,23 +204,23 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
     }
     // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
-    let root = open.team.node_of[view.root];
+    let root = team.node_of[view.root];
     let Some(Crossing::Schedule(between)) = own.crossing() else {
         return true;
     };
-    let rank = open.team.node;
+    let rank = team.node;
     if let Some(layout) = layout {
-        let call = layout.scheduled(tuner, call, between, (None, start));
-        let world_ranks = &open.team.leaders;
-        return p2p::has_room_among(tuner, &mut state.p2p, Group { rank, world_ranks }, &call);
+        let call = layout.scheduled(world, call, between, (None, start));
+        let world_ranks = &team.leaders;
+        return p2p::has_room_among(world, schedules, Group { rank, world_ranks }, &call);
     }
     let (group, units) = match own {
-        OnNodes::Lanes(_) if open.team.lane.is_empty() => return true,
+        OnNodes::Lanes(_) if team.lane.is_empty() => return true,
         OnNodes::Lanes(_) => {
-            let longest = longest_share(view.block, open.team.lanes);
-            (&open.team.lane, longest)
+            let longest = longest_share(view.block, team.lanes);
+            (&team.lane, longest)
         }
-        _ => (&open.team.leaders, view.block),
+        _ => (&team.leaders, view.block),
     };
     let part = Part {
         root,
@@ -232,8 +235,8 @@ pub fn has_room(tuner: &Tuner, state: &mut State, call: &Call, own: OnNodes) -> 
         Collective::Reduce if group.rank != root => (Some(unit0), std::ptr::null_mut()),
         _ => (None, unit0),
     };
-    let call = part.scheduled(tuner, call, between, data);
-    p2p::has_room_among(tuner, &mut state.p2p, group, &call)
+    let call = part.scheduled(world, call, between, data);
+    p2p::has_room_among(world, schedules, group, &call)
 }
 
 /// Messages that a rank has under way at once, at most, where blocks go straight to where they are wanted.
@@ -245,9 +248,9 @@ fn messages_most(team: &Team) -> usize {
 }
 
 fn job<'a>(
-    tuner: &'a Tuner,
-    p2p: &p2p::Beside,
-    call: &Call,
+    world: &'a World,
+    schedules: &Schedules,
+    call: &OwnCall<OnNodes>,
     view: View,
     world_ranks: &'a [c_int],
     team: &Team,
@@ -258,11 +261,11 @@ fn job<'a>(
         _ => 1,
     };
     Some(Job {
-        tuner,
-        comm: tuner.p2p.comm()?,
-        tag: p2p.tag(),
+        world,
+        comm: world.messages.comm()?,
+        tag: schedules.tag(),
         world_ranks,
-        members: team.members(p2p.channel().rank),
+        members: team.members(schedules.channel().rank),
         program: &NOTHING,
         view,
         lengths: Lengths::new(view.block, 1, blocks),
@@ -284,8 +287,8 @@ struct Room {
 impl Room {
     /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
     /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
-    fn kept(job: &Job, team: &Team, call: &Call, own: OnNodes) -> u64 {
-        match own {
+    fn kept(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> u64 {
+        match call.own {
             OnNodes::Direct(_) if call.collective == Collective::Alltoall => job.view.input_units,
             OnNodes::Leaders(_) if moves_blocks(call.collective) => {
                 Layout::new(team, call.collective, job.view.block).room()
@@ -294,14 +297,14 @@ impl Room {
         }
     }
 
-    fn new(job: &Job, team: &Team, call: &Call, own: OnNodes) -> Room {
+    fn new(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> Room {
         let unit = &job.view.unit;
         let reduces = unit.combine.is_some();
-        let units = match (own.crossing(), call.collective) {
+        let units = match (call.own.crossing(), call.collective) {
             // What the node has combined, and the result.
             (Some(Crossing::Library(_)), Collective::Reduce) => job.view.block.saturating_mul(2),
             (Some(_), _) if reduces => job.view.block,
-            _ => Room::kept(job, team, call, own),
+            _ => Room::kept(job, team, call),
         };
         let packed = packed_unit(&job.view, call);
         let all = if reduces { job.view.block } else { 0 };
@@ -324,8 +327,8 @@ impl Room {
 
     /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
     /// this rank or not, and of pairs, whose holes take less room than they do, too.
-    fn in_class(job: &Job, team: &Team, call: &Call, own: OnNodes) -> usize {
-        let bytes = Room::new(job, team, call, own).bytes;
+    fn in_class(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> usize {
+        let bytes = Room::new(job, team, call).bytes;
         if job.view.unit.combine.is_some() {
             return bytes.saturating_mul(2).saturating_add(4 * CELL);
         }
@@ -336,9 +339,7 @@ impl Room {
         };
         let message = job.view.unit.bytes(job.view.block.saturating_mul(blocks));
         let packed = round(message).saturating_mul(2);
-        bytes.max(
-            packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, team, call, own)))),
-        )
+        bytes.max(packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, team, call)))))
     }
 
     fn address(&self, start: *mut u8, offset: usize) -> *mut u8 {
@@ -353,15 +354,6 @@ fn moves_blocks(collective: Collective) -> bool {
 
 fn round(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX)
-}
-
-/// The bytes of a packed unit: a fact that all ranks share.
-#[inline]
-pub fn packed_unit(view: &View, call: &Call) -> u64 {
-    match view.unit.combine {
-        Some(_) if view.block > 0 => call.bytes / view.block,
-        _ => 1,
-    }
 }
 
 /// The places of the data where nothing has to be packed.
@@ -385,73 +377,22 @@ fn direct(view: &View) -> Option<Places> {
     Some(Places { input, output })
 }
 
-/// What some ranks, one of each node, do together with a part of the message.
-pub struct Part {
-    /// A place in their list.
-    pub root: usize,
-    pub bytes: u64,
-    pub units: u64,
-}
-
-impl Part {
-    /// The arguments with which they run it: on what their nodes have combined, or on packed bytes. `data` is
-    /// this rank's contribution, unless it lies in the second place already, and the place of the result.
-    pub fn arguments(
-        &self,
-        tuner: &Tuner,
-        call: &Call,
-        (send, recv): (Option<*mut u8>, *mut u8),
-    ) -> Arguments {
-        let root = self.root as c_int;
-        let in_place = abi::MPI_IN_PLACE as *const c_void;
-        match call.arguments {
-            Arguments::Reduction { datatype, op, .. } => Arguments::Reduction {
-                send: send.map_or(in_place, |send| send.cast_const().cast()),
-                recv: recv.cast(),
-                count: self.units as i64,
-                datatype,
-                op,
-                root,
-            },
-            Arguments::Bcast { .. } => Arguments::Bcast {
-                buffer: recv.cast(),
-                count: self.bytes as i64,
-                datatype: tuner.handles.byte,
-                root,
-            },
-            other => other,
-        }
-    }
-
-    /// The same as a call of a schedule.
-    pub fn scheduled(
-        &self,
-        tuner: &Tuner,
-        call: &Call,
-        between: Scheduled,
-        data: (Option<*mut u8>, *mut u8),
-    ) -> p2p::Call {
-        p2p::Call {
-            collective: call.collective,
-            variant: call.variant,
-            own: between,
-            bytes: self.bytes,
-            arguments: self.arguments(tuner, call, data),
-        }
-    }
-}
-
 impl<'a> Elements<'a> {
     #[inline]
-    fn new(tuner: &'a Tuner, view: &View, call: &Call, holed: Option<Holed<'a>>) -> Elements<'a> {
+    fn new(
+        world: &'a World,
+        view: &View,
+        call: &OwnCall<OnNodes>,
+        holed: Option<Holed<'a>>,
+    ) -> Elements<'a> {
         let unit: Unit = view.unit;
         let combine = unit.combine.filter(|_| unit.plain);
         Elements {
-            tuner,
+            world,
             unit,
             unit_bytes: packed_unit(view, call),
             sum: combine
-                .and_then(|combine| Sum::of(tuner, tuner.types.get(unit.datatype)?, combine.op)),
+                .and_then(|combine| Sum::of(world, world.types.get(unit.datatype)?, combine.op)),
             holed,
         }
     }

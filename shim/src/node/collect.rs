@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use colltune_core::catalogue::{Crossing, Scheduled};
+use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::act::Kind;
 
@@ -13,10 +13,10 @@ use super::phases::{Phases, or_give_up, phase};
 use super::pieces::{Blocks, Data};
 use super::team::Team;
 use crate::abi;
-use crate::own::Call;
-use crate::p2p::arguments::{Arguments, Side};
+use crate::arguments::{Arguments, Side};
+use crate::own_call::OwnCall;
 use crate::p2p::{self, Group};
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// A leader holds what all ranks of its node have for all others: with wide nodes far more than a rank has memory.
 const ROOM_MOST: u64 = 128 << 20;
@@ -83,11 +83,11 @@ impl Layout {
     }
 
     /// What the leaders do together: blocks come out of the first place, or lie in the second already.
-    fn arguments(&self, tuner: &Tuner, (send, recv): (Option<*mut u8>, *mut u8)) -> Arguments {
+    fn arguments(&self, world: &World, (send, recv): (Option<*mut u8>, *mut u8)) -> Arguments {
         let side = |start| Side {
             start,
             count: self.between() as i64,
-            datatype: tuner.handles.byte,
+            datatype: world.handles.byte,
         };
         let in_place = abi::MPI_IN_PLACE as *mut c_void;
         Arguments::Blocks {
@@ -100,17 +100,17 @@ impl Layout {
     /// The same as a call of a schedule.
     pub fn scheduled(
         &self,
-        tuner: &Tuner,
-        call: &Call,
+        world: &World,
+        call: &OwnCall<OnNodes>,
         between: Scheduled,
         data: (Option<*mut u8>, *mut u8),
-    ) -> p2p::Call {
-        p2p::Call {
+    ) -> OwnCall<Scheduled> {
+        OwnCall {
             collective: self.collective,
             variant: call.variant,
             own: between,
             bytes: self.between(),
-            arguments: self.arguments(tuner, data),
+            arguments: self.arguments(world, data),
         }
     }
 }
@@ -242,25 +242,22 @@ impl Phases<'_, '_> {
         layout: &Layout,
         data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
-        let (tuner, call) = (self.elements.tuner, self.call);
+        let (world, call) = (self.elements.world, self.call);
         let result = match crossing {
             Crossing::Schedule(between) => {
-                let call = layout.scheduled(tuner, call, between, data);
+                let call = layout.scheduled(world, call, between, data);
                 let group = Group {
                     rank: self.team.node,
                     world_ranks: &self.team.leaders,
                 };
-                let result = p2p::run_among(tuner, self.p2p, group, &call, &mut ());
+                let result = p2p::run_among(world, self.schedules, group, &call, &mut ());
                 // The arguments were looked at before.
                 result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
             }
-            Crossing::Library(variant) => {
-                let arguments = layout.arguments(tuner, data);
+            Crossing::Library(_) => {
+                let arguments = layout.arguments(world, data);
                 // SAFETY: the caller's promise is passed on.
-                unsafe {
-                    self.bridges
-                        .run(tuner, call.collective, variant, &arguments)
-                }
+                unsafe { self.bridges.run(world, call.collective, &arguments) }
             }
         };
         or_give_up(self.segment.as_deref(), result)

@@ -10,7 +10,7 @@ use super::phases::{Between, Phases, or_give_up, phase};
 use super::pieces::{Blocks, Data};
 use super::transfers::Transfers;
 use crate::abi;
-use crate::p2p::arguments::Input;
+use crate::arguments::Input;
 
 impl<'a, 'b> Phases<'a, 'b> {
     /// The messages of this call, none yet; `total` is the length of all ranks' blocks.
@@ -29,7 +29,7 @@ impl<'a, 'b> Phases<'a, 'b> {
         };
         let lists = (requests, before);
         let lengths = (self.view.block, total);
-        Ok(Transfers::new(self.elements.tuner, carrier, lengths, lists))
+        Ok(Transfers::new(self.elements.world, carrier, lengths, lists))
     }
 
     /// Blocks of the own node are given to all there; those of the others come to their carriers,

@@ -6,14 +6,14 @@
 use std::ffi::c_int;
 
 use crate::abi::{self, Comm, Datatype, Op, Sort};
+use crate::arguments::Unit;
 use crate::library::TypeFacts;
-use crate::p2p::arguments::Unit;
 use crate::p2p::places::{Job, check};
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// How the units of a call are moved and combined.
 pub struct Elements<'a> {
-    pub tuner: &'a Tuner,
+    pub world: &'a World,
     pub unit: Unit,
     /// Bytes of a packed unit.
     pub unit_bytes: u64,
@@ -45,8 +45,8 @@ const SUM_BYTES_MOST: u64 = 256;
 impl Sum {
     /// `None` where the library shall combine.
     #[inline]
-    pub fn of(tuner: &Tuner, facts: &TypeFacts, op: Op) -> Option<Sum> {
-        if abi::bits(op) != abi::bits(tuner.handles.sum) {
+    pub fn of(world: &World, facts: &TypeFacts, op: Op) -> Option<Sum> {
+        if abi::bits(op) != abi::bits(world.handles.sum) {
             return None;
         }
         match (facts.sort, facts.size) {
@@ -173,7 +173,7 @@ impl Elements<'_> {
         };
         // SAFETY: the caller's promise is passed on.
         check(unsafe {
-            (self.tuner.pmpi.reduce_local)(
+            (self.world.pmpi.reduce_local)(
                 from.cast(),
                 into.cast(),
                 units as c_int,
@@ -216,12 +216,12 @@ impl Holed<'_> {
         to: *mut u8,
         bytes: usize,
     ) -> Result<(), c_int> {
-        let tuner = self.job.tuner;
+        let world = self.job.world;
         if from.is_null() {
             // MPI_BOTTOM, which MPICH 4.0 does not pack from.
             let (typed, packed) = (
                 (from, units, datatype),
-                (to, bytes as u64, tuner.handles.byte),
+                (to, bytes as u64, world.handles.byte),
             );
             // SAFETY: the caller's promise is passed on.
             return unsafe { self.job.message_to_self(typed, packed) };
@@ -229,7 +229,7 @@ impl Holed<'_> {
         let mut position = 0;
         // SAFETY: the caller's promise is passed on.
         check(unsafe {
-            (tuner.pmpi.pack)(
+            (world.pmpi.pack)(
                 from.cast(),
                 units as c_int,
                 datatype,
@@ -252,10 +252,10 @@ impl Holed<'_> {
         units: u64,
         to: *mut u8,
     ) -> Result<(), c_int> {
-        let tuner = self.job.tuner;
+        let world = self.job.world;
         if to.is_null() {
             let (packed, typed) = (
-                (from, bytes as u64, tuner.handles.byte),
+                (from, bytes as u64, world.handles.byte),
                 (to, units, datatype),
             );
             // SAFETY: the caller's promise is passed on.
@@ -264,7 +264,7 @@ impl Holed<'_> {
         let mut position = 0;
         // SAFETY: the caller's promise is passed on.
         check(unsafe {
-            (tuner.pmpi.unpack)(
+            (world.pmpi.unpack)(
                 from.cast(),
                 bytes as c_int,
                 &mut position,

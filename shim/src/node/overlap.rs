@@ -67,7 +67,7 @@ impl Phases<'_, '_> {
             blocks: Blocks::One,
         };
         let Phases {
-            p2p,
+            schedules,
             team,
             segment,
             call,
@@ -111,7 +111,7 @@ impl Phases<'_, '_> {
             };
             let what = (Across::Leaders, between, &part, data);
             result = across_nodes(
-                p2p,
+                schedules,
                 (team, segment),
                 (call, view),
                 elements,

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
 
-use crate::p2p;
-use crate::tune::Tuner;
+use crate::p2p::Schedules;
+use crate::world::World;
 
 /// Looks before the library is asked. On the machine that this was developed on a look takes 1 ns
 /// while nothing changes, and an exchange between two cores 100.
@@ -38,9 +38,9 @@ pub fn asks_after(own: OnNodes, collective: Collective, bytes: u64) -> bool {
 /// Lets the library go on after a call in which this rank may not have had to wait: it may come last each
 /// time, while a message that it sent before needs its help.
 #[inline(always)]
-pub fn after_call(tuner: &Tuner, p2p: &p2p::Beside, always: bool) {
-    if always || p2p.is_one_in(CALLS) {
-        tuner.p2p.progress(tuner.pmpi);
+pub fn after_call(world: &World, schedules: &Schedules, always: bool) {
+    if always || schedules.is_one_in(CALLS) {
+        world.messages.progress(world.pmpi);
     }
 }
 
@@ -67,7 +67,7 @@ impl Patience {
     #[inline(always)]
     pub fn until(
         self,
-        tuner: &Tuner,
+        world: &World,
         fault: &AtomicU64,
         come: impl Fn() -> bool,
     ) -> Result<(), c_int> {
@@ -80,13 +80,13 @@ impl Patience {
                 return Ok(());
             }
         }
-        self.longer(tuner, fault, &come)
+        self.longer(world, fault, &come)
     }
 
     #[cold]
     fn longer(
         self,
-        tuner: &Tuner,
+        world: &World,
         fault: &AtomicU64,
         come: &dyn Fn() -> bool,
     ) -> Result<(), c_int> {
@@ -111,7 +111,7 @@ impl Patience {
                 }
             }
             match fault.load(Ordering::Acquire) {
-                0 => tuner.p2p.progress(tuner.pmpi),
+                0 => world.messages.progress(world.pmpi),
                 class => return Err(class as c_int),
             }
         }

@@ -8,26 +8,26 @@ use colltune_core::node::act::{self, Kind};
 use colltune_core::node::layout::LINE_BYTES;
 
 use super::bridges::Bridges;
-use super::call::Part;
 use super::elements::Elements;
+use super::part::Part;
 use super::pieces::{self, Blocks, Data};
 use super::segment::Segment;
 use super::short;
 use super::team::Team;
 use super::transfers::Transfers;
 use crate::abi::{self, Comm, Request};
-use crate::own::Call;
-use crate::p2p::arguments::View;
+use crate::arguments::View;
+use crate::own_call::OwnCall;
 use crate::p2p::places::Places;
-use crate::p2p::{self, Group};
+use crate::p2p::{self, Group, Schedules};
 
 /// A call whose data is at hand.
 pub struct Phases<'a, 'b> {
-    pub p2p: &'a mut p2p::Beside,
+    pub schedules: &'a mut Schedules,
     pub team: &'a mut Team,
     pub bridges: &'a Bridges,
     pub segment: Option<&'a mut Segment>,
-    pub call: &'a Call,
+    pub call: &'a OwnCall<OnNodes>,
     pub view: View,
     pub places: Places,
     pub elements: Elements<'b>,
@@ -60,10 +60,10 @@ impl Phases<'_, '_> {
     /// # Safety
     /// The places are those of the view's buffers, or packed copies of them.
     #[inline]
-    pub unsafe fn run(mut self, own: OnNodes) -> Result<(), c_int> {
+    pub unsafe fn run(mut self) -> Result<(), c_int> {
         // SAFETY: the caller's promise is passed on.
         unsafe {
-            match own {
+            match self.call.own {
                 OnNodes::Alone => self.alone(),
                 OnNodes::Reading => self.by_reading(),
                 OnNodes::Leaders(crossing) => self.by_leaders(crossing),
@@ -193,7 +193,7 @@ impl Phases<'_, '_> {
         data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
         let Phases {
-            p2p,
+            schedules,
             team,
             bridges,
             segment,
@@ -205,18 +205,18 @@ impl Phases<'_, '_> {
         let segment = segment.as_deref();
         let between = match crossing {
             Crossing::Schedule(between) => between,
-            Crossing::Library(variant) => {
-                let tuner = elements.tuner;
-                let arguments = part.arguments(tuner, call, data);
+            Crossing::Library(_) => {
+                let world = elements.world;
+                let arguments = part.arguments(world, call, data);
                 // What a rank of the node could not combine is not sent.
                 segment.map_or(Ok(()), Segment::is_sound)?;
                 // SAFETY: the data is a part of the call's.
-                let result = unsafe { bridges.run(tuner, call.collective, variant, &arguments) };
+                let result = unsafe { bridges.run(world, call.collective, &arguments) };
                 return or_give_up(segment, result);
             }
         };
         across_nodes(
-            p2p,
+            schedules,
             (team, segment),
             (call, view),
             elements,
@@ -274,9 +274,9 @@ impl Phases<'_, '_> {
 
 /// Runs a part of the call in a schedule, among ranks of which this is one. The root leads its node.
 pub(super) fn across_nodes(
-    p2p: &mut p2p::Beside,
+    schedules: &mut Schedules,
     (team, segment): (&mut Team, Option<&Segment>),
-    (call, view): (&Call, &View),
+    (call, view): (&OwnCall<OnNodes>, &View),
     elements: &Elements,
     (across, between, part, data): (Across, Scheduled, &Part, (Option<*mut u8>, *mut u8)),
     watch: &mut impl p2p::Watch,
@@ -295,9 +295,9 @@ pub(super) fn across_nodes(
         rank: team.node,
         world_ranks,
     };
-    let tuner = elements.tuner;
-    let part_call = part.scheduled(tuner, call, between, data);
-    let result = p2p::run_among(tuner, p2p, group, &part_call, watch);
+    let world = elements.world;
+    let part_call = part.scheduled(world, call, between, data);
+    let result = p2p::run_among(world, schedules, group, &part_call, watch);
     team.leaders[part.root] = usual;
     // The arguments were looked at before.
     let result = result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int));

@@ -12,7 +12,7 @@ use colltune_core::node::between::{Turn, longest_share, share};
 use super::elements::Elements;
 use super::segment::Segment;
 use super::transfers::Transfers;
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// What a phase works on.
 #[derive(Clone, Copy)]
@@ -276,8 +276,8 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
     }
 
     #[inline]
-    fn tuner(&self) -> &Tuner {
-        self.elements.tuner
+    fn world(&self) -> &World {
+        self.elements.world
     }
 
     fn tell(&self, flag: Flag, piece: u64) {
@@ -291,7 +291,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
     }
 
     fn until(&self, come: impl Fn() -> bool) -> Result<(), c_int> {
-        let stopped = self.segment.until(self.tuner(), come);
+        let stopped = self.segment.until(self.world(), come);
         stopped.inspect_err(|_| self.stopped.set(true))
     }
 

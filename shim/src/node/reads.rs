@@ -16,8 +16,8 @@ use super::phases::{Phases, or_give_up};
 use super::pieces::{Blocks, Data};
 use super::segment::Segment;
 use crate::abi;
-use crate::p2p::arguments::Input;
-use crate::tune::Tuner;
+use crate::arguments::Input;
+use crate::world::World;
 
 /// What ranks tell each other of their reading; the largest counts.
 const FINE: u64 = 0;
@@ -63,11 +63,11 @@ impl Segment {
     }
 
     /// Waits until every rank has come, and tells what the largest number is that one brings along.
-    fn agree(&mut self, tuner: &Tuner, number: u64) -> Result<u64, c_int> {
-        let ticket = self.tell_words(tuner, &[number])?;
+    fn agree(&mut self, world: &World, number: u64) -> Result<u64, c_int> {
+        let ticket = self.tell_words(world, &[number])?;
         let mut largest = number;
         for place in self.others() {
-            largest = largest.max(self.hear_words::<1>(tuner, place, ticket)?[0]);
+            largest = largest.max(self.hear_words::<1>(world, place, ticket)?[0]);
         }
         self.done_short(ticket);
         Ok(largest)
@@ -94,7 +94,7 @@ impl Phases<'_, '_> {
     }
 
     unsafe fn bcast_by_reading(&mut self) -> Result<u64, c_int> {
-        let (tuner, output) = (self.elements.tuner, self.places.output);
+        let (world, output) = (self.elements.world, self.places.output);
         let bytes = self.elements.bytes(self.view.block);
         let root = self.team.place_of[self.view.root];
         let Some(segment) = &mut self.segment else {
@@ -102,11 +102,11 @@ impl Phases<'_, '_> {
         };
         let mut result = FINE;
         if segment.place == root {
-            let ticket = segment.tell_words(tuner, &[output as u64])?;
+            let ticket = segment.tell_words(world, &[output as u64])?;
             segment.done_short(ticket);
         } else {
             let ticket = segment.skip_line();
-            let [address] = segment.hear_words(tuner, root, ticket)?;
+            let [address] = segment.hear_words(world, root, ticket)?;
             let [process, ..] = segment.identity(root);
             // SAFETY: the output has room for the message.
             if !unsafe { read(process, address, output, bytes) } {
@@ -114,12 +114,12 @@ impl Phases<'_, '_> {
             }
             segment.done_short(ticket);
         }
-        segment.agree(tuner, result)
+        segment.agree(world, result)
     }
 
     /// Allgather and alltoall.
     unsafe fn blocks_by_reading(&mut self) -> Result<u64, c_int> {
-        let (tuner, input, output) = (self.elements.tuner, self.places.input, self.places.output);
+        let (world, input, output) = (self.elements.world, self.places.input, self.places.output);
         let bytes = self.elements.bytes(self.view.block);
         let each = self.call.collective == Collective::Alltoall;
         let Some(segment) = &mut self.segment else {
@@ -128,7 +128,7 @@ impl Phases<'_, '_> {
         let (own, n) = (segment.place, segment.n_here);
         // What would be overwritten before others have read it is not lent.
         let lent = !each || !matches!(self.view.input, Input::InOutput { .. });
-        let ticket = segment.tell_words(tuner, &[input as u64, u64::from(lent)])?;
+        let ticket = segment.tell_words(world, &[input as u64, u64::from(lent)])?;
         let skip = if each { own * bytes } else { 0 };
         let mut result = FINE;
         // SAFETY: the output has a block for each rank, and the input what this one gives itself.
@@ -141,7 +141,7 @@ impl Phases<'_, '_> {
         };
         for step in 1..n {
             let from = (own + step) % n;
-            let [address, theirs] = segment.hear_words(tuner, from, ticket)?;
+            let [address, theirs] = segment.hear_words(world, from, ticket)?;
             let [process, ..] = segment.identity(from);
             let target = output.wrapping_add(from * bytes);
             // Where the own input is not lent, it may not be lost either.
@@ -152,12 +152,12 @@ impl Phases<'_, '_> {
             }
         }
         segment.done_short(ticket);
-        segment.agree(tuner, result)
+        segment.agree(world, result)
     }
 
     /// Every rank combines a slice of the message, and reads the others where they were combined.
     unsafe fn allreduce_by_reading(&mut self) -> Result<u64, c_int> {
-        let (tuner, units) = (self.elements.tuner, self.view.block);
+        let (world, units) = (self.elements.world, self.view.block);
         let (input, output) = (self.places.input, self.places.output);
         let Some(segment) = &mut self.segment else {
             return Ok(FAILED);
@@ -169,10 +169,10 @@ impl Phases<'_, '_> {
             units,
             blocks: Blocks::One,
         };
-        let ticket = segment.tell_words(tuner, &[input as u64, output as u64])?;
+        let ticket = segment.tell_words(world, &[input as u64, output as u64])?;
         let mut result = FINE;
         for place in segment.others() {
-            let heard: [u64; 2] = segment.hear_words(tuner, place, ticket)?;
+            let heard: [u64; 2] = segment.hear_words(world, place, ticket)?;
             let [process, ..] = segment.identity(place);
             let mut byte = 0u8;
             // SAFETY: there is room for a byte.
@@ -182,7 +182,7 @@ impl Phases<'_, '_> {
             }
         }
         // Everybody has come, so nobody reads in cells of calls before: the own ones can be used.
-        if segment.agree(tuner, result)? != FINE {
+        if segment.agree(world, result)? != FINE {
             segment.done_short(ticket);
             return Ok(FAILED);
         }
@@ -193,10 +193,10 @@ impl Phases<'_, '_> {
             segment.give_up(code);
             return Err(code);
         }
-        segment.agree(tuner, FINE)?;
+        segment.agree(world, FINE)?;
         for step in 1..n {
             let from = (segment.place + step) % n;
-            let [_, address] = segment.hear_words(tuner, from, ticket)?;
+            let [_, address] = segment.hear_words(world, from, ticket)?;
             let [process, ..] = segment.identity(from);
             let (start, len) = slice(units, from, n);
             let skip = self.elements.bytes(start);
@@ -214,7 +214,7 @@ impl Phases<'_, '_> {
             }
         }
         segment.done_short(ticket);
-        segment.agree(tuner, FINE)?;
+        segment.agree(world, FINE)?;
         or_give_up(self.segment.as_deref(), result)?;
         Ok(FINE)
     }
@@ -243,7 +243,7 @@ unsafe fn combine_slice(
         for place in (0..n).rev() {
             let into = if place + 1 == n { sum } else { other };
             if place != own {
-                let [address, _] = segment.hear_words(elements.tuner, place, ticket)?;
+                let [address, _] = segment.hear_words(elements.world, place, ticket)?;
                 let [process, ..] = segment.identity(place);
                 // SAFETY: a part fits into a cell.
                 if !unsafe { read(process, address + skip as u64, into, bytes) } {

@@ -14,8 +14,8 @@ use colltune_core::node::layout::{self, CELLS, Flag, IDENTITY_WORDS, LINES, PROC
 use super::patience::Patience;
 use super::team::Team;
 use crate::abi;
-use crate::p2p::Open;
-use crate::tune::Tuner;
+use crate::p2p::OpenChannel;
+use crate::world::World;
 
 /// The most bytes of segments that a process has mapped at once.
 const MAPPED_MAX: u64 = 4 << 30;
@@ -52,7 +52,7 @@ struct Address {
 impl Segment {
     /// Makes or finds the segment of this rank's node; none where it is alone there. Also whether
     /// that failed. Collective over the node.
-    pub fn open(tuner: &Tuner, channel: &Open, team: &Team) -> (Option<Segment>, bool) {
+    pub fn open(world: &World, channel: &OpenChannel, team: &Team) -> (Option<Segment>, bool) {
         if team.n_here() == 1 {
             return (None, false);
         }
@@ -65,7 +65,7 @@ impl Segment {
         if team.place == 0 {
             segment = bytes.and_then(|bytes| Segment::make(bytes, team, &mut address));
         }
-        let told = hand_over(tuner, channel, team, &mut address);
+        let told = hand_over(world, channel, team, &mut address);
         if team.place > 0 && told {
             segment = bytes.and_then(|bytes| Segment::find(bytes, team, address));
         }
@@ -199,19 +199,19 @@ impl Segment {
     }
 
     /// Ends the set-up, once all ranks have reserved their areas.
-    pub fn settle(mut self, tuner: &Tuner) -> Segment {
+    pub fn settle(mut self, world: &World) -> Segment {
         self.close();
         // Pages are found now and not in the first calls. Kernels before 5.14 do that then.
         // SAFETY: the range is the mapping.
         unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
-        self.patience = self.how_to_wait(tuner);
+        self.patience = self.how_to_wait(world);
         self
     }
 
     /// Whether there are ranks that have to share processors: among those that may run on the
     /// processors of one of them alone, or all together.
-    fn how_to_wait(&self, tuner: &Tuner) -> Patience {
-        if tuner.shares_processors || Patience::is_asked_for() {
+    fn how_to_wait(&self, world: &World) -> Patience {
+        if world.shares_processors || Patience::is_asked_for() {
             return Patience::Yield;
         }
         let list = |place: usize| -> [u64; PROCESSOR_WORDS] {
@@ -266,8 +266,8 @@ impl Segment {
     ///
     /// Errors: the class of another rank's error, which cannot go on.
     #[inline(always)]
-    pub fn until(&self, tuner: &Tuner, come: impl Fn() -> bool) -> Result<(), c_int> {
-        self.patience.until(tuner, self.number(layout::FAULT), come)
+    pub fn until(&self, world: &World, come: impl Fn() -> bool) -> Result<(), c_int> {
+        self.patience.until(world, self.number(layout::FAULT), come)
     }
 
     /// Whether all ranks are able to go on. After a fault nobody can any more: tickets have lost their
@@ -341,15 +341,15 @@ fn processors() -> [u64; PROCESSOR_WORDS] {
 }
 
 /// The first rank of a node tells the others where the segment is; false on an error.
-fn hand_over(tuner: &Tuner, channel: &Open, team: &Team, address: &mut Address) -> bool {
-    let Some(comm) = tuner.p2p.comm() else {
+fn hand_over(world: &World, channel: &OpenChannel, team: &Team, address: &mut Address) -> bool {
+    let Some(comm) = world.messages.comm() else {
         return false;
     };
     let (mut words, tag) = (
         [address.process, address.file, address.word],
         channel.tag(0),
     );
-    let datatype = tuner.handles.uint64;
+    let datatype = world.handles.uint64;
     let buffer = words.as_mut_ptr().cast::<c_void>();
     let status = abi::MPI_STATUS_IGNORE as *mut c_void;
     let mut fine = true;
@@ -360,16 +360,16 @@ fn hand_over(tuner: &Tuner, channel: &Open, team: &Team, address: &mut Address) 
     };
     for other in others {
         let peer = channel.world_ranks[*other];
-        let mut request = tuner.handles.request_null;
+        let mut request = world.handles.request_null;
         // SAFETY: the buffer holds three numbers until the message is through.
         let code = unsafe {
             let posted = if team.place == 0 {
-                (tuner.pmpi.isend)(buffer, 3, datatype, peer, tag, comm, &mut request)
+                (world.pmpi.isend)(buffer, 3, datatype, peer, tag, comm, &mut request)
             } else {
-                (tuner.pmpi.irecv)(buffer, 3, datatype, peer, tag, comm, &mut request)
+                (world.pmpi.irecv)(buffer, 3, datatype, peer, tag, comm, &mut request)
             };
             if posted == abi::SUCCESS {
-                (tuner.pmpi.wait)(&mut request, status)
+                (world.pmpi.wait)(&mut request, status)
             } else {
                 posted
             }

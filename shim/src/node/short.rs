@@ -13,7 +13,7 @@ use super::pieces::{Blocks, Data};
 use super::segment::Segment;
 use crate::abi::{Datatype, Op};
 use crate::p2p::places::check;
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// Ranks tell now and then only that they are done with lines.
 const TOLD: u64 = LINES / 4;
@@ -73,7 +73,7 @@ impl Contribution {
 
     /// Combines the units of a lower rank with those of higher ones.
     #[inline(always)]
-    fn combine(&self, tuner: &Tuner, mut from: Load, into: &mut Load) -> Result<(), c_int> {
+    fn combine(&self, world: &World, mut from: Load, into: &mut Load) -> Result<(), c_int> {
         if let Some(sum) = self.sum {
             // SAFETY: both lines hold so many numbers of that kind.
             unsafe { sum.add(from.start(), into.start(), self.units) };
@@ -81,7 +81,7 @@ impl Contribution {
         }
         // SAFETY: both lines hold the units, of a type without holes.
         check(unsafe {
-            (tuner.pmpi.reduce_local)(
+            (world.pmpi.reduce_local)(
                 from.start().cast(),
                 into.start().cast(),
                 self.units as c_int,
@@ -100,7 +100,7 @@ impl Segment {
     #[inline(always)]
     pub unsafe fn combine_lines(
         &mut self,
-        tuner: &Tuner,
+        world: &World,
         contribution: Contribution,
         source: *const u8,
         target: *mut u8,
@@ -110,18 +110,18 @@ impl Segment {
         let bytes = contribution.bytes;
         // SAFETY: the caller's promise.
         let mine = unsafe { contribution.read(source) };
-        self.send_line(tuner, ticket, &mine, bytes)?;
+        self.send_line(world, ticket, &mine, bytes)?;
         let mut result = Ok(());
         let mut all = Load::EMPTY;
         for place in (0..self.n_here).rev() {
             let load = match place == self.place {
                 true => mine,
-                false => self.receive_line(tuner, place, ticket, bytes)?,
+                false => self.receive_line(world, place, ticket, bytes)?,
             };
             if place + 1 == self.n_here {
                 all = load;
             } else {
-                result = result.and(contribution.combine(tuner, load, &mut all));
+                result = result.and(contribution.combine(world, load, &mut all));
             }
         }
         // SAFETY: as above.
@@ -133,13 +133,13 @@ impl Segment {
     #[inline(always)]
     fn send_line(
         &mut self,
-        tuner: &Tuner,
+        world: &World,
         ticket: u64,
         load: &Load,
         bytes: usize,
     ) -> Result<(), c_int> {
         if ticket > self.room_short {
-            self.await_room_short(tuner, ticket)?;
+            self.await_room_short(world, ticket)?;
         }
         let line = layout::line(self.place, ticket);
         for place in 0..bytes.div_ceil(8) {
@@ -151,11 +151,11 @@ impl Segment {
     }
 
     #[cold]
-    fn await_room_short(&mut self, tuner: &Tuner, ticket: u64) -> Result<(), c_int> {
+    fn await_room_short(&mut self, world: &World, ticket: u64) -> Result<(), c_int> {
         let mut least = u64::MAX;
         for place in self.others() {
             let done = self.flag(place, Flag::ShortDone);
-            self.until(tuner, || done.load(Ordering::Acquire) + LINES >= ticket)?;
+            self.until(world, || done.load(Ordering::Acquire) + LINES >= ticket)?;
             least = least.min(done.load(Ordering::Acquire));
         }
         self.room_short = least + LINES;
@@ -165,14 +165,14 @@ impl Segment {
     #[inline(always)]
     fn receive_line(
         &self,
-        tuner: &Tuner,
+        world: &World,
         from: usize,
         ticket: u64,
         bytes: usize,
     ) -> Result<Load, c_int> {
         let line = layout::line(from, ticket);
         let number = self.number(line);
-        self.until(tuner, || number.load(Ordering::Acquire) == ticket)?;
+        self.until(world, || number.load(Ordering::Acquire) == ticket)?;
         let mut load = Load::EMPTY;
         for place in 0..bytes.div_ceil(8) {
             let word = self.number(line + 8 + 8 * place);
@@ -182,11 +182,11 @@ impl Segment {
     }
 
     /// Sends a few numbers in a line; its ticket.
-    pub fn tell_words(&mut self, tuner: &Tuner, words: &[u64]) -> Result<u64, c_int> {
+    pub fn tell_words(&mut self, world: &World, words: &[u64]) -> Result<u64, c_int> {
         let ticket = self.next_short();
         let mut load = Load::EMPTY;
         load.0[..words.len()].copy_from_slice(words);
-        self.send_line(tuner, ticket, &load, words.len() * 8)?;
+        self.send_line(world, ticket, &load, words.len() * 8)?;
         Ok(ticket)
     }
 
@@ -198,19 +198,19 @@ impl Segment {
     /// The numbers that a rank has sent in a line.
     pub fn hear_words<const N: usize>(
         &self,
-        tuner: &Tuner,
+        world: &World,
         from: usize,
         ticket: u64,
     ) -> Result<[u64; N], c_int> {
-        let load = self.receive_line(tuner, from, ticket, N * 8)?;
+        let load = self.receive_line(world, from, ticket, N * 8)?;
         Ok(std::array::from_fn(|place| load.0[place]))
     }
 
     /// Sends a line without a message; its ticket.
     #[inline]
-    pub fn tell_line(&mut self, tuner: &Tuner) -> Result<u64, c_int> {
+    pub fn tell_line(&mut self, world: &World) -> Result<u64, c_int> {
         let ticket = self.next_short();
-        self.send_line(tuner, ticket, &Load::EMPTY, 0)?;
+        self.send_line(world, ticket, &Load::EMPTY, 0)?;
         Ok(ticket)
     }
 
@@ -247,7 +247,7 @@ pub unsafe fn run(
     data: Data,
 ) -> Result<(), c_int> {
     let ticket = segment.next_short();
-    let (tuner, own, n) = (elements.tuner, segment.place, segment.n_here);
+    let (world, own, n) = (elements.world, segment.place, segment.n_here);
     let blocks = match data.blocks {
         Blocks::Exchanged(_) => n,
         _ => 1,
@@ -276,11 +276,11 @@ pub unsafe fn run(
         }
     }
     if !matches!(kind, Kind::ReduceWhole { root } if root == own) && contributes {
-        segment.send_line(tuner, ticket, &mine, bytes)?;
+        segment.send_line(world, ticket, &mine, bytes)?;
     }
     match kind {
         Kind::Bcast { root } if root != own => {
-            let mut load = segment.receive_line(tuner, root, ticket, bytes)?;
+            let mut load = segment.receive_line(world, root, ticket, bytes)?;
             // SAFETY: as above.
             result = result.and(unsafe { elements.load(load.start(), data.units, data.target) });
         }
@@ -297,7 +297,7 @@ pub unsafe fn run(
                 .map(|step| (own + step) % n)
                 .filter(|&from| from < givers)
             {
-                let mut load = segment.receive_line(tuner, from, ticket, bytes)?;
+                let mut load = segment.receive_line(world, from, ticket, bytes)?;
                 let skip = match data.blocks {
                     Blocks::Exchanged(_) => elements.bytes(data.units) * own,
                     _ => 0,
@@ -329,7 +329,7 @@ unsafe fn fold(
         let mut load = if place == segment.place {
             mine
         } else {
-            segment.receive_line(elements.tuner, place, ticket, bytes)?
+            segment.receive_line(elements.world, place, ticket, bytes)?
         };
         // SAFETY: the target has room for the message.
         let done = unsafe {

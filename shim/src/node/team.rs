@@ -6,8 +6,8 @@ use std::sync::Arc;
 use colltune_core::catalogue::Carriers;
 use colltune_core::node::between::{self, LANES_MOST};
 
-use crate::p2p::arguments::Members;
-use crate::tune::Tuner;
+use crate::arguments::Members;
+use crate::world::World;
 
 /// The nodes of a communicator as one of its ranks sees them.
 pub struct Team {
@@ -43,10 +43,10 @@ pub struct Team {
 
 impl Team {
     /// `None` for members of another world, which tuned communicators do not have.
-    pub fn new(tuner: &Tuner, rank: usize, world_ranks: &[c_int]) -> Option<Team> {
-        let node_of_rank = |world: &c_int| {
-            let place = usize::try_from(*world).ok()?;
-            tuner.node_of_rank.get(place).copied()
+    pub fn new(world: &World, rank: usize, world_ranks: &[c_int]) -> Option<Team> {
+        let node_of_rank = |rank: &c_int| {
+            let place = usize::try_from(*rank).ok()?;
+            world.node_of_rank.get(place).copied()
         };
         let nodes: Option<Vec<u32>> = world_ranks.iter().map(node_of_rank).collect();
         let nodes = nodes?;

@@ -10,11 +10,11 @@ use colltune_core::node::between::{MESSAGES_MOST, message_bytes};
 use crate::abi::{self, Comm, Request};
 use crate::p2p::places::check;
 use crate::p2p::retire::{Receives, retire};
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// The messages of one call of this rank.
 pub struct Transfers<'a> {
-    tuner: &'a Tuner,
+    world: &'a World,
     comm: Comm,
     tag: c_int,
     /// Bytes of a block.
@@ -60,7 +60,7 @@ pub fn most(blocks: usize, all: usize) -> usize {
 impl<'a> Transfers<'a> {
     /// None yet. `total` is the length of all ranks' blocks.
     pub fn new(
-        tuner: &'a Tuner,
+        world: &'a World,
         (comm, tag): (Comm, c_int),
         (block, total): (u64, u64),
         (requests, before): (&'a mut Vec<Request>, &'a mut Vec<u64>),
@@ -68,7 +68,7 @@ impl<'a> Transfers<'a> {
         requests.clear();
         before.clear();
         Transfers {
-            tuner,
+            world,
             comm,
             tag,
             block,
@@ -87,13 +87,13 @@ impl<'a> Transfers<'a> {
     /// The buffer has room for every block, and lives and is left alone until [`Transfers::finish`].
     pub unsafe fn receive(&mut self, buffer: *mut u8, blocks: &[usize], from: c_int) {
         messages(blocks, self.block, self.longest, |message| {
-            let mut request = self.tuner.handles.request_null;
+            let mut request = self.world.handles.request_null;
             // SAFETY: the caller's promise is passed on.
             let posted = check(unsafe {
-                (self.tuner.pmpi.irecv)(
+                (self.world.pmpi.irecv)(
                     buffer.wrapping_add(message.at as usize).cast(),
                     message.bytes as c_int,
-                    self.tuner.handles.byte,
+                    self.world.handles.byte,
                     from,
                     self.tag,
                     self.comm,
@@ -113,13 +113,13 @@ impl<'a> Transfers<'a> {
     /// The buffer holds the blocks, and lives and is not written there until [`Transfers::finish`].
     pub unsafe fn send(&mut self, buffer: *mut u8, blocks: &[usize], to: c_int) {
         messages(blocks, self.block, self.longest, |message| {
-            let mut request = self.tuner.handles.request_null;
+            let mut request = self.world.handles.request_null;
             // SAFETY: the caller's promise is passed on.
             let posted = check(unsafe {
-                (self.tuner.pmpi.isend)(
+                (self.world.pmpi.isend)(
                     buffer.wrapping_add(message.at as usize).cast(),
                     message.bytes as c_int,
-                    self.tuner.handles.byte,
+                    self.world.handles.byte,
                     to,
                     self.tag,
                     self.comm,
@@ -144,11 +144,11 @@ impl<'a> Transfers<'a> {
 
     /// Waits for the next receive.
     fn end_next(&mut self) {
-        let null = self.tuner.handles.request_null;
+        let null = self.world.handles.request_null;
         let status = abi::MPI_STATUS_IGNORE as *mut c_void;
         if self.requests[self.ended] != null {
             // SAFETY: the request is this call's own.
-            let code = unsafe { (self.tuner.pmpi.wait)(&mut self.requests[self.ended], status) };
+            let code = unsafe { (self.world.pmpi.wait)(&mut self.requests[self.ended], status) };
             self.result = self.result.and(check(code));
         }
         self.ended += 1;
@@ -160,11 +160,11 @@ impl<'a> Transfers<'a> {
         let n_requests = self.requests.len() as c_int;
         let first = self.requests.as_mut_ptr();
         // SAFETY: the requests are this call's own; those that have ended are null.
-        let code = unsafe { (self.tuner.pmpi.waitall)(n_requests, first, statuses) };
+        let code = unsafe { (self.world.pmpi.waitall)(n_requests, first, statuses) };
         self.result = self.result.and(check(code));
         if self.result.is_err() {
             let receives = Receives::First(self.before.len());
-            retire(self.tuner, self.requests, &receives);
+            retire(self.world, self.requests, &receives);
         }
         self.requests.clear();
         self.result

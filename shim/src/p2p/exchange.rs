@@ -7,18 +7,20 @@
 use std::ffi::{c_int, c_void};
 
 use colltune_core::algorithm::schedule::Buffer;
+use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
-use super::arguments::lists::Located;
-use super::arguments::{Arguments, Held, Members, Side};
 use super::places::check;
 use super::program::{Message, Operation, Program, Span};
 use super::retire::{Receives, retire};
-use super::scratch::{Scratch, User};
-use super::{Beside, Buffers, Call, scratch};
+use super::{Buffers, Schedules};
 use crate::abi::{self, Comm, Datatype, is_in_place};
+use crate::arguments::lists::Located;
+use crate::arguments::{Arguments, Held, Members, Side};
 use crate::library;
-use crate::tune::Tuner;
+use crate::own_call::OwnCall;
+use crate::scratch::{self, Scratch, User};
+use crate::world::World;
 
 /// Whether a collective is run here.
 pub fn runs(collective: Collective) -> bool {
@@ -53,7 +55,7 @@ struct Block {
 
 /// One call.
 struct Exchange<'a> {
-    tuner: &'a Tuner,
+    world: &'a World,
     comm: Comm,
     tag: c_int,
     world_ranks: &'a [c_int],
@@ -63,28 +65,32 @@ struct Exchange<'a> {
 }
 
 /// Runs a call that is ready; `None` where an argument is wrong.
-pub fn run(tuner: &Tuner, beside: &mut Beside, call: &Call) -> Option<Result<(), c_int>> {
-    let (tag, comm) = (beside.tag(), tuner.p2p.comm()?);
-    let super::Channel::Open(open) = &beside.channel else {
+pub fn run(
+    world: &World,
+    schedules: &mut Schedules,
+    call: &OwnCall<Scheduled>,
+) -> Option<Result<(), c_int>> {
+    let (tag, comm) = (schedules.tag(), world.messages.comm()?);
+    let super::Channel::Open(open) = &schedules.channel else {
         return None;
     };
     let members = Members {
         rank: open.rank,
         n_ranks: open.world_ranks.len(),
     };
-    let view = View::new(tuner, call, members)?;
-    let Call { own, bytes, .. } = *call;
+    let view = View::new(world, call, members)?;
+    let OwnCall { own, bytes, .. } = *call;
     let case = own
         .row()
         .case(members.rank, members.n_ranks, view.root, own.values, bytes);
-    let place = beside.programs.program(own, case, view.buffers);
+    let place = schedules.programs.program(own, case, view.buffers);
     let exchange = Exchange {
-        tuner,
+        world,
         comm,
         tag,
         world_ranks: &open.world_ranks,
         own: open.world_ranks[open.rank],
-        program: &beside.programs.all[place],
+        program: &schedules.programs.all[place],
         view,
     };
     // SAFETY: the buffers are the application's.
@@ -94,19 +100,19 @@ pub fn run(tuner: &Tuner, beside: &mut Beside, call: &Call) -> Option<Result<(),
 }
 
 impl View {
-    fn new(tuner: &Tuner, call: &Call, members: Members) -> Option<View> {
+    fn new(world: &World, call: &OwnCall<Scheduled>, members: Members) -> Option<View> {
         let Arguments::Uneven { send, recv, root } = call.arguments else {
             return None;
         };
         let root = members.root(root)?;
         let is_root = members.rank == root;
         let blocks = |held| match held {
-            Held::One(side) => Blocks::one(tuner, side),
+            Held::One(side) => Blocks::one(world, side),
             Held::Each(listed) => {
-                let located = tuner.located(listed)?;
+                let located = world.located(listed)?;
                 // SAFETY: MPI asks for a count for each rank.
                 let count = unsafe { listed.counts.sum(members.n_ranks) }?;
-                tuner.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
+                world.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
                 Some(Blocks::Each(located))
             }
         };
@@ -140,8 +146,8 @@ fn in_place(held: &Held) -> bool {
 }
 
 impl Blocks {
-    fn one(tuner: &Tuner, side: Side) -> Option<Blocks> {
-        tuner.memory(side.start, side.count, side.datatype)?;
+    fn one(world: &World, side: Side) -> Option<Blocks> {
+        world.memory(side.start, side.count, side.datatype)?;
         Some(Blocks::One(side))
     }
 }
@@ -158,7 +164,7 @@ impl Exchange<'_> {
             let posted = &self.program.operations[..=scratch.at];
             // The memory is the application's; there is none of ours to leave behind.
             retire(
-                self.tuner,
+                self.world,
                 &mut scratch.requests,
                 &Receives::PostedBy(posted),
             );
@@ -167,7 +173,7 @@ impl Exchange<'_> {
     }
 
     unsafe fn operate(&self, scratch: &mut Scratch) -> Result<(), c_int> {
-        let null = self.tuner.handles.request_null;
+        let null = self.world.handles.request_null;
         scratch.requests.clear();
         scratch
             .requests
@@ -197,7 +203,7 @@ impl Exchange<'_> {
                     }
                     Operation::Wait { request } => {
                         let status = abi::MPI_STATUS_IGNORE as *mut c_void;
-                        check((self.tuner.pmpi.wait)(
+                        check((self.world.pmpi.wait)(
                             requests.add(request as usize),
                             status,
                         ))?;
@@ -205,7 +211,7 @@ impl Exchange<'_> {
                     Operation::WaitAll => {
                         let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
                         let n_requests = self.program.staged_chunks.len() as c_int;
-                        check((self.tuner.pmpi.waitall)(n_requests, requests, statuses))?;
+                        check((self.world.pmpi.waitall)(n_requests, requests, statuses))?;
                     }
                     Operation::Copy { source, target } => {
                         self.copy(self.block(source), self.block(target))?;
@@ -229,7 +235,7 @@ impl Exchange<'_> {
             Blocks::Nothing => Block {
                 start: std::ptr::null_mut(),
                 count: 0,
-                datatype: self.tuner.handles.byte,
+                datatype: self.world.handles.byte,
             },
             Blocks::One(one) => Block {
                 start: one.start,
@@ -251,7 +257,7 @@ impl Exchange<'_> {
     /// Whether it has no bytes.
     #[inline]
     fn is_empty(&self, block: Block) -> bool {
-        block.count == 0 || self.tuner.bytes_of(block.datatype) == Some(0)
+        block.count == 0 || self.world.bytes_of(block.datatype) == Some(0)
     }
 
     #[inline]
@@ -270,7 +276,7 @@ impl Exchange<'_> {
         check(unsafe {
             match c_int::try_from(block.count) {
                 Ok(count) => {
-                    (self.tuner.pmpi.isend)(start, count, datatype, to, tag, comm, request)
+                    (self.world.pmpi.isend)(start, count, datatype, to, tag, comm, request)
                 }
                 Err(_) => match library::large().isend {
                     Some(isend) => isend(start, block.count, datatype, to, tag, comm, request),
@@ -296,7 +302,7 @@ impl Exchange<'_> {
         check(unsafe {
             match c_int::try_from(block.count) {
                 Ok(count) => {
-                    (self.tuner.pmpi.irecv)(start, count, datatype, from, tag, comm, request)
+                    (self.world.pmpi.irecv)(start, count, datatype, from, tag, comm, request)
                 }
                 Err(_) => match library::large().irecv {
                     Some(irecv) => irecv(start, block.count, datatype, from, tag, comm, request),
@@ -311,20 +317,20 @@ impl Exchange<'_> {
         if self.is_empty(from) {
             return Ok(());
         }
-        let types = &self.tuner.types;
+        let types = &self.world.types;
         if let (Some(facts), Some(_)) = (types.get(from.datatype), types.get(to.datatype)) {
             let bytes = from.count as usize * facts.size as usize;
             // SAFETY: elements without holes are their bytes, equally many on both sides.
             unsafe { std::ptr::copy(from.start.cast::<u8>(), to.start.cast::<u8>(), bytes) };
             return Ok(());
         }
-        let mut requests = [self.tuner.handles.request_null; 2];
+        let mut requests = [self.world.handles.request_null; 2];
         // SAFETY: no schedule sends to its own rank, so nothing else matches these two.
         unsafe {
             self.receive(to, self.own, &raw mut requests[0])?;
             self.send(from, self.own, &raw mut requests[1])?;
             let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
-            check((self.tuner.pmpi.waitall)(
+            check((self.world.pmpi.waitall)(
                 2,
                 requests.as_mut_ptr(),
                 statuses,

@@ -5,13 +5,13 @@ use std::ffi::{c_int, c_void};
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::{Buffer, Temporary};
 
-use super::arguments::lists::Located;
-use super::arguments::{Before, Input, Members, Memory, Output, Unit, View};
 use super::lengths::Lengths;
 use super::program::{Program, Span};
-use super::scratch::{ALIGN, Scratch};
 use crate::abi::{self, Aint, Comm, Datatype};
-use crate::tune::Tuner;
+use crate::arguments::lists::Located;
+use crate::arguments::{Before, Input, Members, Memory, Output, Unit, View};
+use crate::scratch::{ALIGN, Scratch};
+use crate::world::World;
 
 /// A region of the scratch memory.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ enum Region {
 
 /// One call: what is run, on what, in which units.
 pub struct Job<'a> {
-    pub tuner: &'a Tuner,
+    pub world: &'a World,
     /// The communicator of ours that carries the messages.
     pub comm: Comm,
     pub tag: c_int,
@@ -224,7 +224,7 @@ impl Job<'_> {
                 // SAFETY: the application passed the handle as a datatype. Its own block lies
                 // behind those of the ranks below.
                 unsafe {
-                    let get = self.tuner.pmpi.type_get_extent;
+                    let get = self.world.pmpi.type_get_extent;
                     check(get(memory.datatype, &mut lower, &mut stride))?;
                     let from = memory
                         .start
@@ -246,7 +246,7 @@ impl Job<'_> {
         if from.is_null() {
             // MPI_BOTTOM, which MPICH 4.0 does not pack from.
             let bytes = Memory { count, ..memory };
-            let bytes = self.tuner.packed_bytes(&bytes).unwrap_or(0);
+            let bytes = self.world.packed_bytes(&bytes).unwrap_or(0);
             let typed = (from, count, memory.datatype);
             // SAFETY: `to` has room for what the elements pack into.
             return unsafe { self.message_to_self(typed, (to, bytes, self.view.unit.datatype)) };
@@ -254,7 +254,7 @@ impl Job<'_> {
         let (mut position, room) = (0, self.lengths.total().min(c_int::MAX as u64));
         // SAFETY: `to` has room for what the elements pack into, which is at most the message.
         check(unsafe {
-            (self.tuner.pmpi.pack)(
+            (self.world.pmpi.pack)(
                 from.cast(),
                 count as c_int,
                 memory.datatype,
@@ -289,7 +289,7 @@ impl Job<'_> {
         let (mut position, bytes) = (0, self.lengths.total());
         if memory.start.is_null() {
             // Where the schedule's message has every rank's block, this rank's is a part of it.
-            let own = self.tuner.packed_bytes(&memory).unwrap_or(bytes);
+            let own = self.world.packed_bytes(&memory).unwrap_or(bytes);
             let packed = (places.output, own, self.view.unit.datatype);
             let typed = (memory.start, memory.count, memory.datatype);
             // SAFETY: as below.
@@ -297,7 +297,7 @@ impl Job<'_> {
         }
         // SAFETY: the packed message has as many bytes as the elements of the caller's buffer.
         check(unsafe {
-            (self.tuner.pmpi.unpack)(
+            (self.world.pmpi.unpack)(
                 places.output.cast(),
                 bytes as c_int,
                 &mut position,
@@ -351,7 +351,7 @@ impl Job<'_> {
             if bytes == 0 {
                 return Ok(());
             }
-            if self.tuner.types.get(listed.listed.datatype).is_some() {
+            if self.world.types.get(listed.listed.datatype).is_some() {
                 std::ptr::copy(from, elements.0, bytes as usize);
                 return Ok(());
             }
@@ -424,7 +424,7 @@ impl Job<'_> {
         let own = self.world_ranks[self.members.rank];
         // SAFETY: no schedule sends to its own rank, so nothing else matches these messages.
         check(unsafe {
-            (self.tuner.pmpi.sendrecv)(
+            (self.world.pmpi.sendrecv)(
                 from.0.cast(),
                 from.1 as c_int,
                 from.2,

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use super::program::Operation;
 use crate::abi::{self, Request};
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// Questions to the library about each message: enough for one that is there already.
 const QUESTIONS: u32 = 100;
@@ -42,8 +42,8 @@ impl Receives<'_> {
 
 /// Ends what can be ended; false where messages are still under way, whose memory has to be left to them.
 #[cold]
-pub fn retire(tuner: &Tuner, requests: &mut [Request], receives: &Receives) -> bool {
-    let null = tuner.handles.request_null;
+pub fn retire(world: &World, requests: &mut [Request], receives: &Receives) -> bool {
+    let null = world.handles.request_null;
     let status = abi::MPI_STATUS_IGNORE as *mut c_void;
     let mut all_ended = true;
     for (number, request) in requests.iter_mut().enumerate() {
@@ -52,7 +52,7 @@ pub fn retire(tuner: &Tuner, requests: &mut [Request], receives: &Receives) -> b
         }
         if receives.is_receive(number) {
             // SAFETY: the request is active, and ours.
-            unsafe { (tuner.pmpi.cancel)(request) };
+            unsafe { (world.pmpi.cancel)(request) };
         }
         let (mut ended, mut code) = (0 as c_int, abi::SUCCESS);
         for _ in 0..QUESTIONS {
@@ -60,7 +60,7 @@ pub fn retire(tuner: &Tuner, requests: &mut [Request], receives: &Receives) -> b
                 break;
             }
             // SAFETY: as above; the library makes it null once it has ended.
-            code = unsafe { (tuner.pmpi.test)(request, &mut ended, status) };
+            code = unsafe { (world.pmpi.test)(request, &mut ended, status) };
         }
         all_ended &= *request == null;
     }

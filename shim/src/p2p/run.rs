@@ -7,8 +7,8 @@ use colltune_core::algorithm::schedule::{Buffer, Order};
 use super::places::{Job, Places, check};
 use super::program::{Message, Operation, Span};
 use super::retire::{Receives, retire};
-use super::scratch::Scratch;
 use crate::abi;
+use crate::scratch::Scratch;
 
 /// Who provides a schedule's input, and uses its output, while it runs.
 pub trait Watch {
@@ -36,7 +36,7 @@ impl Job<'_> {
     /// # Safety
     /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
     pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Watch) -> Result<(), c_int> {
-        let null = self.tuner.handles.request_null;
+        let null = self.world.handles.request_null;
         let n_requests = self.program.staged_chunks.len();
         scratch.at = 0;
         scratch.requests.clear();
@@ -53,7 +53,7 @@ impl Job<'_> {
         if result.is_err() {
             let posted = &self.program.operations[..=scratch.at];
             let receives = Receives::PostedBy(posted);
-            if !retire(self.tuner, &mut scratch.requests, &receives) {
+            if !retire(self.world, &mut scratch.requests, &receives) {
                 scratch.block.abandon();
             }
         }
@@ -103,10 +103,10 @@ impl Job<'_> {
                     }
                     Operation::Wait { request } => {
                         let request = request as usize;
-                        if scratch.requests[request] != self.tuner.handles.request_null {
+                        if scratch.requests[request] != self.world.handles.request_null {
                             let status = abi::MPI_STATUS_IGNORE as *mut c_void;
                             let place = &raw mut scratch.requests[request];
-                            check((self.tuner.pmpi.wait)(place, status))?;
+                            check((self.world.pmpi.wait)(place, status))?;
                             self.unstage(places, scratch, request)?;
                         }
                     }
@@ -114,7 +114,7 @@ impl Job<'_> {
                         let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
                         let n_requests = scratch.requests.len();
                         let first = scratch.requests.as_mut_ptr();
-                        check((self.tuner.pmpi.waitall)(
+                        check((self.world.pmpi.waitall)(
                             n_requests as c_int,
                             first,
                             statuses,
@@ -175,7 +175,7 @@ impl Job<'_> {
         };
         // SAFETY: the units lie at `start`, and nothing touches them before the wait.
         check(unsafe {
-            (self.tuner.pmpi.irecv)(
+            (self.world.pmpi.irecv)(
                 start.cast(),
                 units as c_int,
                 self.view.unit.datatype,
@@ -220,7 +220,7 @@ impl Job<'_> {
         };
         // SAFETY: the units lie at `start`, and nothing writes them before the wait.
         check(unsafe {
-            (self.tuner.pmpi.isend)(
+            (self.world.pmpi.isend)(
                 start.cast(),
                 units as c_int,
                 self.view.unit.datatype,
@@ -282,7 +282,7 @@ impl Job<'_> {
         let local = |from: *mut u8, into: *mut u8| {
             // SAFETY: both places hold so many elements, and they do not overlap.
             check(unsafe {
-                (self.tuner.pmpi.reduce_local)(
+                (self.world.pmpi.reduce_local)(
                     from.cast(),
                     into.cast(),
                     units as c_int,

@@ -12,10 +12,9 @@ use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
 
 use crate::abi::{self, Comm};
-use crate::communicator::State;
 use crate::library::{self, Pmpi};
-use crate::private::{Parent, Who};
-use crate::tune::Tuner;
+use crate::private::Parent;
+use crate::world::World;
 
 const COLLECTIVES: usize = Collective::ALL.len();
 
@@ -86,23 +85,14 @@ impl Steer {
     }
 
     /// Whether the library has the variant. The same on all ranks that can steer.
-    pub fn ready(&self, _: &Tuner, _: &mut State, collective: Collective, variant: u16) -> bool {
-        self.has(collective, variant)
-    }
-
-    /// The same for members of a communicator that call the library among themselves.
-    pub fn ready_among(
+    pub fn ready(
         &self,
-        _: &Tuner,
-        _: (Parent, Who),
+        _: &World,
+        _: Parent,
         _: &mut Carriers,
         collective: Collective,
         variant: u16,
     ) -> bool {
-        self.has(collective, variant)
-    }
-
-    fn has(&self, collective: Collective, variant: u16) -> bool {
         self.controls[collective.index()]
             .as_ref()
             .is_some_and(|control| control.values[usize::from(variant)].is_some())
@@ -111,18 +101,7 @@ impl Steer {
     /// Runs a variant that is ready.
     pub fn run(
         &self,
-        _: &Tuner,
-        state: &State,
-        collective: Collective,
-        variant: u16,
-        native: impl Fn(Comm) -> c_int,
-    ) -> c_int {
-        self.run_among(state.comm, &state.carriers, collective, variant, native)
-    }
-
-    /// The same on a communicator of ours.
-    pub fn run_among(
-        &self,
+        _: &World,
         comm: Comm,
         _: &Carriers,
         collective: Collective,

@@ -14,10 +14,9 @@ use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
 
 use crate::abi::Comm;
-use crate::communicator::State;
 use crate::library::{self, Pmpi};
 use crate::private::{self, Parent, Private, Who};
-use crate::tune::Tuner;
+use crate::world::World;
 
 const COLLECTIVES: usize = Collective::ALL.len();
 /// What a carrier communicator forces for one collective.
@@ -50,7 +49,7 @@ unsafe impl Send for Steer {}
 // SAFETY: as above.
 unsafe impl Sync for Steer {}
 
-/// The carriers beside one communicator, for all its members or for some.
+/// The carriers beside one communicator, for all its members.
 #[derive(Default)]
 pub struct Carriers {
     made: Vec<Private>,
@@ -121,20 +120,8 @@ impl Steer {
     /// all its ranks.
     pub fn ready(
         &self,
-        tuner: &Tuner,
-        state: &mut State,
-        collective: Collective,
-        variant: u16,
-    ) -> bool {
-        let members = (state.parent(), Who::All);
-        self.ready_among(tuner, members, &mut state.carriers, collective, variant)
-    }
-
-    /// The same for members of a communicator that call the library among themselves; collective over all.
-    pub fn ready_among(
-        &self,
-        tuner: &Tuner,
-        (parent, who): (Parent, Who),
+        world: &World,
+        parent: Parent,
         carriers: &mut Carriers,
         collective: Collective,
         variant: u16,
@@ -147,7 +134,7 @@ impl Steer {
         }
         let carrier = &mut carriers.made[which];
         if matches!(carrier, Private::Unmade) {
-            *carrier = self.make(tuner, parent, who, which);
+            *carrier = self.make(world, parent, which);
         }
         carrier.is_there()
     }
@@ -155,21 +142,8 @@ impl Steer {
     /// Runs a variant that is ready.
     pub fn run(
         &self,
-        tuner: &Tuner,
-        state: &State,
-        collective: Collective,
-        variant: u16,
-        native: impl Fn(Comm) -> c_int,
-    ) -> c_int {
-        let code = self.run_among(state.comm, &state.carriers, collective, variant, native);
-        // The carrier returns errors; the program's handler is on its own communicator.
-        private::report(tuner, state.comm, code)
-    }
-
-    /// The same among members; only on those.
-    pub fn run_among(
-        &self,
-        _: Comm,
+        world: &World,
+        comm: Comm,
         carriers: &Carriers,
         collective: Collective,
         variant: u16,
@@ -179,17 +153,18 @@ impl Steer {
         let Some(Private::Made(carrier)) = which.and_then(|which| carriers.made.get(which)) else {
             unreachable!("a variant runs only after it was said to be ready");
         };
-        native(*carrier)
+        // The carrier returns errors; the program's handler is on its own communicator.
+        private::report(world, comm, native(*carrier))
     }
 
     #[cold]
-    fn make(&self, tuner: &Tuner, parent: Parent, who: Who, which: usize) -> Private {
-        Private::make(tuner, parent, || {
+    fn make(&self, world: &World, parent: Parent, which: usize) -> Private {
+        Private::make(world, parent, || {
             let Some(variables) = &self.variables else {
                 return Private::Failed;
             };
             let old = variables.set(&self.carriers[which]);
-            let carrier = private::split(tuner, parent.comm, who);
+            let carrier = private::split(world, parent.comm, Who::All);
             variables.restore(old);
             carrier
         })

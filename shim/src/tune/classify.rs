@@ -5,7 +5,7 @@ use colltune_core::collective::Collective;
 use colltune_core::settings::Reproducible;
 
 use super::{Call, DEFAULT, Reduction, Tuner};
-use crate::abi::{self, Comm, Datatype, Op, bits};
+use crate::abi::{Comm, Datatype, Op, bits};
 use crate::communicator::{Phase, State};
 
 /// How many elements a reduction combines.
@@ -158,29 +158,5 @@ impl Tuner {
     ) -> Option<usize> {
         self.prepare(state, collective);
         state.sizes[collective.index()].as_ref()?.position(bytes)
-    }
-
-    /// Size in bytes of a datatype, and whether it is a predefined integer.
-    #[inline(always)]
-    pub fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
-        match self.types.get(datatype) {
-            Some(facts) => Some((facts.size, facts.integer)),
-            None => self.derived_type_facts(datatype),
-        }
-    }
-
-    #[cold]
-    fn derived_type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
-        // Fortran's wrong handles become 0.
-        if [0, bits(self.handles.datatype_null)].contains(&bits(datatype)) {
-            return None;
-        }
-        let mut size = 0;
-        // SAFETY: the application passed the handle as a datatype.
-        let code = unsafe { (self.pmpi.type_size)(datatype, &mut size) };
-        u32::try_from(size)
-            .ok()
-            .filter(|_| code == abi::SUCCESS)
-            .map(|size| (size, false))
     }
 }

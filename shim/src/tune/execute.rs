@@ -12,13 +12,15 @@ use colltune_core::request::Mode;
 use colltune_core::select::word;
 
 use super::{Call, DEFAULT, Tuner};
-use crate::abi::{self, Comm, Op};
+use crate::abi::{self, Comm};
+use crate::arguments::Arguments;
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::{Phase, Sample, State};
 use crate::node::{Again, Operands};
 use crate::own;
-use crate::p2p::{self, Arguments};
+use crate::own_call::OwnCall;
+use crate::p2p;
 
 /// The ways to run one call.
 struct Ways<A, D, N> {
@@ -105,8 +107,15 @@ impl Tuner {
         let own = self.own_call(&call, variant, &ways.arguments);
         let ready = variant == DEFAULT
             || match &own {
-                Some(own) => own::ready(self, call.state, own),
-                None => self.steer.ready(self, call.state, collective, variant),
+                Some(own) => {
+                    let parent = call.state.parent();
+                    own::ready(self, parent, &mut call.state.families, own)
+                }
+                None => {
+                    let (parent, carriers) = (call.state.parent(), &mut call.state.carriers);
+                    self.steer
+                        .ready(self, parent, carriers, collective, variant)
+                }
             };
         let (variant, own) = if ready {
             (variant, own.as_ref())
@@ -166,7 +175,9 @@ impl Tuner {
             self.log_again(state, &again, index);
         }
         // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
-        Some(unsafe { again.run(self, state, &operands) })
+        let families = state.families.on_nodes();
+        // SAFETY: as above.
+        Some(unsafe { again.run(self, comm, families, &operands) })
     }
 
     #[cold]
@@ -191,9 +202,9 @@ impl Tuner {
         call: &Call,
         variant: u16,
         arguments: impl Fn() -> Arguments,
-    ) -> Option<own::Call> {
+    ) -> Option<OwnCall<Own>> {
         let which = call.collective.index();
-        Some(own::Call {
+        Some(OwnCall {
             collective: call.collective,
             variant: self.first_variant[which] + variant,
             own: self.variants[which][usize::from(variant)].own?,
@@ -207,15 +218,20 @@ impl Tuner {
         state: &mut State,
         collective: Collective,
         variant: u16,
-        own: Option<&own::Call>,
+        own: Option<&OwnCall<Own>>,
         ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         match own {
             _ if variant == DEFAULT => (ways.default)(),
-            Some(own) => own::run(self, state, own, &ways.default),
-            None => self
-                .steer
-                .run(self, state, collective, variant, &ways.native),
+            Some(own) => {
+                let parent = state.parent();
+                own::run(self, parent, &mut state.families, own, &ways.default)
+            }
+            None => {
+                let (comm, carriers, native) = (state.comm, &state.carriers, &ways.native);
+                self.steer
+                    .run(self, comm, carriers, collective, variant, native)
+            }
         }
     }
 
@@ -315,22 +331,6 @@ impl Tuner {
                 "{collective}={name} is forced, but needs {unmet}: such calls run default"
             ));
         }
-    }
-
-    /// Asks the library, which calls its error handler for operations that reductions do not take.
-    pub fn is_commutative(&self, op: Op) -> bool {
-        if self.is_one_sided(op) {
-            return false;
-        }
-        let mut flag = 0;
-        // SAFETY: the application passed the handle as an operation.
-        let code = unsafe { (self.pmpi.op_commutative)(op, &mut flag) };
-        code == abi::SUCCESS && flag != 0
-    }
-
-    pub fn is_one_sided(&self, op: Op) -> bool {
-        let [replace, no_op] = self.handles.one_sided.map(abi::bits);
-        [replace, no_op].contains(&abi::bits(op))
     }
 
     fn record(

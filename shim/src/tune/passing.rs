@@ -8,30 +8,12 @@ use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
 use colltune_core::record::{Manner, Record};
 use colltune_core::select::key;
-use colltune_core::thin::next_sampled;
 
 use super::{DEFAULT, Tuner};
 use crate::abi::Comm;
 use crate::communicator::{Phase, State};
 use crate::forms::Message;
 use crate::library::collectives::Number;
-
-/// What a communicator knows of the calls that pass through.
-#[derive(Default)]
-pub struct Passed {
-    calls: u64,
-    requests: u64,
-    /// Computed without the other ranks, where the communicator is not set up.
-    layout: Option<Option<Layout>>,
-    cells: Vec<Cell>,
-}
-
-/// The calls of one manner, collective and size class.
-struct Cell {
-    code: u64,
-    calls: u64,
-    next_sample: u64,
-}
 
 /// A call that is recorded when it is complete.
 #[derive(Clone, Copy)]
@@ -146,32 +128,4 @@ impl Passing {
 
 fn is_persistent(manner: Manner) -> bool {
     matches!(manner, Manner::Persistent | Manner::NeighborhoodPersistent)
-}
-
-impl Passed {
-    /// How many this rank has begun.
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// Counts a call in its cell.
-    fn is_sampled(&mut self, code: u64, key: u64, samples_per_cell: u32) -> bool {
-        let known = self.cells.iter().position(|cell| cell.code == code);
-        let place = known.unwrap_or_else(|| {
-            self.cells.push(Cell {
-                code,
-                calls: 0,
-                next_sample: 0,
-            });
-            self.cells.len() - 1
-        });
-        let cell = &mut self.cells[place];
-        let index = cell.calls;
-        cell.calls += 1;
-        let sampled = index >= cell.next_sample;
-        if sampled {
-            cell.next_sample = next_sampled(key, index, 0, samples_per_cell, 1);
-        }
-        sampled
-    }
 }

@@ -1,7 +1,5 @@
 //! Review: now and then the ranks compare what they saw of a cell, and conclude alike.
 
-use std::ffi::c_int;
-
 use colltune_core::collective::Collective;
 use colltune_core::request::Mode;
 use colltune_core::review::{self, Observed, Progress};
@@ -9,7 +7,6 @@ use colltune_core::select::Chooser;
 use colltune_core::thin::next_sampled;
 
 use super::{DEFAULT, Tuner};
-use crate::abi::{self, Comm};
 use crate::clock;
 use crate::communicator::{CellState, Sample, State, Ticks};
 use crate::floating;
@@ -146,25 +143,6 @@ impl Tuner {
     /// When a call began and ended on this rank, in nanoseconds of the node's clock.
     fn moments(&self, sample: &Sample) -> [u64; 2] {
         [sample.start_ticks, sample.end_ticks].map(|ticks| self.clock.at_ns(ticks))
-    }
-
-    /// Replaces each number by the largest over the communicator's ranks; false on an error.
-    pub fn largest(&self, comm: Comm, numbers: &mut [u64]) -> bool {
-        let mut result = vec![0u64; numbers.len()];
-        let (send, recv) = (numbers.as_ptr().cast(), result.as_mut_ptr().cast());
-        // SAFETY: both buffers hold as many 64-bit numbers as are announced.
-        let code = unsafe {
-            (self.pmpi.allreduce)(
-                send,
-                recv,
-                numbers.len() as c_int,
-                self.handles.uint64,
-                self.handles.max,
-                comm,
-            )
-        };
-        numbers.copy_from_slice(&result);
-        code == abi::SUCCESS
     }
 }
 

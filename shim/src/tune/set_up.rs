@@ -1,6 +1,5 @@
 //! Set-up: the members of a communicator agree, once, on everything that must decide alike.
 
-use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use colltune_core::catalogue::Steering;
@@ -80,32 +79,6 @@ impl Tuner {
             ppn: on_node.values().copied().max().unwrap_or(0),
         };
         Some((layout, changes == on_node.len()))
-    }
-
-    /// For each rank of a communicator its rank in the world, undefined for members of another.
-    pub fn ranks_in_world(&self, comm: Comm) -> Vec<c_int> {
-        let mut n_ranks = 0;
-        // SAFETY: the communicator is valid; one number is written.
-        unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
-        let ranks: Vec<c_int> = (0..n_ranks).collect();
-        let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
-        let mut group = self.handles.comm_null;
-        let mut world_group = self.handles.comm_null;
-        // SAFETY: groups are made, used and freed here; both lists are `n_ranks` long.
-        unsafe {
-            (self.pmpi.comm_group)(comm, &mut group);
-            (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
-            (self.pmpi.group_translate_ranks)(
-                group,
-                n_ranks,
-                ranks.as_ptr(),
-                world_group,
-                in_world.as_mut_ptr(),
-            );
-            (self.pmpi.group_free)(&mut group);
-            (self.pmpi.group_free)(&mut world_group);
-        }
-        in_world
     }
 
     fn cell_state(

@@ -2,10 +2,10 @@
 
 use super::{ALIASES, Arguments, Before, Held, Input, Members, Output, Side, Uneven, View};
 use crate::abi::is_in_place;
-use crate::tune::Tuner;
+use crate::world::World;
 
 impl Arguments {
-    pub(super) fn bcast(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
+    pub(super) fn bcast(&self, world: &World, bytes: u64, members: Members) -> Option<View> {
         let Arguments::Bcast {
             buffer,
             count,
@@ -19,13 +19,13 @@ impl Arguments {
         let is_root = members.rank == root;
         Some(View {
             root,
-            unit: tuner.byte(),
+            unit: world.byte(),
             block: bytes,
             uneven: None,
             input_units: 0,
             input: Input::Nothing,
             output: Output::User {
-                memory: tuner.memory(buffer, count, datatype)?,
+                memory: world.memory(buffer, count, datatype)?,
                 before: if is_root {
                     Before::All
                 } else {
@@ -36,35 +36,35 @@ impl Arguments {
         })
     }
 
-    pub(super) fn gather(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
+    pub(super) fn gather(&self, world: &World, bytes: u64, members: Members) -> Option<View> {
         let (send, recv, root) = self.rooted(members)?;
         let is_root = members.rank == root;
         let from = members.rank as u64 * bytes;
         let (input, before) = if is_root && is_in_place(send.start) {
             (Input::InOutput { from }, Before::OwnBlock)
         } else {
-            (tuner.given(send, bytes)?, Before::Nothing)
+            (world.given(send, bytes)?, Before::Nothing)
         };
         let output = if is_root {
             let count = recv.count.checked_mul(members.n_ranks as i64)?;
             Output::User {
-                memory: tuner.memory(recv.start, count, recv.datatype)?,
+                memory: world.memory(recv.start, count, recv.datatype)?,
                 before,
                 written: true,
             }
         } else {
             Output::Nothing
         };
-        Some(View::of_blocks(tuner, root, (bytes, bytes), input, output))
+        Some(View::of_blocks(world, root, (bytes, bytes), input, output))
     }
 
-    pub(super) fn scatter(&self, tuner: &Tuner, bytes: u64, members: Members) -> Option<View> {
+    pub(super) fn scatter(&self, world: &World, bytes: u64, members: Members) -> Option<View> {
         let (send, recv, root) = self.rooted(members)?;
         let is_root = members.rank == root;
         let input_units = bytes.checked_mul(members.n_ranks as u64)?;
         let input = if is_root {
             let count = send.count.checked_mul(members.n_ranks as i64)?;
-            tuner.given(Side { count, ..send }, input_units)?
+            world.given(Side { count, ..send }, input_units)?
         } else {
             Input::Nothing
         };
@@ -72,13 +72,13 @@ impl Arguments {
             Output::InInput
         } else {
             Output::User {
-                memory: tuner.memory(recv.start, recv.count, recv.datatype)?,
+                memory: world.memory(recv.start, recv.count, recv.datatype)?,
                 before: Before::Nothing,
                 written: true,
             }
         };
         let units = (bytes, input_units);
-        Some(View::of_blocks(tuner, root, units, input, output))
+        Some(View::of_blocks(world, root, units, input, output))
     }
 
     fn rooted(&self, members: Members) -> Option<(Side, Side, usize)> {
@@ -88,7 +88,7 @@ impl Arguments {
         }
     }
 
-    pub(super) fn allgatherv(&self, tuner: &Tuner, members: Members) -> Option<View> {
+    pub(super) fn allgatherv(&self, world: &World, members: Members) -> Option<View> {
         let Arguments::Uneven {
             send: Held::One(send),
             recv: Held::Each(recv),
@@ -98,7 +98,7 @@ impl Arguments {
             return None;
         };
         let (rank, n) = (members.rank, members.n_ranks);
-        let size = tuner.bytes_of(recv.datatype)?;
+        let size = world.bytes_of(recv.datatype)?;
         // SAFETY: MPI asks for a count for each rank.
         let (all, before, count) = unsafe {
             let all = recv.counts.sum(n)?.checked_mul(size)?;
@@ -106,18 +106,18 @@ impl Arguments {
             (all, before, recv.counts.at(rank))
         };
         let own = count as u64 * size;
-        tuner.memory(recv.start, i64::try_from(all).ok()?, recv.datatype)?;
-        let listed = tuner.located(recv)?;
+        world.memory(recv.start, i64::try_from(all).ok()?, recv.datatype)?;
+        let listed = world.located(recv)?;
         // SAFETY: MPI asks for a place for each rank, too.
         let (place, in_one_piece) = unsafe { (listed.block(rank).0, listed.in_one_piece(n)) };
-        let plain = tuner.types.get(recv.datatype).is_some();
+        let plain = world.types.get(recv.datatype).is_some();
         let packed = in_one_piece.filter(|_| plain);
         let own_block = Side {
             start: place,
             count,
             datatype: recv.datatype,
         };
-        let alias = own > 0 && send.is(own_block, tuner);
+        let alias = own > 0 && send.is(own_block, world);
         if alias && !ALIASES {
             return None;
         }
@@ -125,11 +125,11 @@ impl Arguments {
         let (input, filled) = if in_place {
             (Input::InOutput { from: before }, Before::OwnBlock)
         } else {
-            (tuner.given(send, own)?, Before::Nothing)
+            (world.given(send, own)?, Before::Nothing)
         };
         let output = match packed {
             Some(start) => Output::User {
-                memory: tuner.memory(start, all as i64, tuner.handles.byte)?,
+                memory: world.memory(start, all as i64, world.handles.byte)?,
                 before: filled,
                 written: true,
             },
@@ -144,13 +144,13 @@ impl Arguments {
                 counts,
                 units: size,
             }),
-            ..View::of_blocks(tuner, 0, (own, own), input, output)
+            ..View::of_blocks(world, 0, (own, own), input, output)
         })
     }
 
     pub(super) fn blocks(
         &self,
-        tuner: &Tuner,
+        world: &World,
         contributes: Blocks,
         bytes: u64,
         members: Members,
@@ -159,7 +159,7 @@ impl Arguments {
             return None;
         };
         let n = members.n_ranks as u64;
-        let output = tuner.memory(recv.start, recv.count.checked_mul(n as i64)?, recv.datatype)?;
+        let output = world.memory(recv.start, recv.count.checked_mul(n as i64)?, recv.datatype)?;
         let (blocks, from, before) = match contributes {
             Blocks::Own => (1, members.rank as u64 * bytes, Before::OwnBlock),
             Blocks::All => (n, 0, Before::All),
@@ -168,25 +168,25 @@ impl Arguments {
         let alias = match contributes {
             Blocks::Own if ALIASES && output.plain => {
                 let start = recv.start.wrapping_byte_add(from as usize);
-                send.is(Side { start, ..recv }, tuner)
+                send.is(Side { start, ..recv }, world)
             }
             // Packed bytes lie elsewhere in any case.
             Blocks::Own if ALIASES => false,
-            _ => send.is(recv, tuner),
+            _ => send.is(recv, world),
         };
         let (input, before) = if is_in_place(send.start) || (alias && ALIASES) {
             (Input::InOutput { from }, before)
         } else {
             let count = send.count.checked_mul(blocks as i64)?;
-            let memory = tuner.memory(send.start, count, send.datatype)?;
-            if tuner.packed_bytes(&memory)? != input_units || alias {
+            let memory = world.memory(send.start, count, send.datatype)?;
+            if world.packed_bytes(&memory)? != input_units || alias {
                 return None;
             }
             (Input::User(memory), Before::Nothing)
         };
         Some(View {
             root: 0,
-            unit: tuner.byte(),
+            unit: world.byte(),
             block: bytes,
             uneven: None,
             input_units,
@@ -203,7 +203,7 @@ impl Arguments {
 impl View {
     /// `units` are those of a block and of the input.
     fn of_blocks(
-        tuner: &Tuner,
+        world: &World,
         root: usize,
         (block, input_units): (u64, u64),
         input: Input,
@@ -211,7 +211,7 @@ impl View {
     ) -> View {
         View {
             root,
-            unit: tuner.byte(),
+            unit: world.byte(),
             block,
             uneven: None,
             input_units,

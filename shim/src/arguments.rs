@@ -14,7 +14,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 
 use crate::abi::{Aint, Datatype, Op, bits};
-use crate::tune::Tuner;
+use crate::world::World;
 use lists::{List, Listed, Located};
 use moving::Blocks;
 use reducing::Gets;
@@ -75,8 +75,8 @@ pub struct Side {
 
 impl Side {
     /// Whether both are the same bytes. Two types over one address may name different ones.
-    fn is(self, other: Side, tuner: &Tuner) -> bool {
-        let plain = |side: Side| tuner.types.get(side.datatype).is_some();
+    fn is(self, other: Side, world: &World) -> bool {
+        let plain = |side: Side| world.types.get(side.datatype).is_some();
         let one_type = bits(self.datatype) == bits(other.datatype) && self.count == other.count;
         self.start == other.start && (one_type || (plain(self) && plain(other)))
     }
@@ -208,9 +208,9 @@ pub struct Members {
 impl Arguments {
     /// How long what is agreed of room for such a call holds. From shared facts alone.
     #[inline(always)]
-    pub fn agreement(&self, tuner: &Tuner) -> Agreement {
+    pub fn agreement(&self, world: &World) -> Agreement {
         let known =
-            |datatype| tuner.types.get(datatype).is_some() || tuner.pairs.get(datatype).is_some();
+            |datatype| world.types.get(datatype).is_some() || world.pairs.get(datatype).is_some();
         match *self {
             Arguments::Reduction { datatype, .. } | Arguments::ReduceScatter { datatype, .. }
                 if !known(datatype) =>
@@ -229,28 +229,28 @@ impl Arguments {
     /// `bytes` is the message size by which all ranks know the call.
     pub fn view(
         &self,
-        tuner: &Tuner,
+        world: &World,
         collective: Collective,
         bytes: u64,
         members: Members,
     ) -> Option<View> {
         match collective {
             Collective::Allreduce | Collective::Scan => {
-                self.reduction(tuner, Gets::Everywhere, members)
+                self.reduction(world, Gets::Everywhere, members)
             }
-            Collective::Reduce => self.reduction(tuner, Gets::AtRoot, members),
-            Collective::Exscan => self.reduction(tuner, Gets::AboveFirst, members),
-            Collective::ReduceScatterBlock => self.reduction(tuner, Gets::OneBlock, members),
-            Collective::Bcast => self.bcast(tuner, bytes, members),
-            Collective::ReduceScatter => self.reduce_scatter(tuner, members),
-            Collective::Allgather => self.blocks(tuner, Blocks::Own, bytes, members),
-            Collective::Allgatherv => self.allgatherv(tuner, members),
-            Collective::Alltoall => self.blocks(tuner, Blocks::All, bytes, members),
-            Collective::Gather => self.gather(tuner, bytes, members),
-            Collective::Scatter => self.scatter(tuner, bytes, members),
+            Collective::Reduce => self.reduction(world, Gets::AtRoot, members),
+            Collective::Exscan => self.reduction(world, Gets::AboveFirst, members),
+            Collective::ReduceScatterBlock => self.reduction(world, Gets::OneBlock, members),
+            Collective::Bcast => self.bcast(world, bytes, members),
+            Collective::ReduceScatter => self.reduce_scatter(world, members),
+            Collective::Allgather => self.blocks(world, Blocks::Own, bytes, members),
+            Collective::Allgatherv => self.allgatherv(world, members),
+            Collective::Alltoall => self.blocks(world, Blocks::All, bytes, members),
+            Collective::Gather => self.gather(world, bytes, members),
+            Collective::Scatter => self.scatter(world, bytes, members),
             Collective::Barrier => Some(View {
                 root: 0,
-                unit: tuner.byte(),
+                unit: world.byte(),
                 block: 0,
                 uneven: None,
                 input_units: 0,

@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use super::{ALIASES, Arguments, Before, Input, Members, Output, Uneven, View};
 use crate::abi::is_in_place;
-use crate::tune::Tuner;
+use crate::world::World;
 
 impl Arguments {
-    pub(super) fn reduction(&self, tuner: &Tuner, result: Gets, members: Members) -> Option<View> {
+    pub(super) fn reduction(&self, world: &World, result: Gets, members: Members) -> Option<View> {
         let Arguments::Reduction {
             send,
             recv,
@@ -20,8 +20,8 @@ impl Arguments {
             return None;
         };
         let root = members.root(root)?;
-        let unit = tuner.element(datatype, op)?;
-        let memory = |start: *mut c_void| tuner.memory(start, count, datatype);
+        let unit = world.element(datatype, op)?;
+        let memory = |start: *mut c_void| world.memory(start, count, datatype);
         let blocks = match result {
             Gets::OneBlock => members.n_ranks as u64,
             _ => 1,
@@ -68,7 +68,7 @@ impl Arguments {
         Some(view(input, output))
     }
 
-    pub(super) fn reduce_scatter(&self, tuner: &Tuner, members: Members) -> Option<View> {
+    pub(super) fn reduce_scatter(&self, world: &World, members: Members) -> Option<View> {
         let Arguments::ReduceScatter {
             send,
             recv,
@@ -81,7 +81,7 @@ impl Arguments {
         };
         // SAFETY: MPI asks for a count for each rank.
         let (total, own) = unsafe { (counts.sum(members.n_ranks)?, counts.at(members.rank)) };
-        let memory = |start: *mut c_void, count| tuner.memory(start, count, datatype);
+        let memory = |start: *mut c_void, count| world.memory(start, count, datatype);
         let alias = send == recv.cast_const() && total > 0;
         let in_place = is_in_place(send) || (alias && ALIASES);
         let (input, result, before) = if in_place {
@@ -93,7 +93,7 @@ impl Arguments {
         };
         Some(View {
             root: 0,
-            unit: tuner.element(datatype, op)?,
+            unit: world.element(datatype, op)?,
             block: own as u64,
             uneven: Some(Uneven { counts, units: 1 }),
             input_units: total,

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use super::lists::{Listed, Located};
 use super::{Combine, Input, Memory, Side, Unit};
 use crate::abi::{self, Aint, Datatype, Op, is_in_place};
-use crate::tune::Tuner;
+use crate::world::World;
 
-impl Tuner {
+impl World {
     /// `None` for a buffer that cannot be one. The null pointer is MPI_BOTTOM, which only derived
     /// types can stand on, or that of a buffer without elements.
     pub fn memory(&self, start: *mut c_void, count: i64, datatype: Datatype) -> Option<Memory> {
@@ -53,7 +53,7 @@ impl Tuner {
     /// Whether the library takes a derived type in a message: it is committed. Asked by packing
     /// nothing, on a communicator that returns errors.
     pub fn is_usable(&self, datatype: Datatype) -> bool {
-        let Some(comm) = self.p2p.comm() else {
+        let Some(comm) = self.messages.comm() else {
             return false;
         };
         let (mut nothing, mut position) = ([0u64; 2], 0);

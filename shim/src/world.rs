@@ -1,0 +1,143 @@
+//! What a job's calls need of the library and of the job: its functions, types and operations, who this rank
+//! is, and the communicator that carries our messages. Families get it by reference and nothing from above.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::{self, Combines, Comm, Datatype, Op, bits};
+use crate::library::{HandleTable, Handles, Pmpi, TypeFacts};
+
+/// One rank of the job, and the library that it calls. Built once after the handshake.
+pub struct World {
+    pub pmpi: &'static Pmpi,
+    pub handles: Handles,
+    /// Predefined datatypes without holes, the pair types, and predefined operations.
+    pub types: HandleTable<TypeFacts>,
+    pub pairs: HandleTable<()>,
+    pub ops: HandleTable<Combines>,
+    pub rank: u32,
+    /// For each rank of the world the number of its node.
+    pub node_of_rank: Vec<u32>,
+    /// Whether the node of this rank has more ranks than processors.
+    pub shares_processors: bool,
+    pub messages: Messages,
+}
+
+/// The communicator with all ranks of the world that carries everything of ours; see [`crate::messages`].
+#[derive(Clone, Copy, Default)]
+pub struct Messages {
+    pub(crate) comm: Option<Comm>,
+    /// The largest tag. No message has it.
+    pub(crate) tag_max: c_int,
+}
+
+impl Messages {
+    /// `None` where it could not be made, on any rank.
+    pub fn comm(&self) -> Option<Comm> {
+        self.comm
+    }
+
+    /// Tags that messages may have, from 0 on.
+    pub fn tags(&self) -> u64 {
+        u64::try_from(self.tag_max).unwrap_or(0)
+    }
+
+    /// Lets the library take care of all messages under way. It asks for one that never comes, from
+    /// anybody in the world: a question about one rank, or one that finds something, may end early.
+    pub fn progress(&self, pmpi: &Pmpi) {
+        let Some(comm) = self.comm else {
+            return;
+        };
+        let (mut flag, status) = (0, abi::MPI_STATUS_IGNORE as *mut c_void);
+        let source = abi::MPI_ANY_SOURCE as c_int;
+        // SAFETY: the communicator is valid; one number is written.
+        unsafe { (pmpi.iprobe)(source, self.tag_max, comm, &mut flag, status) };
+    }
+}
+
+impl World {
+    /// Replaces each number by the largest that a member of `comm` has. Collective; `false`, on this rank, where the
+    /// library reports an error.
+    pub fn largest(&self, comm: Comm, numbers: &mut [u64]) -> bool {
+        let mut result = vec![0u64; numbers.len()];
+        let (send, recv) = (numbers.as_ptr().cast(), result.as_mut_ptr().cast());
+        // SAFETY: both buffers hold as many 64-bit numbers as are announced.
+        let code = unsafe {
+            (self.pmpi.allreduce)(
+                send,
+                recv,
+                numbers.len() as c_int,
+                self.handles.uint64,
+                self.handles.max,
+                comm,
+            )
+        };
+        numbers.copy_from_slice(&result);
+        code == abi::SUCCESS
+    }
+
+    /// For each rank of a communicator its rank in the world, undefined for members of another.
+    pub fn ranks_in_world(&self, comm: Comm) -> Vec<c_int> {
+        let mut n_ranks = 0;
+        // SAFETY: the communicator is valid; one number is written.
+        unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
+        let ranks: Vec<c_int> = (0..n_ranks).collect();
+        let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
+        let mut group = self.handles.comm_null;
+        let mut world_group = self.handles.comm_null;
+        // SAFETY: groups are made, used and freed here; both lists are `n_ranks` long.
+        unsafe {
+            (self.pmpi.comm_group)(comm, &mut group);
+            (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
+            (self.pmpi.group_translate_ranks)(
+                group,
+                n_ranks,
+                ranks.as_ptr(),
+                world_group,
+                in_world.as_mut_ptr(),
+            );
+            (self.pmpi.group_free)(&mut group);
+            (self.pmpi.group_free)(&mut world_group);
+        }
+        in_world
+    }
+
+    /// Size in bytes of a datatype, and whether it is a predefined integer.
+    #[inline(always)]
+    pub fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
+        match self.types.get(datatype) {
+            Some(facts) => Some((facts.size, facts.integer)),
+            None => self.derived_type_facts(datatype),
+        }
+    }
+
+    #[cold]
+    fn derived_type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
+        // Fortran's wrong handles become 0.
+        if [0, bits(self.handles.datatype_null)].contains(&bits(datatype)) {
+            return None;
+        }
+        let mut size = 0;
+        // SAFETY: the application passed the handle as a datatype.
+        let code = unsafe { (self.pmpi.type_size)(datatype, &mut size) };
+        u32::try_from(size)
+            .ok()
+            .filter(|_| code == abi::SUCCESS)
+            .map(|size| (size, false))
+    }
+
+    /// Asks the library, which calls its error handler for operations that reductions do not take.
+    pub fn is_commutative(&self, op: Op) -> bool {
+        if self.is_one_sided(op) {
+            return false;
+        }
+        let mut flag = 0;
+        // SAFETY: the application passed the handle as an operation.
+        let code = unsafe { (self.pmpi.op_commutative)(op, &mut flag) };
+        code == abi::SUCCESS && flag != 0
+    }
+
+    pub fn is_one_sided(&self, op: Op) -> bool {
+        let [replace, no_op] = self.handles.one_sided.map(bits);
+        [replace, no_op].contains(&bits(op))
+    }
+}
