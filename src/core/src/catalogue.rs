@@ -1,114 +1,27 @@
 //! The catalogue: every variant of every collective, in one table per MPI library.
 //!
-//! A new algorithm is one row; those of our own have theirs in [`registry`], for every library
-//! alike. Ids, names and restrictions are those of the libraries' sources:
-//! Open MPI `ompi/mca/coll/tuned` and `coll/base` (4.1.4, 5.0), MPICH `src/mpi/coll/coll_algorithms.txt`
-//! (4.0 to 5.0); Intel MPI has its documentation. A restriction stands here wherever the library would silently run something else, so
-//! that a silent fallback never labels a sample.
+//! A new algorithm is one row; those of our own have theirs in [`registry`](crate::algorithm::registry), for
+//! every library alike. Ids, names and restrictions are those of the libraries' sources: Open MPI
+//! `ompi/mca/coll/tuned` and `coll/base` (4.1.4, 5.0), MPICH `src/mpi/coll/coll_algorithms.txt` (4.0 to 5.0);
+//! Intel MPI has its documentation. A restriction stands here wherever the library would silently run
+//! something else, so that a silent fallback never labels a sample.
 
-mod need;
-pub use need::{FEW_RANKS, Facts, Need, Unmet};
-
-mod own;
-pub use own::{Carriers, Crossing, OnNodes, Own, Scheduled};
+mod variant;
+pub use variant::{Crossing, OnNodes, Own, Steering, Variant};
 
 mod intel;
 mod mpich;
 mod openmpi;
 
+mod own;
+
+pub use crate::algorithm::registry::Scheduled;
+pub use crate::need::{FEW_RANKS, Facts, Need, Unmet};
+pub use crate::node::between::Carriers;
+
 use crate::collective::Collective;
 use crate::library::{Library, Product};
-use crate::variant::{DEFAULT, Family, VariantName};
-
-/// How the library is told to run a native variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steering {
-    /// Nothing to tell.
-    None,
-    /// `coll_tuned_<collective>_algorithm`, captured when a communicator is made.
-    OpenMpi {
-        algorithm: i32,
-        /// The algorithm runs other collectives of the same communicator inside, so no other
-        /// collective may be steered on the communicator that carries it.
-        alone: bool,
-    },
-    /// `MPIR_CVAR_<COLLECTIVE>_INTRA_ALGORITHM`, read at each call, by the name of its value.
-    Mpich { algorithm: &'static str },
-    /// `I_MPI_ADJUST_<COLLECTIVE>`, read when a job starts, by the number of its preset.
-    Intel { preset: u16 },
-}
-
-/// One way to run one collective.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variant {
-    pub collective: Collective,
-    pub name: VariantName,
-    pub steering: Steering,
-    /// What runs it where it is none of the library's algorithms.
-    pub own: Option<Own>,
-    pub needs: Vec<Need>,
-    /// What it needs of the calls that one rank of each node makes with those of the others.
-    pub needs_across: Vec<Need>,
-}
-
-impl Variant {
-    /// The first need that a call does not meet; `None` when the variant applies.
-    pub fn unmet(&self, facts: &Facts) -> Option<Unmet> {
-        let segsize = self.name.segsize.unwrap_or(0);
-        if self.name.family != Family::Default && facts.n_ranks < 2 {
-            return Some(Unmet::Call(Need::TwoRanks));
-        }
-        let first = |needs: &[Need], facts: &Facts| {
-            let mut needs = needs.iter().copied();
-            needs.find(|need| !need.met(facts, segsize))
-        };
-        let of_call = first(&self.needs, facts).map(Unmet::Call);
-        of_call.or_else(|| {
-            let Some(Own::Node(own)) = self.own.filter(|_| !self.needs_across.is_empty()) else {
-                return None;
-            };
-            let facts = facts.across(own.lanes_most(facts));
-            first(&self.needs_across, &facts).map(Unmet::Across)
-        })
-    }
-
-    /// Whether the library can be told to run it while a program runs.
-    fn can_be_told(&self) -> bool {
-        match self.steering {
-            Steering::OpenMpi { .. } | Steering::Mpich { .. } => true,
-            Steering::None | Steering::Intel { .. } => false,
-        }
-    }
-
-    /// Whether the library has to be told an algorithm, for the call itself or between the nodes.
-    pub fn is_steered(&self) -> bool {
-        let across = self.own.as_ref().and_then(Own::crossing);
-        self.steering != Steering::None || matches!(across, Some(Crossing::Library(1..)))
-    }
-
-    pub fn applies(&self, facts: &Facts) -> bool {
-        self.unmet(facts).is_none()
-    }
-
-    /// Whether some call with at most `bytes_max` bytes on `n_ranks` ranks of `nodes` nodes could
-    /// run this variant. No need becomes unmet when a message grows, so the largest decides.
-    pub fn possible(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> bool {
-        [false, true].into_iter().any(|in_place| {
-            self.applies(&Facts {
-                n_ranks,
-                nodes,
-                message_bytes: bytes_max,
-                count: Some(bytes_max),
-                commutative: true,
-                builtin_op: true,
-                in_place,
-                ranks_by_node: true,
-                equal_blocks: true,
-                plain_elements: true,
-            })
-        })
-    }
-}
+use crate::variant::{DEFAULT, VariantName};
 
 /// Every variant of `collective` that `library` can run, `default` first.
 pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
@@ -153,6 +66,7 @@ pub fn is_default(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::variant::Family;
     use Collective::{Allreduce, Bcast};
 
     fn libraries() -> [Library; 5] {

@@ -4,8 +4,8 @@
 //! Each part runs as the library chooses. A new composition is one row here and one function in the
 //! shim. Source: Hunold & Carpen-Amarie, IEEE TPDS 29(9), 2018, which calls them mock-ups.
 
-use crate::catalogue::Need;
 use crate::collective::Collective;
+use crate::need::Need;
 
 /// What a collective is composed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,6 +10,7 @@
 
 pub mod collective;
 pub mod library;
+pub mod need;
 
 pub mod algorithm;
 pub mod catalogue;

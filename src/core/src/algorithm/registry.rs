@@ -7,7 +7,7 @@ use super::row::row;
 use super::simulate::symmetry::Symmetry;
 use super::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter};
 use super::{scan, scatter};
-use crate::catalogue::Need;
+use crate::need::Need;
 
 /// The row of that name.
 pub fn find(pattern: Pattern, name: &str) -> Option<&'static Row> {
@@ -18,6 +18,29 @@ pub fn find(pattern: Pattern, name: &str) -> Option<&'static Row> {
 /// The rows of one pattern.
 pub fn rows(pattern: Pattern) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.pattern == pattern)
+}
+
+/// A schedule of our own with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Place in [`ROWS`].
+    place: usize,
+    pub values: Values,
+}
+
+impl Scheduled {
+    pub(crate) fn new(place: usize, values: Values) -> Scheduled {
+        Scheduled { place, values }
+    }
+
+    pub fn row(&self) -> &'static Row {
+        &ROWS[self.place]
+    }
+
+    /// The place of its row in [`ROWS`].
+    pub fn place(&self) -> usize {
+        self.place
+    }
 }
 
 use Need::{Commutative, EvenRanks, FewRanks, PowerOfTwoRanks};

@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 use super::schedule::{Case, Schedule};
 use super::simulate::symmetry::Symmetry;
-use crate::catalogue::{FEW_RANKS, Need};
+use crate::need::{FEW_RANKS, Need};
 use crate::variant::{Family, VariantName};
 
 /// One algorithm of one collective.

@@ -4,117 +4,14 @@ use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Facts, Need, Steering, Variant, intel};
+use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Steering, Variant, intel};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
-use crate::composition::{self, Composition};
+use crate::composition;
 use crate::library::Product;
-use crate::node::between::{self, LANES_MOST};
+use crate::node::between;
 use crate::variant::{DEFAULT, Family, VariantName};
-
-/// What runs a variant that is none of the library's algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
-    /// A schedule over point-to-point messages.
-    Schedule(Scheduled),
-    /// Shared memory inside the nodes.
-    Node(OnNodes),
-    /// The library's other collectives.
-    Composed(Composition),
-}
-
-impl Own {
-    /// What ranks of different nodes run with each other, of a variant in which they do.
-    pub fn crossing(&self) -> Option<Crossing> {
-        match self {
-            Own::Node(on_nodes) => on_nodes.crossing(),
-            Own::Schedule(_) | Own::Composed(_) => None,
-        }
-    }
-
-    /// The schedule, of a variant that is nothing else.
-    pub fn schedule(&self) -> Option<&Scheduled> {
-        match self {
-            Own::Schedule(scheduled) => Some(scheduled),
-            Own::Node(_) | Own::Composed(_) => None,
-        }
-    }
-}
-
-/// A collective over shared memory inside each node: who carries what between the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnNodes {
-    /// Nobody: there is one node.
-    Alone,
-    /// Nobody, and ranks read each other's buffers where they lie.
-    Reading,
-    /// One rank of each node meets those of the others.
-    Leaders(Crossing),
-    /// Several ranks of each node meet their like, each with its share of the message.
-    Lanes(Crossing),
-    /// Blocks go straight to where they are wanted.
-    Direct(Carriers),
-}
-
-impl OnNodes {
-    /// How one rank of each node meets those of the others, where that is the way.
-    pub fn crossing(self) -> Option<Crossing> {
-        match self {
-            OnNodes::Leaders(crossing) | OnNodes::Lanes(crossing) => Some(crossing),
-            OnNodes::Alone | OnNodes::Reading | OnNodes::Direct(_) => None,
-        }
-    }
-
-    /// How many ranks of each node carry a share, at most.
-    pub(super) fn lanes_most(self, facts: &Facts) -> u64 {
-        match self {
-            // As many as the smallest node has, which is not above the mean.
-            OnNodes::Lanes(_) => {
-                let mean = facts.n_ranks / facts.nodes.max(1);
-                u64::from(mean).clamp(1, LANES_MOST as u64)
-            }
-            _ => 1,
-        }
-    }
-}
-
-/// What ranks of different nodes run with each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossing {
-    Schedule(Scheduled),
-    /// The library's collective, as the variant in this place among the collective's runs it: its own choice (0)
-    /// or an algorithm of its own.
-    Library(u16),
-}
-
-/// Which ranks of a node carry blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carriers {
-    /// One, for all.
-    Leader,
-    /// Each its own.
-    Each,
-}
-
-/// A schedule of our own with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scheduled {
-    /// Place in [`registry::ROWS`].
-    place: usize,
-    pub values: Values,
-}
-
-impl Scheduled {
-    pub fn row(&self) -> &'static Row {
-        &registry::ROWS[self.place]
-    }
-
-    /// The place of its row in [`registry::ROWS`].
-    pub fn place(&self) -> usize {
-        self.place
-    }
-}
 
 /// All of them, for every library alike but for what is wrong in one, and for what it runs itself between nodes:
 /// one of its own variants, which are given, `default` first.
@@ -193,7 +90,7 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
         collective,
         name: row.variant(values),
         steering: Steering::None,
-        own: Some(Own::Schedule(Scheduled { place, values })),
+        own: Some(Own::Schedule(Scheduled::new(place, values))),
         needs,
         needs_across: Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! What carries a collective from node to node.
 
-use crate::catalogue::{Carriers, Scheduled};
+use crate::algorithm::registry::Scheduled;
 use crate::collective::Collective;
 
 /// A schedule that carries a message from node to node.
@@ -79,6 +79,15 @@ pub fn lanes(collective: Collective) -> &'static [Between] {
         Collective::Bcast | Collective::Reduce => LANES_CHAIN,
         _ => &[],
     }
+}
+
+/// Which ranks of a node carry blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriers {
+    /// One, for all.
+    Leader,
+    /// Each its own.
+    Each,
 }
 
 /// Who carries the blocks of a collective that moves them.

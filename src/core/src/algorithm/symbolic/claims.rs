@@ -6,7 +6,7 @@ use super::world::{World, run};
 use crate::algorithm::plan::Plan;
 use crate::algorithm::registry::{InPlace, Lengths, Parameter, Row};
 use crate::algorithm::schedule::Case;
-use crate::catalogue::Need;
+use crate::need::Need;
 
 /// Whether the row's schedule exists for that many ranks.
 pub fn fits(row: &Row, n_ranks: usize) -> bool {

@@ -95,7 +95,7 @@ impl Facts {
 impl Facts {
     /// Those of the calls by which each of so many ranks of a node meets its like with its share, one rank of
     /// each node at a time; of the shortest share.
-    pub(super) fn across(&self, lanes: u64) -> Facts {
+    pub(crate) fn across(&self, lanes: u64) -> Facts {
         let share = |units: u64| units / lanes.max(1);
         let element = |count: u64| self.message_bytes.checked_div(count).unwrap_or(0);
         Facts {

@@ -1,0 +1,173 @@
+//! One way to run one collective: what tells the library to, or what of ours runs it, and what it needs.
+
+use crate::algorithm::registry::Scheduled;
+use crate::collective::Collective;
+use crate::composition::Composition;
+use crate::need::{Facts, Need, Unmet};
+use crate::node::between::{Carriers, LANES_MOST};
+use crate::variant::{Family, VariantName};
+
+/// How the library is told to run a native variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steering {
+    /// Nothing to tell.
+    None,
+    /// `coll_tuned_<collective>_algorithm`, captured when a communicator is made.
+    OpenMpi {
+        algorithm: i32,
+        /// The algorithm runs other collectives of the same communicator inside, so no other
+        /// collective may be steered on the communicator that carries it.
+        alone: bool,
+    },
+    /// `MPIR_CVAR_<COLLECTIVE>_INTRA_ALGORITHM`, read at each call, by the name of its value.
+    Mpich { algorithm: &'static str },
+    /// `I_MPI_ADJUST_<COLLECTIVE>`, read when a job starts, by the number of its preset.
+    Intel { preset: u16 },
+}
+
+/// One way to run one collective.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    pub collective: Collective,
+    pub name: VariantName,
+    pub steering: Steering,
+    /// What runs it where it is none of the library's algorithms.
+    pub own: Option<Own>,
+    pub needs: Vec<Need>,
+    /// What it needs of the calls that one rank of each node makes with those of the others.
+    pub needs_across: Vec<Need>,
+}
+
+impl Variant {
+    /// The first need that a call does not meet; `None` when the variant applies.
+    pub fn unmet(&self, facts: &Facts) -> Option<Unmet> {
+        let segsize = self.name.segsize.unwrap_or(0);
+        if self.name.family != Family::Default && facts.n_ranks < 2 {
+            return Some(Unmet::Call(Need::TwoRanks));
+        }
+        let first = |needs: &[Need], facts: &Facts| {
+            let mut needs = needs.iter().copied();
+            needs.find(|need| !need.met(facts, segsize))
+        };
+        let of_call = first(&self.needs, facts).map(Unmet::Call);
+        of_call.or_else(|| {
+            let Some(Own::Node(own)) = self.own.filter(|_| !self.needs_across.is_empty()) else {
+                return None;
+            };
+            let facts = facts.across(own.lanes_most(facts));
+            first(&self.needs_across, &facts).map(Unmet::Across)
+        })
+    }
+
+    /// Whether the library can be told to run it while a program runs.
+    pub(super) fn can_be_told(&self) -> bool {
+        match self.steering {
+            Steering::OpenMpi { .. } | Steering::Mpich { .. } => true,
+            Steering::None | Steering::Intel { .. } => false,
+        }
+    }
+
+    /// Whether the library has to be told an algorithm, for the call itself or between the nodes.
+    pub fn is_steered(&self) -> bool {
+        let across = self.own.as_ref().and_then(Own::crossing);
+        self.steering != Steering::None || matches!(across, Some(Crossing::Library(1..)))
+    }
+
+    pub fn applies(&self, facts: &Facts) -> bool {
+        self.unmet(facts).is_none()
+    }
+
+    /// Whether some call with at most `bytes_max` bytes on `n_ranks` ranks of `nodes` nodes could
+    /// run this variant. No need becomes unmet when a message grows, so the largest decides.
+    pub fn possible(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> bool {
+        [false, true].into_iter().any(|in_place| {
+            self.applies(&Facts {
+                n_ranks,
+                nodes,
+                message_bytes: bytes_max,
+                count: Some(bytes_max),
+                commutative: true,
+                builtin_op: true,
+                in_place,
+                ranks_by_node: true,
+                equal_blocks: true,
+                plain_elements: true,
+            })
+        })
+    }
+}
+
+/// What runs a variant that is none of the library's algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// A schedule over point-to-point messages.
+    Schedule(Scheduled),
+    /// Shared memory inside the nodes.
+    Node(OnNodes),
+    /// The library's other collectives.
+    Composed(Composition),
+}
+
+impl Own {
+    /// What ranks of different nodes run with each other, of a variant in which they do.
+    pub fn crossing(&self) -> Option<Crossing> {
+        match self {
+            Own::Node(on_nodes) => on_nodes.crossing(),
+            Own::Schedule(_) | Own::Composed(_) => None,
+        }
+    }
+
+    /// The schedule, of a variant that is nothing else.
+    pub fn schedule(&self) -> Option<&Scheduled> {
+        match self {
+            Own::Schedule(scheduled) => Some(scheduled),
+            Own::Node(_) | Own::Composed(_) => None,
+        }
+    }
+}
+
+/// A collective over shared memory inside each node: who carries what between the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnNodes {
+    /// Nobody: there is one node.
+    Alone,
+    /// Nobody, and ranks read each other's buffers where they lie.
+    Reading,
+    /// One rank of each node meets those of the others.
+    Leaders(Crossing),
+    /// Several ranks of each node meet their like, each with its share of the message.
+    Lanes(Crossing),
+    /// Blocks go straight to where they are wanted.
+    Direct(Carriers),
+}
+
+impl OnNodes {
+    /// How one rank of each node meets those of the others, where that is the way.
+    pub fn crossing(self) -> Option<Crossing> {
+        match self {
+            OnNodes::Leaders(crossing) | OnNodes::Lanes(crossing) => Some(crossing),
+            OnNodes::Alone | OnNodes::Reading | OnNodes::Direct(_) => None,
+        }
+    }
+
+    /// How many ranks of each node carry a share, at most.
+    fn lanes_most(self, facts: &Facts) -> u64 {
+        match self {
+            // As many as the smallest node has, which is not above the mean.
+            OnNodes::Lanes(_) => {
+                let mean = facts.n_ranks / facts.nodes.max(1);
+                u64::from(mean).clamp(1, LANES_MOST as u64)
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// What ranks of different nodes run with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    Schedule(Scheduled),
+    /// The library's collective, as the variant in this place among the collective's runs it: its own choice (0)
+    /// or an algorithm of its own.
+    Library(u16),
+}
