@@ -119,7 +119,7 @@ pub fn ready(
     let NodeMemory::Open(nodes) = node else {
         return false;
     };
-    if matches!(call.own.crossing(), Some(Crossing::Library(_)))
+    if matches!(call.own.crossing(), Some(Crossing::Library))
         && !nodes.bridges.ready(world, parent, &nodes.team)
     {
         return false;

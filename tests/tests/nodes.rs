@@ -15,10 +15,10 @@ const ALL_ON_ONE: &str = "allreduce=node:shm;bcast=node:shm;reduce=node:shm;\
                           allgather=node:shm;alltoall=node:shm;barrier=node:shm";
 
 /// Every variant of several nodes runs the program rightly on these nodes, in short tests every one that is drawn
-/// by itself; of the library's own algorithms there are tests of their own.
+/// by itself.
 fn right_on(mpi: Mpi, nodes: &str, program: &str, arguments: &[&str]) {
     let mut variants = between_nodes(mpi);
-    variants.retain(|variant| !variant.is_steered() && (is_long() || is_ever_drawn(variant)));
+    variants.retain(|variant| is_long() || is_ever_drawn(variant));
     all_right_on(mpi, nodes, variants, program, arguments);
 }
 

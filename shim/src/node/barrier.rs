@@ -45,7 +45,7 @@ pub fn run(
                 p2p::run_among(world, schedules, group, &leading, &mut ()).unwrap_or(Ok(()))
             }
             // SAFETY: a barrier has no arguments.
-            Crossing::Library(_) => unsafe {
+            Crossing::Library => unsafe {
                 bridges.run(world, call.collective, &Arguments::Nothing)
             },
         };

@@ -302,7 +302,7 @@ impl Room {
         let reduces = unit.combine.is_some();
         let units = match (call.own.crossing(), call.collective) {
             // What the node has combined, and the result.
-            (Some(Crossing::Library(_)), Collective::Reduce) => job.view.block.saturating_mul(2),
+            (Some(Crossing::Library), Collective::Reduce) => job.view.block.saturating_mul(2),
             (Some(_), _) if reduces => job.view.block,
             _ => Room::kept(job, team, call),
         };

@@ -254,7 +254,7 @@ impl Phases<'_, '_> {
                 // The arguments were looked at before.
                 result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
             }
-            Crossing::Library(_) => {
+            Crossing::Library => {
                 let arguments = layout.arguments(world, data);
                 // SAFETY: the caller's promise is passed on.
                 unsafe { self.bridges.run(world, call.collective, &arguments) }

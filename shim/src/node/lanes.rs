@@ -95,7 +95,7 @@ impl Phases<'_, '_> {
         unsafe {
             let mut result = self.reduce_to_lanes(input, spare, lanes);
             // MPICH 4.0 dies of its reduce in place, on ranks of one machine.
-            let apart = matches!(crossing, Crossing::Library(_));
+            let apart = matches!(crossing, Crossing::Library);
             if self.team.n_here() > 1 {
                 input = spare;
             } else if apart && input == output {

@@ -205,7 +205,7 @@ impl Phases<'_, '_> {
         let segment = segment.as_deref();
         let between = match crossing {
             Crossing::Schedule(between) => between,
-            Crossing::Library(_) => {
+            Crossing::Library => {
                 let world = elements.world;
                 let arguments = part.arguments(world, call, data);
                 // What a rank of the node could not combine is not sent.

@@ -272,11 +272,11 @@ impl Tuner {
             presets.any(|one| one.collective == variant.collective && own(bytes, one))
         };
         match variant.own {
-            Some(Own::Node(OnNodes::Leaders(Crossing::Library(DEFAULT)))) => {
+            Some(Own::Node(OnNodes::Leaders(Crossing::Library))) => {
                 told(|bytes, one| one.bytes.contains(bytes))
             }
             // Shares are shorter.
-            Some(Own::Node(OnNodes::Lanes(Crossing::Library(DEFAULT)))) => {
+            Some(Own::Node(OnNodes::Lanes(Crossing::Library))) => {
                 told(|bytes, one| one.bytes.lo <= bytes)
             }
             _ => false,

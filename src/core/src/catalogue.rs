@@ -38,9 +38,8 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         Product::Mpich => mpich::variants(library, collective),
         Product::Intel => intel::variants(collective),
     };
-    let mut all: Vec<Variant> = std::iter::once(default).chain(native).collect();
-    all.extend(own::variants(library.product, collective, &all));
-    all
+    let own = own::variants(library.product, collective);
+    std::iter::once(default).chain(native).chain(own).collect()
 }
 
 /// Every variant of every collective that `library` can run.
@@ -176,71 +175,21 @@ mod tests {
             let variant = find(libraries()[0], collective, name).expect("it is there");
             variant.unmet(&facts)
         };
-        // 12 ranks on 4 nodes: up to three lanes.
-        let of = |count| Facts {
-            n_ranks: 12,
-            message_bytes: 8 * count,
-            count: Some(count),
-            ..facts()
-        };
-        let ring =
-            |who: &str, count| unmet(Allreduce, &format!("node:{who}+native+ring"), of(count));
-        let too_few = Some(Unmet::Across(Need::CountAtLeastRanks));
-        assert_eq!([ring("shm", 3), ring("shm", 4)], [too_few, None]);
-        assert_eq!([ring("lanes", 11), ring("lanes", 12)], [too_few, None]);
-        assert_eq!(unmet(Allreduce, "node:lanes+default", of(1)), None);
-        let barrier = Facts {
+        // One rank of each node takes part, and a schedule may need that these are few.
+        let of_nodes = |nodes| Facts {
+            n_ranks: 4 * nodes,
+            nodes,
             count: None,
-            message_bytes: 0,
             ..facts()
         };
-        let two = |nodes| {
-            let name = "node:shm+native+two_proc";
-            unmet(Collective::Barrier, name, Facts { nodes, ..barrier })
-        };
-        assert_eq!(
-            [two(2), two(4)],
-            [None, Some(Unmet::Across(Need::ExactlyTwoRanks))]
-        );
-        let one_node = Some(Unmet::Call(Need::Hierarchy));
-        assert_eq!(two(1), one_node);
+        let name = "node:shm+gather_scatter:radix=2";
+        let alltoall = |nodes| unmet(Collective::Alltoall, name, of_nodes(nodes));
+        assert_eq!(alltoall(2), None);
+        assert_eq!(alltoall(FEW_RANKS + 1), Some(Unmet::Across(Need::FewRanks)));
+        assert_eq!(alltoall(1), Some(Unmet::Call(Need::Hierarchy)));
+        assert_eq!(unmet(Allreduce, "node:lanes+default", facts()), None);
         let text = Unmet::Across(Need::EvenRanks).to_string();
         assert_eq!(text, "an even number of ranks between the nodes");
-    }
-
-    #[test]
-    fn every_algorithm_that_can_be_told_runs_between_nodes_too() {
-        for library in libraries() {
-            for collective in [Allreduce, Bcast, Collective::Reduce, Collective::Barrier] {
-                let all = variants(library, collective);
-                let told = |v: &&Variant| v.can_be_told() && !v.needs.contains(&Need::Hierarchy);
-                let told = all.iter().filter(told).count();
-                let steered = all
-                    .iter()
-                    .filter(|v| v.own.is_some() && v.is_steered())
-                    .count();
-                let whos = if collective == Collective::Barrier {
-                    1
-                } else {
-                    2
-                };
-                assert_eq!(steered, told * whos, "{library} {collective}");
-                assert_eq!(told == 0, library.product == Product::Intel);
-                for variant in all.iter().filter(|v| v.own.is_some() && v.is_steered()) {
-                    let Some(Crossing::Library(place)) =
-                        variant.own.as_ref().and_then(Own::crossing)
-                    else {
-                        panic!("{} is steered", variant.name);
-                    };
-                    let between = &all[usize::from(place)];
-                    let ends = format!("+native+{}", between.name.algorithm);
-                    assert!(variant.name.algorithm.ends_with(&ends), "{}", variant.name);
-                    assert_eq!(variant.name.segsize, between.name.segsize);
-                    assert_eq!(variant.needs_across, between.needs);
-                }
-                assert!(find(library, collective, "node:shm+default").is_some());
-            }
-        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ pub fn is_ever_drawn(variant: &Variant) -> bool {
 }
 
 /// The sizes at which a variant is worth a try: from so many bytes up to fewer than so many. Between nodes the
-/// library's own choice is, wherever anything is; for its algorithms our schedules stand.
+/// library's own choice is, wherever anything is.
 fn sizes(variant: &Variant) -> (u64, u64) {
     let (tried, crossing) = match variant.own {
         Some(Own::Node(OnNodes::Lanes(crossing))) => (between::lanes(variant.collective), crossing),
@@ -167,7 +167,7 @@ fn sizes(variant: &Variant) -> (u64, u64) {
     };
     let is_meant = |row: &&Between| match crossing {
         Crossing::Schedule(own) => row.variant == own.row().variant(own.values).to_string(),
-        Crossing::Library(place) => place == 0,
+        Crossing::Library => true,
     };
     let meant = tried.iter().filter(is_meant).map(|row| row.sizes);
     meant

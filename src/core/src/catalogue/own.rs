@@ -13,17 +13,12 @@ use crate::library::Product;
 use crate::node::between;
 use crate::variant::{DEFAULT, Family, VariantName};
 
-/// All of them, for every library alike but for what is wrong in one, and for what it runs itself between nodes:
-/// one of its own variants, which are given, `default` first.
-pub(super) fn variants(
-    product: Product,
-    collective: Collective,
-    library: &[Variant],
-) -> Vec<Variant> {
+/// All of them, for every library alike but for what is wrong in one.
+pub(super) fn variants(product: Product, collective: Collective) -> Vec<Variant> {
     mockups(product, collective)
         .chain(p2p(collective))
         .chain(on_nodes(collective))
-        .chain(between_nodes(collective, library))
+        .chain(between_nodes(collective))
         .collect()
 }
 
@@ -121,9 +116,9 @@ fn on_nodes(collective: Collective) -> Vec<Variant> {
     alone.into_iter().chain(reading).chain(direct).collect()
 }
 
-/// Shared memory inside the nodes, and between them whatever else runs the collective: our schedules, the
-/// library's own choice and its algorithms.
-fn between_nodes(collective: Collective, library: &[Variant]) -> Vec<Variant> {
+/// Shared memory inside the nodes, and between them whatever else runs the collective: our schedules, or the
+/// library by its own choice.
+fn between_nodes(collective: Collective) -> Vec<Variant> {
     let scheduled = between::meeting(collective).map(p2p).unwrap_or_default();
     // A barrier's number is not cut.
     let whole =
@@ -134,19 +129,12 @@ fn between_nodes(collective: Collective, library: &[Variant]) -> Vec<Variant> {
         let needs = own.row().needs.to_vec();
         Some((Crossing::Schedule(own), known.name.clone(), needs))
     });
-    // Where each node has one rank no algorithm for nodes has anything to do.
-    let runs = |known: &Variant| known.can_be_told() && !known.needs.contains(&Hierarchy);
-    let by_library = library.iter().zip(0u16..);
-    let by_library = by_library.filter(|(known, place)| *place == 0 || runs(known));
-    let by_library = by_library.map(|(known, place)| {
-        let mut name = known.name.clone();
-        name.algorithm = match place {
-            0 => DEFAULT.to_owned(),
-            _ => format!("native+{}", name.algorithm),
-        };
-        (Crossing::Library(place), name, known.needs.clone())
-    });
-    let between: Vec<_> = scheduled.chain(by_library).collect();
+    let library = (
+        Crossing::Library,
+        VariantName::native(DEFAULT, None),
+        Vec::new(),
+    );
+    let between: Vec<_> = scheduled.chain([library]).collect();
     let lead = OnNodes::Leaders as fn(Crossing) -> OnNodes;
     let ways = [
         ("shm", between::leaders(collective), lead),

@@ -59,18 +59,9 @@ impl Variant {
         })
     }
 
-    /// Whether the library can be told to run it while a program runs.
-    pub(super) fn can_be_told(&self) -> bool {
-        match self.steering {
-            Steering::OpenMpi { .. } | Steering::Mpich { .. } => true,
-            Steering::None | Steering::Intel { .. } => false,
-        }
-    }
-
-    /// Whether the library has to be told an algorithm, for the call itself or between the nodes.
+    /// Whether the library has to be told an algorithm.
     pub fn is_steered(&self) -> bool {
-        let across = self.own.as_ref().and_then(Own::crossing);
-        self.steering != Steering::None || matches!(across, Some(Crossing::Library(1..)))
+        self.steering != Steering::None
     }
 
     pub fn applies(&self, facts: &Facts) -> bool {
@@ -167,7 +158,6 @@ impl OnNodes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     Schedule(Scheduled),
-    /// The library's collective, as the variant in this place among the collective's runs it: its own choice (0)
-    /// or an algorithm of its own.
-    Library(u16),
+    /// The library's collective, by its own choice.
+    Library,
 }
