@@ -7,14 +7,11 @@
 //! class, where the ranks agree on whether all had room, so that a repeated call allocates nothing.
 //!
 //! In the order of a call: its [`channel`], its [`arguments`](crate::arguments) as this rank sees them, the
-//! [`program`], the [`lengths`] of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
+//! program, the lengths of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
 //! each rank knows its own counts alone it is an [`exchange`] of the application's own blocks.
 
 mod channel;
 
-pub mod program;
-
-pub mod lengths;
 pub mod places;
 
 mod run;
@@ -27,8 +24,10 @@ pub mod retire;
 use std::collections::HashMap;
 use std::ffi::c_int;
 
+use colltune_core::algorithm::lengths::{Before, Lengths};
 use colltune_core::algorithm::pattern::{Holds, Pattern};
 use colltune_core::algorithm::plan::Plan;
+use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
 use colltune_core::catalogue::Scheduled;
@@ -42,9 +41,7 @@ use crate::scratch::{self, User};
 use crate::world::World;
 use channel::Channel;
 pub use channel::OpenChannel;
-use lengths::Lengths;
 use places::Job;
-use program::Program;
 
 /// More operations than this are not kept on one communicator: they can be compiled again.
 const OPERATIONS_MAX: usize = 1 << 20;
@@ -462,7 +459,7 @@ fn with_job_and<T>(
                 Holds::OwnBlock => members.rank as u64 * u64::from(parts),
                 Holds::Message | Holds::Nothing => 0,
             };
-            let before = lengths::Before {
+            let before = Before {
                 input: before(row.pattern.input(members.rank, view.root)),
                 output: before(row.pattern.output(members.rank, view.root)),
             };

@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use colltune_core::algorithm::lengths::Lengths;
+use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::{Crossing, OnNodes};
 use colltune_core::collective::Collective;
@@ -20,9 +22,7 @@ use super::{NodeMemory, Nodes, barrier};
 use crate::abi;
 use crate::arguments::{Input, Memory, Output, Unit, View};
 use crate::own_call::OwnCall;
-use crate::p2p::lengths::Lengths;
 use crate::p2p::places::{Job, Places};
-use crate::p2p::program::Program;
 use crate::p2p::{self, Group, Schedules};
 use crate::private::{self, Parent};
 use crate::scratch::{self, ALIGN, Scratch, User};

@@ -6,12 +6,12 @@
 
 use std::ffi::{c_int, c_void};
 
+use colltune_core::algorithm::program::{Message, Operation, Program, Span};
 use colltune_core::algorithm::schedule::Buffer;
 use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
 use super::places::check;
-use super::program::{Message, Operation, Program, Span};
 use super::retire::{Receives, retire};
 use super::{Buffers, Schedules};
 use crate::abi::{self, Comm, Datatype, is_in_place};

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
+use colltune_core::algorithm::lengths::Lengths;
+use colltune_core::algorithm::program::{Program, Span};
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::{Buffer, Temporary};
 
-use super::lengths::Lengths;
-use super::program::{Program, Span};
 use crate::abi::{self, Aint, Comm, Datatype};
 use crate::arguments::lists::Located;
 use crate::arguments::{Before, Input, Members, Memory, Output, Unit, View};
@@ -371,22 +371,10 @@ impl Job<'_> {
         let base = match span.buffer {
             Buffer::Input => places.input,
             Buffer::Output => places.output,
-            Buffer::Temporary(which) => {
-                let which = usize::from(which);
-                let temporary = self.program.temporaries[which];
-                let from = self.lengths.in_temporary(temporary, span.first);
-                let units = self.lengths.of_temporary(temporary, span.first, span.len);
-                return (self.at(temporaries[which], from), units);
-            }
+            Buffer::Temporary(which) => temporaries[usize::from(which)],
         };
-        let before = match span.buffer {
-            Buffer::Input => self.lengths.before.input,
-            _ => self.lengths.before.output,
-        };
-        let first = before + u64::from(span.first);
-        let from = self.lengths.start(first);
-        let units = self.lengths.start(first + u64::from(span.len)) - from;
-        (self.at(base, from - self.lengths.start(before)), units)
+        let (from, units) = self.lengths.of(span, &self.program.temporaries);
+        (self.at(base, from), units)
     }
 
     /// Copies units. What lies between their bytes stays untouched at the target.

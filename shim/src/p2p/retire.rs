@@ -6,7 +6,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::program::Operation;
+use colltune_core::algorithm::program::Operation;
+
 use crate::abi::{self, Request};
 use crate::world::World;
 

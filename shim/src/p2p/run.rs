@@ -2,10 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
+use colltune_core::algorithm::program::{Message, Operation, Span};
 use colltune_core::algorithm::schedule::{Buffer, Order};
 
 use super::places::{Job, Places, check};
-use super::program::{Message, Operation, Span};
 use super::retire::{Receives, retire};
 use crate::abi;
 use crate::scratch::Scratch;

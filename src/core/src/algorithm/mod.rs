@@ -1,6 +1,7 @@
 //! Our own algorithms, as schedules with proofs.
 //!
-//! What a schedule is ([`part`], [`pattern`], [`schedule`]), how it becomes what a rank executes ([`plan`]),
+//! What a schedule is ([`part`], [`pattern`], [`schedule`]), how it becomes what a rank executes
+//! ([`plan`], [`program`]), where chunks lie ([`lengths`]),
 //! the one table of all algorithms ([`registry`], [`row`]), one file per algorithm with the shapes that
 //! several share ([`tree`], [`fold`], [`circulant`], [`bine`]), the proof ([`symbolic`]) and the cost
 //! ([`simulate`]).
@@ -10,6 +11,9 @@ pub mod pattern;
 pub mod schedule;
 
 pub mod plan;
+pub mod program;
+
+pub mod lengths;
 
 pub mod registry;
 pub mod row;

@@ -1,12 +1,12 @@
-//! The checker: runs the plans of all ranks with symbolic contents and proves what they do.
+//! The checker: runs the programs of all ranks with symbolic contents and proves what they do.
 //!
 //! A chunk's content is the ordered list of the ranks whose contributions are combined in it,
-//! with the chunk of the message that it belongs to. Ranks run their plans under rendezvous
+//! with the chunk of the message that it belongs to. Ranks run their programs under rendezvous
 //! semantics (a send completes only when its receive has been posted) in an order of the
 //! adversary's choosing, or with sends that complete at once. Rejected are: a message without
 //! partner, a deadlock, two ends of a message that differ in length, content that arrives where
 //! another message was meant, a chunk read before it is written, a chunk touched while a message
-//! under way uses it, combining chunks of different places, writing the caller's input, and a
+//! under way uses it, memory that is not where the cut of the message says, combining chunks of different places, writing the caller's input, and a
 //! request used twice. Postconditions, with the operand order, are [`postcondition`]'s.
 
 #[cfg(test)]

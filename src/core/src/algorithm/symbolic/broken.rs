@@ -5,6 +5,7 @@ use super::postcondition::{self, Operands};
 use super::world::{World, run};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::plan::{Instruction, PartsRange, Plan};
+use crate::algorithm::program::{Operation, Program};
 use crate::algorithm::schedule::{Buffer, Order, Part, Schedule, Step, Temporary};
 
 fn chunk(buffer: Buffer, index: usize) -> Part {
@@ -35,15 +36,24 @@ fn plan(parts: usize, steps: Vec<Step>) -> Plan {
 }
 
 fn check(plans: &[Plan], operands: Operands, delivery: Delivery) -> Result<World, Wrong> {
+    let programs: Vec<Program> = plans.iter().map(|plan| Program::new(plan, 1)).collect();
+    check_programs(&programs, operands, delivery)
+}
+
+fn check_programs(
+    programs: &[Program],
+    operands: Operands,
+    delivery: Delivery,
+) -> Result<World, Wrong> {
     let geometry = Geometry {
         pattern: Pattern::Allreduce,
-        n_ranks: plans.len(),
+        n_ranks: programs.len(),
         root: 0,
-        parts_per_block: plans[0].parts_per_block,
+        parts_per_block: programs[0].parts_per_block as usize,
         blocks: &[5],
         memory: Memory::Separate,
     };
-    let world = run(plans, geometry, delivery).map_err(|fault| fault.what)?;
+    let world = run(programs, geometry, delivery).map_err(|fault| fault.what)?;
     postcondition::check(&world, &geometry, operands).map_err(|fault| fault.what)?;
     Ok(world)
 }
@@ -301,13 +311,62 @@ fn requests_used_twice_or_never_waited_for_are_found() {
     assert_eq!(verdict(forgotten, Delivery::InTime), Some(Wrong::Request));
 }
 
+/// What the checker says of the right programs of both ranks after `harm` has been done to them.
+fn verdict_on_programs(harm: impl Fn(&mut Program)) -> Option<Wrong> {
+    let right = |rank| Program::new(&plan(1, exchange(rank)), 1);
+    let mut programs: Vec<Program> = (0..2).map(right).collect();
+    programs.iter_mut().for_each(harm);
+    check_programs(&programs, Operands::InRankOrder, Delivery::InTime).err()
+}
+
+#[test]
+fn what_compiling_a_plan_gets_wrong_is_found() {
+    assert_eq!(verdict_on_programs(|_| {}), None);
+    // One wait for all that stands too late.
+    let late = |program: &mut Program| {
+        let is_wait = |operation: &Operation| {
+            matches!(operation, Operation::Wait { .. } | Operation::WaitAll)
+        };
+        program.operations.retain(|operation| !is_wait(operation));
+        program.operations.push(Operation::WaitAll);
+    };
+    assert_eq!(verdict_on_programs(late), Some(Wrong::InUse));
+    // The output is handed on before the reduction that completes it.
+    let final_too_soon = |program: &mut Program| program.final_at[0] -= 1;
+    assert_eq!(verdict_on_programs(final_too_soon), Some(Wrong::Late));
+    // A temporary whose chunks are taken for others, of another length.
+    let like_another = |program: &mut Program| {
+        program.temporaries[0] = Temporary::Like {
+            first: 1,
+            chunks: 2,
+        };
+    };
+    let right = |rank: usize| {
+        let steps = vec![
+            Step::copy(Part::range(IN, 0, 2), Part::range(OUT, 0, 2)),
+            Step::copy(chunk(OUT, 0), chunk(TEMPORARY, 0)),
+            Step::send(1 - rank, chunk(TEMPORARY, 0)),
+            Step::receive(1 - rank, chunk(OUT, 0)),
+        ];
+        Program::new(&plan(2, steps), 1)
+    };
+    let mut programs: Vec<Program> = (0..2).map(right).collect();
+    programs.iter_mut().for_each(like_another);
+    let verdict = check_programs(&programs, Operands::AnyOrder, Delivery::InTime);
+    assert!(matches!(
+        verdict.err(),
+        Some(Wrong::Misplaced | Wrong::Length | Wrong::Offset)
+    ));
+}
+
 #[test]
 fn a_barrier_that_one_rank_can_pass_alone_is_found() {
     let lone = |rank: usize| match rank {
         0 => vec![Step::send(1, crate::algorithm::schedule::Parts::None)],
         _ => vec![Step::receive(0, crate::algorithm::schedule::Parts::None)],
     };
-    let plans: Vec<Plan> = (0..2).map(|rank| plan(1, lone(rank))).collect();
+    let program = |rank| Program::new(&plan(1, lone(rank)), 1);
+    let programs: Vec<Program> = (0..2).map(program).collect();
     let geometry = Geometry {
         pattern: Pattern::Barrier,
         n_ranks: 2,
@@ -316,7 +375,7 @@ fn a_barrier_that_one_rank_can_pass_alone_is_found() {
         blocks: &[0],
         memory: Memory::Separate,
     };
-    let world = run(&plans, geometry, Delivery::InTime).unwrap();
+    let world = run(&programs, geometry, Delivery::InTime).unwrap();
     let fault = postcondition::check(&world, &geometry, Operands::AnyOrder).unwrap_err();
     assert_eq!((fault.rank, fault.what), (0, Wrong::Postcondition));
 }

@@ -4,8 +4,9 @@ use super::geometry::{Delivery, Fault, Geometry, Memory};
 use super::postcondition::{self, Operands};
 use super::world::{World, run};
 use crate::algorithm::plan::Plan;
+use crate::algorithm::program::Program;
 use crate::algorithm::registry::{InPlace, Lengths, Parameter, Row};
-use crate::algorithm::schedule::Case;
+use crate::algorithm::schedule::{Case, WINDOW};
 use crate::need::Need;
 
 /// Whether the row's schedule exists for that many ranks.
@@ -21,22 +22,24 @@ fn operands(row: &Row) -> Operands {
     }
 }
 
-/// The plans of all ranks of one case.
-pub fn plans(row: &Row, case: Case, memory: Memory) -> Vec<Plan> {
-    let plan = |rank| {
+/// The programs of all ranks of one case.
+pub fn programs(row: &Row, case: Case, memory: Memory) -> Vec<Program> {
+    let blocks = row.pattern.blocks(case.n_ranks);
+    let program = |rank| {
         let schedule = (row.schedule)(Case { rank, ..case });
-        match memory {
+        let plan = match memory {
             Memory::Separate => Plan::new(schedule),
             Memory::Shared => Plan::in_place(schedule, row.pattern, rank, case.root),
-        }
+        };
+        Program::new(&plan, blocks)
     };
-    (0..case.n_ranks).map(plan).collect()
+    (0..case.n_ranks).map(program).collect()
 }
 
 /// Runs one case with blocks of the given lengths and compares the end with the postcondition.
 pub fn verify(
     row: &Row,
-    plans: &[Plan],
+    programs: &[Program],
     case: Case,
     blocks: &[u64],
     memory: Memory,
@@ -46,11 +49,11 @@ pub fn verify(
         pattern: row.pattern,
         n_ranks: case.n_ranks,
         root: case.root,
-        parts_per_block: plans[0].parts_per_block,
+        parts_per_block: programs[0].parts_per_block as usize,
         blocks,
         memory,
     };
-    let world = run(plans, geometry, delivery)?;
+    let world = run(programs, geometry, delivery)?;
     postcondition::check(&world, &geometry, operands(row))?;
     Ok(world)
 }
@@ -82,9 +85,12 @@ fn cases(row: &Row, n_ranks: usize, roots: &[usize]) -> Vec<Case> {
         let vary = |case: &Case| -> Vec<Case> {
             let case = *case;
             match parameter {
-                Parameter::Segsize(..) => {
-                    [1, 2, 5].map(|segments| Case { segments, ..case }).to_vec()
-                }
+                // More than a window of them where that is quick.
+                Parameter::Segsize(..) => [1, 2, 5, 2 * WINDOW + 3]
+                    .into_iter()
+                    .filter(|&segments| segments <= 5 || case.n_ranks <= 6)
+                    .map(|segments| Case { segments, ..case })
+                    .collect(),
                 Parameter::Radix(radixes) => {
                     let odd = [3].iter().chain(*radixes);
                     odd.map(|&radix| Case { radix, ..case }).collect()
@@ -136,14 +142,14 @@ fn prove_case(row: &Row, case: Case, index: usize) {
 }
 
 fn prove_memory(row: &Row, case: Case, index: usize, memory: Memory) {
-    let plans = plans(row, case, memory);
-    let lengths = block_lengths(row, case, plans[0].parts_per_block);
+    let programs = programs(row, case, memory);
+    let lengths = block_lengths(row, case, programs[0].parts_per_block as usize);
     for (nth, blocks) in lengths.iter().enumerate() {
         // The long message meets every order where that is quick, the rest take turns.
         let every = nth == 0 && case.n_ranks <= if long() { 17 } else { 9 };
         let turn = Delivery::ALL[(index + nth) % Delivery::ALL.len()];
         for delivery in Delivery::ALL.into_iter().filter(|&d| every || d == turn) {
-            let verdict = verify(row, &plans, case, blocks, memory, delivery);
+            let verdict = verify(row, &programs, case, blocks, memory, delivery);
             if let Err(fault) = verdict {
                 panic!(
                     "{:?} {}: {case:?}, {blocks:?} elements, {memory:?}, {delivery:?}: {fault:?}",
@@ -157,11 +163,11 @@ fn prove_memory(row: &Row, case: Case, index: usize, memory: Memory) {
 /// What one case costs: a message of `elements` elements in every block, and every number that a
 /// documentation may promise.
 pub fn cost(row: &Row, case: Case, elements: u64) -> Cost {
-    let plans = plans(row, case, Memory::Separate);
+    let programs = programs(row, case, Memory::Separate);
     let blocks = vec![elements; row.pattern.blocks(case.n_ranks)];
     let verdict = verify(
         row,
-        &plans,
+        &programs,
         case,
         &blocks,
         Memory::Separate,

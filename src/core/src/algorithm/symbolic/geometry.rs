@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::algorithm::lengths::{Before, Lengths};
 use crate::algorithm::pattern::{Holds, Pattern};
-use crate::algorithm::plan::Plan;
 use crate::algorithm::schedule::{Buffer, Temporary, part_bounds};
 
 /// The collective, and how long its chunks are.
@@ -52,6 +52,46 @@ impl Geometry<'_> {
             }
             _ => self.len(chunk),
         }
+    }
+
+    /// Elements of the longest chunk.
+    pub fn longest(&self) -> u64 {
+        let longest = self.blocks.iter().max().copied().unwrap_or(0);
+        longest.div_ceil(self.parts_per_block as u64)
+    }
+
+    fn has_equal_blocks(&self) -> bool {
+        self.blocks.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// Where each block begins, and where the last one ends; nothing where all are equal.
+    pub fn starts(&self) -> Vec<u64> {
+        if self.has_equal_blocks() {
+            return Vec::new();
+        }
+        let ends = self.blocks.iter().scan(0, |end, block| {
+            *end += block;
+            Some(*end)
+        });
+        std::iter::once(0).chain(ends).collect()
+    }
+
+    /// What a rank asks where chunks lie; `None` for an alltoall of uneven blocks, which runs no program.
+    pub fn lengths<'s>(&self, rank: usize, starts: &'s [u64]) -> Option<Lengths<'s>> {
+        let (parts, chunks) = (self.parts_per_block as u32, self.total_chunks() as u32);
+        if starts.is_empty() {
+            let block = self.blocks.first().copied().unwrap_or(0);
+            return Some(Lengths::new(block, parts, chunks));
+        }
+        let before = |holds| match holds {
+            Holds::OwnBlock => (rank * self.parts_per_block) as u64,
+            Holds::Message | Holds::Nothing => 0,
+        };
+        let before = Before {
+            input: before(self.pattern.input(rank, self.root)),
+            output: before(self.pattern.output(rank, self.root)),
+        };
+        (self.pattern != Pattern::Alltoall).then(|| Lengths::uneven(starts, parts, chunks, before))
     }
 
     pub fn content_len(&self, content: &Content) -> u64 {
@@ -126,6 +166,10 @@ pub enum Wrong {
     Misplaced,
     /// A request was used while pending, or never waited for.
     Request,
+    /// Where a chunk lies in memory, or how long it is, is not what the message's cut says.
+    Offset,
+    /// A chunk of the output was written behind the operation that is said to be its last.
+    Late,
     /// A rank ended without what the collective promises it.
     Postcondition,
 }
@@ -138,7 +182,12 @@ pub struct Content {
 }
 
 /// Where a buffer's cells begin on a rank: Input, Output, then the temporaries.
-pub fn base(plan: &Plan, geometry: &Geometry, rank: usize, buffer: Buffer) -> (usize, usize) {
+pub fn base(
+    temporaries: &[Temporary],
+    geometry: &Geometry,
+    rank: usize,
+    buffer: Buffer,
+) -> (usize, usize) {
     let held = |holds| match holds {
         Holds::Nothing => 0,
         Holds::OwnBlock => geometry.parts_per_block,
@@ -157,8 +206,8 @@ pub fn base(plan: &Plan, geometry: &Geometry, rank: usize, buffer: Buffer) -> (u
         },
         Buffer::Temporary(index) => {
             let index = usize::from(index);
-            let before = plan.temporaries.iter().take(index).map(Temporary::places);
-            let len = plan.temporaries.get(index).map_or(0, Temporary::places);
+            let before = temporaries.iter().take(index).map(Temporary::places);
+            let len = temporaries.get(index).map_or(0, Temporary::places);
             (input + output + before.sum::<usize>(), len)
         }
     }

@@ -1,4 +1,4 @@
-//! Running the plans of all ranks at once.
+//! Running the programs of all ranks at once.
 
 mod local;
 mod message;
@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use super::geometry::{Content, Delivery, Fault, Geometry, Memory, Wrong, base};
+use crate::algorithm::lengths::Lengths;
 use crate::algorithm::pattern::Pattern;
-use crate::algorithm::plan::{Instruction, PartsRange, Plan};
+use crate::algorithm::program::{Message, Operation, Program};
 use crate::algorithm::schedule::{Buffer, Temporary};
 
 /// Where a chunk lies, and how many elements long it is there.
@@ -29,7 +30,7 @@ struct Cell {
 /// A message that was posted and not waited for.
 #[derive(Clone, Debug)]
 struct Pending {
-    range: PartsRange,
+    message: Message,
     receives: bool,
     /// Set by the partner; the time at which it is complete.
     done_at: Option<u64>,
@@ -91,7 +92,9 @@ impl World {
 }
 
 struct Runner<'a> {
-    plans: &'a [Plan],
+    programs: &'a [Program],
+    /// For each rank where chunks lie, as what runs programs asks; where blocks are such as it knows.
+    lengths: Vec<Option<Lengths<'a>>>,
     geometry: Geometry<'a>,
     delivery: Delivery,
     ranks: Vec<RankState>,
@@ -103,19 +106,21 @@ struct Runner<'a> {
     world: World,
 }
 
-/// Runs the plans, one per rank.
+/// Runs the programs, one per rank.
 ///
 /// Errors: the first [`Fault`]; the state at the end is not compared with anything here.
-pub fn run(plans: &[Plan], geometry: Geometry, delivery: Delivery) -> Result<World, Fault> {
+pub fn run(programs: &[Program], geometry: Geometry, delivery: Delivery) -> Result<World, Fault> {
     let n = geometry.n_ranks;
-    assert_eq!(plans.len(), n);
+    assert_eq!(programs.len(), n);
     assert!(n <= 256, "contributions are listed in bytes");
+    let starts = geometry.starts();
     let mut runner = Runner {
-        plans,
+        programs,
+        lengths: (0..n).map(|rank| geometry.lengths(rank, &starts)).collect(),
         geometry,
         delivery,
         ranks: (0..n)
-            .map(|rank| start(&plans[rank], &geometry, rank))
+            .map(|rank| start(&programs[rank], &geometry, rank))
             .collect(),
         ready: (0..n).collect(),
         sends: HashMap::new(),
@@ -138,14 +143,14 @@ pub fn run(plans: &[Plan], geometry: Geometry, delivery: Delivery) -> Result<Wor
     })
 }
 
-fn start(plan: &Plan, geometry: &Geometry, rank: usize) -> RankState {
-    let temporaries: usize = plan.temporaries.iter().map(Temporary::places).sum();
+fn start(program: &Program, geometry: &Geometry, rank: usize) -> RankState {
+    let temporaries: usize = program.temporaries.iter().map(Temporary::places).sum();
     let separate = Geometry {
         memory: Memory::Separate,
         ..*geometry
     };
-    let (_, input) = base(plan, &separate, rank, Buffer::Input);
-    let (_, output) = base(plan, &separate, rank, Buffer::Output);
+    let (_, input) = base(&program.temporaries, &separate, rank, Buffer::Input);
+    let (_, output) = base(&program.temporaries, &separate, rank, Buffer::Output);
     let mut cells = vec![Cell::default(); input + output + temporaries];
     let own: Rc<[u8]> = Rc::from([rank as u8]);
     let (held, first) = match geometry.pattern {
@@ -153,7 +158,7 @@ fn start(plan: &Plan, geometry: &Geometry, rank: usize) -> RankState {
         Pattern::Allgather | Pattern::Gather => (Buffer::Input, rank * geometry.parts_per_block),
         _ => (Buffer::Input, 0),
     };
-    let (base, len) = base(plan, geometry, rank, held);
+    let (base, len) = base(&program.temporaries, geometry, rank, held);
     for (index, cell) in cells[base..base + len].iter_mut().enumerate() {
         cell.content = Some(Content {
             chunk: first + index,
@@ -168,7 +173,7 @@ fn start(plan: &Plan, geometry: &Geometry, rank: usize) -> RankState {
         out_free: 0,
         in_busy: BTreeSet::new(),
         cells,
-        requests: vec![None; plan.n_requests],
+        requests: vec![None; program.n_requests()],
         heard,
     }
 }
@@ -184,7 +189,7 @@ impl Runner<'_> {
         }
         for (rank, state) in self.ranks.iter().enumerate() {
             let at = state.at;
-            if at < self.plans[rank].instructions.len() {
+            if at < self.programs[rank].operations.len() {
                 return Err(Fault {
                     rank,
                     at,
@@ -233,35 +238,35 @@ impl Runner<'_> {
         }
     }
 
-    fn instruction(&self, rank: usize) -> Option<Instruction> {
-        let plan = &self.plans[rank];
-        plan.instructions.get(self.ranks[rank].at).copied()
+    fn operation(&self, rank: usize) -> Option<Operation> {
+        let program = &self.programs[rank];
+        program.operations.get(self.ranks[rank].at).copied()
     }
 
-    fn can_run(&self, rank: usize) -> bool {
-        match self.instruction(rank) {
-            None => false,
-            Some(Instruction::Wait { request }) => {
-                match self.ranks[rank].requests.get(request as usize) {
-                    Some(Some(pending)) => pending.done_at.is_some(),
-                    // A message that was empty, or a fault that the step will find.
-                    _ => true,
-                }
-            }
-            Some(_) => true,
+    /// The requests that an operation waits for.
+    fn waits_for(&self, rank: usize, operation: Option<Operation>) -> &[Option<Pending>] {
+        let requests = &self.ranks[rank].requests;
+        match operation {
+            Some(Operation::WaitAll) => requests,
+            // One that is not there is a fault that the step will find.
+            Some(Operation::Wait { request }) => requests
+                .get(request as usize)
+                .map_or(&[], std::slice::from_ref),
+            _ => &[],
         }
     }
 
-    /// When the rank's next instruction would be over.
+    fn can_run(&self, rank: usize) -> bool {
+        let operation = self.operation(rank);
+        let mut pending = self.waits_for(rank, operation).iter().flatten();
+        operation.is_some() && pending.all(|pending| pending.done_at.is_some())
+    }
+
+    /// When the rank's next operation would be over.
     fn time(&self, rank: usize) -> u64 {
-        let state = &self.ranks[rank];
-        let done_at = match self.instruction(rank) {
-            Some(Instruction::Wait { request }) => state.requests[request as usize]
-                .as_ref()
-                .and_then(|pending| pending.done_at),
-            _ => None,
-        };
-        state.clock.max(done_at.unwrap_or(0))
+        let pending = self.waits_for(rank, self.operation(rank)).iter().flatten();
+        let done_at = pending.filter_map(|pending| pending.done_at).max();
+        self.ranks[rank].clock.max(done_at.unwrap_or(0))
     }
 
     fn fault<T>(&self, rank: usize, what: Wrong) -> Result<T, Fault> {
@@ -270,27 +275,32 @@ impl Runner<'_> {
     }
 
     fn step(&mut self, rank: usize) -> Result<(), Fault> {
-        match self.instruction(rank) {
+        match self.operation(rank) {
             None => {}
-            Some(Instruction::Receive {
+            Some(Operation::Receive {
                 request,
                 from,
                 into,
             }) => {
                 self.post(rank, request, from as usize, into, true)?;
             }
-            Some(Instruction::Send { request, to, what }) => {
+            Some(Operation::Send { request, to, what }) => {
                 self.post(rank, request, to as usize, what, false)?;
             }
-            Some(Instruction::Wait { request }) => self.wait(rank, request)?,
-            Some(Instruction::Reduce {
+            Some(Operation::Wait { request }) => self.wait(rank, request)?,
+            Some(Operation::WaitAll) => {
+                for request in 0..self.programs[rank].n_requests() {
+                    self.wait(rank, request as u32)?;
+                }
+            }
+            Some(Operation::Reduce {
                 source,
                 target,
                 order,
             }) => {
                 self.local(rank, source, target, Some(order))?;
             }
-            Some(Instruction::Copy { source, target }) => {
+            Some(Operation::Copy { source, target }) => {
                 self.local(rank, source, target, None)?;
             }
         }
@@ -299,7 +309,12 @@ impl Runner<'_> {
     }
 
     fn take_output(&mut self, rank: usize) -> Vec<Option<Content>> {
-        let (base, len) = base(&self.plans[rank], &self.geometry, rank, Buffer::Output);
+        let (base, len) = base(
+            &self.programs[rank].temporaries,
+            &self.geometry,
+            rank,
+            Buffer::Output,
+        );
         let cells = &mut self.ranks[rank].cells[base..base + len];
         cells.iter_mut().map(|cell| cell.content.take()).collect()
     }

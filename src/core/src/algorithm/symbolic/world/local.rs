@@ -2,15 +2,16 @@
 
 use super::{Place, Runner};
 use crate::algorithm::pattern::Holds;
-use crate::algorithm::plan::PartsRange;
+use crate::algorithm::program::{Message, Span};
 use crate::algorithm::schedule::{self, Buffer, Order, Part, Temporary};
 use crate::algorithm::symbolic::geometry::{Content, Fault, Wrong, base};
 
 impl Runner<'_> {
-    /// The places of a part.
-    pub(super) fn cells(&self, rank: usize, part: &Part) -> Result<Vec<Place>, Fault> {
-        let (plan, geometry) = (&self.plans[rank], &self.geometry);
-        let (base, len) = base(plan, geometry, rank, part.buffer);
+    /// The places of a span.
+    pub(super) fn cells(&self, rank: usize, span: Span) -> Result<Vec<Place>, Fault> {
+        let (temporaries, geometry) = (&self.programs[rank].temporaries, &self.geometry);
+        let (base, len) = base(temporaries, geometry, rank, span.buffer);
+        let part = Part::range(span.buffer, span.first as usize, span.len as usize);
         let total = geometry.total_chunks();
         let own = |holds| match holds {
             Holds::OwnBlock => rank * geometry.parts_per_block,
@@ -19,7 +20,7 @@ impl Runner<'_> {
         let first = match part.buffer {
             Buffer::Input => own(geometry.pattern.input(rank, geometry.root)),
             Buffer::Output => own(geometry.pattern.output(rank, geometry.root)),
-            Buffer::Temporary(index) => match plan.temporaries.get(usize::from(index)) {
+            Buffer::Temporary(index) => match temporaries.get(usize::from(index)) {
                 Some(&Temporary::Like { first, .. }) => first as usize,
                 Some(Temporary::Ring { .. }) if part.count() != 1 => {
                     return self.fault(rank, Wrong::Chunk);
@@ -27,7 +28,7 @@ impl Runner<'_> {
                 _ => 0,
             },
         };
-        let placed = schedule::place(part, &plan.temporaries);
+        let placed = schedule::place(&part, temporaries);
         if placed.chunks().any(|chunk| chunk >= len) {
             return self.fault(rank, Wrong::Chunk);
         }
@@ -36,23 +37,86 @@ impl Runner<'_> {
             cell: base + placed,
             len: geometry.place_len(rank, part.buffer, (first + chunk) % total),
         };
-        Ok(places.map(place).collect())
-    }
-
-    pub(super) fn places(&self, rank: usize, range: PartsRange) -> Result<Vec<Place>, Fault> {
-        let mut places = Vec::new();
-        for part in self.plans[rank].message(range) {
-            places.extend(self.cells(rank, part)?);
-        }
+        let places: Vec<Place> = places.map(place).collect();
+        self.check_offset(rank, span, &places)?;
         Ok(places)
     }
 
-    /// Whether a rank may write the part: not the caller's input, unless it is the output too.
-    pub(super) fn check_writable(&self, rank: usize, part: &Part) -> Result<(), Fault> {
-        match part.buffer {
-            Buffer::Input => self.fault(rank, Wrong::InputWritten),
-            _ => Ok(()),
+    /// Whether the memory that a span names, as what runs it asks for it, is that of its places.
+    fn check_offset(&self, rank: usize, span: Span, places: &[Place]) -> Result<(), Fault> {
+        let Some(lengths) = &self.lengths[rank] else {
+            return Ok(());
+        };
+        let temporaries = &self.programs[rank].temporaries;
+        let (offset, units) = lengths.of(span, temporaries);
+        let before = |place: &Place| -> u64 {
+            let ring = match span.buffer {
+                Buffer::Temporary(index) => {
+                    matches!(temporaries[usize::from(index)], Temporary::Ring { .. })
+                }
+                Buffer::Input | Buffer::Output => false,
+            };
+            let (base, _) = base(temporaries, &self.geometry, rank, span.buffer);
+            let index = place.cell - base;
+            if ring {
+                return index as u64 * self.geometry.longest();
+            }
+            let first = |index| Span {
+                first: index as u32,
+                len: 1,
+                ..span
+            };
+            (0..index)
+                .map(|index| lengths.of(first(index), temporaries).1)
+                .sum()
+        };
+        let right = units == places.iter().map(|place| place.len).sum::<u64>()
+            && places.first().is_none_or(|first| offset == before(first));
+        if right {
+            Ok(())
+        } else {
+            self.fault(rank, Wrong::Offset)
         }
+    }
+
+    pub(super) fn places(&self, rank: usize, message: Message) -> Result<Vec<Place>, Fault> {
+        let mut places = Ok(Vec::new());
+        self.programs[rank].each(&message, &mut |span| {
+            if let Ok(all) = &mut places {
+                match self.cells(rank, *span) {
+                    Ok(more) => all.extend(more),
+                    Err(fault) => places = Err(fault),
+                }
+            }
+        });
+        places
+    }
+
+    /// Whether a rank may write the span: not the caller's input, unless it is the output too; and no chunk of the
+    /// output that is said to be final.
+    pub(super) fn check_writable(&self, rank: usize, span: &Span) -> Result<(), Fault> {
+        let (program, at) = (&self.programs[rank], self.ranks[rank].at);
+        let chunks = span.first as usize..(span.first + span.len) as usize;
+        match span.buffer {
+            Buffer::Input => self.fault(rank, Wrong::InputWritten),
+            Buffer::Output => match program.final_at.get(chunks) {
+                Some(last) if last.iter().any(|last| (*last as usize) < at) => {
+                    self.fault(rank, Wrong::Late)
+                }
+                _ => Ok(()),
+            },
+            Buffer::Temporary(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn check_writable_all(&self, rank: usize, message: Message) -> Result<(), Fault> {
+        let mut all = Ok(());
+        self.programs[rank].each(&message, &mut |span| {
+            if all.is_ok() {
+                all = self.check_writable(rank, span);
+            }
+        });
+        all
     }
 
     /// The contents that are read, none of them empty.
@@ -81,15 +145,15 @@ impl Runner<'_> {
     pub(super) fn local(
         &mut self,
         rank: usize,
-        source: Part,
-        target: Part,
+        source: Span,
+        target: Span,
         order: Option<Order>,
     ) -> Result<(), Fault> {
         self.check_writable(rank, &target)?;
         if order == Some(Order::SourceLast) {
             self.check_writable(rank, &source)?;
         }
-        let (from, to) = (self.cells(rank, &source)?, self.cells(rank, &target)?);
+        let (from, to) = (self.cells(rank, source)?, self.cells(rank, target)?);
         if from.len() != to.len() {
             return self.fault(rank, Wrong::Length);
         }

@@ -1,7 +1,7 @@
 //! Posting messages, matching their ends, and waiting for them.
 
 use super::{End, Pending, Place, Runner};
-use crate::algorithm::plan::PartsRange;
+use crate::algorithm::program::Message;
 use crate::algorithm::symbolic::geometry::{Delivery, Fault, Wrong};
 
 impl Runner<'_> {
@@ -10,7 +10,7 @@ impl Runner<'_> {
         rank: usize,
         request: u32,
         peer: usize,
-        range: PartsRange,
+        message: Message,
         receives: bool,
     ) -> Result<(), Fault> {
         if peer >= self.ranks.len() || peer == rank {
@@ -20,15 +20,13 @@ impl Runner<'_> {
             Some(None) => {}
             _ => return self.fault(rank, Wrong::Request),
         }
-        let places = self.places(rank, range)?;
+        let places = self.places(rank, message)?;
         let empty = |place: &Place| place.len == 0;
         if !places.is_empty() && places.iter().all(empty) {
             return Ok(());
         }
         let contents = if receives {
-            for part in self.plans[rank].message(range) {
-                self.check_writable(rank, part)?;
-            }
+            self.check_writable_all(rank, message)?;
             Vec::new()
         } else {
             self.read(rank, &places)?
@@ -52,7 +50,7 @@ impl Runner<'_> {
             state.out_free = leaves_at + 1;
         }
         let pending = Pending {
-            range,
+            message,
             receives,
             done_at: (!receives && self.delivery == Delivery::Buffered).then_some(leaves_at),
             brought: Vec::new(),
@@ -127,13 +125,14 @@ impl Runner<'_> {
         let Some(pending) = slot.take() else {
             return Ok(());
         };
-        let places = self.places(rank, pending.range)?;
+        let places = self.places(rank, pending.message)?;
         self.release(rank, &places, pending.receives);
         let clock = &mut self.ranks[rank].clock;
         *clock = (*clock).max(pending.done_at.unwrap_or(0));
         if !pending.receives {
             return Ok(());
         }
+        self.check_writable_all(rank, pending.message)?;
         for (ours, theirs) in self.ranks[rank].heard.iter_mut().zip(pending.heard) {
             *ours |= theirs;
         }

@@ -1,6 +1,7 @@
 //! Where chunks begin and how long they are, for the message of one call. Pure arithmetic.
 
-use colltune_core::algorithm::schedule::Temporary;
+use super::program::Span;
+use super::schedule::{Buffer, Temporary};
 
 /// The cut of a message; lengths are in units: elements of a reduction, else bytes.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,26 @@ impl<'a> Lengths<'a> {
         (u64::from(chunks) * self.longest()).min(messages * self.total())
     }
 
+    /// Where a span begins in its buffer, and how many units it has.
+    #[inline]
+    pub fn of(&self, span: Span, temporaries: &[Temporary]) -> (u64, u64) {
+        let before = match span.buffer {
+            Buffer::Input => self.before.input,
+            Buffer::Output => self.before.output,
+            Buffer::Temporary(which) => {
+                let temporary = temporaries[usize::from(which)];
+                return (
+                    self.in_temporary(temporary, span.first),
+                    self.of_temporary(temporary, span.first, span.len),
+                );
+            }
+        };
+        let first = before + u64::from(span.first);
+        let from = self.start(first);
+        let units = self.start(first + u64::from(span.len)) - from;
+        (from - self.start(before), units)
+    }
+
     /// The units that a temporary holds.
     pub fn temporary(&self, temporary: Temporary) -> u64 {
         match temporary {
@@ -113,7 +134,7 @@ impl<'a> Lengths<'a> {
 
     /// Where a chunk that a part names begins in a temporary.
     #[inline]
-    pub fn in_temporary(&self, temporary: Temporary, chunk: u32) -> u64 {
+    fn in_temporary(&self, temporary: Temporary, chunk: u32) -> u64 {
         match temporary {
             Temporary::Like { first, .. } => self.between(first.into(), chunk.into()),
             Temporary::Ring { places } => u64::from(chunk % places) * self.longest(),
@@ -122,7 +143,7 @@ impl<'a> Lengths<'a> {
 
     /// The units of `len` chunks that a part names in a temporary.
     #[inline]
-    pub fn of_temporary(&self, temporary: Temporary, chunk: u32, len: u32) -> u64 {
+    fn of_temporary(&self, temporary: Temporary, chunk: u32, len: u32) -> u64 {
         match temporary {
             Temporary::Like { first, .. } => {
                 self.between(u64::from(first) + u64::from(chunk), len.into())
@@ -135,7 +156,7 @@ impl<'a> Lengths<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use colltune_core::algorithm::schedule::part_bounds;
+    use crate::algorithm::schedule::part_bounds;
 
     #[test]
     fn chunks_of_uneven_blocks_are_the_parts_of_their_blocks() {

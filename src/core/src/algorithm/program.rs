@@ -1,7 +1,8 @@
-//! What is kept of a plan: straight-line operations over spans of chunks, ready to be run.
+//! What a rank runs: straight-line operations over spans of chunks. It is compiled from a plan, and it is what the
+//! checker ([`symbolic`](super::symbolic)) proves.
 
-use colltune_core::algorithm::plan::{Instruction, PartsRange, Plan};
-use colltune_core::algorithm::schedule::{Buffer, Order, Part, Temporary};
+use super::plan::{Instruction, PartsRange, Plan};
+use super::schedule::{Buffer, Order, Part, Temporary};
 
 /// Chunks that lie one behind another in one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub enum Operation {
 }
 
 /// What one rank runs; depends on the case alone, never on lengths or addresses.
+#[derive(Clone, Debug)]
 pub struct Program {
     pub parts_per_block: u32,
     /// All chunks of the message.
@@ -91,7 +93,7 @@ impl Program {
                     program.operations.push(Operation::WaitAll);
                 }
                 waits if is_wait(&waits[0]) => {
-                    under_way -= waits.len();
+                    under_way = under_way.saturating_sub(waits.len());
                     waits.iter().for_each(|wait| program.take(plan, *wait));
                 }
                 one => {
@@ -144,6 +146,11 @@ impl Program {
             }
         }
         last
+    }
+
+    /// Requests are numbered below this; a number is reused only after its wait.
+    pub fn n_requests(&self) -> usize {
+        self.staged_chunks.len()
     }
 
     /// Hands over the spans of a message.
@@ -228,6 +235,7 @@ impl Program {
 
     /// One operation for each pair of spans that both parts have in one piece.
     fn pair(&mut self, source: Part, target: Part, operation: impl Fn(Span, Span) -> Operation) {
+        debug_assert_eq!(source.count(), target.count(), "{source:?} {target:?}");
         let mut sources = spans(source, &self.temporaries);
         let mut targets = spans(target, &self.temporaries);
         let (mut a, mut b) = (sources.next(), targets.next());
@@ -276,7 +284,10 @@ fn continues(last: &Span, next: &Span, temporaries: &[Temporary]) -> bool {
 fn is_ring(buffer: Buffer, temporaries: &[Temporary]) -> bool {
     match buffer {
         Buffer::Temporary(which) => {
-            matches!(temporaries[usize::from(which)], Temporary::Ring { .. })
+            matches!(
+                temporaries.get(usize::from(which)),
+                Some(Temporary::Ring { .. })
+            )
         }
         Buffer::Input | Buffer::Output => false,
     }
