@@ -142,15 +142,20 @@ impl Header {
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = bincode::encode_to_vec(self, bincode::config::standard())
             .expect("a header holds only numbers, names and lists");
-        let mut bytes = Vec::with_capacity(PREFIX_BYTES + header.len() + RECORD_BYTES);
-        bytes.extend(MAGIC);
-        bytes.extend((header.len() as u32).to_le_bytes());
-        bytes.extend(0u32.to_le_bytes());
-        bytes.extend(check_bytes(&header).to_le_bytes());
-        bytes.extend(header);
-        bytes.resize(bytes.len().next_multiple_of(RECORD_BYTES), 0);
-        bytes
+        frame(&header)
     }
+}
+
+/// A trace without records round the bytes of an encoded header, which nobody looks at.
+pub fn frame(header: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(PREFIX_BYTES + header.len() + RECORD_BYTES);
+    bytes.extend(MAGIC);
+    bytes.extend((header.len() as u32).to_le_bytes());
+    bytes.extend(0u32.to_le_bytes());
+    bytes.extend(check_bytes(header).to_le_bytes());
+    bytes.extend(header);
+    bytes.resize(bytes.len().next_multiple_of(RECORD_BYTES), 0);
+    bytes
 }
 
 /// Reads a whole trace: its header and every record that is not torn or unused.
