@@ -12,7 +12,7 @@ use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
-use colltune_core::settings::{Reproducible, Settings};
+use colltune_core::settings::Settings;
 use colltune_core::variant::{Family, VariantName};
 
 /// What every rank of the job works with.
@@ -25,26 +25,19 @@ pub struct Handout {
     /// What the library was told before the job began.
     pub presets: Vec<Preset>,
     pub model: Model,
-    /// The families to which this job's draws are confined; `None`: to those of the model.
-    pub families: Option<Vec<Family>>,
+    /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
+    /// which this job's draws are confined; `None`: to those of the model.
+    pub settings: Settings,
     pub log: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
-    pub records_per_run: u64,
-    pub recording_ranks_per_node: u32,
-    pub recording_ranks: u32,
-    pub samples_per_cell: u32,
-    pub explore_budget_ppm: u64,
-    pub reproducible: Reproducible,
-    pub setup_after: u32,
 }
 
 impl Handout {
     /// Whether variants of a family may be drawn if the model has them.
     pub fn draws(&self, family: Family) -> bool {
-        self.families
-            .as_ref()
-            .is_none_or(|families| families.contains(&family))
+        let families = self.settings.families.as_ref();
+        families.is_none_or(|families| families.contains(&family))
     }
 
     /// Whether any call of the job can run an algorithm of our own.
@@ -217,11 +210,10 @@ fn read_database(
         }
     });
     // A forced variant is forced from the first call on.
-    let setup_after = if request.forced.is_empty() {
-        settings.setup_after
-    } else {
-        1
-    };
+    if !request.forced.is_empty() {
+        settings.setup_after = 1;
+    }
+    settings.simulated.clear();
     let random = RandomState::new().build_hasher().finish();
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -233,16 +225,9 @@ fn read_database(
         presets: read_presets(&request.forced, variables, library, warnings),
         forced: request.forced,
         model: model.within(nodes, ppn),
-        families: settings.families,
+        settings,
         log: request.log,
         incoming,
-        records_per_run: settings.records_per_run,
-        recording_ranks_per_node: settings.recording_ranks_per_node,
-        recording_ranks: settings.recording_ranks,
-        samples_per_cell: settings.samples_per_cell,
-        explore_budget_ppm: (settings.explore_budget * 1e6) as u64,
-        reproducible: settings.reproducible,
-        setup_after,
     })
 }
 

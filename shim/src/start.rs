@@ -446,12 +446,14 @@ fn records(rank: u32, node_of_rank: &[u32], handout: &Handout) -> bool {
     );
     let per_node = u64::from(
         handout
+            .settings
             .recording_ranks_per_node
-            .min(handout.recording_ranks),
+            .min(handout.settings.recording_ranks),
     )
     .min(ranks);
     let nodes = u64::from(node_of_rank.iter().max().map_or(0, |last| last + 1));
-    let recording_nodes = (u64::from(handout.recording_ranks) / per_node.max(1)).min(nodes);
+    let recording_nodes =
+        (u64::from(handout.settings.recording_ranks) / per_node.max(1)).min(nodes);
     chosen(place, ranks, per_node) && chosen(node.into(), nodes, recording_nodes)
 }
 
@@ -495,7 +497,7 @@ fn open_trace(
             generation: handout.model.generation,
             colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
-            capacity: handout.records_per_run,
+            capacity: handout.settings.records_per_run,
             variants,
         };
         Recorder::create(incoming.as_ref(), &header)

@@ -85,9 +85,9 @@ impl Database {
         for folder in [db.root.clone(), db.incoming()] {
             fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
         }
-        let settings = db.settings_path();
-        if !settings.exists() {
-            write::atomically(&settings, commented_settings(&machine_here()).as_bytes())?;
+        let file = db.settings_path();
+        if !file.exists() {
+            write::atomically(&file, settings::explained(&machine_here()).as_bytes())?;
         }
         Ok(db)
     }
@@ -244,84 +244,10 @@ pub(crate) fn host_name() -> String {
         .into_owned()
 }
 
-/// `colltune.toml` with every key commented out at its default, but for the machine.
-fn commented_settings(machine: &str) -> String {
-    let usual = Settings::default();
-    let plain = machine
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        && !machine.is_empty()
-        && machine.len() <= 64;
-    let machine_line = if plain {
-        format!("machine = \"{machine}\"")
-    } else {
-        "#machine = \"mycluster\"".to_owned()
-    };
-    format!(
-        r#"# Settings of this tuning database. Every key can be overridden for one job by a variable
-# COLLTUNE_<KEY>, as in COLLTUNE_RECORDS_PER_RUN=1000. What is commented out is the default.
-
-# The machine that this database serves; traces of another one are quarantined.
-{machine_line}
-
-# Variants that are never drawn, in any cell.
-#exclude = ["native:basic_linear"]
-# The families whose variants are drawn: the library's own algorithms (native), compositions of its
-# collectives (mockup), colltune's schedules (p2p) and its shared memory inside the nodes (node).
-# Usual are native and node, and p2p where `colltune calibrate` has sorted out the hopeless ones.
-#families = ["native", "node"]
-
-# The most that exploring may take of a cell's sampled calls after the first training.
-#explore_total = {explore_total}
-# The most that exploring may cost the time spent in a communicator's collectives.
-#explore_budget = {explore_budget}
-# Before any training a variant is not drawn where it is expected to be slower than another one by
-# more than this factor: usually {by_shape}, and {simulated} where `colltune calibrate` has made the
-# expectation this machine's own.
-#hopeless_factor = {by_shape}
-
-# The most calls that one rank records in one run, and how many ranks record.
-#records_per_run = {records}
-#recording_ranks_per_node = {per_node}
-#recording_ranks = {ranks}
-# Calls of a cell on one communicator that are sampled before sampling thins out.
-#samples_per_cell = {samples}
-
-# Whether tuning may change the rounding of floating-point reductions: "off" (any variant at any
-# call), "run" (one draw per cell and run), "strict" (bits equal to the library's own).
-#reproducible = "off"
-
-# The tuned call of a communicator at which it is set up.
-#setup_after = {setup_after}
-# How old the trace of a job that never ended must be to be taken.
-#stale_after = "1h"
-# Seed of every draw; without it each job has its own.
-#seed = 1
-
-# The tuning space: ranges of message bytes, nodes and ranks per node, half-open, "inf" at the end.
-# A collective without a [[space]] keeps the usual one. Its cells must cover everything once.
-#[[space]]
-#collective = "allreduce"
-#bytes = [0, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, "inf"]
-#nodes = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
-#ppn = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
-#exclude = []
-"#,
-        explore_total = usual.explore_total,
-        explore_budget = usual.explore_budget,
-        by_shape = settings::HOPELESS_BY_SHAPE,
-        simulated = settings::HOPELESS_SIMULATED,
-        records = usual.records_per_run,
-        per_node = usual.recording_ranks_per_node,
-        ranks = usual.recording_ranks,
-        samples = usual.samples_per_cell,
-        setup_after = usual.setup_after,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use colltune_core::settings::Shown;
 
     #[test]
     fn a_new_database_has_settings_that_read_back_as_the_defaults() {
@@ -337,6 +263,12 @@ mod tests {
             Settings::default()
         );
         // Without the comment signs it is the same: what the comments say is true.
+        let example = |line: &str| {
+            let key = line
+                .split_once(" = ")
+                .and_then(|(key, _)| settings::find(key));
+            key.is_some_and(|key| matches!(key.shown, Shown::Example(_)))
+        };
         let active: String = text
             .lines()
             .filter_map(|line| {
@@ -344,15 +276,12 @@ mod tests {
                     .filter(|rest| !rest.starts_with(' '))
                     .or((!line.starts_with('#')).then_some(line))
             })
-            .filter(|line| !line.starts_with("exclude = [\"") && !line.starts_with("seed"))
+            .filter(|line| !example(line))
             .map(|line| format!("{line}\n"))
             .collect();
         let settings = Settings::from_toml(&active).unwrap();
         let mut usual = Settings::default();
         usual.space.blocks.sort_by_key(|block| block.collective);
-        let library = "openmpi-4.1.4".parse().unwrap();
-        usual.families = Some(usual.families_on(library));
-        usual.hopeless_factor = Some(usual.hopeless_factor_on(library));
         assert_eq!(
             Settings {
                 machine: None,

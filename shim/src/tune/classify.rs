@@ -40,7 +40,7 @@ impl Tuner {
             return None;
         }
         let (size, integer) = self.type_facts(datatype)?;
-        if self.handout.reproducible == Reproducible::Strict
+        if self.handout.settings.reproducible == Reproducible::Strict
             && !(integer && self.ops.get(op).is_some())
         {
             return None;
@@ -121,7 +121,7 @@ impl Tuner {
         } = shared(state.n_ranks)?;
         let which = collective.index();
         let cell = match state.phase {
-            Phase::Ready if state.calls >= u64::from(self.handout.setup_after) => {
+            Phase::Ready if state.calls >= u64::from(self.handout.settings.setup_after) => {
                 let place = match &state.sizes[which] {
                     Some(sizes) => sizes.position(bytes)?,
                     None => self.first_position(state, collective, bytes)?,

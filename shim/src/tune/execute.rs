@@ -60,7 +60,7 @@ impl Tuner {
         ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let number = call.state.calls + 1;
-        let due = number >= u64::from(self.handout.setup_after);
+        let due = number >= u64::from(self.handout.settings.setup_after);
         if call.state.phase == Phase::Young && (due || self.log.is_some()) {
             self.set_up(call.state);
         }
@@ -151,7 +151,7 @@ impl Tuner {
         };
         self.take(sample, call.state, collective, place, variant);
         let cell = &mut call.state.cells[collective.index()][place];
-        cell.plan_next_sample(index, self.handout.samples_per_cell);
+        cell.plan_next_sample(index, self.handout.settings.samples_per_cell);
         code
     }
 

@@ -56,7 +56,9 @@ impl Tuner {
         }
         state.passed.calls += 1;
         // Short-lived communicators cost nothing more.
-        if !self.records_passing() || state.passed.calls < u64::from(self.handout.setup_after) {
+        if !self.records_passing()
+            || state.passed.calls < u64::from(self.handout.settings.setup_after)
+        {
             return None;
         }
         let layout = self.layout_of_passed(state)?;
@@ -70,7 +72,7 @@ impl Tuner {
             state.passed.requests << 32
         } else if state
             .passed
-            .is_sampled(code, key, self.handout.samples_per_cell)
+            .is_sampled(code, key, self.handout.settings.samples_per_cell)
         {
             state.passed.calls
         } else {

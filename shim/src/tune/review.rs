@@ -104,7 +104,7 @@ impl Tuner {
             .weights
             .iter()
             .position(|(variant, _)| *variant == DEFAULT);
-        let budget_ppm = self.handout.explore_budget_ppm / cells_in_use;
+        let budget_ppm = self.handout.settings.explore_budget_ppm() / cells_in_use;
         let progress = Progress {
             calls: cell.calls,
             calls_per_sample: cell.rehearsals + 1,

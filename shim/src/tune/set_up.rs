@@ -135,8 +135,8 @@ impl Tuner {
             .unwrap_or(learned);
         let sampling = forced.is_none() && self.handout.mode.records();
         // One draw per cell and run: the same on every communicator, hence without its number.
-        let once =
-            self.handout.reproducible == Reproducible::Run && self.handout.mode == Mode::Explore;
+        let once = self.handout.settings.reproducible == Reproducible::Run
+            && self.handout.mode == Mode::Explore;
         let key = key(
             self.handout.seed,
             if once { 0 } else { comm },

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bincode::{Decode, Encode};
 use thiserror::Error;
 
 /// A binary interface: one build of the shim serves every library that shares it.
@@ -43,7 +44,7 @@ impl Abi {
 }
 
 /// Whose library it is: what decides which algorithms there are, whatever the binary interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum Product {
     OpenMpi,
     Mpich,
@@ -77,7 +78,7 @@ impl Product {
 }
 
 /// An MPI library and its version; displays as its database key, `openmpi-4.1.4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct Library {
     pub product: Product,
     /// Major, minor, patch.

@@ -88,7 +88,7 @@ impl fmt::Display for Cell {
 }
 
 /// A box of cells of one collective: the bounds of each axis, ascending, `None` for "inf".
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Block {
     pub collective: Collective,
     pub bytes: Vec<Option<u64>>,
@@ -99,7 +99,7 @@ pub struct Block {
 }
 
 /// A tuning space: boxes that cover every call exactly once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Space {
     pub blocks: Vec<Block>,
 }

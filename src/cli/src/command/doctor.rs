@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use colltune_core::library::{Abi, Product};
-use colltune_core::settings::{KEYS, Settings};
+use colltune_core::settings::{self, KEYS, Settings};
 use colltune_db::{Database, Generation};
 
 use crate::failure::Reported;
@@ -182,7 +182,7 @@ fn check_variables(report: &mut Report) {
     for (name, value) in std::env::vars() {
         let key = name.strip_prefix("COLLTUNE_");
         let known = |key: &str| {
-            VARIABLES.contains(&key) || KEYS.contains(&key.to_ascii_lowercase().as_str())
+            VARIABLES.contains(&key) || settings::find(&key.to_ascii_lowercase()).is_some()
         };
         if let Some(key) = key.filter(|key| !known(key)) {
             let near = nearest(key).map_or_else(String::new, |near| {
@@ -226,7 +226,7 @@ fn forces(name: &str) -> bool {
 
 /// The known variable that differs in at most two letters.
 fn nearest(key: &str) -> Option<String> {
-    let settings = KEYS.map(str::to_ascii_uppercase);
+    let settings = KEYS.iter().map(|key| key.name.to_ascii_uppercase());
     let known = VARIABLES.map(str::to_owned).into_iter().chain(settings);
     known
         .map(|name| (distance(key, &name), name))

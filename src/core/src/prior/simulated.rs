@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -32,7 +33,7 @@ const PPN_LOOKED_AT: u64 = 4;
 const STEPS_MAX: usize = 1 << 20;
 
 /// What was found for one library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 #[serde(deny_unknown_fields)]
 pub struct Simulated {
     pub schema: u32,
@@ -41,7 +42,7 @@ pub struct Simulated {
 }
 
 /// Where a cell is simulated: on the least of its nodes and ranks, at both ends of its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 pub struct Place {
     nodes: u64,
     ppn: u64,
@@ -63,7 +64,7 @@ impl Place {
 }
 
 /// The slow variants of one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Slow {
     collective: Collective,
     place: Place,

@@ -5,8 +5,7 @@ use std::ops::Range as Span;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::SettingsError;
-use super::values::variant_names;
+use super::values;
 use crate::collective::Collective;
 use crate::space::{Block, Hole, Space};
 
@@ -20,11 +19,11 @@ pub(super) struct SpaceTable {
     exclude: Option<Spanned<toml::Value>>,
 }
 
+/// Where something is wrong, and what.
+pub(super) type Problem = (Span<usize>, String);
+
 /// The tuning space of the `[[space]]` tables; collectives without one have their usual cells.
-pub(super) fn read(
-    tables: Vec<Spanned<SpaceTable>>,
-    at: &impl Fn(Span<usize>, String) -> SettingsError,
-) -> Result<Space, SettingsError> {
+pub(super) fn read(tables: Vec<Spanned<SpaceTable>>) -> Result<Space, Problem> {
     let mut space = Space { blocks: Vec::new() };
     let mut spans = Vec::new();
     for table in tables {
@@ -37,19 +36,19 @@ pub(super) fn read(
                 table.collective.get_ref(),
                 known.join(", ")
             );
-            at(table.collective.span(), problem)
+            (table.collective.span(), problem)
         })?;
         let usual = Space::default_block(collective);
         let exclude = match table.exclude {
             None => Vec::new(),
-            Some(value) => variant_names(value.get_ref())
-                .map_err(|problem| at(value.span(), format!("exclude: {problem}")))?,
+            Some(value) => excluded(value.get_ref())
+                .map_err(|problem| (value.span(), format!("exclude: {problem}")))?,
         };
         space.blocks.push(Block {
             collective,
-            bytes: read_bounds("bytes", table.bytes, usual.bytes, 0, at)?,
-            nodes: read_bounds("nodes", table.nodes, usual.nodes, 1, at)?,
-            ppn: read_bounds("ppn", table.ppn, usual.ppn, 1, at)?,
+            bytes: read_bounds("bytes", table.bytes, usual.bytes, 0)?,
+            nodes: read_bounds("nodes", table.nodes, usual.nodes, 1)?,
+            ppn: read_bounds("ppn", table.ppn, usual.ppn, 1)?,
             exclude,
         });
         spans.push(span);
@@ -71,7 +70,7 @@ pub(super) fn read(
                 .position(|block| block.collective == cell.collective)
                 .unwrap_or(0);
             let span = spans.get(first).cloned().unwrap_or(0..0);
-            at(
+            (
                 span,
                 format!("gap: no [[space]] of {} covers {cell}", cell.collective),
             )
@@ -82,10 +81,17 @@ pub(super) fn read(
                 .or(spans.get(first))
                 .cloned()
                 .unwrap_or(0..0);
-            at(span, format!("overlap: two [[space]] tables cover {cell}"))
+            (span, format!("overlap: two [[space]] tables cover {cell}"))
         }
     })?;
     Ok(space)
+}
+
+fn excluded(value: &toml::Value) -> Result<Vec<String>, String> {
+    let list = value
+        .as_array()
+        .ok_or_else(|| format!("{value} is not a list such as [\"native:linear\"]"))?;
+    values::variant_names(list)
 }
 
 fn read_bounds(
@@ -93,13 +99,12 @@ fn read_bounds(
     list: Option<Spanned<Vec<Spanned<toml::Value>>>>,
     usual: Vec<Option<u64>>,
     least: u64,
-    at: &impl Fn(Span<usize>, String) -> SettingsError,
-) -> Result<Vec<Option<u64>>, SettingsError> {
+) -> Result<Vec<Option<u64>>, Problem> {
     let Some(list) = list else { return Ok(usual) };
     let span = list.span();
     let mut bounds = Vec::new();
     for value in list.into_inner() {
-        let problem = |text: String| at(value.span(), format!("{axis}: {text}"));
+        let problem = |text: String| (value.span(), format!("{axis}: {text}"));
         let bound = match value.get_ref() {
             toml::Value::Integer(number) => Some(
                 u64::try_from(*number)
@@ -131,7 +136,7 @@ fn read_bounds(
         bounds.push(bound);
     }
     if bounds.len() < 2 {
-        return Err(at(
+        return Err((
             span,
             format!("{axis}: a list of bounds needs at least two, as in [{least}, \"inf\"]"),
         ));

@@ -1,11 +1,10 @@
-//! Single values of settings; each error is a sentence that names the value and what is allowed.
+//! Single values of settings: `None` for what they cannot take.
 
 use std::time::Duration;
 
-use super::FAMILIES;
-use crate::variant::{Family, VariantName};
+use crate::variant::{Family, Size, VariantName};
 
-pub(super) fn name(value: &toml::Value) -> Result<String, String> {
+pub(super) fn name(value: &toml::Value) -> Option<String> {
     let plain = |text: &&str| {
         !text.is_empty()
             && text.len() <= 64
@@ -14,21 +13,13 @@ pub(super) fn name(value: &toml::Value) -> Result<String, String> {
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     match value {
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        _ => value
-            .as_str()
-            .filter(plain)
-            .map(str::to_owned)
-            .ok_or_else(|| {
-                format!("{value} is not a name of 1 to 64 letters, digits, '-', '_' or '.'")
-            }),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        _ => value.as_str().filter(plain).map(str::to_owned),
     }
 }
 
-pub(super) fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| format!("{value} is not a list such as [\"native:linear\"]"))?;
+/// Errors: a sentence that names the item of the list.
+pub(super) fn variant_names(list: &[toml::Value]) -> Result<Vec<String>, String> {
     let read = |item: &toml::Value| {
         let text = item
             .as_str()
@@ -48,52 +39,30 @@ pub(super) fn variant_names(value: &toml::Value) -> Result<Vec<String>, String> 
 }
 
 /// Sorted, each once. An empty list is allowed: then nothing but `default` is drawn.
-pub(super) fn families(value: &toml::Value) -> Result<Vec<Family>, String> {
-    let known = || {
-        FAMILIES
-            .map(|family| format!("{:?}", family.name()))
-            .join(", ")
-    };
-    let list = value
-        .as_array()
-        .ok_or_else(|| format!("{value} is not a list such as [\"native\", \"p2p\"]"))?;
+pub(super) fn families(list: &Vec<toml::Value>, known: &[Family]) -> Option<Vec<Family>> {
     let read = |item: &toml::Value| {
         let named = |family: &Family| item.as_str() == Some(family.name());
-        FAMILIES
-            .into_iter()
-            .find(named)
-            .ok_or_else(|| format!("{item} is not one of {}", known()))
+        known.iter().copied().find(named)
     };
-    let mut families = list.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut families = list.iter().map(read).collect::<Option<Vec<_>>>()?;
     families.sort_unstable();
     families.dedup();
-    Ok(families)
+    Some(families)
 }
 
-pub(super) fn whole(value: &toml::Value, least: u64, most: u64) -> Result<u64, String> {
-    let number = value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok());
-    number
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
+pub(super) fn whole(value: &toml::Value) -> Option<u64> {
+    u64::try_from(value.as_integer()?).ok()
 }
 
-fn number(value: &toml::Value) -> Option<f64> {
+pub(super) fn number(value: &toml::Value) -> Option<f64> {
     let whole = || value.as_integer().map(|number| number as f64);
     value.as_float().or_else(whole)
 }
 
-pub(super) fn share(value: &toml::Value) -> Result<f64, String> {
-    number(value)
-        .filter(|number| (0.0..=1.0).contains(number))
-        .ok_or_else(|| format!("{value} is not a share from 0 to 1"))
-}
-
-pub(super) fn factor(value: &toml::Value) -> Result<f64, String> {
-    number(value)
-        .filter(|number| *number > 1.0)
-        .ok_or_else(|| format!("{value} is not a factor above 1"))
+/// A number of bytes, with a unit or without.
+pub(super) fn bytes(value: &toml::Value) -> Option<u64> {
+    let sized = || Some(value.as_str()?.parse::<Size>().ok()?.0);
+    whole(value).or_else(sized)
 }
 
 /// Reads a length of time such as `10s`, `500ms`, `1h`, or a number of seconds.
@@ -105,15 +74,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         toml::Value::Integer,
     );
     duration(&value)
+        .ok_or_else(|| format!("{value} is not a time such as \"10s\", \"500ms\", \"1h\""))
 }
 
-pub(super) fn duration(value: &toml::Value) -> Result<Duration, String> {
-    if let Some(seconds) = value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok())
-    {
-        return Ok(Duration::from_secs(seconds));
-    }
+pub(super) fn duration(value: &toml::Value) -> Option<Duration> {
     let units = [
         ("ms", 1),
         ("s", 1_000),
@@ -127,8 +91,7 @@ pub(super) fn duration(value: &toml::Value) -> Result<Duration, String> {
             number.checked_mul(ms).map(Duration::from_millis)
         })
     };
-    value
-        .as_str()
-        .and_then(read)
-        .ok_or_else(|| format!("{value} is not a time such as \"10s\", \"500ms\", \"1h\""))
+    whole(value)
+        .map(Duration::from_secs)
+        .or_else(|| value.as_str().and_then(read))
 }

@@ -1,0 +1,139 @@
+//! Every setting with its default. What a key is called, takes and decides stands in [`super::KEYS`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bincode::{Decode, Encode};
+
+use crate::library::Library;
+use crate::prior::simulated::Simulated;
+use crate::space::Space;
+use crate::variant::Family;
+
+/// Whether tuning may change the rounding of floating-point reductions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub enum Reproducible {
+    /// Any variant at any call.
+    #[default]
+    Off,
+    /// One draw per cell and run.
+    Run,
+    /// Only reductions whose result cannot depend on order are tuned.
+    Strict,
+}
+
+/// Where the buffers of a GPU-aware job's collectives lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub enum Gpu {
+    /// Nobody knows, so where a rank of a job uses GPUs `default` and the library's own algorithms alone run.
+    #[default]
+    Off,
+    /// In the memory of the host, whatever else the job does with GPUs.
+    HostOnly,
+}
+
+/// Every setting of a database, with its default.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Settings {
+    /// The machine that the database serves; `None`: found from the environment.
+    pub machine: Option<String>,
+    pub space: Space,
+    /// Variants that are never drawn in any cell.
+    pub exclude: Vec<String>,
+    /// The families whose variants are drawn beside `default`, sorted; `None`: the usual ones.
+    pub families: Option<Vec<Family>>,
+    /// The most calls that one rank records in one run.
+    pub records_per_run: u64,
+    pub recording_ranks_per_node: u32,
+    /// The most recording ranks of a run.
+    pub recording_ranks: u32,
+    /// Calls of a cell on one communicator that are sampled before sampling thins out.
+    pub samples_per_cell: u32,
+    /// The most that exploring may take of a cell's calls after the first training, as a share.
+    pub explore_total: f64,
+    /// The most that exploring may cost the time spent in a communicator's collectives, as a share.
+    pub explore_budget: f64,
+    /// Before any training a variant is not drawn where the prior finds it slower than another one
+    /// by more than this factor; `None`: the usual one.
+    pub hopeless_factor: Option<f64>,
+    /// What the simulator found for a library; it lies in the library's folder, not among the keys.
+    pub simulated: BTreeMap<Library, Simulated>,
+    pub reproducible: Reproducible,
+    pub gpu: Gpu,
+    /// The most memory that a rank takes for everything of ours in a job: bytes.
+    pub memory_per_rank_max: u64,
+    /// The tuned call of a communicator at which it is set up.
+    pub setup_after: u32,
+    /// After so long a wait in shared memory one sentence is said.
+    pub wait_word_after: Duration,
+    /// How old the trace of a running job must be to count as abandoned.
+    pub stale_after: Duration,
+    /// Seed of every draw; `None`: a new one for each job.
+    pub seed: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            machine: None,
+            space: Space::default(),
+            exclude: Vec::new(),
+            families: None,
+            records_per_run: 10_000,
+            recording_ranks_per_node: 2,
+            recording_ranks: 32,
+            samples_per_cell: 256,
+            explore_total: 0.15,
+            explore_budget: 0.02,
+            hopeless_factor: None,
+            simulated: BTreeMap::new(),
+            reproducible: Reproducible::Off,
+            gpu: Gpu::Off,
+            memory_per_rank_max: 64 << 20,
+            setup_after: 8,
+            wait_word_after: Duration::from_secs(60),
+            stale_after: Duration::from_secs(3600),
+            seed: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The families whose variants are drawn beside `default` in jobs on `library`, sorted.
+    ///
+    /// Each further variant takes samples from the others. So schedules are among the usual ones only
+    /// where the simulator, told of this machine, leaves few of them.
+    pub fn families_on(&self, library: Library) -> Vec<Family> {
+        self.families.clone().unwrap_or_else(|| {
+            let mut usual = vec![Family::Native, Family::Node];
+            if self.simulated.contains_key(&library) {
+                usual.push(Family::P2p);
+            }
+            usual.sort_unstable();
+            usual
+        })
+    }
+
+    /// How many times as slow as another variant a hopeless one is on `library`.
+    pub fn hopeless_factor_on(&self, library: Library) -> f64 {
+        self.hopeless_factor
+            .unwrap_or(if self.simulated.contains_key(&library) {
+                HOPELESS_SIMULATED
+            } else {
+                HOPELESS_BY_SHAPE
+            })
+    }
+
+    /// `explore_budget` in millionths, as ranks reckon with it.
+    pub fn explore_budget_ppm(&self) -> u64 {
+        (self.explore_budget * 1e6) as u64
+    }
+}
+
+/// What the simulator finds so many times as slow as another variant is hopeless.
+pub const HOPELESS_SIMULATED: f64 = 2.0;
+/// The same of what is known by the shapes of schedules alone.
+pub const HOPELESS_BY_SHAPE: f64 = 10.0;
+
+/// The families that `families` can name, sorted.
+pub const FAMILIES: [Family; 4] = [Family::Native, Family::Mockup, Family::P2p, Family::Node];

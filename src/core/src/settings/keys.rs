@@ -1,0 +1,354 @@
+//! The keys of `colltune.toml`, in one table: what each is called, takes, is without being set, and decides.
+//!
+//! A new setting is a field with its default (`fields.rs`) and a row here. The reader of the file, the variables
+//! `COLLTUNE_<KEY>`, their errors and the file that explains every key follow from the rows.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::fields::{FAMILIES, Gpu, Reproducible, Settings};
+use super::values;
+use crate::variant::Family;
+
+/// A key with a single value, which `COLLTUNE_<KEY>` overrides for one job.
+pub struct Key {
+    pub name: &'static str,
+    takes: Takes,
+    pub shown: Shown,
+    /// What it decides, for the person who sets it; broken into lines for a comment.
+    pub doc: &'static str,
+}
+
+/// The value that the file shows behind a key, as the file writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Default(&'static str),
+    /// The default is no single value; the doc says what it is.
+    Example(&'static str),
+}
+
+impl Shown {
+    pub const fn text(self) -> &'static str {
+        match self {
+            Shown::Default(text) | Shown::Example(text) => text,
+        }
+    }
+}
+
+/// What a key takes, and the field that it sets.
+enum Takes {
+    Name(fn(&mut Settings, String)),
+    Variants(fn(&mut Settings, Vec<String>)),
+    Families(fn(&mut Settings, Vec<Family>)),
+    /// The least and the most.
+    Whole(u64, u64, fn(&mut Settings, u64)),
+    Share(fn(&mut Settings, f64)),
+    Factor(fn(&mut Settings, f64)),
+    Time(fn(&mut Settings, Duration)),
+    Bytes(fn(&mut Settings, u64)),
+    Word(&'static [Word]),
+}
+
+/// A word that a key takes, and what it does.
+type Word = (&'static str, fn(&mut Settings));
+
+impl fmt::Display for Takes {
+    /// As in "it is not ...".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = |names: &mut dyn Iterator<Item = &'static str>| {
+            let quoted: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+            quoted.join(", ")
+        };
+        match self {
+            Takes::Name(_) => f.write_str("a name of 1 to 64 letters, digits, '-', '_' or '.'"),
+            Takes::Variants(_) => f.write_str("a list such as [\"native:linear\"]"),
+            Takes::Families(_) => {
+                let names = listed(&mut FAMILIES.iter().map(|family| family.name()));
+                write!(f, "a list of some of {names}")
+            }
+            Takes::Whole(least, most, _) => write!(f, "a whole number from {least} to {most}"),
+            Takes::Share(_) => f.write_str("a share from 0 to 1"),
+            Takes::Factor(_) => f.write_str("a factor above 1"),
+            Takes::Time(_) => f.write_str("a time such as \"10s\", \"500ms\", \"1h\""),
+            Takes::Bytes(_) => f.write_str("a number of bytes such as 4096, \"64MiB\", \"1GiB\""),
+            Takes::Word(words) => {
+                let names = listed(&mut words.iter().map(|(word, _)| *word));
+                write!(f, "one of {names}")
+            }
+        }
+    }
+}
+
+impl Key {
+    /// What it takes, as in "it is not ...".
+    pub fn allowed(&self) -> String {
+        self.takes.to_string()
+    }
+
+    /// Sets it; the error names the value and what is allowed.
+    pub(super) fn set(&self, settings: &mut Settings, value: &toml::Value) -> Result<(), String> {
+        let refused = || format!("{value} is not {}", self.takes);
+        match self.takes {
+            Takes::Name(set) => set(settings, values::name(value).ok_or_else(refused)?),
+            Takes::Variants(set) => {
+                let list = value.as_array().ok_or_else(refused)?;
+                set(settings, values::variant_names(list)?);
+            }
+            Takes::Families(set) => {
+                let read = |list| values::families(list, &FAMILIES);
+                set(
+                    settings,
+                    value.as_array().and_then(read).ok_or_else(refused)?,
+                );
+            }
+            Takes::Whole(least, most, set) => {
+                let number = values::whole(value).filter(|number| (least..=most).contains(number));
+                set(settings, number.ok_or_else(refused)?);
+            }
+            Takes::Share(set) => {
+                let number = values::number(value).filter(|number| (0.0..=1.0).contains(number));
+                set(settings, number.ok_or_else(refused)?);
+            }
+            Takes::Factor(set) => {
+                let number = values::number(value).filter(|number| *number > 1.0);
+                set(settings, number.ok_or_else(refused)?);
+            }
+            Takes::Time(set) => set(settings, values::duration(value).ok_or_else(refused)?),
+            Takes::Bytes(set) => set(settings, values::bytes(value).ok_or_else(refused)?),
+            Takes::Word(words) => {
+                let named = |(word, _): &&Word| value.as_str() == Some(*word);
+                let (_, set) = words.iter().find(named).ok_or_else(refused)?;
+                set(settings);
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a variable as the file would have it.
+    pub(super) fn value_of(&self, text: &str) -> toml::Value {
+        match self.takes {
+            Takes::Variants(_) | Takes::Families(_) => toml::Value::Array(
+                text.split(',')
+                    .filter(|name| !name.is_empty())
+                    .map(|name| name.trim().into())
+                    .collect(),
+            ),
+            _ => text
+                .parse::<i64>()
+                .map(toml::Value::Integer)
+                .or_else(|_| text.parse::<f64>().map(toml::Value::Float))
+                .unwrap_or_else(|_| toml::Value::String(text.to_owned())),
+        }
+    }
+}
+
+/// The key of that name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+const fn key(name: &'static str, takes: Takes, shown: Shown, doc: &'static str) -> Key {
+    Key {
+        name,
+        takes,
+        shown,
+        doc,
+    }
+}
+
+/// Every key with a single value, in the order in which the file explains them.
+pub static KEYS: &[Key] = &[
+    key(
+        "machine",
+        Takes::Name(|settings, name| settings.machine = Some(name)),
+        Shown::Example("\"mycluster\""),
+        "The machine that this database serves; traces of another one are quarantined. Without it the\n\
+         machine is called what Slurm calls it, or its host name without trailing digits.",
+    ),
+    key(
+        "exclude",
+        Takes::Variants(|settings, names| settings.exclude = names),
+        Shown::Example("[\"native:basic_linear\"]"),
+        "Variants that are never drawn, in any cell.",
+    ),
+    key(
+        "families",
+        Takes::Families(|settings, families| settings.families = Some(families)),
+        Shown::Example("[\"native\", \"node\"]"),
+        "The families whose variants are drawn: the library's own algorithms (native), compositions of its\n\
+         collectives (mockup), colltune's schedules (p2p) and its shared memory inside the nodes (node).\n\
+         Usual are native and node, and p2p where `colltune calibrate` has sorted out the hopeless ones.",
+    ),
+    key(
+        "explore_total",
+        Takes::Share(|settings, share| settings.explore_total = share),
+        Shown::Default("0.15"),
+        "The most that exploring may take of a cell's sampled calls after the first training.",
+    ),
+    key(
+        "explore_budget",
+        Takes::Share(|settings, share| settings.explore_budget = share),
+        Shown::Default("0.02"),
+        "The most that exploring may cost the time spent in a communicator's collectives.",
+    ),
+    key(
+        "hopeless_factor",
+        Takes::Factor(|settings, factor| settings.hopeless_factor = Some(factor)),
+        Shown::Example("10"),
+        "Before any training a variant is not drawn where it is expected to be slower than another one by\n\
+         more than this factor: usually 10, and 2 where `colltune calibrate` has made the expectation this\n\
+         machine's own.",
+    ),
+    key(
+        "records_per_run",
+        Takes::Whole(0, 1 << 32, |settings, n| settings.records_per_run = n),
+        Shown::Default("10000"),
+        "The most calls that one rank records in one run.",
+    ),
+    key(
+        "recording_ranks_per_node",
+        Takes::Whole(0, 1 << 20, |settings, n| {
+            settings.recording_ranks_per_node = n as u32
+        }),
+        Shown::Default("2"),
+        "How many ranks of a node record.",
+    ),
+    key(
+        "recording_ranks",
+        Takes::Whole(0, 1 << 20, |settings, n| {
+            settings.recording_ranks = n as u32
+        }),
+        Shown::Default("32"),
+        "How many ranks of a run record.",
+    ),
+    key(
+        "samples_per_cell",
+        Takes::Whole(1, 1 << 30, |settings, n| {
+            settings.samples_per_cell = n as u32
+        }),
+        Shown::Default("256"),
+        "Calls of a cell on one communicator that are sampled before sampling thins out.",
+    ),
+    key(
+        "reproducible",
+        Takes::Word(&[
+            ("off", |settings| settings.reproducible = Reproducible::Off),
+            ("run", |settings| settings.reproducible = Reproducible::Run),
+            ("strict", |settings| {
+                settings.reproducible = Reproducible::Strict
+            }),
+        ]),
+        Shown::Default("\"off\""),
+        "Whether tuning may change the rounding of floating-point reductions: \"off\" (any variant at any\n\
+         call), \"run\" (one draw per cell and run), \"strict\" (bits equal to the library's own).",
+    ),
+    key(
+        "gpu",
+        Takes::Word(&[
+            ("off", |settings| settings.gpu = Gpu::Off),
+            ("host-only", |settings| settings.gpu = Gpu::HostOnly),
+        ]),
+        Shown::Default("\"off\""),
+        "What runs in jobs that use GPUs through a GPU-aware library: \"off\" (the library's own choice and\n\
+         its own algorithms, since a buffer may lie where no processor reads it), \"host-only\" (everything:\n\
+         the site knows that the buffers of collectives always lie in the host's memory).",
+    ),
+    key(
+        "memory_per_rank_max",
+        Takes::Bytes(|settings, bytes| settings.memory_per_rank_max = bytes),
+        Shown::Default("\"64MiB\""),
+        "The most memory that one rank takes for all that colltune runs; what does not fit runs the\n\
+         library's own choice, on all ranks.",
+    ),
+    key(
+        "setup_after",
+        Takes::Whole(1, 1 << 30, |settings, n| settings.setup_after = n as u32),
+        Shown::Default("8"),
+        "The tuned call of a communicator at which it is set up.",
+    ),
+    key(
+        "wait_word_after",
+        Takes::Time(|settings, time| settings.wait_word_after = time),
+        Shown::Default("\"60s\""),
+        "After so long a wait for another rank in shared memory one sentence says who waits for whom.",
+    ),
+    key(
+        "stale_after",
+        Takes::Time(|settings, time| settings.stale_after = time),
+        Shown::Default("\"1h\""),
+        "How old the trace of a job that never ended must be to be taken.",
+    ),
+    key(
+        "seed",
+        Takes::Whole(0, i64::MAX as u64, |settings, seed| {
+            settings.seed = Some(seed)
+        }),
+        Shown::Example("1"),
+        "Seed of every draw; without it each job has its own.",
+    ),
+];
+
+/// `colltune.toml` with every key explained, and commented out at what it is without being set, but for the
+/// machine's name.
+pub fn explained(machine: &str) -> String {
+    let mut text = "# Settings of this tuning database. Every key can be overridden for one job by a variable\n\
+        # COLLTUNE_<KEY>, as in COLLTUNE_RECORDS_PER_RUN=1000. What is commented out is the default.\n"
+        .to_owned();
+    for key in KEYS {
+        text.push('\n');
+        for line in key.doc.lines() {
+            text += &format!("# {line}\n");
+        }
+        let named = key.name == "machine" && values::name(&machine.into()).is_some();
+        text += &match named {
+            true => format!("machine = \"{machine}\"\n"),
+            false => format!("#{} = {}\n", key.name, key.shown.text()),
+        };
+    }
+    text + SPACE
+}
+
+const SPACE: &str = r#"
+# The tuning space: ranges of message bytes, nodes and ranks per node, half-open, "inf" at the end.
+# A collective without a [[space]] keeps the usual one. Its cells must cover everything once.
+#[[space]]
+#collective = "allreduce"
+#bytes = [0, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, "inf"]
+#nodes = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
+#ppn = [1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, "inf"]
+#exclude = []
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::HOPELESS_SIMULATED;
+    use super::*;
+
+    #[test]
+    fn what_is_shown_as_the_default_is_the_default_and_every_example_is_another_value() {
+        for key in KEYS {
+            let line = format!("value = {}", key.shown.text());
+            let mut table: toml::Table = line.parse().unwrap();
+            let value = table.remove("value").unwrap();
+            let mut settings = Settings::default();
+            key.set(&mut settings, &value).unwrap();
+            let is_default = matches!(key.shown, Shown::Default(_));
+            assert_eq!(settings == Settings::default(), is_default, "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_usual_is() {
+        let library = "openmpi-4.1.4".parse().unwrap();
+        let usual = Settings::default();
+        let shown = |name| find(name).unwrap().shown.text();
+        let families = usual.families_on(library);
+        let names: Vec<_> = families.iter().map(|family| family.name()).collect();
+        assert_eq!(shown("families"), format!("{names:?}"));
+        let factor = usual.hopeless_factor_on(library).to_string();
+        assert_eq!(shown("hopeless_factor"), factor);
+        let doc = find("hopeless_factor").unwrap().doc;
+        let said = format!("usually {factor}, and {HOPELESS_SIMULATED} where");
+        assert!(doc.contains(&said), "{doc}");
+    }
+}
