@@ -10,15 +10,17 @@ use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
 use rayon::prelude::*;
-use thiserror::Error;
 
 use crate::call::{self, Call, Row};
 use crate::compare::{Comparison, compare};
-use crate::regress::{RegressError, Regression};
+use crate::regress::Regression;
 use crate::statistics::CellStatistics;
 
+mod error;
 mod known;
 mod survey;
+
+pub use error::LearnError;
 
 use known::Known;
 use survey::Survey;
@@ -41,16 +43,6 @@ pub struct Learned {
     pub statistics: Vec<CellStatistics>,
     pub regressions: Vec<(Collective, String, Regression)>,
     pub calls: u64,
-}
-
-#[derive(Clone, Debug, Error)]
-pub enum LearnError {
-    #[error("learn {collective} {variant}: {error}")]
-    Regress {
-        collective: Collective,
-        variant: String,
-        error: RegressError,
-    },
 }
 
 /// Learns from all records of one library.

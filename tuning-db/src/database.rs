@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::{Simulated, Work};
-use colltune_core::settings::{self, Settings, SettingsError};
+use colltune_core::settings::{self, Settings};
 use rayon::prelude::*;
-use thiserror::Error;
+
+pub use crate::error::DbError;
+pub(crate) use crate::error::at;
+pub use crate::machine::machine_here;
 
 use crate::write;
 
@@ -17,50 +20,6 @@ use crate::write;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     root: PathBuf,
-}
-
-/// What can go wrong; the messages read after "failed to".
-#[derive(Debug, Error)]
-pub enum DbError {
-    #[error("{action} {path}: {error}", path = path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        error: std::io::Error,
-    },
-    #[error("open the database {path}: there is no such folder", path = path.display())]
-    Missing { path: PathBuf },
-    #[error("{error} (in {path})", path = path.display())]
-    Settings { path: PathBuf, error: SettingsError },
-    #[error("{0}")]
-    Environment(SettingsError),
-    #[error(transparent)]
-    Lock(#[from] crate::lock::LockError),
-    #[error("{action} {path}: {error}", path = path.display())]
-    Parquet {
-        action: &'static str,
-        path: PathBuf,
-        error: String,
-    },
-    #[error("read the generation {path}: {problem}", path = path.display())]
-    Generation { path: PathBuf, problem: String },
-    #[error("train {library}: {error}")]
-    Learn {
-        library: Library,
-        error: colltune_models::LearnError,
-    },
-}
-
-/// Puts what was tried and where beside an error of the system.
-pub(crate) fn at<'a>(
-    action: &'static str,
-    path: &'a Path,
-) -> impl FnOnce(std::io::Error) -> DbError + 'a {
-    move |error| DbError::Io {
-        action,
-        path: path.to_owned(),
-        error,
-    }
 }
 
 impl Database {
@@ -217,31 +176,6 @@ impl Database {
     pub fn machine(&self, settings: &Settings) -> String {
         settings.machine.clone().unwrap_or_else(machine_here)
     }
-}
-
-/// The name of this machine: what Slurm calls it, else the host name without trailing digits.
-pub fn machine_here() -> String {
-    if let Some(name) = std::env::var("SLURM_CLUSTER_NAME")
-        .ok()
-        .filter(|name| !name.is_empty())
-    {
-        return name;
-    }
-    let host = host_name();
-    let short = host.split('.').next().unwrap_or(&host);
-    let bare = short.trim_end_matches(|c: char| c.is_ascii_digit());
-    if bare.is_empty() {
-        short.to_owned()
-    } else {
-        bare.to_owned()
-    }
-}
-
-pub(crate) fn host_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, Source};
-use colltune_core::select::mix;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
 use colltune_core::variant::DEFAULT;
@@ -19,6 +18,7 @@ use colltune_models::regress::Regression;
 use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
 use serde::{Deserialize, Serialize};
 
+use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
 use crate::passed::Passed;
 use crate::write;
@@ -123,17 +123,6 @@ impl From<Bounds> for Block {
             exclude: Vec::new(),
         }
     }
-}
-
-/// A check word over bytes, for damage and not for malice.
-pub fn check_word(bytes: &[u8]) -> u64 {
-    bytes
-        .chunks(8)
-        .fold(mix(bytes.len() as u64, 2), |sum, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mix(sum, u64::from_le_bytes(word))
-        })
 }
 
 /// The settings that shape a training, as one line; another line means another training.

@@ -14,8 +14,11 @@
 //! ([`partition`]), what is learned from it ([`generation`], [`train`]) and what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
 
+pub mod check_word;
 pub mod database;
+mod error;
 pub mod lock;
+pub mod machine;
 pub mod write;
 
 pub mod ingest;

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::database::host_name;
+use crate::machine::host_name;
 
 /// Who holds the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

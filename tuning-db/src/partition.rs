@@ -21,6 +21,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
+use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
 use crate::write;
 
@@ -130,7 +131,7 @@ pub fn publish(
         .unwrap_or(0);
     let path = folder.join(format!(
         "{started:015}-{:016x}.parquet",
-        crate::generation::check_word(held.as_bytes())
+        check_word(held.as_bytes())
     ));
     let temporary = write::unfinished(&path);
     let written = write_file(&temporary, pieces, held).map_err(|error| DbError::Parquet {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::database::{DbError, at};
+use crate::error::{DbError, at};
 
 /// What unfinished work is called; readers and [`crate::ingest`] know to ignore it.
 pub const UNFINISHED: &str = ".unfinished-";

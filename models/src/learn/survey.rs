@@ -8,7 +8,7 @@ use colltune_core::model::Model;
 use colltune_core::space::{Cell, Range};
 use rayon::prelude::*;
 
-use super::LearnError;
+use super::error::LearnError;
 use crate::compare::Comparison;
 use crate::regress::{Place, Point, RegressError, Regression, densify};
 

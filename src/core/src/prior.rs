@@ -6,21 +6,20 @@
 //! others. The rules look at the cell's bounds only, so that all its calls share the answer; what
 //! they leave out can still be forced.
 
+mod rivals;
 pub mod simulated;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::algorithm::registry::{Cut, Parameter};
 use crate::algorithm::schedule::Step;
-use crate::catalogue::{Crossing, Need, OnNodes, Own, Scheduled, Variant};
+use crate::catalogue::{Crossing, OnNodes, Own, Scheduled, Variant};
 use crate::library::Library;
 use crate::node::between::{self, Between};
 use crate::settings::Settings;
 use crate::space::Cell;
+use rivals::{differs, ends, least_ranks, replaces};
 use simulated::Place;
 
-/// Messages that are cut into more segments than this gain nothing from the shorter ones.
-const SEGMENTS_DRAWN: u64 = 256;
 /// What is hopeless by its shape is so on every machine between these two, at every size of the cell.
 /// Costs of one message and of one byte in nanoseconds: a fast node's memory and a slow network.
 const MACHINES: [(f64, f64); 2] = [(1e3, 0.05), (20e3, 8.0)];
@@ -175,19 +174,6 @@ fn sizes(variant: &Variant) -> (u64, u64) {
         .unwrap_or((0, 0))
 }
 
-/// Whether `rival` can run wherever `variant` can.
-fn replaces(rival: &Variant, variant: &Variant) -> bool {
-    let needed = |need: &Need| *need == Need::SomeBytes || variant.needs.contains(need);
-    rival.needs.iter().all(needed)
-}
-
-/// The sizes between which a cell's variants are compared.
-fn ends(cell: &Cell) -> [u64; 2] {
-    let least = cell.bytes.lo.max(1);
-    let most = cell.bytes.hi.unwrap_or(u64::MAX);
-    [least, most.min(least.saturating_mul(16)).max(least)]
-}
-
 /// What one rank sends or receives, whichever is more, of a message in one piece.
 fn work_of(own: &Scheduled, rank: usize, n_ranks: usize) -> Work {
     let row = own.row();
@@ -211,43 +197,6 @@ fn work_of(own: &Scheduled, rank: usize, n_ranks: usize) -> Work {
         messages: sent.0.max(received.0) as f64,
         blocks: sent.1.max(received.1) as f64 / parts,
     }
-}
-
-/// Whether the parameters of a variant make it another one than the next smaller ones do.
-fn differs(own: &Scheduled, cell: &Cell) -> bool {
-    let ranks_most = cell.nodes.last().saturating_mul(cell.ppn.last());
-    own.row()
-        .parameters
-        .iter()
-        .all(|parameter| match *parameter {
-            Parameter::Segsize(cut, _) => {
-                let unit = match cut {
-                    Cut::Message => own.values.segsize,
-                    Cut::Share => own.values.segsize.saturating_mul(least_ranks(cell)),
-                };
-                unit == 0 || cell.bytes.lo / unit <= SEGMENTS_DRAWN
-            }
-            // A tree, or an exchange, whose radix is not below the ranks is flat, whatever the radix.
-            Parameter::Radix(all) => smaller(all, own.values.radix).is_none_or(|r| r < ranks_most),
-            // A window that takes every other rank is as good as none.
-            Parameter::Window(all) => {
-                smaller(all, own.values.window).is_none_or(|w| w < ranks_most.saturating_sub(1))
-            }
-        })
-}
-
-/// The largest of the listed values below `value`.
-fn smaller(all: &[usize], value: usize) -> Option<u64> {
-    let below = all.iter().filter(|&&other| other < value);
-    below.max().map(|&other| other as u64)
-}
-
-/// The fewest ranks of a communicator that has the cell's nodes all filled.
-fn least_ranks(cell: &Cell) -> u64 {
-    cell.nodes
-        .lo
-        .saturating_add(cell.ppn.lo.saturating_sub(1))
-        .max(1)
 }
 
 #[cfg(test)]

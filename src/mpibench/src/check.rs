@@ -7,8 +7,8 @@
 use colltune_core::collective::Collective;
 use serde_json::{Value, json};
 
+use crate::cells::{Cell, CellArguments};
 use crate::mpi::{Buffers, Call, Comm, Element};
-use crate::{Cell, CellArguments};
 
 #[derive(clap::Args)]
 pub struct Arguments {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use colltune_core::select::mix;
 use serde_json::{Value, json};
 
+use crate::cells::{Cell, CellArguments};
 use crate::mpi::{Buffers, Call, Comm};
 use crate::random::shuffled;
-use crate::{Cell, CellArguments};
 
 #[derive(clap::Args)]
 pub struct Arguments {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use colltune_core::collective::Collective;
 use serde_json::{Value, json};
 
-use crate::CellArguments;
+use crate::cells::CellArguments;
 use crate::mpi::{self, Buffers, Call};
 
 #[derive(clap::Args)]

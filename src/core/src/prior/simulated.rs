@@ -12,7 +12,7 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{differs, ends, replaces};
+use super::rivals::{differs, ends, replaces};
 use crate::algorithm::simulate::{Known, Machine, estimate_ns};
 use crate::catalogue::{self, Scheduled, Variant};
 use crate::collective::Collective;

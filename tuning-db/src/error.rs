@@ -1,0 +1,51 @@
+//! What can go wrong with a database.
+
+use std::path::{Path, PathBuf};
+
+use colltune_core::library::Library;
+use colltune_core::settings::SettingsError;
+use thiserror::Error;
+
+/// What can go wrong; the messages read after "failed to".
+#[derive(Debug, Error)]
+pub enum DbError {
+    #[error("{action} {path}: {error}", path = path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("open the database {path}: there is no such folder", path = path.display())]
+    Missing { path: PathBuf },
+    #[error("{error} (in {path})", path = path.display())]
+    Settings { path: PathBuf, error: SettingsError },
+    #[error("{0}")]
+    Environment(SettingsError),
+    #[error(transparent)]
+    Lock(#[from] crate::lock::LockError),
+    #[error("{action} {path}: {error}", path = path.display())]
+    Parquet {
+        action: &'static str,
+        path: PathBuf,
+        error: String,
+    },
+    #[error("read the generation {path}: {problem}", path = path.display())]
+    Generation { path: PathBuf, problem: String },
+    #[error("train {library}: {error}")]
+    Learn {
+        library: Library,
+        error: colltune_models::LearnError,
+    },
+}
+
+/// Puts what was tried and where beside an error of the system.
+pub(crate) fn at<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(std::io::Error) -> DbError + 'a {
+    move |error| DbError::Io {
+        action,
+        path: path.to_owned(),
+        error,
+    }
+}
