@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         }
     }
     for key in KEYS {
-        let variable = format!("COLLTUNE_{}", key.to_uppercase());
+        let variable = format!("COLLTUNE_{}", key.name.to_uppercase());
         let _ = Settings::default().override_with(&variable, text);
     }
 });
