@@ -66,6 +66,8 @@ bench: build ## measure; reports under target/bench/
 
 conformance: build ## the long suites
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test
+	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/sanitize
+	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/fuzz
 	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/conformance
 
 lint: ## formatting and clippy
