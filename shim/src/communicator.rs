@@ -28,8 +28,21 @@ pub enum Phase {
     /// Not set up: calls run `default`.
     Young,
     Ready,
+    /// Ready, and in a sampled call; or behind one that was left by an exception or a longjmp.
+    Sampling(Sampled),
     /// Runs `default` for good: an inter-communicator, or one with members of another job.
     Aside,
+}
+
+/// The sampled call that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    pub collective: Collective,
+    /// The cell's place among the communicator's, and the call's number there.
+    pub place: usize,
+    pub index: u64,
+    pub variant: u16,
+    pub start_ticks: u64,
 }
 
 /// One cell on one communicator.
@@ -326,7 +339,7 @@ fn place(handle: u64) -> usize {
 }
 
 /// A duplicate of a communicator starts without a state of its own.
-unsafe extern "C" fn do_not_copy(
+unsafe extern "C-unwind" fn do_not_copy(
     _: Comm,
     _: c_int,
     _: *mut c_void,
@@ -340,7 +353,7 @@ unsafe extern "C" fn do_not_copy(
 }
 
 /// Called when a communicator is freed. It never waits for another rank.
-unsafe extern "C" fn forget(_: Comm, _: c_int, value: *mut c_void, _: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn forget(_: Comm, _: c_int, value: *mut c_void, _: *mut c_void) -> c_int {
     if let Some(registry) = REGISTRY.get() {
         let slot = value.cast::<Slot>();
         // SAFETY: the value is a slot of ours, and the communicator that used it is gone.

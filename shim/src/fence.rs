@@ -1,13 +1,25 @@
 //! The border between the application and the tuner.
 //!
-//! It alone knows whether the tuner is armed, catches panics, and stops re-entry: a tool behind us
-//! that calls a collective inside its own wrapper must not be tuned inside a tuned call.
+//! It alone knows whether the tuner is armed, and stops re-entry: a tool behind us that calls a
+//! collective inside its own wrapper must not be tuned inside a tuned call.
+//!
+//! **Unwinding.** An error handler or an operation of the program's may leave a call of ours by an exception or by
+//! longjmp. All functions between the program and the library are `"C-unwind"`, so that exceptions pass; nothing of
+//! ours catches them, because Rust ends the process where `catch_unwind` meets another language's exception
+//! ("Rust cannot catch foreign exceptions", 1.95). A longjmp drops nothing. So what a call leaves noted while it runs
+//! is either found to be stale by the next one ([`Tuner::enter`]) or counted before anything of the program's can run.
+//!
+//! **Panics** are bugs that one rank cannot survive alone. They end the job where they begin, in the hook and
+//! not by unwinding, wherever that is: in a collective, in MPI_Init, in an attribute's callback. Nothing is paid for
+//! it before: which function the program called is read off the stack.
 
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::frames;
+use crate::start::rank_in_environment;
 use crate::tune::Tuner;
 
 static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
@@ -15,49 +27,67 @@ static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 /// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`.
 #[inline(always)]
 pub fn fence(
-    name: &'static str,
     default: impl Fn() -> c_int,
     tuned: impl FnOnce(&'static Tuner) -> Option<c_int>,
 ) -> c_int {
-    let tuner = ARMED.load(Ordering::Acquire);
-    if tuner.is_null() {
+    let Some(tuner) = tuner() else {
+        return default();
+    };
+    let here = 0u8;
+    if !tuner.enter((&raw const here).addr()) {
         return default();
     }
-    // SAFETY: a tuner is leaked when it is armed and never freed, so the reference stays valid.
-    let tuner = unsafe { &*tuner };
-    if !tuner.enter() {
-        return default();
-    }
-    let result = catch_unwind(AssertUnwindSafe(|| tuned(tuner)));
-    tuner.leave();
-    match result {
-        Ok(Some(code)) => code,
-        Ok(None) => default(),
-        Err(_) => give_up(tuner, name),
+    let entered = Entered(tuner);
+    let result = tuned(tuner);
+    drop(entered);
+    result.unwrap_or_else(default)
+}
+
+/// A tuned call that is under way. An exception that passes through ends it, too.
+struct Entered(&'static Tuner);
+
+impl Drop for Entered {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
 /// The tuner, if it is armed and no call of its own is under way on this thread.
 #[inline(always)]
 pub fn armed() -> Option<&'static Tuner> {
-    tuner().filter(|tuner| !tuner.is_entered())
+    let here = 0u8;
+    tuner().filter(|tuner| !tuner.is_entered((&raw const here).addr()))
 }
 
 /// The tuner between MPI_Init and MPI_Finalize.
 #[inline(always)]
 pub fn tuner() -> Option<&'static Tuner> {
-    // SAFETY: as in `fence`: the tuner is leaked.
+    // SAFETY: a tuner is leaked when it is armed and never freed, so the reference stays valid.
     unsafe { ARMED.load(Ordering::Acquire).as_ref() }
 }
 
-/// Ends the job after a panic: other ranks may have sent messages that this one will never answer.
+/// Panics of ours end the job from here on. The program's own are another copy of the standard library's.
+pub fn end_the_job_in_a_panic() {
+    std::panic::set_hook(Box::new(give_up));
+}
+
+/// Ends the job: other ranks may have sent messages that this one will never answer.
 #[cold]
-fn give_up(tuner: &Tuner, name: &str) -> ! {
+fn give_up(panic: &PanicHookInfo) {
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let at = panic.location().map(ToString::to_string);
+    let call = frames::name_of_call();
     crate::warn::say(&format!(
-        "rank {} panicked in {name}; this is a bug, and the job cannot go on",
-        tuner.rank()
+        "rank {} panicked in {}: {text} ({}); this is a bug, and the job cannot go on",
+        tuner().map_or_else(rank_in_environment, Tuner::rank),
+        call.as_deref().unwrap_or("a callback of the library's"),
+        at.as_deref().unwrap_or("nobody knows where"),
     ));
-    tuner.abort()
+    match tuner() {
+        Some(tuner) => tuner.abort(),
+        None => std::process::abort(),
+    }
 }
 
 /// Lets calls through to the tuner from here on.
@@ -68,6 +98,6 @@ pub fn arm(tuner: Tuner) {
 /// Ends tuning; returns the tuner once.
 pub fn disarm() -> Option<&'static Tuner> {
     let tuner = ARMED.swap(null_mut(), Ordering::AcqRel);
-    // SAFETY: as in `fence`: the tuner is leaked.
-    (!tuner.is_null()).then(|| unsafe { &*tuner })
+    // SAFETY: as in `tuner`.
+    unsafe { tuner.as_ref() }
 }

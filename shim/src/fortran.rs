@@ -60,8 +60,8 @@ macro_rules! entry {
                          The caller keeps MPI's own contract for this function.")]
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
-        pub unsafe extern "C" fn $name($($argument: $kind,)* error: $crate::fortran::Error) {
-            type Function = unsafe extern "C" fn($($kind,)* $crate::fortran::Error);
+        pub unsafe extern "C-unwind" fn $name($($argument: $kind,)* error: $crate::fortran::Error) {
+            type Function = unsafe extern "C-unwind" fn($($kind,)* $crate::fortran::Error);
             static NEXT: std::sync::OnceLock<Function> = std::sync::OnceLock::new();
             // SAFETY: the next definition of this name has the same signature.
             let next = *NEXT.get_or_init(|| unsafe {
@@ -154,7 +154,7 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 type Default<'a> = &'a dyn Fn() -> c_int;
 
 unsafe fn barrier(default: Default, comm: Integer) -> c_int {
-    fence("MPI_Barrier", default, |tuner| {
+    fence(default, |tuner| {
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { comm_of(comm) }?;
         forms::run(tuner, Barrier, comm, default)

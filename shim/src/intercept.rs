@@ -26,7 +26,7 @@ use crate::library::next;
 /// # Safety
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     let code = unsafe { (next().init)(argc, argv) };
     crate::start::start_up(code);
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 /// # Safety
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init_thread(
+pub unsafe extern "C-unwind" fn MPI_Init_thread(
     argc: *mut c_int,
     argv: *mut *mut *mut c_char,
     required: c_int,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn MPI_Init_thread(
 /// # Safety
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Finalize() -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
     crate::start::wind_down();
     // SAFETY: there are no arguments.
     unsafe { (next().finalize)() }
@@ -66,12 +66,10 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
 /// # Safety
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Barrier(comm: Comm) -> c_int {
     // SAFETY: the argument is forwarded unchanged.
     let default = move || unsafe { (next().barrier)(comm) };
-    fence("MPI_Barrier", default, |tuner| {
-        forms::run(tuner, Barrier, comm, default)
-    })
+    fence(default, |tuner| forms::run(tuner, Barrier, comm, default))
 }
 
 /// The library has no such function, though the program calls it: it cannot have been linked.
@@ -80,7 +78,7 @@ const ABSENT: c_int = 15;
 /// The next definition of a function of this name, looked up once; `None` where there is none.
 macro_rules! next_function {
     ($name:ident($($kind:ty),*)) => {{
-        type Function = unsafe extern "C" fn($($kind),*) -> std::ffi::c_int;
+        type Function = unsafe extern "C-unwind" fn($($kind),*) -> std::ffi::c_int;
         static NEXT: std::sync::OnceLock<Option<Function>> = std::sync::OnceLock::new();
         *NEXT.get_or_init(|| {
             let name = const { concat!(stringify!($name), "\0") };
@@ -126,12 +124,12 @@ macro_rules! collective {
                          The caller keeps MPI's own contract for this function.")]
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
-        pub unsafe extern "C" fn $name($($argument: $kind,)* comm: Comm) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: $kind,)* comm: Comm) -> c_int {
             let next = $next;
             // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the
             // caller promised.
             let default = move || unsafe { (next.$field)($($argument,)* comm) };
-            fence(stringify!($name), default, |tuner| forms::run(tuner, $form, comm, default))
+            fence(default, |tuner| forms::run(tuner, $form, comm, default))
         }
     };
 }

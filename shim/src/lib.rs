@@ -25,6 +25,7 @@ mod floating;
 mod forms;
 #[cfg(not(mpi = "standard"))]
 mod fortran;
+mod frames;
 mod intercept;
 mod messages;
 mod mockup;

@@ -16,15 +16,21 @@ use crate::abi::{
 };
 use crate::library::collectives::Collectives;
 
-pub type DeleteFn = unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
-pub type CopyFn =
-    unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+pub type DeleteFn = unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
+pub type CopyFn = unsafe extern "C-unwind" fn(
+    Comm,
+    c_int,
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    *mut c_int,
+) -> c_int;
 
-pub type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
+pub type Init = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
 pub type InitThread =
-    unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
-pub type Finalize = unsafe extern "C" fn() -> c_int;
-pub type Sendrecv = unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
+pub type Finalize = unsafe extern "C-unwind" fn() -> c_int;
+pub type Sendrecv = unsafe extern "C-unwind" fn(
     *const c_void,
     c_int,
     Datatype,
@@ -38,7 +44,7 @@ pub type Sendrecv = unsafe extern "C" fn(
     Comm,
     *mut c_void,
 ) -> c_int;
-pub type TypeGetExtent = unsafe extern "C" fn(Datatype, *mut Aint, *mut Aint) -> c_int;
+pub type TypeGetExtent = unsafe extern "C-unwind" fn(Datatype, *mut Aint, *mut Aint) -> c_int;
 
 macro_rules! functions {
     ($(#[$doc:meta])* $vis:vis struct $name:ident, $prefix:literal {
@@ -74,64 +80,64 @@ functions! {
         init: Init = "Init";
         init_thread: InitThread = "Init_thread";
         finalize: Finalize = "Finalize";
-        barrier: unsafe extern "C" fn(Comm) -> c_int = "Barrier";
+        barrier: unsafe extern "C-unwind" fn(Comm) -> c_int = "Barrier";
     }
 }
 
 functions! {
     /// The library's own functions.
     pub struct Pmpi, "PMPI_" {
-        barrier: unsafe extern "C" fn(Comm) -> c_int = "Barrier";
-        abort: unsafe extern "C" fn(Comm, c_int) -> c_int = "Abort";
-        comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_rank";
-        comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_size";
-        comm_test_inter: unsafe extern "C" fn(Comm, *mut c_int) -> c_int = "Comm_test_inter";
-        comm_group: unsafe extern "C" fn(Comm, *mut Group) -> c_int = "Comm_group";
-        group_free: unsafe extern "C" fn(*mut Group) -> c_int = "Group_free";
-        group_translate_ranks: unsafe extern "C" fn(Group, c_int, *const c_int, Group, *mut c_int) -> c_int
+        barrier: unsafe extern "C-unwind" fn(Comm) -> c_int = "Barrier";
+        abort: unsafe extern "C-unwind" fn(Comm, c_int) -> c_int = "Abort";
+        comm_rank: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int = "Comm_rank";
+        comm_size: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int = "Comm_size";
+        comm_test_inter: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int = "Comm_test_inter";
+        comm_group: unsafe extern "C-unwind" fn(Comm, *mut Group) -> c_int = "Comm_group";
+        group_free: unsafe extern "C-unwind" fn(*mut Group) -> c_int = "Group_free";
+        group_translate_ranks: unsafe extern "C-unwind" fn(Group, c_int, *const c_int, Group, *mut c_int) -> c_int
             = "Group_translate_ranks";
-        comm_split: unsafe extern "C" fn(Comm, c_int, c_int, *mut Comm) -> c_int = "Comm_split";
-        comm_free: unsafe extern "C" fn(*mut Comm) -> c_int = "Comm_free";
-        comm_create_keyval: unsafe extern "C" fn(CopyFn, DeleteFn, *mut c_int, *mut c_void) -> c_int
+        comm_split: unsafe extern "C-unwind" fn(Comm, c_int, c_int, *mut Comm) -> c_int = "Comm_split";
+        comm_free: unsafe extern "C-unwind" fn(*mut Comm) -> c_int = "Comm_free";
+        comm_create_keyval: unsafe extern "C-unwind" fn(CopyFn, DeleteFn, *mut c_int, *mut c_void) -> c_int
             = "Comm_create_keyval";
-        comm_set_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void) -> c_int = "Comm_set_attr";
-        comm_get_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_int) -> c_int = "Comm_get_attr";
-        comm_get_errhandler: unsafe extern "C" fn(Comm, *mut Errhandler) -> c_int = "Comm_get_errhandler";
-        comm_set_errhandler: unsafe extern "C" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";
-        comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int = "Comm_call_errhandler";
-        errhandler_free: unsafe extern "C" fn(*mut Errhandler) -> c_int = "Errhandler_free";
-        type_size: unsafe extern "C" fn(Datatype, *mut c_int) -> c_int = "Type_size";
-        op_commutative: unsafe extern "C" fn(Op, *mut c_int) -> c_int = "Op_commutative";
-        iprobe: unsafe extern "C" fn(c_int, c_int, Comm, *mut c_int, *mut c_void) -> c_int = "Iprobe";
-        pack: unsafe extern "C" fn(*const c_void, c_int, Datatype, *mut c_void, c_int, *mut c_int, Comm) -> c_int
+        comm_set_attr: unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void) -> c_int = "Comm_set_attr";
+        comm_get_attr: unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void, *mut c_int) -> c_int = "Comm_get_attr";
+        comm_get_errhandler: unsafe extern "C-unwind" fn(Comm, *mut Errhandler) -> c_int = "Comm_get_errhandler";
+        comm_set_errhandler: unsafe extern "C-unwind" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";
+        comm_call_errhandler: unsafe extern "C-unwind" fn(Comm, c_int) -> c_int = "Comm_call_errhandler";
+        errhandler_free: unsafe extern "C-unwind" fn(*mut Errhandler) -> c_int = "Errhandler_free";
+        type_size: unsafe extern "C-unwind" fn(Datatype, *mut c_int) -> c_int = "Type_size";
+        op_commutative: unsafe extern "C-unwind" fn(Op, *mut c_int) -> c_int = "Op_commutative";
+        iprobe: unsafe extern "C-unwind" fn(c_int, c_int, Comm, *mut c_int, *mut c_void) -> c_int = "Iprobe";
+        pack: unsafe extern "C-unwind" fn(*const c_void, c_int, Datatype, *mut c_void, c_int, *mut c_int, Comm) -> c_int
             = "Pack";
-        unpack: unsafe extern "C" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, Datatype, Comm) -> c_int
+        unpack: unsafe extern "C-unwind" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, Datatype, Comm) -> c_int
             = "Unpack";
-        isend: unsafe extern "C" fn(*const c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
+        isend: unsafe extern "C-unwind" fn(*const c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
             = "Isend";
-        irecv: unsafe extern "C" fn(*mut c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
+        irecv: unsafe extern "C-unwind" fn(*mut c_void, c_int, Datatype, c_int, c_int, Comm, *mut Request) -> c_int
             = "Irecv";
-        wait: unsafe extern "C" fn(*mut Request, *mut c_void) -> c_int = "Wait";
-        waitall: unsafe extern "C" fn(c_int, *mut Request, *mut c_void) -> c_int = "Waitall";
-        test: unsafe extern "C" fn(*mut Request, *mut c_int, *mut c_void) -> c_int = "Test";
-        cancel: unsafe extern "C" fn(*mut Request) -> c_int = "Cancel";
+        wait: unsafe extern "C-unwind" fn(*mut Request, *mut c_void) -> c_int = "Wait";
+        waitall: unsafe extern "C-unwind" fn(c_int, *mut Request, *mut c_void) -> c_int = "Waitall";
+        test: unsafe extern "C-unwind" fn(*mut Request, *mut c_int, *mut c_void) -> c_int = "Test";
+        cancel: unsafe extern "C-unwind" fn(*mut Request) -> c_int = "Cancel";
         sendrecv: Sendrecv = "Sendrecv";
-        reduce_local: unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Datatype, Op) -> c_int
+        reduce_local: unsafe extern "C-unwind" fn(*const c_void, *mut c_void, c_int, Datatype, Op) -> c_int
             = "Reduce_local";
         type_get_extent: TypeGetExtent = "Type_get_extent";
         type_get_true_extent: TypeGetExtent = "Type_get_true_extent";
-        publish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Publish_name";
-        lookup_name: unsafe extern "C" fn(*const c_char, Info, *mut c_char) -> c_int = "Lookup_name";
-        unpublish_name: unsafe extern "C" fn(*const c_char, Info, *const c_char) -> c_int = "Unpublish_name";
-        get_library_version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = "Get_library_version";
-        get_processor_name: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = "Get_processor_name";
+        publish_name: unsafe extern "C-unwind" fn(*const c_char, Info, *const c_char) -> c_int = "Publish_name";
+        lookup_name: unsafe extern "C-unwind" fn(*const c_char, Info, *mut c_char) -> c_int = "Lookup_name";
+        unpublish_name: unsafe extern "C-unwind" fn(*const c_char, Info, *const c_char) -> c_int = "Unpublish_name";
+        get_library_version: unsafe extern "C-unwind" fn(*mut c_char, *mut c_int) -> c_int = "Get_library_version";
+        get_processor_name: unsafe extern "C-unwind" fn(*mut c_char, *mut c_int) -> c_int = "Get_processor_name";
     }
 }
 
 /// Messages of more elements than an `int` counts, where the library has such functions.
 pub struct Large {
     pub isend: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             *const c_void,
             i64,
             Datatype,
@@ -142,7 +148,15 @@ pub struct Large {
         ) -> c_int,
     >,
     pub irecv: Option<
-        unsafe extern "C" fn(*mut c_void, i64, Datatype, c_int, c_int, Comm, *mut Request) -> c_int,
+        unsafe extern "C-unwind" fn(
+            *mut c_void,
+            i64,
+            Datatype,
+            c_int,
+            c_int,
+            Comm,
+            *mut Request,
+        ) -> c_int,
     >,
 }
 

@@ -66,7 +66,7 @@ static TABLE: [Place; PLACES] = [const {
         entry: UnsafeCell::new(None),
     }
 }; PLACES];
-/// Entries that a completion call may complete. Not below 0 but for moments.
+/// Entries in the table that a completion call may complete. Not below 0 but for moments.
 static UNDER_WAY: AtomicI64 = AtomicI64::new(0);
 /// Entries, those of persistent requests that are not started included.
 static KNOWN: AtomicI64 = AtomicI64::new(0);
@@ -106,10 +106,7 @@ pub fn sees_all() -> bool {
 /// was completed out of sight: others may be so, too.
 #[inline(always)]
 pub fn renew(handle: u64) {
-    if KNOWN.load(Ordering::Relaxed) > 0
-        && let Some(stale) = take(handle)
-    {
-        forget(&stale);
+    if KNOWN.load(Ordering::Relaxed) > 0 && take(handle).is_some() {
         forget_all();
     }
 }
@@ -120,10 +117,8 @@ fn forget_all() {
     BLIND.store(true, Ordering::Relaxed);
     for place in &TABLE {
         let handle = place.handle.load(Ordering::Relaxed);
-        if ![FREE, TAKEN].contains(&handle)
-            && let Some(entry) = take(handle)
-        {
-            forget(&entry);
+        if ![FREE, TAKEN].contains(&handle) {
+            take(handle);
         }
     }
 }
@@ -150,12 +145,9 @@ pub fn prepare(handle: u64, passing: Passing) {
 }
 
 fn insert(handle: u64, entry: Entry) {
-    if !sees_all() {
-        return;
+    if sees_all() {
+        put(handle, entry);
     }
-    KNOWN.fetch_add(1, Ordering::Relaxed);
-    UNDER_WAY.fetch_add(entry.under_way(), Ordering::Relaxed);
-    put(handle, entry);
 }
 
 impl Entry {
@@ -167,18 +159,13 @@ impl Entry {
     }
 }
 
-/// Counts an entry out that was taken.
-fn forget(entry: &Entry) {
-    KNOWN.fetch_sub(1, Ordering::Relaxed);
-    UNDER_WAY.fetch_sub(entry.under_way(), Ordering::Relaxed);
-}
-
 fn places(handle: u64) -> impl Iterator<Item = &'static Place> {
     let first = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
     (0..PROBES).map(move |probe| &TABLE[(first + probe) % PLACES])
 }
 
-/// Takes the entry of a handle out of the table.
+/// Takes the entry of a handle out of the table. Who does not put it back has forgotten it: so does a call
+/// that is left by an exception or a longjmp.
 fn take(handle: u64) -> Option<Entry> {
     let place = places(handle).find(|place| {
         place.handle.load(Ordering::Relaxed) == handle
@@ -190,10 +177,14 @@ fn take(handle: u64) -> Option<Entry> {
     // SAFETY: this thread changed the handle to `TAKEN`.
     let entry = unsafe { (*place.entry.get()).take() };
     place.handle.store(FREE, Ordering::Release);
+    if let Some(entry) = &entry {
+        KNOWN.fetch_sub(1, Ordering::Relaxed);
+        UNDER_WAY.fetch_sub(entry.under_way(), Ordering::Relaxed);
+    }
     entry
 }
 
-/// Puts a counted entry into the table; where there is no room, it is forgotten.
+/// Puts an entry into the table; where there is no room, it is forgotten.
 fn put(handle: u64, entry: Entry) {
     let free = places(handle).find(|place| {
         place.handle.load(Ordering::Relaxed) == FREE
@@ -202,13 +193,12 @@ fn put(handle: u64, entry: Entry) {
                 .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     });
-    match free {
-        Some(place) => {
-            // SAFETY: this thread changed the handle to `TAKEN`.
-            unsafe { *place.entry.get() = Some(entry) };
-            place.handle.store(handle, Ordering::Release);
-        }
-        None => forget(&entry),
+    if let Some(place) = free {
+        KNOWN.fetch_add(1, Ordering::Relaxed);
+        UNDER_WAY.fetch_add(entry.under_way(), Ordering::Relaxed);
+        // SAFETY: this thread changed the handle to `TAKEN`.
+        unsafe { *place.entry.get() = Some(entry) };
+        place.handle.store(handle, Ordering::Release);
     }
 }
 
@@ -271,7 +261,6 @@ fn settle(handle: u64, entry: Entry, gone: bool, done: bool, now: u64) {
             if done {
                 record(&entry.passing, begun, now, 0);
             }
-            forget(&entry);
         }
         Life::Again {
             starts,
@@ -284,7 +273,6 @@ fn settle(handle: u64, entry: Entry, gone: bool, done: bool, now: u64) {
                 next_sample,
                 begun: None,
             };
-            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
             put(handle, Entry { life, ..entry });
         }
         _ => put(handle, entry),
@@ -341,7 +329,6 @@ fn started(handle: u64, now: u64) {
         },
         ..entry
     };
-    UNDER_WAY.fetch_add(after.under_way() - entry.under_way(), Ordering::Relaxed);
     put(handle, after);
 }
 
@@ -354,12 +341,10 @@ pub fn free(handle: impl Fn() -> u64, call: impl FnOnce() -> c_int) -> c_int {
     let before = handle();
     let entry = take(before);
     let code = call();
-    if let Some(entry) = entry {
-        if handle() == null() {
-            forget(&entry);
-        } else {
-            put(before, entry);
-        }
+    if let Some(entry) = entry
+        && handle() != null()
+    {
+        put(before, entry);
     }
     code
 }

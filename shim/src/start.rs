@@ -1,7 +1,7 @@
 //! From `MPI_Init` to an armed tuner, and back at `MPI_Finalize`.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn start_up(code: c_int) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        fence::end_the_job_in_a_panic();
         let variables = handout::variables();
         if code != abi::SUCCESS || !handout::wanted(&variables) {
             return;
@@ -135,7 +136,7 @@ fn shares_processors(rank: u32, node_of_rank: &[u32]) -> bool {
     ranks as i64 > online
 }
 
-fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
+fn number(ask: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
     let mut value = 0;
     // SAFETY: `comm` is valid and one number is written.
     let code = unsafe { ask(comm, &mut value) };
@@ -144,7 +145,7 @@ fn number(ask: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> O
 
 fn text(
     length: isize,
-    ask: unsafe extern "C" fn(*mut std::ffi::c_char, *mut c_int) -> c_int,
+    ask: unsafe extern "C-unwind" fn(*mut std::ffi::c_char, *mut c_int) -> c_int,
 ) -> String {
     let mut bytes = vec![0u8; length as usize + 1];
     let mut used = 0;
@@ -155,7 +156,7 @@ fn text(
 }
 
 /// This process's rank by what launchers put into the environment; 0 without any.
-fn rank_in_environment() -> u32 {
+pub fn rank_in_environment() -> u32 {
     [
         "OMPI_COMM_WORLD_RANK",
         "PMIX_RANK",
@@ -397,9 +398,10 @@ fn build(
     if !query.is_null() {
         // SAFETY: the symbol is PMPI_Query_thread, which writes one number.
         unsafe {
-            std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(
-                query,
-            )(&mut thread_level)
+            std::mem::transmute::<
+                *mut std::ffi::c_void,
+                unsafe extern "C-unwind" fn(*mut c_int) -> c_int,
+            >(query)(&mut thread_level)
         };
     }
     let registry = Registry::create(pmpi, &handles)?;
@@ -428,7 +430,7 @@ fn build(
         recorder,
         log: log.map(Mutex::new),
         thread_multiple: thread_level == abi::THREAD_MULTIPLE,
-        busy: AtomicBool::new(false),
+        busy: AtomicUsize::new(0),
         next_comm: AtomicU64::new(0),
         warned: Default::default(),
     })

@@ -14,7 +14,7 @@ pub use passing::Passing;
 
 use std::ops::Deref;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use colltune_core::catalogue::Variant;
 use colltune_core::collective::Collective;
@@ -23,6 +23,7 @@ use crate::abi::{Datatype, Op};
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
+use crate::frames;
 use crate::handout::Handout;
 use crate::messages;
 use crate::recorder::Recorder;
@@ -47,7 +48,8 @@ pub struct Tuner {
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
     pub thread_multiple: bool,
-    pub busy: AtomicBool,
+    /// An address in the frame of the tuned call that is under way; 0 while none is.
+    pub busy: AtomicUsize,
     pub next_comm: AtomicU64,
     pub warned: [AtomicBool; Collective::ALL.len()],
 }
@@ -94,26 +96,42 @@ impl Tuner {
         std::process::abort()
     }
 
-    /// Whether this call may be tuned. With several threads each call stands for itself: nothing
-    /// behind us re-enters then but other threads' calls on other communicators.
+    /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each
+    /// call stands for itself: nothing behind us re-enters then but other threads' calls on other communicators.
     #[inline(always)]
-    pub fn enter(&self) -> bool {
-        self.thread_multiple
-            || (!self.busy.load(Ordering::Relaxed) && {
-                self.busy.store(true, Ordering::Relaxed);
-                true
-            })
+    pub fn enter(&self, here: usize) -> bool {
+        if self.thread_multiple {
+            return true;
+        }
+        let outer = self.busy.load(Ordering::Relaxed);
+        if outer != 0 && self.is_under_way(outer, here) {
+            return false;
+        }
+        self.busy.store(here, Ordering::Relaxed);
+        true
     }
 
     #[inline(always)]
     pub fn leave(&self) {
-        self.busy.store(false, Ordering::Relaxed);
+        self.busy.store(0, Ordering::Relaxed);
     }
 
     /// Whether a tuned call is under way, and this one belongs to it.
     #[inline(always)]
-    pub fn is_entered(&self) -> bool {
-        !self.thread_multiple && self.busy.load(Ordering::Relaxed)
+    pub fn is_entered(&self, here: usize) -> bool {
+        let outer = self.busy.load(Ordering::Relaxed);
+        outer != 0 && !self.thread_multiple && self.is_under_way(outer, here)
+    }
+
+    /// Whether the call that is noted is under way still, and was not left by a longjmp.
+    #[cold]
+    fn is_under_way(&self, outer: usize, here: usize) -> bool {
+        let alive = frames::is_alive(outer, here);
+        if !alive {
+            self.leave();
+            self.steer.put_back();
+        }
+        alive
     }
 
     /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.

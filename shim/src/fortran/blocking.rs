@@ -57,12 +57,11 @@ entry!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_,
 /// Tunes a call whose arguments `form` turns into C's; without a form, and without a communicator
 /// that is one, the library runs it.
 fn tuned<F: Form>(
-    name: &'static str,
     default: Default,
     comm: Integer,
     form: impl FnOnce(&Conversion) -> Option<F>,
 ) -> c_int {
-    fence(name, default, |tuner| {
+    fence(default, |tuner| {
         let conversion = Conversion::find()?;
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
@@ -70,9 +69,9 @@ fn tuned<F: Form>(
     })
 }
 
-/// Defines reductions that differ in nothing but their name and collective.
+/// Defines reductions that differ in nothing but their collective.
 macro_rules! reductions {
-    ($($name:literal: $function:ident, $collective:ident;)*) => {
+    ($($function:ident, $collective:ident;)*) => {
         $(unsafe fn $function(
             default: Default,
             send: Buffer,
@@ -82,7 +81,7 @@ macro_rules! reductions {
             op: Integer,
             comm: Integer,
         ) -> c_int {
-            tuned($name, default, comm, |conversion| {
+            tuned(default, comm, |conversion| {
                 // SAFETY: every argument is passed by reference.
                 unsafe { conversion.reduction(Collective::$collective, [send, recv], count, datatype, op, 0) }
             })
@@ -91,10 +90,10 @@ macro_rules! reductions {
 }
 
 reductions! {
-    "MPI_Allreduce": allreduce, Allreduce;
-    "MPI_Scan": scan, Scan;
-    "MPI_Exscan": exscan, Exscan;
-    "MPI_Reduce_scatter_block": reduce_scatter_block, ReduceScatterBlock;
+    allreduce, Allreduce;
+    scan, Scan;
+    exscan, Exscan;
+    reduce_scatter_block, ReduceScatterBlock;
 }
 
 #[expect(clippy::too_many_arguments, reason = "MPI_Reduce has seven")]
@@ -108,7 +107,7 @@ unsafe fn reduce(
     root: Integer,
     comm: Integer,
 ) -> c_int {
-    tuned("MPI_Reduce", default, comm, |conversion| {
+    tuned(default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
         unsafe {
             conversion.reduction(Collective::Reduce, [send, recv], count, datatype, op, *root)
@@ -125,7 +124,7 @@ unsafe fn reduce_scatter(
     op: Integer,
     comm: Integer,
 ) -> c_int {
-    tuned("MPI_Reduce_scatter", default, comm, |conversion| {
+    tuned(default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
         unsafe {
             Some(ReduceScatter {
@@ -147,7 +146,7 @@ unsafe fn bcast(
     root: Integer,
     comm: Integer,
 ) -> c_int {
-    tuned("MPI_Bcast", default, comm, |conversion| {
+    tuned(default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
         unsafe {
             Some(Bcast {
@@ -160,9 +159,9 @@ unsafe fn bcast(
     })
 }
 
-/// Defines collectives of equal blocks that differ in nothing but their name and collective.
+/// Defines collectives of equal blocks that differ in nothing but their collective.
 macro_rules! exchanges {
-    ($($name:literal: $function:ident($($root:ident)?), $collective:ident;)*) => {
+    ($($function:ident($($root:ident)?), $collective:ident;)*) => {
         $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
         unsafe fn $function(
             default: Default,
@@ -175,7 +174,7 @@ macro_rules! exchanges {
             $($root: Integer,)?
             comm: Integer,
         ) -> c_int {
-            tuned($name, default, comm, |conversion| {
+            tuned(default, comm, |conversion| {
                 let (sent, received) = ((send, send_count, send_type), (recv, recv_count, recv_type));
                 // SAFETY: every argument is passed by reference.
                 unsafe {
@@ -188,15 +187,15 @@ macro_rules! exchanges {
 }
 
 exchanges! {
-    "MPI_Allgather": allgather(), Allgather;
-    "MPI_Alltoall": alltoall(), Alltoall;
-    "MPI_Gather": gather(root), Gather;
-    "MPI_Scatter": scatter(root), Scatter;
+    allgather(), Allgather;
+    alltoall(), Alltoall;
+    gather(root), Gather;
+    scatter(root), Scatter;
 }
 
 /// Defines allgatherv and gatherv.
 macro_rules! gatherings {
-    ($($name:literal: $function:ident($($root:ident)?), $collective:ident;)*) => {
+    ($($function:ident($($root:ident)?), $collective:ident;)*) => {
         $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
         unsafe fn $function(
             default: Default,
@@ -210,11 +209,12 @@ macro_rules! gatherings {
             $($root: Integer,)?
             comm: Integer,
         ) -> c_int {
-            tuned($name, default, comm, |conversion| {
+            tuned(default, comm, |conversion| {
                 // SAFETY: every argument is passed by reference.
                 unsafe {
                     let (send, send_count, send_type) = conversion.side((send, send_count, send_type));
-                    let (recv, _, recv_type) = conversion.side((recv, counts, recv_type));
+                    // Counts and places have a meaning at the root alone, and may be absent elsewhere.
+                    let (recv, _, recv_type) = conversion.side((recv, send_count, recv_type));
                     Some(Gathered {
                         collective: Collective::$collective,
                         send,
@@ -233,8 +233,8 @@ macro_rules! gatherings {
 }
 
 gatherings! {
-    "MPI_Allgatherv": allgatherv(), Allgatherv;
-    "MPI_Gatherv": gatherv(root), Gatherv;
+    allgatherv(), Allgatherv;
+    gatherv(root), Gatherv;
 }
 
 #[expect(clippy::too_many_arguments, reason = "MPI_Scatterv has nine")]
@@ -250,7 +250,7 @@ unsafe fn scatterv(
     root: Integer,
     comm: Integer,
 ) -> c_int {
-    tuned("MPI_Scatterv", default, comm, |conversion| {
+    tuned(default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
         unsafe {
             let (send, _, send_type) = conversion.side((send, recv_count, send_type));
@@ -286,7 +286,7 @@ unsafe fn alltoallv(
     recv_type: Integer,
     comm: Integer,
 ) -> c_int {
-    tuned("MPI_Alltoallv", default, comm, |conversion| {
+    tuned(default, comm, |conversion| {
         // SAFETY: every argument is passed by reference.
         unsafe {
             let (send, _, send_type) = conversion.side((send, send_counts, send_type));
@@ -329,7 +329,7 @@ unsafe fn alltoallw(
     _: Integer,
     comm: Integer,
 ) -> c_int {
-    fence("MPI_Alltoallw", default, |tuner| {
+    fence(default, |tuner| {
         let conversion = Conversion::find()?;
         // SAFETY: every argument is passed by reference.
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;

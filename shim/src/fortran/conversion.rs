@@ -10,7 +10,7 @@ use crate::abi::{self, Datatype, Handle, is_in_place};
 use crate::forms::{Blocks, Reduction};
 use crate::library::find;
 
-type FromFortran = unsafe extern "C" fn(c_int) -> Handle;
+type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
 
 /// What turns Fortran's arguments into C's.
 pub struct Conversion {

@@ -18,7 +18,7 @@ macro_rules! requests {
             #[doc = concat!("`", stringify!($name), "` as the application sees it.\n\n# Safety\n\
                              The caller keeps MPI's own contract for this function.")]
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+            pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
                 let Some(next) = next_function!($name($($kind),*)) else {
                     return ABSENT;
                 };

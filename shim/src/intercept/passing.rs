@@ -68,7 +68,7 @@ macro_rules! passes {
                          The caller keeps MPI's own contract for this function.")]
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C-unwind" fn $name(
             $($argument: $kind,)* comm: Comm $(, $more: $more_kind)*
         ) -> c_int {
             let Some(next) = next_function!($name($($kind,)* Comm $(, $more_kind)*)) else {

@@ -63,7 +63,7 @@ macro_rules! collectives {
     ($($field:ident = $name:literal ($($kind:ty),*);)*) => {
         /// Every collective that is tuned, but the barrier, which has no counts.
         pub struct Collectives<N: Number> {
-            $(pub $field: unsafe extern "C" fn($($kind,)* Comm) -> c_int,)*
+            $(pub $field: unsafe extern "C-unwind" fn($($kind,)* Comm) -> c_int,)*
         }
 
         impl<N: Number> Collectives<N> {
@@ -79,7 +79,7 @@ macro_rules! collectives {
                     unsafe {
                         std::mem::transmute::<
                             *mut c_void,
-                            unsafe extern "C" fn($($kind,)* Comm) -> c_int,
+                            unsafe extern "C-unwind" fn($($kind,)* Comm) -> c_int,
                         >(address)
                     }
                 },)* })

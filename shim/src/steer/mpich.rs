@@ -7,6 +7,7 @@
 //! against the catalogue. Other libraries with this binary interface cannot be steered while they run.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
@@ -18,13 +19,14 @@ use crate::world::World;
 
 const COLLECTIVES: usize = Collective::ALL.len();
 
-type InitThread = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
-type GetIndex = unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int;
+type InitThread = unsafe extern "C-unwind" fn(c_int, *mut c_int) -> c_int;
+type GetIndex = unsafe extern "C-unwind" fn(*const c_char, *mut c_int) -> c_int;
 #[rustfmt::skip]
-type GetInfo = unsafe extern "C" fn(c_int, *mut c_char, *mut c_int, *mut c_int, *mut u64, *mut c_void,
+type GetInfo = unsafe extern "C-unwind" fn(c_int, *mut c_char, *mut c_int, *mut c_int, *mut u64, *mut c_void,
                                     *mut c_char, *mut c_int, *mut c_int, *mut c_int) -> c_int;
-type HandleAlloc = unsafe extern "C" fn(c_int, *mut c_void, *mut *mut c_void, *mut c_int) -> c_int;
-type Access = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+type HandleAlloc =
+    unsafe extern "C-unwind" fn(c_int, *mut c_void, *mut *mut c_void, *mut c_int) -> c_int;
+type Access = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
 struct Tools {
     get_index: GetIndex,
@@ -52,6 +54,8 @@ pub struct Steer {
     tools: Option<Tools>,
     /// By collective; `None` where the library offers no choice, or one that is not known here.
     controls: [Option<Control>; COLLECTIVES],
+    /// One more than the collective whose variables hold what the call that is under way needs; 0 for none.
+    steered: AtomicUsize,
 }
 // SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time.
 unsafe impl Send for Steer {}
@@ -76,7 +80,11 @@ impl Steer {
             let tools = tools.as_ref().filter(|_| variants.iter().any(steerable))?;
             tools.control(collective, variants)
         });
-        Steer { tools, controls }
+        Steer {
+            tools,
+            controls,
+            steered: AtomicUsize::new(0),
+        }
     }
 
     /// Whether this rank can steer.
@@ -116,10 +124,30 @@ impl Steer {
         };
         tools.set(&control.algorithm, value);
         tools.set(&control.device, 0);
-        let code = native(comm);
-        tools.set(&control.device, control.device.original);
-        tools.set(&control.algorithm, control.algorithm.original);
-        code
+        self.steered
+            .store(collective.index() + 1, Ordering::Relaxed);
+        let _steered = Steered(self);
+        native(comm)
+    }
+
+    /// Gives the variables that are set back to `default`. So ends every call, and one that was left by a
+    /// longjmp once the next one finds out.
+    pub fn put_back(&self) {
+        let steered = self.steered.swap(0, Ordering::Relaxed).checked_sub(1);
+        let control = steered.and_then(|place| self.controls[place].as_ref());
+        if let (Some(tools), Some(control)) = (&self.tools, control) {
+            tools.set(&control.device, control.device.original);
+            tools.set(&control.algorithm, control.algorithm.original);
+        }
+    }
+}
+
+/// A call with variables of its own. An exception that leaves it gives them back, too.
+struct Steered<'a>(&'a Steer);
+
+impl Drop for Steered<'_> {
+    fn drop(&mut self) {
+        self.0.put_back();
     }
 }
 

@@ -157,6 +157,9 @@ impl Steer {
         private::report(world, comm, native(*carrier))
     }
 
+    /// A call that was left by a longjmp has changed nothing: carriers are made where errors return.
+    pub fn put_back(&self) {}
+
     #[cold]
     fn make(&self, world: &World, parent: Parent, which: usize) -> Private {
         Private::make(world, parent, || {
@@ -264,9 +267,14 @@ impl Variables {
     }
 }
 
-type FindVariable =
-    unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int;
-type GetValue = unsafe extern "C" fn(c_int, *mut c_void, *mut c_int, *mut *const c_char) -> c_int;
+type FindVariable = unsafe extern "C-unwind" fn(
+    *const c_char,
+    *const c_char,
+    *const c_char,
+    *const c_char,
+) -> c_int;
+type GetValue =
+    unsafe extern "C-unwind" fn(c_int, *mut c_void, *mut c_int, *mut *const c_char) -> c_int;
 
 /// Open MPI's own look-up of its variables.
 struct Lookup {

@@ -16,7 +16,7 @@ use crate::abi::{self, Comm};
 use crate::arguments::Arguments;
 use crate::call_log::Line;
 use crate::clock;
-use crate::communicator::{Phase, Sample, State};
+use crate::communicator::{Phase, Sample, Sampled, State};
 use crate::node::{Again, Operands};
 use crate::own;
 use crate::own_call::OwnCall;
@@ -51,14 +51,17 @@ impl Tuner {
         }
     }
 
-    /// The calls up to the set-up, and the set-up itself. A call log wants agreed numbers from the
-    /// first call on; what is drawn is the same with it and without.
+    /// The calls up to the set-up, and the set-up itself; and the first one behind a call that did not
+    /// return. A call log wants agreed numbers from the first call on; what is drawn is the same with it and without.
     #[cold]
     fn run_young(
         &self,
         call: Call,
         ways: &Ways<impl Fn() -> Arguments, impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
+        if let Phase::Sampling(left) = call.state.phase {
+            self.account_for(left, call.state, clock::ticks(), None);
+        }
         let number = call.state.calls + 1;
         let due = number >= u64::from(self.handout.settings.setup_after);
         if call.state.phase == Phase::Young && (due || self.log.is_some()) {
@@ -137,22 +140,47 @@ impl Tuner {
             return code;
         }
         let before = clock::ticks();
+        let sampled = Sampled {
+            collective,
+            place,
+            index,
+            variant,
+            start_ticks: before,
+        };
+        call.state.phase = Phase::Sampling(sampled);
+        // The short way does not look at the phase.
+        call.state.again = None;
         let code = self.execute(call.state, collective, variant, own, ways);
         let after = clock::ticks();
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.zip(label).and_then(|(recorder, label)| {
             recorder.write(|| self.record(call.state, collective, call.bytes, label, before, after))
         });
-        // Observed even where it failed: all ranks must count the same samples.
+        if call.state.phase == Phase::Sampling(sampled) {
+            self.account_for(sampled, call.state, after, record);
+        }
+        code
+    }
+
+    /// Ends a sampled call, whatever came of it: all ranks must count the same samples. One that was left by an
+    /// exception or a longjmp ends before the communicator's next call, where the other ranks have ended theirs.
+    #[inline]
+    fn account_for(
+        &self,
+        call: Sampled,
+        state: &mut State,
+        end_ticks: u64,
+        record: Option<usize>,
+    ) {
+        state.phase = Phase::Ready;
         let sample = Sample {
-            start_ticks: before,
-            end_ticks: after,
+            start_ticks: call.start_ticks,
+            end_ticks,
             record,
         };
-        self.take(sample, call.state, collective, place, variant);
-        let cell = &mut call.state.cells[collective.index()][place];
-        cell.plan_next_sample(index, self.handout.settings.samples_per_cell);
-        code
+        self.take(sample, state, call.collective, call.place, call.variant);
+        let cell = &mut state.cells[call.collective.index()][call.place];
+        cell.plan_next_sample(call.index, self.handout.settings.samples_per_cell);
     }
 
     /// Runs an allreduce that is like the communicator's last one; `None` where it has to go the long way.

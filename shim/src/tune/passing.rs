@@ -90,7 +90,7 @@ impl Tuner {
     }
 
     fn layout_of_passed(&self, state: &mut State) -> Option<Layout> {
-        if state.phase == Phase::Ready {
+        if matches!(state.phase, Phase::Ready | Phase::Sampling(_)) {
             return Some(state.layout);
         }
         let comm = state.comm;
