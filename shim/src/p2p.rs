@@ -21,8 +21,10 @@ mod exchange;
 
 pub mod retire;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use colltune_core::algorithm::lengths::{Before, Lengths};
 use colltune_core::algorithm::pattern::{Holds, Pattern};
@@ -57,6 +59,8 @@ pub struct Schedules {
     /// The same of other roots.
     other_roots: HashMap<(usize, c_int), Classes>,
     programs: Programs,
+    /// Whether a call is under way; still so behind one that was left by a longjmp.
+    under_way: Rc<Cell<bool>>,
 }
 
 /// Programs that have been compiled.
@@ -102,6 +106,16 @@ enum Buffers {
     Shared,
 }
 
+/// A call with messages.
+struct UnderWay(Rc<Cell<bool>>);
+
+impl Drop for UnderWay {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
 impl Schedules {
     /// Gives the channel back and forgets the programs; waits for nobody.
     pub fn free(&mut self) {
@@ -125,6 +139,18 @@ impl Schedules {
     /// Whether the present call is one in so many.
     pub fn is_one_in(&self, calls: u32) -> bool {
         self.calls.is_multiple_of(calls)
+    }
+
+    /// Begins a call, which ends where an exception leaves it, too. Behind a longjmp nobody knows which messages are
+    /// still to come, so later ones cannot be told from them.
+    #[inline]
+    fn begin(&self, world: &World) -> UnderWay {
+        if self.under_way.replace(true) {
+            world.end_the_job(
+                "a longjmp has left an earlier one on this communicator among its messages",
+            );
+        }
+        UnderWay(Rc::clone(&self.under_way))
     }
 
     /// The tag of the present call.
@@ -323,11 +349,13 @@ pub fn run(
     default: impl Fn() -> c_int,
 ) -> c_int {
     schedules.count_call();
+    let under_way = schedules.begin(world);
     let result = if exchange::runs(call.collective) {
         exchange::run(world, schedules, call)
     } else {
         with_job(world, schedules, call, |job| run_job(job, &mut ()))
     };
+    drop(under_way);
     match result {
         None => default(),
         Some(Ok(())) => abi::SUCCESS,
@@ -345,6 +373,7 @@ pub fn run_among(
     watch: &mut impl Watch,
 ) -> Option<Result<(), c_int>> {
     let tag = schedules.tag();
+    let _under_way = schedules.begin(world);
     let work = |job: &Job| run_job(job, watch);
     with_job_among(world, &mut schedules.programs, tag, group, call, work)
 }

@@ -104,22 +104,23 @@ thread_local! {
 pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     let place = user as usize;
     let shared = SHARED[place].swap(null_mut(), Ordering::Acquire);
-    let mut scratch = if shared.is_null() {
+    let lent = if shared.is_null() {
         // A program may call MPI from what runs after its main thread's own memory is gone.
         let kept = OWN.try_with(|all| all[place].take()).ok().flatten();
-        kept.unwrap_or_default()
+        Box::into_raw(kept.unwrap_or_default())
     } else {
-        // SAFETY: what stands there came out of a box, and whoever takes it is its only owner.
-        unsafe { Box::from_raw(shared) }
+        shared
     };
-    let result = work(&mut scratch);
-    let given = Box::into_raw(scratch);
+    // Where an exception or a longjmp leaves the work, messages may be under way out of the memory: it is left to
+    // them, and the next one to ask gets other.
+    // SAFETY: it came out of a box, and whoever takes it is its only owner.
+    let result = work(unsafe { &mut *lent });
     let null = null_mut();
     if let Err(_taken) =
-        SHARED[place].compare_exchange(null, given, Ordering::Release, Ordering::Relaxed)
+        SHARED[place].compare_exchange(null, lent, Ordering::Release, Ordering::Relaxed)
     {
         // SAFETY: it was not given away.
-        let own = unsafe { Box::from_raw(given) };
+        let own = unsafe { Box::from_raw(lent) };
         let _ = OWN.try_with(|all| all[place].set(Some(own)));
     }
     result

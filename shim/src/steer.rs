@@ -2,7 +2,13 @@
 //!
 //! Open MPI captures a forced algorithm when a communicator is made, so a variant needs a
 //! communicator that carries it ([`openmpi`]). MPICH reads its control variable at each call
-//! ([`mpich`]). Both sides offer the same: `Steer`, `Carriers`.
+//! ([`mpich`]). Both sides offer the same: `Steer`, `Carriers`. Calls that the library's own algorithms cannot take
+//! as they come are handed over as bytes.
+
+mod alltoall;
+pub use alltoall::alltoall_as_bytes;
+mod bcast;
+pub use bcast::bcast_as_bytes;
 
 #[cfg(mpi = "openmpi")]
 mod openmpi;

@@ -7,8 +7,6 @@ pub use classify::Elements;
 mod execute;
 mod review;
 
-mod alltoall;
-mod bcast;
 mod passing;
 pub use passing::Passing;
 
@@ -87,13 +85,6 @@ impl Deref for Tuner {
 impl Tuner {
     pub fn rank(&self) -> u32 {
         self.rank
-    }
-
-    /// Ends the job; see `fence`.
-    pub fn abort(&self) -> ! {
-        // SAFETY: MPI_COMM_WORLD is valid until MPI_Finalize, before which the tuner is disarmed.
-        unsafe { (self.pmpi.abort)(self.handles.comm_world, 1) };
-        std::process::abort()
     }
 
     /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Combines, Comm, Datatype, Op, bits};
+use crate::frames;
 use crate::library::{HandleTable, Handles, Pmpi, TypeFacts};
 
 /// One rank of the job, and the library that it calls. Built once after the handshake.
@@ -55,6 +56,25 @@ impl Messages {
 }
 
 impl World {
+    /// Ends the job, where this rank cannot do its part of what the others do, and says why.
+    #[cold]
+    pub fn end_the_job(&self, reason: &str) -> ! {
+        let call = frames::name_of_call();
+        crate::warn::say(&format!(
+            "rank {} cannot go on in {}: {reason}; the job ends",
+            self.rank,
+            call.as_deref().unwrap_or("a call of MPI"),
+        ));
+        self.abort()
+    }
+
+    /// Ends the job.
+    pub fn abort(&self) -> ! {
+        // SAFETY: MPI_COMM_WORLD is valid until MPI_Finalize, before which the tuner is disarmed.
+        unsafe { (self.pmpi.abort)(self.handles.comm_world, 1) };
+        std::process::abort()
+    }
+
     /// Replaces each number by the largest that a member of `comm` has. Collective; `false`, on this rank, where the
     /// library reports an error.
     pub fn largest(&self, comm: Comm, numbers: &mut [u64]) -> bool {

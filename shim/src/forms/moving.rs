@@ -12,6 +12,7 @@ use crate::arguments::Arguments;
 use crate::arguments::lists::{List, Listed};
 use crate::arguments::{self, Held};
 use crate::library::collectives::{Collectives, Number};
+use crate::steer;
 use crate::tune::{Call, Tuner};
 
 #[derive(Clone, Copy)]
@@ -54,8 +55,8 @@ impl<N: Number> Form for Bcast<N> {
         } = *self;
         if TypeId::of::<N>() == TypeId::of::<c_int>() {
             let count = count.into() as c_int;
-            // SAFETY: the same bytes move between the same ranks; see `Tuner::bcast_as_bytes`.
-            return unsafe { tuner.bcast_as_bytes(buffer, count, datatype, root, comm) };
+            // SAFETY: the same bytes move between the same ranks; see `steer::bcast_as_bytes`.
+            return unsafe { steer::bcast_as_bytes(tuner, buffer, count, datatype, root, comm) };
         }
         // SAFETY: the caller's promise.
         unsafe { (library.bcast)(buffer, count, datatype, root, comm) }
@@ -111,18 +112,11 @@ impl<N: Number> Form for Blocks<N> {
     #[inline(always)]
     unsafe fn native(&self, tuner: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
         if self.collective == Collective::Alltoall && TypeId::of::<N>() == TypeId::of::<c_int>() {
-            let of = Blocks {
-                collective: self.collective,
-                send: self.send,
-                send_count: self.send_count.into() as c_int,
-                send_type: self.send_type,
-                recv: self.recv,
-                recv_count: self.recv_count.into() as c_int,
-                recv_type: self.recv_type,
-                root: self.root,
-            };
-            // SAFETY: the same bytes move between the same ranks; see `Tuner::alltoall_as_bytes`.
-            if let Some(code) = unsafe { tuner.alltoall_as_bytes(&of, comm) } {
+            let sent = (self.send, self.send_count.into() as c_int, self.send_type);
+            let received = (self.recv, self.recv_count.into() as c_int, self.recv_type);
+            // SAFETY: the same bytes move between the same ranks; see `steer::alltoall_as_bytes`.
+            let code = unsafe { steer::alltoall_as_bytes(tuner, sent, received, comm) };
+            if let Some(code) = code {
                 return code;
             }
         }

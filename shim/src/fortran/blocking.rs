@@ -212,9 +212,9 @@ macro_rules! gatherings {
             tuned(default, comm, |conversion| {
                 // SAFETY: every argument is passed by reference.
                 unsafe {
-                    let (send, send_count, send_type) = conversion.side((send, send_count, send_type));
                     // Counts and places have a meaning at the root alone, and may be absent elsewhere.
                     let (recv, _, recv_type) = conversion.side((recv, send_count, recv_type));
+                    let (send, send_count, send_type) = conversion.side((send, send_count, send_type));
                     Some(Gathered {
                         collective: Collective::$collective,
                         send,

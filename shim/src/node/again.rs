@@ -122,9 +122,14 @@ impl Again {
             datatype: operands.datatype,
             op: operands.op,
         };
-        // SAFETY: the caller's promise.
-        let result =
-            unsafe { segment.combine_lines(world, contribution, own.cast(), operands.recv.cast()) };
+        let result = segment.begin(world).and_then(|under_way| {
+            // SAFETY: the caller's promise.
+            let result = unsafe {
+                segment.combine_lines(world, contribution, own.cast(), operands.recv.cast())
+            };
+            segment.end(under_way);
+            result
+        });
         after_call(world, schedules, false);
         match result {
             Ok(()) => abi::SUCCESS,

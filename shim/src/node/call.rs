@@ -69,25 +69,44 @@ fn run_open(
     nodes: &mut Nodes,
     call: &OwnCall<OnNodes>,
 ) -> Option<Result<(), c_int>> {
+    let members = nodes.team.members(schedules.channel().rank);
+    let view = match call.collective {
+        Collective::Barrier => None,
+        _ => Some(
+            call.arguments
+                .view(world, call.collective, call.bytes, members)?,
+        ),
+    };
+    let begun = nodes.segment.as_ref().map(|segment| segment.begin(world));
+    let under_way = match begun.transpose() {
+        Ok(under_way) => under_way,
+        Err(class) => return Some(Err(class)),
+    };
+    let result = run_begun(world, schedules, nodes, call, view);
+    if let (Some(segment), Some(under_way)) = (&nodes.segment, under_way) {
+        segment.end(under_way);
+    }
+    result
+}
+
+#[inline]
+fn run_begun(
+    world: &World,
+    schedules: &mut Schedules,
+    nodes: &mut Nodes,
+    call: &OwnCall<OnNodes>,
+    view: Option<View>,
+) -> Option<Result<(), c_int>> {
     let own = call.own;
     let Nodes {
         team,
         segment,
         bridges,
     } = nodes;
-    if let Some(segment) = segment
-        && let Err(class) = segment.is_sound()
-    {
-        return Some(Err(class));
-    }
-    if call.collective == Collective::Barrier {
+    let Some(view) = view else {
         let over = (&*team, &*bridges);
         return Some(barrier::run(world, schedules, over, segment.as_mut(), call));
-    }
-    let members = team.members(schedules.channel().rank);
-    let view = call
-        .arguments
-        .view(world, call.collective, call.bytes, members)?;
+    };
     if matches!(own, OnNodes::Alone | OnNodes::Reading)
         && let Some(places) = direct(&view)
     {

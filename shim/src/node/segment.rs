@@ -38,6 +38,31 @@ pub struct Segment {
     pub room_short: u64,
     /// What others find where this rank says that it is, if they may look.
     secret: Box<u64>,
+    /// Whether a call is under way; still so behind one that was left by an exception or a longjmp.
+    left: Cell<bool>,
+}
+
+/// A call in a node's memory. One that an exception leaves tells the others that it cannot go on.
+pub struct UnderWay<'a>(&'a AtomicU64);
+
+impl Drop for UnderWay<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        fail(self.0, abi::MPI_ERR_OTHER as c_int);
+    }
+}
+
+/// Stores the class of an error that keeps a rank from going on. The first one stays.
+#[cold]
+fn fail(fault: &AtomicU64, code: c_int) {
+    // Classes mean the same in every process; other codes need not.
+    let no_memory = abi::MPI_ERR_NO_MEM as c_int;
+    let class = if code == no_memory {
+        no_memory
+    } else {
+        abi::MPI_ERR_OTHER as c_int
+    };
+    let _ = fault.compare_exchange(0, class as u64, Ordering::AcqRel, Ordering::Relaxed);
 }
 
 /// How the first rank of a node tells the others where its segment is.
@@ -167,6 +192,7 @@ impl Segment {
                 crate::clock::ticks(),
                 u64::from(std::process::id()),
             )),
+            left: Cell::new(false),
         })
     }
 
@@ -283,16 +309,38 @@ impl Segment {
     /// Tells all ranks that this one cannot go on; whoever waits, or comes later, returns an error.
     #[cold]
     pub fn give_up(&self, code: c_int) {
-        // Classes mean the same in every process; other codes need not.
-        let no_memory = abi::MPI_ERR_NO_MEM as c_int;
-        let class = if code == no_memory {
-            no_memory
-        } else {
-            abi::MPI_ERR_OTHER as c_int
-        };
-        let fault = self.number(layout::FAULT);
-        // The first one stays.
-        let _ = fault.compare_exchange(0, class as u64, Ordering::AcqRel, Ordering::Relaxed);
+        fail(self.number(layout::FAULT), code);
+    }
+
+    /// Begins a call; [`Segment::end`] ends it.
+    ///
+    /// Errors: the class of an error, where some rank cannot go on.
+    #[inline(always)]
+    pub fn begin(&self, world: &World) -> Result<UnderWay<'static>, c_int> {
+        if self.left.replace(true) {
+            self.was_left(world);
+        }
+        self.is_sound().inspect_err(|_| self.left.set(false))?;
+        let fault = std::ptr::from_ref(self.number(layout::FAULT));
+        // SAFETY: the memory is mapped until the communicator is freed, and no call is under way then.
+        Ok(UnderWay(unsafe { &*fault }))
+    }
+
+    #[inline(always)]
+    pub fn end(&self, under_way: UnderWay) {
+        std::mem::forget(under_way);
+        self.left.set(false);
+    }
+
+    /// The last call did not come back: how far this rank is, nobody knows.
+    #[cold]
+    fn was_left(&self, world: &World) {
+        self.give_up(abi::MPI_ERR_OTHER as c_int);
+        crate::warn::say(&format!(
+            "rank {} left a collective in the middle, by an exception or a longjmp; others of its communicator that \
+             meet in shared memory return errors from here on",
+            world.rank
+        ));
     }
 
     /// The cell of a rank that holds, or will hold, a piece.

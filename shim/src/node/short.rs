@@ -105,7 +105,6 @@ impl Segment {
         source: *const u8,
         target: *mut u8,
     ) -> Result<(), c_int> {
-        self.is_sound()?;
         let ticket = self.next_short();
         let bytes = contribution.bytes;
         // SAFETY: the caller's promise.

@@ -12,7 +12,7 @@ use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
 use super::places::check;
-use super::retire::{Receives, retire};
+use super::retire::retiring;
 use super::{Buffers, Schedules};
 use crate::abi::{self, Comm, Datatype, is_in_place};
 use crate::arguments::lists::Located;
@@ -159,21 +159,13 @@ impl Exchange<'_> {
     /// The application's buffers are valid.
     unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
         // SAFETY: the caller's promise is passed on.
-        let result = unsafe { self.operate(scratch) };
-        if result.is_err() {
-            let posted = &self.program.operations[..=scratch.at];
-            // The memory is the application's; there is none of ours to leave behind.
-            retire(
-                self.world,
-                &mut scratch.requests,
-                &Receives::PostedBy(posted),
-            );
-        }
-        result
+        let work = |scratch: &mut Scratch| unsafe { self.operate(scratch) };
+        retiring(self.world, &self.program.operations, scratch, work)
     }
 
     unsafe fn operate(&self, scratch: &mut Scratch) -> Result<(), c_int> {
         let null = self.world.handles.request_null;
+        scratch.at = 0;
         scratch.requests.clear();
         scratch
             .requests

@@ -1,4 +1,4 @@
-//! What is left under way after an error in the middle of a call.
+//! What is left under way after an error, or an exception of the program's, in the middle of a call.
 //!
 //! The buffers of such messages must not be used for anything else. Receives are called back, so that
 //! nothing comes into the application's memory after its call has returned. A send cannot be called
@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::algorithm::program::Operation;
 
 use crate::abi::{self, Request};
+use crate::scratch::Scratch;
 use crate::world::World;
 
 /// Questions to the library about each message: enough for one that is there already.
@@ -37,6 +38,45 @@ impl Receives<'_> {
                 });
                 posted == Some(true)
             }
+        }
+    }
+}
+
+/// Runs what posts messages. Where it fails, and where an exception leaves it, what is under way is ended, or the
+/// scratch memory is left to it.
+#[inline]
+pub fn retiring(
+    world: &World,
+    operations: &[Operation],
+    scratch: &mut Scratch,
+    work: impl FnOnce(&mut Scratch) -> Result<(), c_int>,
+) -> Result<(), c_int> {
+    let posting = Posting {
+        world,
+        operations,
+        scratch,
+    };
+    let result = work(posting.scratch);
+    if result.is_ok() {
+        std::mem::forget(posting);
+    }
+    result
+}
+
+/// Messages that are being posted.
+struct Posting<'a> {
+    world: &'a World,
+    operations: &'a [Operation],
+    scratch: &'a mut Scratch,
+}
+
+impl Drop for Posting<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let posted = self.operations.get(..=self.scratch.at).unwrap_or_default();
+        let requests = &mut self.scratch.requests;
+        if !retire(self.world, requests, &Receives::PostedBy(posted)) {
+            self.scratch.block.abandon();
         }
     }
 }

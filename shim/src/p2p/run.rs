@@ -6,7 +6,7 @@ use colltune_core::algorithm::program::{Message, Operation, Span};
 use colltune_core::algorithm::schedule::{Buffer, Order};
 
 use super::places::{Job, Places, check};
-use super::retire::{Receives, retire};
+use super::retire::retiring;
 use crate::abi;
 use crate::scratch::Scratch;
 
@@ -44,20 +44,12 @@ impl Job<'_> {
         scratch.staged.clear();
         scratch.staged.resize(n_requests, None);
         // SAFETY: the caller's promise is passed on.
-        let result = unsafe {
-            self.bind(scratch).and_then(|places| {
-                self.operate(&places, scratch, watch)?;
-                self.hand_over(&places)
-            })
+        let work = |scratch: &mut Scratch| unsafe {
+            let places = self.bind(scratch)?;
+            self.operate(&places, scratch, watch)?;
+            self.hand_over(&places)
         };
-        if result.is_err() {
-            let posted = &self.program.operations[..=scratch.at];
-            let receives = Receives::PostedBy(posted);
-            if !retire(self.world, &mut scratch.requests, &receives) {
-                scratch.block.abandon();
-            }
-        }
-        result
+        retiring(self.world, &self.program.operations, scratch, work)
     }
 
     /// Says which chunks of the input an operation reads.

@@ -1,0 +1,97 @@
+//! Alltoalls as bytes.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::{self, Comm, Datatype, bits, is_in_place};
+use crate::scratch::{self, User};
+use crate::world::World;
+
+/// What an alltoall sends to, or receives from, each rank: where all of it lies, elements for one, and their type.
+pub type AlltoallSide<Buffer> = (Buffer, c_int, Datatype);
+
+/// Runs an alltoall whose sides have different types as one of bytes, where the library needs
+/// that: `modified_bruck` of Open MPI 4.1 and 5.0 reads what is sent as if it had the type of what is
+/// received, so a transposition by types comes out wrong. `None` where the call is right as it is.
+///
+/// The bytes of each message stay the same, so ranks need not do so alike.
+///
+/// # Safety
+/// The arguments are those of a valid MPI_Alltoall on a communicator with the members of `comm`.
+#[inline]
+pub unsafe fn alltoall_as_bytes(
+    world: &World,
+    send: AlltoallSide<*const c_void>,
+    recv: AlltoallSide<*mut c_void>,
+    comm: Comm,
+) -> Option<c_int> {
+    let types = [send.2, recv.2];
+    let plain = |datatype: &Datatype| world.types.get(*datatype).is_some();
+    // What is no type is the library's to report, once.
+    let null = bits(world.handles.datatype_null);
+    if !cfg!(mpi = "openmpi")
+        || bits(send.2) == bits(recv.2)
+        || types.map(bits).contains(&null)
+        || is_in_place(send.0)
+        || types.iter().all(plain)
+    {
+        return None;
+    }
+    // SAFETY: the caller's promise is passed on.
+    unsafe { alltoall_packed(world, send, recv, comm) }
+}
+
+#[cold]
+unsafe fn alltoall_packed(
+    world: &World,
+    (send, send_count, send_type): AlltoallSide<*const c_void>,
+    (recv, recv_count, recv_type): AlltoallSide<*mut c_void>,
+    comm: Comm,
+) -> Option<c_int> {
+    let pmpi = world.pmpi;
+    let (mut sent, mut received, mut n) = (0, 0, 0);
+    // SAFETY: types and communicator are valid by the caller's promise.
+    unsafe {
+        (pmpi.type_size)(send_type, &mut sent);
+        (pmpi.type_size)(recv_type, &mut received);
+        (pmpi.comm_size)(comm, &mut n);
+    }
+    // Messages that ints cannot count are the library's to run as they are.
+    let (sent, received): (c_int, c_int) = (
+        sent.checked_mul(send_count)?,
+        received.checked_mul(recv_count)?,
+    );
+    let (all_sent, all_received) = (sent.checked_mul(n)?, received.checked_mul(n)?);
+    let (n_sent, n_received) = (send_count.checked_mul(n)?, recv_count.checked_mul(n)?);
+    // Never empty, so that there is an address.
+    let most = usize::try_from(all_sent).ok()? + usize::try_from(all_received).ok()? + 1;
+    scratch::with(User::Schedule, |scratch| {
+        // Without memory the call runs as it came: the other ranks' messages are the same bytes.
+        if !scratch.block.reserve(most) {
+            return None;
+        }
+        let out = scratch.block.start();
+        let (back, byte) = (out.wrapping_add(all_sent as usize), world.handles.byte);
+        let (out, back): (*mut c_void, *mut c_void) = (out.cast(), back.cast());
+        let mut position = 0;
+        // Every rank finds a type that may not be received before it waits for another: packing
+        // nothing tells.
+        // SAFETY: the scratch holds what both sides pack into; the buffers are the application's.
+        Some(unsafe {
+            let mut code = (pmpi.pack)(back, 0, recv_type, back, 0, &mut position, comm);
+            if code == abi::SUCCESS {
+                let place = &mut position;
+                code = (pmpi.pack)(send, n_sent, send_type, out, all_sent, place, comm);
+            }
+            if code == abi::SUCCESS {
+                let function = pmpi.collectives.alltoall;
+                code = function(out, sent, byte, back, received, byte, comm);
+            }
+            if code == abi::SUCCESS {
+                position = 0;
+                let (bytes, place) = (all_received, &mut position);
+                code = (pmpi.unpack)(back, bytes, place, recv, n_received, recv_type, comm);
+            }
+            code
+        })
+    })
+}

@@ -1,0 +1,85 @@
+//! Broadcasts as bytes.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::{self, Comm, Datatype};
+use crate::scratch::{self, User};
+use crate::world::World;
+
+/// Broadcasts as bytes. Open MPI cuts messages and chooses fallbacks by its own rank's count and
+/// type size, which need not be alike (open-mpi/ompi issue 199); the number of bytes is.
+///
+/// # Safety
+/// The arguments are those of a valid MPI_Bcast of at most 2^31-1 bytes on a communicator with
+/// the members of `comm`.
+pub unsafe fn bcast_as_bytes(
+    world: &World,
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    if let Some(facts) = world.types.get(datatype) {
+        let bytes = count.wrapping_mul(facts.size as c_int);
+        // SAFETY: a predefined type of this table has no holes, so these are the same bytes.
+        return unsafe { (world.pmpi.bcast)(buffer, bytes, world.handles.byte, root, comm) };
+    }
+    // SAFETY: the caller's promise is passed on.
+    unsafe { bcast_packed(world, buffer, count, datatype, root, comm) }
+}
+
+#[cold]
+unsafe fn bcast_packed(
+    world: &World,
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    let pmpi = world.pmpi;
+    // SAFETY: the caller's promise is passed on.
+    let as_it_came = || unsafe { (pmpi.bcast)(buffer, count, datatype, root, comm) };
+    if buffer.is_null() && !cfg!(mpi = "openmpi") {
+        // MPI_BOTTOM, which MPICH 4.0 does not pack from; it cuts messages by their bytes itself.
+        return as_it_came();
+    }
+    let (mut size, mut own, mut position) = (0, 0, 0);
+    // SAFETY: type and communicator are valid by the caller's promise.
+    unsafe {
+        (pmpi.type_size)(datatype, &mut size);
+        (pmpi.comm_rank)(comm, &mut own);
+    }
+    let bytes = count.wrapping_mul(size);
+    scratch::with(User::Schedule, |scratch| {
+        // Never empty, so that there is an address. Without memory the call runs as it came: the other ranks'
+        // messages are the same bytes.
+        if !scratch.block.reserve(bytes.max(1) as usize) {
+            return as_it_came();
+        }
+        let packed = scratch.block.start().cast::<c_void>();
+        // Every rank finds a type that may not be sent before it waits for another: packing nothing
+        // tells.
+        // SAFETY: no element is read, and no byte written.
+        let code = unsafe { (pmpi.pack)(packed, 0, datatype, packed, 0, &mut position, comm) };
+        if code != abi::SUCCESS {
+            return code;
+        }
+        // SAFETY: the scratch holds `bytes` bytes, which is what `count` elements pack into.
+        unsafe {
+            if own == root {
+                let place = &mut position;
+                let code = (pmpi.pack)(buffer, count, datatype, packed, bytes, place, comm);
+                if code != abi::SUCCESS {
+                    return code;
+                }
+            }
+            let code = (pmpi.bcast)(packed, bytes, world.handles.byte, root, comm);
+            if code != abi::SUCCESS || own == root {
+                return code;
+            }
+            (pmpi.unpack)(packed, bytes, &mut position, buffer, count, datatype, comm)
+        }
+    })
+}
