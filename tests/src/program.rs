@@ -1,4 +1,4 @@
-//! C programs and tools of `tests/mpi/`, compiled once for each MPI library.
+//! C and C++ programs and tools of `tests/mpi/`, compiled once for each MPI library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::library::Mpi;
 
-/// The program `tests/mpi/NAME.c`, built with the library's compiler.
+/// The program `tests/mpi/NAME.c`, or `NAME.cc`, built with the library's compiler.
 pub fn program(mpi: Mpi, name: &str) -> PathBuf {
     build(mpi, name, name, &[])
 }
@@ -20,9 +20,15 @@ pub fn tool(mpi: Mpi, name: &str) -> PathBuf {
 fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("mpi")
-        .join(format!("{name}.c"));
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi");
+    let [c, plus_plus] = ["c", "cc"].map(|ending| sources.join(format!("{name}.{ending}")));
+    let (source, language, libraries): (PathBuf, &[&str], &[&str]) = if c.is_file() {
+        (c, &["-std=gnu11"], &[])
+    } else {
+        // The MPI standard dropped the bindings for C++; the compiler is C's, which takes the language from the name.
+        let language = &["-std=gnu++17", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"];
+        (plus_plus, language, &["-lstdc++"])
+    };
     let folder = output_folder().join(mpi.name());
     std::fs::create_dir_all(&folder)
         .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
@@ -37,14 +43,16 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     let part = folder.join(format!("{file}.{}", std::process::id()));
     let mut command = Command::new(mpi.compiler());
     command
-        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(language)
+        .args(["-O1", "-Wall", "-Wextra", "-Werror"])
         .args(flags);
     // Some programs define functions that the libraries must find in them.
     command
         .args(["-rdynamic", "-o"])
         .arg(&part)
         .arg(&source)
-        .args(["-lm", "-ldl", "-lpthread"]);
+        .args(["-lm", "-ldl", "-lpthread"])
+        .args(libraries);
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));

@@ -1,0 +1,120 @@
+/* Error handlers and operations that do not return: they throw, or they jump.
+ *
+ * usage: unwinding throw|jump handler|alone|op ROUNDS
+ *   handler  every rank broadcasts from a root that there is not; the handler leaves the call
+ *   alone    rank 1 has less room than the root sends
+ *   op       an operation of the program's leaves the reduction on every rank
+ * Right calls stand between, at other depths of the stack. Each rank prints "rank R: left L, errors E", where
+ * errors are codes of right calls; rank 0 prints ok if no result was wrong. */
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mpi.h>
+
+static bool throws, leaves;
+static jmp_buf back;
+static int left, errors, right = 1;
+static char sink[64];
+
+static void leave() {
+    if (throws) throw 1;
+    longjmp(back, 1);
+}
+
+extern "C" void on_error(MPI_Comm *, int *code, ...) {
+    if (leaves) leave();
+    errors += *code != MPI_SUCCESS;
+}
+
+extern "C" void add(void *in, void *into, int *count, MPI_Datatype *) {
+    if (leaves) leave();
+    for (int i = 0; i < *count; i++) static_cast<long *>(into)[i] += static_cast<long *>(in)[i];
+}
+
+/* Calls at another depth of the stack than the one that was left. */
+__attribute__((noinline)) static int deeper(int depth, int (*call)()) {
+    char local[512];
+    memset(local, depth, sizeof local);
+    int code = depth > 0 ? deeper(depth - 1, call) : call();
+    memcpy(sink, local, sizeof sink);
+    return code;
+}
+
+static MPI_Op op;
+
+static int reduce() {
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    long sent[4] = { rank, 1, 2, rank }, got[4] = { -1, -1, -1, -1 };
+    if (MPI_Allreduce(sent, got, 4, MPI_LONG, op, MPI_COMM_WORLD)) return 1;
+    right &= got[0] == (long)size * (size - 1) / 2 && got[1] == size;
+    return 0;
+}
+
+static int broadcast() {
+    int rank;
+    static long data[1000];
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (long i = 0; i < 1000; i++) data[i] = rank == 0 ? i : -1;
+    if (MPI_Bcast(data, 1000, MPI_LONG, 0, MPI_COMM_WORLD)) return 1;
+    for (long i = 0; i < 1000; i++) right &= data[i] == i;
+    return 0;
+}
+
+static int wrong_root() {
+    long data = 0;
+    return MPI_Bcast(&data, 1, MPI_LONG, 99, MPI_COMM_WORLD);
+}
+
+static int too_long() {
+    static long data[1000];
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return MPI_Bcast(data, rank == 1 ? 875 : 1000, MPI_LONG, 0, MPI_COMM_WORLD);
+}
+
+static void is_left(int (*call)(), int depth) {
+    leaves = true;
+    if (throws) {
+        try {
+            deeper(depth, call);
+        } catch (int) {
+            left++;
+        }
+    } else if (setjmp(back) == 0) {
+        deeper(depth, call);
+    } else {
+        left++;
+    }
+    leaves = false;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
+    throws = !strcmp(argv[1], "throw");
+    int rank, all = 0;
+    MPI_Errhandler handler;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_create_errhandler(on_error, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    op = MPI_SUM;
+    int (*leaving)() = !strcmp(argv[2], "handler") ? wrong_root : !strcmp(argv[2], "alone") ? too_long : reduce;
+    if (leaving == reduce) MPI_Op_create(add, 1, &op);
+    for (int round = 0; round < atoi(argv[3]); round++) {
+        for (int i = 0; i < 2; i++) {
+            deeper(2 * i, reduce);
+            deeper(7 * i, broadcast);
+        }
+        is_left(leaving, round % 4);
+        deeper(round % 9, broadcast);
+    }
+    printf("rank %d: left %d, errors %d\n", rank, left, errors);
+    fflush(stdout);
+    PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (rank == 0 && all) printf("ok\n");
+    MPI_Finalize();
+    return !all;
+}

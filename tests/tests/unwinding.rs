@@ -1,0 +1,94 @@
+//! Error handlers and operations that leave a call by an exception or a longjmp: the program goes on as without the
+//! shim, and where ranks have lost each other they are told so and do not hang.
+
+use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library};
+
+const N_RANKS: u32 = 2;
+const ROUNDS: &str = "40";
+
+/// What each rank says, in the order of ranks.
+fn told(outcome: &Outcome) -> Vec<&str> {
+    let lines = outcome.stdout.lines();
+    let mut lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The program ends as it does without the shim, under each of `jobs`.
+fn goes_on_as_without_the_shim(mpi: Mpi, what: &str, jobs: &[&dyn Fn(Job) -> Job]) {
+    for way in ["throw", "jump"] {
+        let arguments = [way, what, ROUNDS];
+        let bare = job(N_RANKS).mpi(mpi).run("unwinding", &arguments);
+        bare.succeeds();
+        assert!(bare.stdout.contains("ok\n"), "{}", bare.stdout);
+        for with in jobs {
+            let tuned = with(job(N_RANKS).mpi(mpi).preload()).run("unwinding", &arguments);
+            tuned.succeeds();
+            assert_eq!(told(&tuned), told(&bare), "{}", tuned.command);
+        }
+    }
+}
+
+on_each_library! {
+    /// Before the first message: nothing is lost, whatever the variant.
+    fn a_handler_that_leaves_a_wrong_call_leaves_the_tuner_usable(mpi: Mpi) {
+        let db = folder();
+        let native = "bcast=native:binomial";
+        goes_on_as_without_the_shim(mpi, "handler", &[
+            &|job| job.db(db.path()).mode("explore").seed(3).env("COLLTUNE_SETUP_AFTER", "1"),
+            &|job| job.db(db.path()).mode("record"),
+            &|job| job.force(native),
+            &|job| job.force("bcast=node:shm"),
+            &|job| job.force("bcast=p2p:binomial"),
+        ]);
+    }
+
+    /// The other rank has counted and reviewed the call; this one does so before its next.
+    fn ranks_agree_on_samples_behind_a_call_that_one_of_them_left(mpi: Mpi) {
+        let db = folder();
+        let native = "bcast=native:binomial";
+        goes_on_as_without_the_shim(mpi, "alone", &[
+            &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
+            &|job| job.force(native),
+        ]);
+    }
+
+    fn an_operation_that_leaves_the_librarys_reductions_leaves_the_tuner_usable(mpi: Mpi) {
+        let db = folder();
+        let native = "allreduce=native:recursive_doubling";
+        goes_on_as_without_the_shim(mpi, "op", &[
+            &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
+            &|job| job.force(native),
+        ]);
+    }
+
+    fn an_operation_that_throws_in_a_schedule_leaves_it_usable(mpi: Mpi) {
+        let bare = job(N_RANKS).mpi(mpi).run("unwinding", &["throw", "op", ROUNDS]);
+        let tuned = job(N_RANKS).mpi(mpi).preload().force("allreduce=p2p:recursive_doubling");
+        let tuned = tuned.run("unwinding", &["throw", "op", ROUNDS]);
+        tuned.succeeds();
+        assert_eq!(told(&tuned), told(&bare));
+    }
+
+    /// Its messages cannot be told from later ones.
+    fn an_operation_that_jumps_out_of_a_schedule_ends_the_job_with_a_message(mpi: Mpi) {
+        let tuned = job(N_RANKS).mpi(mpi).preload().force("allreduce=p2p:recursive_doubling");
+        let outcome = tuned.run("unwinding", &["jump", "op", "3"]);
+        outcome.ends();
+        outcome.claim(outcome.code != Some(0), "the job went on");
+        outcome.claim(outcome.stderr.contains("cannot go on in MPI_Allreduce"), "no rank says why");
+    }
+
+    /// How far the ranks are in their node's memory nobody knows: later calls there are errors on all of them.
+    fn an_operation_that_leaves_a_nodes_memory_makes_errors_of_later_calls(mpi: Mpi) {
+        for way in ["throw", "jump"] {
+            let tuned = job(N_RANKS).mpi(mpi).preload().force("allreduce=node:shm");
+            let outcome = tuned.run("unwinding", &[way, "op", "3"]);
+            outcome.ends();
+            outcome.claim(outcome.stderr.contains("left a collective in the middle"), "no rank says so");
+            for rank in told(&outcome).iter().filter(|line| line.starts_with("rank")) {
+                outcome.claim(!rank.ends_with("errors 0"), "a rank was not told");
+            }
+        }
+    }
+}
