@@ -10,6 +10,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use colltune_core::catalogue::Variant;
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::select::Chooser;
@@ -91,6 +92,25 @@ pub struct Sample {
     pub record: Option<usize>,
 }
 
+/// What all members of a communicator can run; agreed on in its set-up.
+#[derive(Clone, Copy, Default)]
+pub struct Abilities {
+    /// Every member can steer the library's algorithms.
+    pub native: bool,
+    /// Our own families may run: no member may have buffers in a device's memory, and the library is not asked to
+    /// go on without ranks that die.
+    pub own: bool,
+}
+
+impl Abilities {
+    /// Whether a variant is among it. What runs over a device's memory is the library alone, and it gets the
+    /// buffers themselves: broadcasts and alltoalls of some types would be packed by us.
+    pub fn allow(self, variant: &Variant) -> bool {
+        let packed = matches!(variant.collective, Collective::Bcast | Collective::Alltoall);
+        (self.native || !variant.is_steered()) && (self.own || (variant.own.is_none() && !packed))
+    }
+}
+
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
@@ -103,8 +123,7 @@ pub struct State {
     pub layout: Layout,
     /// Whether the ranks of each node stand together in rank order.
     pub ranks_by_node: bool,
-    /// Whether every member can steer the library's algorithms.
-    pub native: bool,
+    pub abilities: Abilities,
     /// By collective; a collective's are made at its first call behind the set-up.
     pub sizes: [Option<CellsBySize>; Collective::ALL.len()],
     pub cells: [Vec<CellState>; Collective::ALL.len()],
@@ -131,7 +150,7 @@ impl State {
                 ppn: 0,
             },
             ranks_by_node: false,
-            native: false,
+            abilities: Abilities::default(),
             sizes: Default::default(),
             cells: Default::default(),
             cells_in_use: 0,

@@ -20,12 +20,14 @@ mod arguments;
 mod call_log;
 mod clock;
 mod communicator;
+mod fault_tolerance;
 mod fence;
 mod floating;
 mod forms;
 #[cfg(not(mpi = "standard"))]
 mod fortran;
 mod frames;
+mod gpu;
 mod intercept;
 mod messages;
 mod mockup;

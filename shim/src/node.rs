@@ -5,13 +5,14 @@
 //! after it the node spreads. A root leads its node, so that nothing goes a longer way.
 //!
 //! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
-//! wait for each other ([`patience`]), the [`short`] messages that travel beside their flags, the
+//! wait for each other ([`patience`]) as long as there are any ([`neighbours`]), the [`short`] messages that travel beside their flags, the
 //! [`elements`] of all others, the [`pieces`] that carry them, the [`bridges`] on which the library
 //! meets the other nodes, and [`call`] and [`barrier`], which put phases together;
 //! and the short way of a call that is like the last one ([`again`]).
 
 mod team;
 
+mod neighbours;
 mod patience;
 mod segment;
 

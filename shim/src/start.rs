@@ -419,6 +419,7 @@ fn build(
             shares_processors: shares_processors(rank, &node_of_rank),
             node_of_rank,
             messages: Messages::default(),
+            wait_word_after: handout.settings.wait_word_after,
         },
         steer: Steer::new(&variants),
         handout,

@@ -2,6 +2,7 @@
 //! is, and the communicator that carries our messages. Families get it by reference and nothing from above.
 
 use std::ffi::{c_int, c_void};
+use std::time::Duration;
 
 use crate::abi::{self, Combines, Comm, Datatype, Op, bits};
 use crate::frames;
@@ -21,6 +22,8 @@ pub struct World {
     /// Whether the node of this rank has more ranks than processors.
     pub shares_processors: bool,
     pub messages: Messages,
+    /// How long this rank waits in shared memory before it says so.
+    pub wait_word_after: Duration,
 }
 
 /// The communicator with all ranks of the world that carries everything of ours; see [`crate::messages`].
@@ -43,15 +46,17 @@ impl Messages {
     }
 
     /// Lets the library take care of all messages under way. It asks for one that never comes, from
-    /// anybody in the world: a question about one rank, or one that finds something, may end early.
-    pub fn progress(&self, pmpi: &Pmpi) {
+    /// anybody in the world: a question about one rank, or one that finds something, may end early. False where the
+    /// library reports an error.
+    pub fn progress(&self, pmpi: &Pmpi) -> bool {
         let Some(comm) = self.comm else {
-            return;
+            return true;
         };
         let (mut flag, status) = (0, abi::MPI_STATUS_IGNORE as *mut c_void);
         let source = abi::MPI_ANY_SOURCE as c_int;
         // SAFETY: the communicator is valid; one number is written.
-        unsafe { (pmpi.iprobe)(source, self.tag_max, comm, &mut flag, status) };
+        let code = unsafe { (pmpi.iprobe)(source, self.tag_max, comm, &mut flag, status) };
+        code == abi::SUCCESS
     }
 }
 

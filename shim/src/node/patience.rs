@@ -2,7 +2,7 @@
 //!
 //! Whoever waits there must let the library go on: a message of the program's may need this rank's
 //! help before the other can come. Where ranks share processors, the other may be waiting for
-//! this one's. And the other may never come, because it cannot go on: then it has said so.
+//! this one's. And the other may never come: it cannot go on, and has said so, or its process is gone.
 
 use std::ffi::c_int;
 use std::hint::spin_loop;
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
 
+use super::neighbours::LongWait;
+use crate::abi;
 use crate::p2p::Schedules;
 use crate::world::World;
 
@@ -61,15 +63,17 @@ impl Patience {
             .is_some_and(|told| !matches!(told.as_bytes(), b"" | b"0" | b"false"))
     }
 
-    /// Waits until `come` is true.
+    /// Waits until `come` is true. `neighbours` gives the processes that it may depend on, from 0 on.
     ///
-    /// Errors: the class that stands in `fault`, where some rank cannot go on.
+    /// Errors: the class that stands in `fault`, where some rank cannot go on; that of another error where one
+    /// of the processes is gone.
     #[inline(always)]
     pub fn until(
         self,
         world: &World,
         fault: &AtomicU64,
         come: impl Fn() -> bool,
+        neighbours: impl Fn(usize) -> Option<u64>,
     ) -> Result<(), c_int> {
         let looks = match self {
             Patience::Spin => LOOKS,
@@ -80,7 +84,7 @@ impl Patience {
                 return Ok(());
             }
         }
-        self.longer(world, fault, &come)
+        self.longer(world, fault, &come, &neighbours)
     }
 
     #[cold]
@@ -89,7 +93,9 @@ impl Patience {
         world: &World,
         fault: &AtomicU64,
         come: &dyn Fn() -> bool,
+        neighbours: &dyn Fn(usize) -> Option<u64>,
     ) -> Result<(), c_int> {
+        let mut wait = LongWait::new();
         loop {
             match self {
                 Patience::Spin => {
@@ -111,8 +117,14 @@ impl Patience {
                 }
             }
             match fault.load(Ordering::Acquire) {
-                0 => world.messages.progress(world.pmpi),
+                0 => {}
                 class => return Err(class as c_int),
+            }
+            // The library itself may have found out that somebody is gone.
+            let able = world.messages.progress(world.pmpi);
+            let processes = (0..).map_while(neighbours);
+            if !able || !wait.goes_on(world, processes) {
+                return Err(abi::MPI_ERR_OTHER as c_int);
             }
         }
     }

@@ -40,6 +40,8 @@ pub struct Segment {
     secret: Box<u64>,
     /// Whether a call is under way; still so behind one that was left by an exception or a longjmp.
     left: Cell<bool>,
+    /// Whether all ranks have reserved their areas.
+    settled: bool,
 }
 
 /// A call in a node's memory. One that an exception leaves tells the others that it cannot go on.
@@ -193,6 +195,7 @@ impl Segment {
                 u64::from(std::process::id()),
             )),
             left: Cell::new(false),
+            settled: false,
         })
     }
 
@@ -231,6 +234,7 @@ impl Segment {
         // SAFETY: the range is the mapping.
         unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
         self.patience = self.how_to_wait(world);
+        self.settled = true;
         self
     }
 
@@ -293,7 +297,10 @@ impl Segment {
     /// Errors: the class of another rank's error, which cannot go on.
     #[inline(always)]
     pub fn until(&self, world: &World, come: impl Fn() -> bool) -> Result<(), c_int> {
-        self.patience.until(world, self.number(layout::FAULT), come)
+        let process = |place| (place < self.n_here).then(|| self.identity(place)[0]);
+        let fault = self.number(layout::FAULT);
+        let result = self.patience.until(world, fault, come, process);
+        result.inspect_err(|&code| self.give_up(code))
     }
 
     /// Whether all ranks are able to go on. After a fault nobody can any more: tickets have lost their
@@ -360,6 +367,11 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         self.close();
+        // This process may end before the others' last calls do, and is not missed.
+        if self.settled {
+            let identity = self.number(layout::identity(self.place));
+            identity.store(0, Ordering::Release);
+        }
         // SAFETY: the mapping is this value's own, and nothing points into it any more.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
         MAPPED.fetch_sub(self.bytes as u64, Ordering::Relaxed);

@@ -284,13 +284,16 @@ impl Tuner {
                     .reduction
                     .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
                 && own::fits(variant_of.own, &facts)
-                && (call.state.native || !variant_of.is_steered())
                 && !self.is_told_across(variant_of, call.bytes)
         } else {
             // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
-            call.state.native && call.bytes <= i32::MAX as u64
+            call.state.abilities.native && call.bytes <= i32::MAX as u64
         };
-        if able { variant } else { DEFAULT }
+        if able && call.state.abilities.allow(variant_of) {
+            variant
+        } else {
+            DEFAULT
+        }
     }
 
     /// Whether the library's own choice between the nodes may be what it was told before the run.

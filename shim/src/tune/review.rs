@@ -63,6 +63,8 @@ impl Tuner {
                 ]
             })
             .collect();
+        // A runtime for devices may have been loaded since.
+        seen.push(u64::from(self.may_have_device_memory()));
         seen.push(elapsed_ns);
         let own = seen.len();
         // Ranks of one node read one clock, so the last start and the last end can be found. Where ranks
@@ -87,10 +89,16 @@ impl Tuner {
         }
         self.correct_records(&cell.fresh, &seen[own..]);
         cell.fresh.clear();
+        let [.., device_memory, elapsed_ns] = seen[..own] else {
+            unreachable!("both were pushed");
+        };
+        if device_memory != 0 {
+            state.abilities.own = false;
+            state.again = None;
+        }
         if self.handout.mode != Mode::Explore {
             return;
         }
-        let elapsed_ns = seen[own - 1];
         let observed: Vec<Observed> = drawn
             .iter()
             .zip(seen[..own].chunks_exact(2))

@@ -8,14 +8,16 @@ use colltune_core::collective::Collective;
 use colltune_core::preset::Preset;
 use colltune_core::request::Mode;
 use colltune_core::select::{Chooser, key, word};
-use colltune_core::settings::Reproducible;
+use colltune_core::settings::{Gpu, Reproducible};
 use colltune_core::space::Range;
 use colltune_core::thin::rehearsals;
 
 use super::{DEFAULT, Tuner};
 use crate::abi::{self, Comm};
-use crate::communicator::{CellState, Phase, State, Ticks};
+use crate::communicator::{Abilities, CellState, Phase, State, Ticks};
+use crate::fault_tolerance;
 use crate::floating;
+use crate::gpu;
 
 impl Tuner {
     /// Agrees with the other members and prepares the cells. Collective.
@@ -33,22 +35,34 @@ impl Tuner {
             _ => 0,
         };
         let unable = u64::from(self.thread_multiple || !self.steer.able());
-        let mut agreed = [number, unable];
+        // A carrier, or what lies in shared memory, knows nothing of a communicator that is revoked.
+        let tolerant = fault_tolerance::is_asked_for();
+        let not_own = self.may_have_device_memory() || tolerant;
+        let mut agreed = [number, unable | u64::from(tolerant), u64::from(not_own)];
         if !self.largest(state.comm, &mut agreed) {
             return;
         }
         state.id = agreed[0];
-        state.native = agreed[1] == 0;
+        state.abilities = Abilities {
+            native: agreed[1] == 0,
+            own: agreed[2] == 0,
+        };
         state.layout = layout;
         state.ranks_by_node = ranks_by_node;
         state.phase = Phase::Ready;
+    }
+
+    /// Whether this rank may have buffers in a device's memory.
+    pub(super) fn may_have_device_memory(&self) -> bool {
+        self.handout.settings.gpu != Gpu::HostOnly && gpu::runtime_is_present()
     }
 
     /// Prepares the cells of one collective, of which most communicators see a few only. Local.
     #[cold]
     pub(super) fn prepare(&self, state: &mut State, collective: Collective) {
         let sizes = CellsBySize::new(&self.handout.model, collective, state.layout);
-        let cell = |&cell| self.cell_state(cell, collective, state.id, state.layout, state.native);
+        let cell =
+            |&cell| self.cell_state(cell, collective, state.id, state.layout, state.abilities);
         let cells = floating::by_default(|| sizes.cells().iter().map(cell).collect());
         state.cells[collective.index()] = cells;
         state.sizes[collective.index()] = Some(sizes);
@@ -87,7 +101,7 @@ impl Tuner {
         collective: Collective,
         comm: u64,
         layout: Layout,
-        native: bool,
+        abilities: Abilities,
     ) -> CellState {
         let entry = &self.handout.model.cells[model_cell as usize];
         let place_of = |name: &str| {
@@ -99,7 +113,7 @@ impl Tuner {
         let possible = |variant: u16| {
             let known = &self.variants[collective.index()][usize::from(variant)];
             variant == DEFAULT
-                || ((native || !known.is_steered())
+                || (abilities.allow(known)
                     && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
         };
         let allowed = |variant: &u16| {
