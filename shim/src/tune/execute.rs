@@ -165,13 +165,7 @@ impl Tuner {
     /// Ends a sampled call, whatever came of it: all ranks must count the same samples. One that was left by an
     /// exception or a longjmp ends before the communicator's next call, where the other ranks have ended theirs.
     #[inline]
-    fn account_for(
-        &self,
-        call: Sampled,
-        state: &mut State,
-        end_ticks: u64,
-        record: Option<usize>,
-    ) {
+    fn account_for(&self, call: Sampled, state: &mut State, end_ticks: u64, record: Option<usize>) {
         state.phase = Phase::Ready;
         let sample = Sample {
             start_ticks: call.start_ticks,

@@ -1,0 +1,50 @@
+//! Ranks that die: where the launcher lets the others go on, none of them waits in shared memory for ever.
+
+use colltune_tests::{Mpi, job, on_each_library};
+
+on_each_library! {
+    fn the_others_of_a_node_are_told_that_a_rank_is_gone(mpi: Mpi) {
+        // MPICH's launcher ends such a job by itself.
+        if !mpi.is_openmpi() {
+            return;
+        }
+        for variant in ["node:shm", "node:cma"] {
+            let outcome = job(4)
+                .mpi(mpi)
+                .preload()
+                .launcher_argument("--enable-recovery")
+                .force(&format!("allreduce={variant}"))
+                .run("killed", &[]);
+            outcome.ends();
+            for rank in 0..3 {
+                let told = format!("rank {rank} was told\n");
+                outcome.claim(outcome.stdout.contains(&told), "a rank was not told");
+            }
+        }
+    }
+
+    fn whoever_waits_long_says_so_once(mpi: Mpi) {
+        if !mpi.is_openmpi() {
+            return;
+        }
+        let outcome = job(4)
+            .mpi(mpi)
+            .preload()
+            .launcher_argument("--enable-recovery")
+            .env("COLLTUNE_WAIT_WORD_AFTER", "0s")
+            .force("allreduce=node:shm")
+            .run("killed", &[]);
+        outcome.ends();
+        let words = outcome.stderr.matches("in MPI_Allreduce for ranks of its node").count();
+        outcome.claim((1..=3).contains(&words), "not every rank that waits says so, and once");
+    }
+
+    fn where_ranks_may_die_own_families_stand_aside(mpi: Mpi) {
+        let log = colltune_tests::folder();
+        let tolerant = job(2).mpi(mpi).preload().env("MPIR_CVAR_ENABLE_FT", "1").env("OMPI_MCA_mpi_ft_enable", "1");
+        let forced = tolerant.force("allreduce=node:shm,bcast=native:binomial").log(log.path());
+        forced.run("collectives", &["1"]).succeeds().prints("ok\n");
+        let all = colltune_tests::read_log(log.path(), 2);
+        assert!(all.iter().flatten().all(|call| call.variant == "default"));
+    }
+}
