@@ -1,7 +1,7 @@
 //! Error handlers and operations that leave a call by an exception or a longjmp: the program goes on as without the
 //! shim, and where ranks have lost each other they are told so and do not hang.
 
-use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library};
+use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library, read_log, tool};
 
 const N_RANKS: u32 = 2;
 const ROUNDS: &str = "40";
@@ -89,6 +89,17 @@ on_each_library! {
             for rank in told(&outcome).iter().filter(|line| line.starts_with("rank")) {
                 outcome.claim(!rank.ends_with("errors 0"), "a rank was not told");
             }
+        }
+    }
+
+    /// What is found on the stack is not tuned inside a tuned call; nothing else stops it.
+    fn a_tools_collective_inside_a_call_is_none_of_ours(mpi: Mpi) {
+        let log = folder();
+        let job = job(N_RANKS).mpi(mpi).preload().preload_tool(tool(mpi, "calling_tool"));
+        job.force("barrier=node:shm").log(log.path()).run("lied_to", &[]).succeeds();
+        for calls in read_log(log.path(), N_RANKS) {
+            let of = |name: &str| calls.iter().filter(|call| call.collective == name).count();
+            assert_eq!([of("barrier"), of("allreduce")], [1, 10]);
         }
     }
 }
