@@ -19,8 +19,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::frames;
-use crate::start::rank_in_environment;
 use crate::tune::Tuner;
+use crate::world::rank_in_environment;
 
 static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 

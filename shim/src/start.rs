@@ -28,7 +28,7 @@ use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::tune::Tuner;
 use crate::warn::say;
-use crate::world::{Messages, World};
+use crate::world::{Messages, World, rank_in_environment};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -153,19 +153,6 @@ fn text(
     unsafe { ask(bytes.as_mut_ptr().cast(), &mut used) };
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// This process's rank by what launchers put into the environment; 0 without any.
-pub fn rank_in_environment() -> u32 {
-    [
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "SLURM_PROCID",
-    ]
-    .into_iter()
-    .find_map(|name| std::env::var(name).ok()?.parse().ok())
-    .unwrap_or(0)
 }
 
 /// The library, if this build of the shim serves it.

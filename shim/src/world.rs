@@ -166,3 +166,16 @@ impl World {
         [replace, no_op].contains(&bits(op))
     }
 }
+
+/// This process's rank by what launchers put into the environment; 0 without any.
+pub fn rank_in_environment() -> u32 {
+    [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ]
+    .into_iter()
+    .find_map(|name| std::env::var(name).ok()?.parse().ok())
+    .unwrap_or(0)
+}
