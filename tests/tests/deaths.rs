@@ -42,7 +42,7 @@ on_each_library! {
     fn where_ranks_may_die_own_families_stand_aside(mpi: Mpi) {
         let log = colltune_tests::folder();
         let tolerant = job(2).mpi(mpi).preload().env("MPIR_CVAR_ENABLE_FT", "1").env("OMPI_MCA_mpi_ft_enable", "1");
-        let forced = tolerant.force("allreduce=node:shm,bcast=native:binomial").log(log.path());
+        let forced = tolerant.force("allreduce=node:shm;bcast=native:binomial").log(log.path());
         forced.run("collectives", &["1"]).succeeds().prints("ok\n");
         let all = colltune_tests::read_log(log.path(), 2);
         assert!(all.iter().flatten().all(|call| call.variant == "default"));
