@@ -107,9 +107,9 @@ enum Buffers {
 }
 
 /// A call with messages.
-struct UnderWay(Rc<Cell<bool>>);
+struct RunningSchedule(Rc<Cell<bool>>);
 
-impl Drop for UnderWay {
+impl Drop for RunningSchedule {
     #[inline]
     fn drop(&mut self) {
         self.0.set(false);
@@ -144,13 +144,13 @@ impl Schedules {
     /// Begins a call, which ends where an exception leaves it, too. Behind a longjmp nobody knows which messages are
     /// still to come, so later ones cannot be told from them.
     #[inline]
-    fn begin(&self, world: &World) -> UnderWay {
+    fn begin(&self, world: &World) -> RunningSchedule {
         if self.under_way.replace(true) {
             world.end_the_job(
                 "a longjmp has left an earlier one on this communicator among its messages",
             );
         }
-        UnderWay(Rc::clone(&self.under_way))
+        RunningSchedule(Rc::clone(&self.under_way))
     }
 
     /// The tag of the present call.

@@ -45,9 +45,9 @@ pub struct Segment {
 }
 
 /// A call in a node's memory. One that an exception leaves tells the others that it cannot go on.
-pub struct UnderWay<'a>(&'a AtomicU64);
+pub struct RunningOnNode<'a>(&'a AtomicU64);
 
-impl Drop for UnderWay<'_> {
+impl Drop for RunningOnNode<'_> {
     #[cold]
     fn drop(&mut self) {
         fail(self.0, abi::MPI_ERR_OTHER as c_int);
@@ -323,18 +323,18 @@ impl Segment {
     ///
     /// Errors: the class of an error, where some rank cannot go on.
     #[inline(always)]
-    pub fn begin(&self, world: &World) -> Result<UnderWay<'static>, c_int> {
+    pub fn begin(&self, world: &World) -> Result<RunningOnNode<'static>, c_int> {
         if self.left.replace(true) {
             self.was_left(world);
         }
         self.is_sound().inspect_err(|_| self.left.set(false))?;
         let fault = std::ptr::from_ref(self.number(layout::FAULT));
         // SAFETY: the memory is mapped until the communicator is freed, and no call is under way then.
-        Ok(UnderWay(unsafe { &*fault }))
+        Ok(RunningOnNode(unsafe { &*fault }))
     }
 
     #[inline(always)]
-    pub fn end(&self, under_way: UnderWay) {
+    pub fn end(&self, under_way: RunningOnNode) {
         std::mem::forget(under_way);
         self.left.set(false);
     }
