@@ -75,13 +75,16 @@ pub fn end_the_job_in_a_panic() {
 /// Ends the job: other ranks may have sent messages that this one will never answer.
 #[cold]
 fn give_up(panic: &PanicHookInfo) {
-    let text = panic.payload_as_str().unwrap_or("no message");
+    let text = panic.payload();
+    let literal = text.downcast_ref::<&str>().copied();
+    let text = literal.or_else(|| text.downcast_ref::<String>().map(String::as_str));
     let at = panic.location().map(ToString::to_string);
     let call = frames::name_of_call();
     crate::warn::say(&format!(
-        "rank {} panicked in {}: {text} ({}); this is a bug, and the job cannot go on",
+        "rank {} panicked in {}: {} ({}); this is a bug, and the job cannot go on",
         tuner().map_or_else(rank_in_environment, Tuner::rank),
         call.as_deref().unwrap_or("a callback of the library's"),
+        text.unwrap_or("no message"),
         at.as_deref().unwrap_or("nobody knows where"),
     ));
     match tuner() {

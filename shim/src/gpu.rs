@@ -47,7 +47,7 @@ fn is_loaded() -> bool {
         // SAFETY: dlsym takes a NUL-terminated name.
         !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()
     };
-    FUNCTIONS.iter().any(|name| defined(&name)) || !library::loaded_object(&OBJECTS).is_null()
+    FUNCTIONS.iter().any(defined) || !library::loaded_object(&OBJECTS).is_null()
 }
 
 fn may_come() -> bool {

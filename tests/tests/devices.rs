@@ -33,7 +33,7 @@ on_each_library! {
         std::fs::write(db.path().join("colltune.toml"), "families = [\"native\", \"node\", \"p2p\"]\n").unwrap();
         let explore = on_devices(mpi).db(db.path()).mode("explore").seed(5);
         let forced = ["node:shm", "p2p:binomial", "mockup:scatter+allgather"]
-            .map(|variant| on_devices(mpi).force(&format!("allreduce=node:shm;bcast={variant};alltoall=p2p:bruck")));
+            .map(|variant| on_devices(mpi).force(&format!("allreduce=node:shm;bcast={variant};alltoall=p2p:bruck:radix=2")));
         for job in forced.into_iter().chain([explore]) {
             let log = folder();
             let all = logged(job, log.path(), &["40"]);
