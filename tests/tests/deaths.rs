@@ -1,6 +1,6 @@
 //! Ranks that die: where the launcher lets the others go on, none of them waits in shared memory for ever.
 
-use colltune_tests::{Mpi, job, on_each_library};
+use colltune_tests::{folder, job, on_each_library, read_log};
 
 on_each_library! {
     fn the_others_of_a_node_are_told_that_a_rank_is_gone(mpi: Mpi) {
@@ -40,11 +40,11 @@ on_each_library! {
     }
 
     fn where_ranks_may_die_own_families_stand_aside(mpi: Mpi) {
-        let log = colltune_tests::folder();
+        let log = folder();
         let tolerant = job(2).mpi(mpi).preload().env("MPIR_CVAR_ENABLE_FT", "1").env("OMPI_MCA_mpi_ft_enable", "1");
         let forced = tolerant.force("allreduce=node:shm;bcast=native:binomial").log(log.path());
         forced.run("collectives", &["1"]).succeeds().prints("ok\n");
-        let all = colltune_tests::read_log(log.path(), 2);
+        let all = read_log(log.path(), 2);
         assert!(all.iter().flatten().all(|call| call.variant == "default"));
     }
 }
