@@ -41,7 +41,7 @@ on_each_library! {
 
     fn where_ranks_may_die_own_families_stand_aside(mpi: Mpi) {
         let log = folder();
-        let tolerant = job(2).mpi(mpi).preload().env("MPIR_CVAR_ENABLE_FT", "1").env("OMPI_MCA_mpi_ft_enable", "1");
+        let tolerant = job(2).mpi(mpi).preload().env("OMPI_MCA_mpi_ft_enable", "1");
         let forced = tolerant.force("allreduce=node:shm;bcast=native:binomial").log(log.path());
         forced.run("collectives", &["1"]).succeeds().prints("ok\n");
         let all = read_log(log.path(), 2);
