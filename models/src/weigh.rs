@@ -13,7 +13,7 @@ pub struct Weighed {
     /// Logarithm of the time it may have at best, in ns; `None`: nothing is known about it.
     pub log_time: Option<f64>,
     /// Too slow to be drawn again.
-    pub hopeless: bool,
+    pub dominated: bool,
 }
 
 /// How much a cell is explored.
@@ -39,9 +39,9 @@ pub fn floor(n: usize, explore_total: f64) -> f64 {
 ///
 /// Shape:  `variants` are those that the cell may draw, place 0 the default, `best` a place in it;
 ///         the result is as long and sums to 1.
-/// Units:  logarithms of nanoseconds in, dimensionless out; every variant that is not hopeless
+/// Units:  logarithms of nanoseconds in, dimensionless out; every variant that is not dominated
 ///         gets at least [`floor`], the default also at least [`DEFAULT_SHARE`] of what may be
-///         explored. The best and the default are never hopeless.
+///         explored. The best and the default are never dominated.
 /// Source: Hunold & Steiner, PMBS 2022, section III-e.
 pub fn weigh(
     variants: &[Weighed],
@@ -50,7 +50,7 @@ pub fn weigh(
     explore_total: f64,
 ) -> Vec<f64> {
     let drawn: Vec<usize> = (0..variants.len())
-        .filter(|&place| place == 0 || place == best || !variants[place].hopeless)
+        .filter(|&place| place == 0 || place == best || !variants[place].dominated)
         .collect();
     let known = drawn.iter().filter_map(|&place| variants[place].log_time);
     let fastest = known.clone().fold(f64::INFINITY, f64::min);
@@ -148,7 +148,7 @@ mod tests {
             .iter()
             .map(|time| Weighed {
                 log_time: Some(time.ln()),
-                hopeless: false,
+                dominated: false,
             })
             .collect()
     }
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn faster_variants_are_drawn_more_often_and_hopeless_ones_never() {
+    fn faster_variants_are_drawn_more_often_and_dominated_ones_never() {
         let mut variants = timed(&[1000.0, 900.0, 1100.0, 20_000.0]);
-        variants[3].hopeless = true;
+        variants[3].dominated = true;
         let shares = weigh(&variants, 1, Exploring::AtMost(0.15), 0.15);
         assert!(shares[1] > shares[0] && shares[0] > shares[2], "{shares:?}");
         assert_eq!(shares[3], 0.0);
@@ -192,7 +192,7 @@ mod tests {
         assert!(shares[0] >= 0.049, "{shares:?}");
         let unknown = [Weighed {
             log_time: None,
-            hopeless: false,
+            dominated: false,
         }; 4];
         assert_eq!(weigh(&unknown, 0, Exploring::Widely(0.3), 0.15), [0.25; 4]);
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::statistics::{CellStatistics, Interval, VariantStatistics};
 use crate::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
 
 /// A variant is not drawn again where it is surely slower than the fastest by this factor.
-const HOPELESS: f64 = 10.0;
+const TIMES_FASTEST_TO_DOMINATE: f64 = 10.0;
 /// Samples per variant below which a cell is explored widely.
 const SAMPLES_TO_NARROW: u64 = 4;
 /// The temperature of wide exploration, see [`Exploring::Widely`].
@@ -67,12 +67,13 @@ impl Known<'_> {
             .map(|&place| match effects[place] {
                 Some(effect) => Weighed {
                     log_time: Some(effect.log_time - (OPEN_DOUBT * effect.error.faster).min(0.5)),
-                    hopeless: effect.samples >= 3
-                        && effect.log_time - DOUBT * effect.error.faster > fastest + HOPELESS.ln(),
+                    dominated: effect.samples >= 3
+                        && effect.log_time - DOUBT * effect.error.faster
+                            > fastest + TIMES_FASTEST_TO_DOMINATE.ln(),
                 },
                 None => Weighed {
                     log_time: self.beside_the_default(place, effects),
-                    hopeless: false,
+                    dominated: false,
                 },
             })
             .collect();
@@ -134,7 +135,7 @@ impl Known<'_> {
             .iter()
             .map(|&place| Weighed {
                 log_time: self.predicted[place],
-                hopeless: false,
+                dominated: false,
             })
             .collect();
         let gain = if best == 0 {

@@ -38,7 +38,7 @@ pub struct Verdict {
 
 /// A variant is dropped when three samples or more were all slower than this many times the
 /// median of the cell's variants.
-pub const HOPELESS: u64 = 10;
+pub const TIMES_MEDIAN_TO_DROP: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
 /// Until a run has this many samples of a cell, the budget widens their distance to
 /// [`LEARNING_GAP`] samples' calls at the most: fewer would teach nothing.
@@ -64,10 +64,11 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
         .get(fastest.len().saturating_sub(1) / 2)
         .copied()
         .unwrap_or(0);
-    let hopeless = |variant: &Observed| {
-        variant.samples >= SAMPLES_TO_DROP && variant.fastest_ns > median.saturating_mul(HOPELESS)
+    let is_dropped = |variant: &Observed| {
+        variant.samples >= SAMPLES_TO_DROP
+            && variant.fastest_ns > median.saturating_mul(TIMES_MEDIAN_TO_DROP)
     };
-    let dropped: Vec<bool> = observed.iter().map(hopeless).collect();
+    let dropped: Vec<bool> = observed.iter().map(is_dropped).collect();
     let kept = || {
         observed
             .iter()

@@ -1,6 +1,6 @@
 //! Every algorithm of our own, in one table. A new algorithm is one file and one row.
 
-pub use super::row::{Cut, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values};
+pub use super::row::{BlockOrder, Cut, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values};
 
 use super::pattern::Pattern;
 use super::row::row;
@@ -84,11 +84,13 @@ pub const ROWS: &[Row] = &[
     row(Allreduce, "ring", allreduce::ring::schedule, RING)
         .needs(&[Commutative])
         .copied_in_place()
+        .own_block_first()
         .symmetric(Symmetry::Rotation(1)),
     row(Allreduce, "segmented_ring", allreduce::ring::schedule, RING)
         .parameters(SEGMENTED_SHARE)
         .needs(&[Commutative])
         .copied_in_place()
+        .own_block_first()
         .symmetric(Symmetry::Rotation(1)),
     row(
         Allreduce,

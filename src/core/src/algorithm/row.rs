@@ -18,6 +18,7 @@ pub struct Row {
     pub lengths: Lengths,
     pub in_place: InPlace,
     pub symmetry: Symmetry,
+    pub blocks: BlockOrder,
     /// Where the algorithm is described.
     pub source: &'static str,
 }
@@ -27,6 +28,15 @@ pub struct Row {
 pub enum Lengths {
     Equal,
     Any,
+}
+
+/// The order in which a rank takes the blocks of a message whose ranks have one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOrder {
+    /// None that matters.
+    Any,
+    /// Its own first, then the one before, round to the one behind its own.
+    OwnThenBack,
 }
 
 /// What a call in place needs.
@@ -196,6 +206,7 @@ pub(super) const fn row(
         lengths: Lengths::Equal,
         in_place: InPlace::Shared,
         symmetry: Symmetry::None,
+        blocks: BlockOrder::Any,
         source,
     }
 }
@@ -220,6 +231,13 @@ impl Row {
         Row { symmetry, ..self }
     }
 
+    pub(super) const fn own_block_first(self) -> Row {
+        Row {
+            blocks: BlockOrder::OwnThenBack,
+            ..self
+        }
+    }
+
     pub(super) const fn copied_in_place(self) -> Row {
         Row {
             in_place: InPlace::Copied,
@@ -233,6 +251,7 @@ mod tests {
     use super::*;
     use crate::algorithm::pattern::Pattern::{Allreduce, Bcast};
     use crate::algorithm::registry::find;
+    use crate::algorithm::schedule::Step;
 
     #[test]
     fn segments_follow_the_bytes_and_are_few() {
@@ -250,5 +269,46 @@ mod tests {
             .map(|bytes| chain.segments(bytes, 8, 4))
             .collect();
         assert!(counts.len() <= 4 * 10, "{} plans", counts.len());
+    }
+
+    /// The blocks that a rank sends, in the order in which it first does.
+    fn blocks_sent(row: &Row, rank: usize, n_ranks: usize) -> Vec<usize> {
+        let values = row.values()[0];
+        let case = row.case(rank, n_ranks, 0, values, 1 << 20);
+        let schedule = (row.schedule)(case);
+        let chunks_per_block = (schedule.parts_per_block / n_ranks).max(1);
+        let mut blocks = Vec::new();
+        for step in schedule.steps {
+            let Step::Send { what, .. } = step else {
+                continue;
+            };
+            for chunk in what.as_slice().iter().flat_map(|part| part.chunks()) {
+                let block = chunk / chunks_per_block;
+                if !blocks.contains(&block) {
+                    blocks.push(block);
+                }
+            }
+        }
+        blocks
+    }
+
+    #[test]
+    fn the_rows_that_say_so_take_the_own_block_first_and_then_those_before_it_and_no_others_do() {
+        let n = 6;
+        for row in crate::algorithm::registry::ROWS {
+            if row.pattern != Allreduce || !row.fits(n) {
+                continue;
+            }
+            let back_from_own = (0..n).all(|rank| {
+                let order = (0..n).map(|step| (rank + n - step) % n);
+                blocks_sent(row, rank, n).into_iter().eq(order)
+            });
+            let says_so = row.blocks == BlockOrder::OwnThenBack;
+            assert_eq!(
+                says_so, back_from_own,
+                "allreduce {}: .own_block_first()",
+                row.name
+            );
+        }
     }
 }

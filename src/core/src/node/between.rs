@@ -1,6 +1,6 @@
 //! What carries a collective from node to node.
 
-use crate::algorithm::registry::Scheduled;
+use crate::algorithm::registry::{BlockOrder, Scheduled};
 use crate::collective::Collective;
 
 /// A schedule that carries a message from node to node.
@@ -132,10 +132,10 @@ impl Turn {
 /// The orders in which the leader of node `node` of `nodes` wants what its node combines, and in which the
 /// result comes to it, of a message of `pieces` pieces. Another order is right as well, but late.
 pub fn turns(between: &Scheduled, node: usize, nodes: usize, pieces: u64) -> (Turn, Turn) {
-    if !matches!(between.row().name, "ring" | "segmented_ring") || pieces == 0 {
+    if between.row().blocks == BlockOrder::Any || pieces == 0 {
         return (Turn::Forth, Turn::Forth);
     }
-    // Round a ring a rank sends its own block first, then the one before; that behind its own comes first.
+    // The block behind its own comes first.
     let last_of = |block: usize| Turn::Back {
         from: (pieces * (block as u64 + 1)).div_ceil(nodes as u64) - 1,
     };

@@ -94,6 +94,20 @@ impl Syntax {
         }
     }
 
+    /// Arguments of every kind that it takes, as they follow the name; none refuses a problem that the policy
+    /// without it would take.
+    pub fn examples(&self) -> &'static [&'static str] {
+        match self {
+            Syntax::Plain => &[""],
+            Syntax::Count { .. } => &["", ":1", ":3"],
+            Syntax::OptionalMax => &["", ":max=1000000"],
+            Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
+            Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
+            Syntax::OptionalRoots => &["", ":roots"],
+            Syntax::Level { .. } => &["", ":0", ":3"],
+        }
+    }
+
     /// What is allowed, for the message of an error.
     fn allowed(&self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ pub struct Row {
     pub syntax: Syntax,
     /// What the problem has to have besides costs and ranks.
     pub needs: &'static [Need],
-    /// Where it was published.
+    /// Where it was published; empty for what is this project's own.
     pub source: &'static str,
     /// One line for a list.
     pub help: &'static str,

@@ -7,21 +7,11 @@ use crate::problem::{Limits, Link, Machine};
 
 /// Each policy of the table with arguments that it takes.
 pub(crate) fn policies() -> Vec<Policy> {
-    let examples = |row: &Row| -> &[&str] {
-        match row.syntax {
-            Syntax::Plain => &[""],
-            Syntax::Count { .. } => &["", ":1", ":3"],
-            Syntax::OptionalMax => &[""],
-            Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
-            Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
-            Syntax::OptionalRoots => &["", ":roots"],
-            Syntax::Level { .. } => &["", ":0", ":3"],
-        }
-    };
     // The integer program refuses what is too large, and takes its time: its own tests try it.
     let rows = TABLE.iter().filter(|row| row.name != "ilp");
     rows.flat_map(|row| {
-        examples(row)
+        row.syntax
+            .examples()
             .iter()
             .map(move |e| format!("{}{e}", row.name))
     })
