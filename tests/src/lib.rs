@@ -12,6 +12,8 @@
 
 mod library;
 mod program;
+#[path = "../../shim/stamp.rs"]
+mod stamp;
 mod wheel;
 
 mod job;

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use colltune_core::library::{Abi, Library, Product};
 
 use crate::skip::skip;
+use crate::stamp;
 use crate::wheel::wheel;
 
 /// An MPI library.
@@ -176,8 +177,21 @@ impl Mpi {
     }
 
     /// The shim that serves this library.
+    ///
+    /// Panics where there is none, and where it is older than the sources beside these tests.
     pub fn shim(self) -> PathBuf {
-        self.existing("libcolltune.so")
+        static LOOKED_AT: [OnceLock<()>; 6] = [const { OnceLock::new() }; 6];
+        let shim = self.existing("libcolltune.so");
+        LOOKED_AT[self as usize].get_or_init(|| {
+            let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shim");
+            let held = std::fs::read(&shim).expect("the shim can be read");
+            assert!(
+                is_made_of(&held, &sources),
+                "{} is older than the sources: run `make build`",
+                shim.display()
+            );
+        });
+        shim
     }
 
     /// The mini-app on this library.
@@ -239,4 +253,53 @@ pub fn colltune() -> PathBuf {
         .chain([built])
         .find(|file| file.is_file());
     found.expect("colltune is built: run `make build` first")
+}
+
+/// Whether a shim was made of the sources in `folder` and of the crates beside them.
+fn is_made_of(shim: &[u8], folder: &Path) -> bool {
+    let wanted = format!("{}{}", stamp::MARK, stamp::stamp(folder));
+    let mut places = shim.windows(wanted.len());
+    places.any(|bytes| bytes == wanted.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shim_is_stale_once_a_source_of_its_own_or_of_a_crate_beside_it_changes_or_moves() {
+        let folder = crate::folder();
+        let at = |name: &str| folder.path().join(name);
+        for made in ["shim/src/deep", "core/src"] {
+            std::fs::create_dir_all(at(made)).unwrap();
+        }
+        let manifest = "[dependencies]\ncolltune-core = { path = \"../core\" }\n";
+        let files = [
+            ("shim/Cargo.toml", manifest),
+            ("shim/Cargo.lock", ""),
+            ("shim/build.rs", ""),
+            ("shim/stamp.rs", ""),
+            ("shim/src/deep/lib.rs", "one"),
+            ("core/Cargo.toml", ""),
+            ("core/src/lib.rs", "one"),
+        ];
+        for (name, text) in files {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let shim = || {
+            let stamp = stamp::stamp(&at("shim"));
+            format!("before{}{stamp}behind", stamp::MARK).into_bytes()
+        };
+        let built = shim();
+        assert!(is_made_of(&built, &at("shim")));
+        for (name, text) in files {
+            std::fs::write(at(name), format!("{text}#")).unwrap();
+            assert!(!is_made_of(&built, &at("shim")), "{name}");
+            std::fs::write(at(name), text).unwrap();
+        }
+        assert!(is_made_of(&built, &at("shim")));
+        std::fs::rename(at("core/src/lib.rs"), at("core/src/other.rs")).unwrap();
+        assert!(!is_made_of(&built, &at("shim")));
+        assert!(is_made_of(&shim(), &at("shim")));
+    }
 }

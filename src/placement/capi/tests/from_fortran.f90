@@ -14,7 +14,7 @@ program from_fortran
   integer(c_int64_t) :: keys(8)
   type(colltune_placement_problem) :: problem
   type(colltune_placement_certificate) :: found, again
-  character(24) :: policy
+  character(64) :: policy
   integer :: i, code
 
   do i = 0, 7
