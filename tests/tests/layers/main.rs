@@ -141,10 +141,11 @@ impl Read {
         Read { root, all, graph }
     }
 
-    /// Below the crate's folder.
+    /// Below the crate's folder, where it stands there.
     fn name(&self, top: &Path, file: usize) -> String {
-        let below = self.all.files[file].strip_prefix(top.join(&self.root));
-        below.expect("it stands there").display().to_string()
+        let file = &self.all.files[file];
+        let below = file.strip_prefix(top.join(&self.root));
+        below.unwrap_or(file).display().to_string()
     }
 }
 

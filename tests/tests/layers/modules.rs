@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use syn::{Attribute, Item, Meta, UseTree, Visibility};
+use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, UseTree, Visibility};
 
 /// A module: a file, or a part of one in braces.
 pub struct Module {
@@ -96,10 +96,15 @@ impl Crate {
                     let child = match inner.content {
                         Some((_, items)) => self.add(file, items, &below, number),
                         None => {
-                            let files = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
-                            let found = files.iter().find(|file| file.is_file());
+                            let elsewhere = path_of(&inner.attrs).map(|path| {
+                                let here = self.files[file].parent();
+                                here.expect("a file stands in a folder").join(path)
+                            });
+                            let usual = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
+                            let mut files = elsewhere.into_iter().chain(usual);
+                            let found = files.find(|file| file.is_file());
                             let found = found.unwrap_or_else(|| panic!("no file of mod {name}"));
-                            self.read_file(found, &below, number)
+                            self.read_file(&found, &below, number)
                         }
                     };
                     let children = &mut self.modules[number].children;
@@ -256,6 +261,22 @@ fn attributes(item: &Item) -> &[Attribute] {
         Item::Use(item) => &item.attrs,
         _ => &[],
     }
+}
+
+/// What `#[path = ".."]` says.
+fn path_of(attributes: &[Attribute]) -> Option<String> {
+    attributes
+        .iter()
+        .find_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        })
 }
 
 /// Whether an item is there in tests alone: these may look at anything.
