@@ -216,7 +216,7 @@ fn every_crate_is_looked_at() {
             rest.is_some_and(|rest| rest.split('/').count() == 2)
         };
         assert!(
-            ROOTS.iter().any(|root| inside(&root)),
+            ROOTS.iter().any(|root| inside(root)),
             "{folder} is not in ROOTS"
         );
     }

@@ -95,7 +95,7 @@ impl Key {
                 set(settings, values::variant_names(list)?);
             }
             Takes::Families(set) => {
-                let read = |list| values::families(list, &FAMILIES);
+                let read = |list: &Vec<toml::Value>| values::families(list, &FAMILIES);
                 set(
                     settings,
                     value.as_array().and_then(read).ok_or_else(refused)?,

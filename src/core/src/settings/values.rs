@@ -39,7 +39,7 @@ pub(super) fn variant_names(list: &[toml::Value]) -> Result<Vec<String>, String>
 }
 
 /// Sorted, each once. An empty list is allowed: then nothing but `default` is drawn.
-pub(super) fn families(list: &Vec<toml::Value>, known: &[Family]) -> Option<Vec<Family>> {
+pub(super) fn families(list: &[toml::Value], known: &[Family]) -> Option<Vec<Family>> {
     let read = |item: &toml::Value| {
         let named = |family: &Family| item.as_str() == Some(family.name());
         known.iter().copied().find(named)
