@@ -215,10 +215,7 @@ fn every_crate_is_looked_at() {
             let rest = root.strip_prefix(&format!("{folder}/"));
             rest.is_some_and(|rest| rest.split('/').count() == 2)
         };
-        assert!(
-            ROOTS.iter().any(|root| inside(root)),
-            "{folder} is not in ROOTS"
-        );
+        assert!(ROOTS.iter().any(inside), "{folder} is not in ROOTS");
     }
 }
 
