@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use crate::quiet::quietly;
+
 /// One line of the log; `comm` is `null` before the communicator has an agreed number.
 pub struct Line<'a> {
     pub comm: Option<u64>,
@@ -54,6 +56,6 @@ impl CallLog {
             line.sampled,
         );
         // A log that cannot be written must not disturb the program.
-        let _ = self.file.write_all(self.text.as_bytes());
+        let _ = quietly(|| self.file.write_all(self.text.as_bytes()));
     }
 }

@@ -38,6 +38,7 @@ mod p2p;
 mod passing_calls;
 mod pending;
 mod private;
+mod quiet;
 mod recorder;
 mod scratch;
 mod steer;

@@ -1,57 +1,85 @@
-//! The trace of this rank: a file of fixed size in the database's `incoming`, mapped into memory.
+//! The trace of this rank: records in memory, and the file in the database's `incoming` that gets them.
 //!
-//! Space is reserved before mapping, because a store into a sparse map on a full disk kills the
-//! process with SIGBUS. A full file drops records and changes nothing else.
+//! No page of the file is ever mapped, so whatever becomes of it (truncated or removed by somebody, a full disk, a
+//! server that has forgotten it) costs samples and raises no signal in the program. Records are written where the
+//! ranks have compared notes anyway, in the reviews, and at MPI_Finalize. A job that dies loses what came after the
+//! last review of a cell; records that a late review corrected far back keep this rank's own times.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use colltune_core::record::{Header, RECORD_BYTES, Record};
 
+use crate::quiet::quietly;
+
+/// The most records of one rank, 16 MiB, whatever `records_per_run` allows: they stay in memory.
+const RECORDS_MAX: u64 = 1 << 18;
+/// Records that are written in one go, 64 KiB, and the most that a review writes again.
+const PIECE: usize = (64 << 10) / RECORD_BYTES;
+/// How often a call that signals interrupt is tried again.
+const TRIES: usize = 1_000;
+
+/// A record in memory. Threads write each their own; `Recorder::keep` may read one that is half written.
+type Slot = [AtomicU64; RECORD_BYTES / 8];
+
 pub struct Recorder {
-    map: *mut u8,
-    records_at: usize,
-    capacity: usize,
+    slots: Box<[Slot]>,
+    /// How many places have been given out; the capacity once the trace is closed.
     used: AtomicUsize,
+    /// How many records the file holds.
+    written: AtomicUsize,
+    /// The first record that was corrected after it was written.
+    corrected: AtomicUsize,
+    /// Whether a thread is writing to the file.
+    writing: AtomicBool,
+    /// Whether a write failed; then the next one is at MPI_Finalize.
+    failed: AtomicBool,
     file: File,
+    /// Device and inode: the program may close descriptors that are not its own and use their numbers again.
+    identity: (u64, u64),
+    records_at: u64,
     open_path: PathBuf,
     final_path: PathBuf,
 }
 
-// SAFETY: the map is written through `write` alone, at places that are handed out once.
-unsafe impl Send for Recorder {}
-// SAFETY: as above.
-unsafe impl Sync for Recorder {}
-
 impl Recorder {
-    /// Creates `JOB.RANK.trace.open` in `incoming`.
+    /// Creates `JOB.RANK.trace.open` in `incoming`, with its header, and reserves memory.
     ///
-    /// Errors: when the file cannot be created or its space not be reserved; nothing is left then.
+    /// Errors: when the file cannot be created, or there is no room; nothing is left then.
     pub fn create(incoming: &Path, header: &Header) -> io::Result<Recorder> {
         let final_path = incoming.join(format!("{}.{}.trace", header.job, header.rank));
         let open_path = incoming.join(format!("{}.{}.trace.open", header.job, header.rank));
+        let header = Header {
+            capacity: header.capacity.min(RECORDS_MAX),
+            ..header.clone()
+        };
         let bytes = header.to_bytes();
-        let capacity = usize::try_from(header.capacity).unwrap_or(usize::MAX >> 8);
-        let length = bytes.len() + capacity * RECORD_BYTES;
+        let slots = slots(header.capacity as usize)?;
         let file = OpenOptions::new()
-            .read(true)
             .write(true)
             .create_new(true)
             .open(&open_path)?;
-        let prepared = reserve(&file, length)
-            .and_then(|()| file.write_all_at(&bytes, 0))
-            .and_then(|()| map(&file, length));
+        let length = bytes.len() + slots.len() * RECORD_BYTES;
+        let prepared = quietly(|| {
+            reserve(&file, length)?;
+            file.write_all_at(&bytes, 0)?;
+            file.metadata()
+        });
         match prepared {
-            Ok(map) => Ok(Recorder {
-                map,
-                records_at: bytes.len(),
-                capacity,
+            Ok(found) => Ok(Recorder {
+                slots,
                 used: AtomicUsize::new(0),
+                written: AtomicUsize::new(0),
+                corrected: AtomicUsize::new(usize::MAX),
+                writing: AtomicBool::new(false),
+                failed: AtomicBool::new(false),
+                identity: (found.dev(), found.ino()),
                 file,
+                records_at: bytes.len() as u64,
                 open_path,
                 final_path,
             }),
@@ -62,15 +90,15 @@ impl Recorder {
         }
     }
 
-    /// Appends a record and returns its place; drops it when the file is full.
+    /// Appends a record and returns its place; drops it when the trace is full.
     #[inline]
     pub fn write(&self, record: impl FnOnce() -> Record) -> Option<usize> {
-        self.write_below(self.capacity, record)
+        self.write_below(self.slots.len(), record)
     }
 
-    /// As `write`, for what nothing is learned from: it leaves most of the file to the other records.
+    /// As `write`, for what nothing is learned from: it leaves most of the trace to the other records.
     pub fn write_aside(&self, record: impl FnOnce() -> Record) {
-        self.write_below(self.capacity / 8, record);
+        self.write_below(self.slots.len() / 8, record);
     }
 
     #[inline]
@@ -79,84 +107,185 @@ impl Recorder {
             return None;
         }
         let place = self.used.fetch_add(1, Ordering::Relaxed);
-        if place >= self.capacity {
-            self.used.store(self.capacity, Ordering::Relaxed);
+        let Some(slot) = self.slots.get(place) else {
+            self.used.store(self.slots.len(), Ordering::Relaxed);
             return None;
-        }
-        let bytes = record().to_bytes();
-        // SAFETY: `place < capacity`, so the target lies inside the map, which stays mapped as long
-        // as `self`; each place is handed out once, so no other thread writes there.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(place), RECORD_BYTES) };
+        };
+        store(slot, &record());
         Some(place)
     }
 
     /// Corrects the times of a record of this rank: `place` came from `write`.
     pub fn correct(&self, place: usize, start_ns: u64, duration_ns: u64) {
-        let mut bytes = [0; RECORD_BYTES];
-        // SAFETY: as in `write`; the place belongs to the communicator whose call is under way.
-        unsafe { std::ptr::copy_nonoverlapping(self.at(place), bytes.as_mut_ptr(), RECORD_BYTES) };
-        if let Some(record) = Record::from_bytes(&bytes, usize::MAX) {
-            let bytes = Record {
+        let slot = &self.slots[place];
+        if let Some(record) = load(slot) {
+            let record = Record {
                 start_ns,
                 duration_ns,
                 ..record
-            }
-            .to_bytes();
-            // SAFETY: as above.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(place), RECORD_BYTES) };
+            };
+            store(slot, &record);
+            self.corrected.fetch_min(place, Ordering::Release);
         }
     }
 
-    fn at(&self, place: usize) -> *mut u8 {
-        // SAFETY: callers give places below the capacity.
-        unsafe { self.map.add(self.records_at + place * RECORD_BYTES) }
+    /// Writes what is new to the file, and what was corrected within the last piece. To be called where a few
+    /// microseconds do not matter. Errors cost samples; the last one is reported by `finish`.
+    pub fn keep(&self) {
+        if !self.failed.load(Ordering::Relaxed) {
+            let used = self.used.load(Ordering::Relaxed).min(self.slots.len());
+            let recent = used.saturating_sub(PIECE);
+            let failed = self.write_back(used, recent).is_err();
+            self.failed.store(failed, Ordering::Relaxed);
+        }
     }
 
-    /// Gives back the space that was not used and renames the trace to its final name. Later
-    /// records are dropped; the map stays, so that none can fault.
-    pub fn finish(&self) {
+    /// Writes the rest, gives back the space that was not used and renames the trace to its final name. Later
+    /// records are dropped.
+    ///
+    /// Errors: what kept records from the file; those before are kept.
+    pub fn finish(&self) -> io::Result<()> {
         let used = self
             .used
-            .swap(self.capacity, Ordering::AcqRel)
-            .min(self.capacity);
-        let length = self.records_at + used * RECORD_BYTES;
-        let _ = self.file.set_len(length as u64);
-        let _ = if used > 0 {
+            .swap(self.slots.len(), Ordering::AcqRel)
+            .min(self.slots.len());
+        let kept = self.write_back(used, 0);
+        let written = self.written.load(Ordering::Relaxed);
+        let kept = kept.and_then(|()| quietly(|| self.file.set_len(self.at(written))));
+        let spoilt = kept
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        let closed = if written > 0 && !spoilt {
             std::fs::rename(&self.open_path, &self.final_path)
         } else {
             std::fs::remove_file(&self.open_path)
         };
+        kept.and(closed)
+    }
+
+    /// Writes the records before `used` that the file does not have, and those from `recent` on that were corrected.
+    fn write_back(&self, used: usize, recent: usize) -> io::Result<()> {
+        if self.writing.swap(true, Ordering::Acquire) {
+            return Ok(()); // another thread's review
+        }
+        let written = self.written.load(Ordering::Relaxed);
+        // A thread that was given a place may not have filled it yet.
+        let whole = self.slots[written..used].iter();
+        let end = written + whole.take_while(|slot| load(slot).is_some()).count();
+        let changed = self.corrected.swap(usize::MAX, Ordering::AcqRel);
+        let from = changed.max(recent).min(written);
+        if changed < from {
+            self.corrected.fetch_min(changed, Ordering::Relaxed);
+        }
+        let result = quietly(|| self.write_range(from, end));
+        if result.is_err() {
+            self.corrected.fetch_min(from, Ordering::Relaxed);
+        }
+        self.writing.store(false, Ordering::Release);
+        result
+    }
+
+    fn write_range(&self, from: usize, end: usize) -> io::Result<()> {
+        self.check()?;
+        for first in (from..end).step_by(PIECE) {
+            let last = (first + PIECE).min(end);
+            write_all(&self.file, &self.slots[first..last], self.at(first))?;
+            self.written.fetch_max(last, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether the file is still the one that was created, with all that was written to it.
+    ///
+    /// Errors: `UnexpectedEof` for a file that somebody truncated.
+    fn check(&self) -> io::Result<()> {
+        let found = self.file.metadata()?;
+        if (found.dev(), found.ino()) != self.identity {
+            return Err(io::Error::other("the program closed its descriptor"));
+        }
+        if found.len() < self.at(self.written.load(Ordering::Relaxed)) {
+            let problem = "somebody truncated it";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+        }
+        Ok(())
+    }
+
+    /// Where a record is in the file.
+    fn at(&self, place: usize) -> u64 {
+        self.records_at + (place * RECORD_BYTES) as u64
     }
 }
 
+fn write_all(file: &File, slots: &[Slot], at: u64) -> io::Result<()> {
+    let (mut done, length) = (0, size_of_val(slots));
+    while done < length {
+        // SAFETY: the kernel reads `length - done` bytes behind the first `done` of the slots. What other threads
+        // store there meanwhile are records of which it gets half at worst, and they are written again.
+        let count = unsafe {
+            let from = slots.as_ptr().cast::<u8>().add(done);
+            let offset = (at + done as u64) as libc::off_t;
+            libc::pwrite(file.as_raw_fd(), from.cast(), length - done, offset)
+        };
+        match count {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            1.. => done += count as usize,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Memory for so many records, filled with what is no record: its pages are there before the first one is written.
+fn slots(capacity: usize) -> io::Result<Box<[Slot]>> {
+    let mut slots: Vec<Slot> = Vec::new();
+    slots
+        .try_reserve_exact(capacity)
+        .map_err(io::Error::other)?;
+    slots.resize_with(capacity, Slot::default);
+    Ok(slots.into_boxed_slice())
+}
+
+#[inline]
+fn store(slot: &Slot, record: &Record) {
+    let bytes = record.to_bytes();
+    let (words, _) = bytes.as_chunks::<8>();
+    for (target, word) in slot.iter().zip(words) {
+        target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+    }
+}
+
+/// The record in a slot; `None` where there is none, or not all of it yet.
+fn load(slot: &Slot) -> Option<Record> {
+    let mut bytes = [0; RECORD_BYTES];
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for (target, word) in words.iter_mut().zip(slot) {
+        *target = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    Record::from_bytes(&bytes, usize::MAX)
+}
+
+/// Reserves the space of a whole trace, so that a disk that fills up later does not cost its samples.
+///
+/// Errors: no space. File systems that reserve none, and a file size limit, take what fits later on.
 fn reserve(file: &File, length: usize) -> io::Result<()> {
-    let length =
-        libc::off_t::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the descriptor is open for writing as long as `file` lives.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
+    let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
+    for _ in 0..TRIES {
+        // SAFETY: the descriptor is open for writing as long as `file` lives. Not `posix_fallocate`, which writes
+        // to every block where the file system cannot reserve.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ENOSPC | libc::EDQUOT) => return Err(error),
+            _ => return Ok(()),
+        }
     }
-}
-
-fn map(file: &File, length: usize) -> io::Result<*mut u8> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new shared map of an open file of at least this length.
-    let map = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            access,
-            libc::MAP_SHARED | libc::MAP_POPULATE,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if map == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    // MAP_POPULATE maps a shared file for reading: each page's first record would wait for the kernel.
-    // SAFETY: the pages were mapped just now. Kernels before 5.14 refuse, and nothing is lost.
-    unsafe { libc::madvise(map, length, libc::MADV_POPULATE_WRITE) };
-    Ok(map.cast())
+    Ok(())
 }

@@ -26,6 +26,7 @@ use crate::handout::Handout;
 use crate::messages;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
+use crate::warn::say;
 use crate::world::World;
 
 /// The place of `default` among a collective's variants.
@@ -129,8 +130,14 @@ impl Tuner {
     pub fn finish(&'static self) {
         self.registry.wind_down();
         messages::free(self.messages, self.pmpi);
-        if let Some(recorder) = &self.recorder {
-            recorder.finish();
+        let kept = self.recorder.as_ref().map(Recorder::finish);
+        if let Some(Err(error)) = kept
+            && self.rank == 0
+        {
+            let folder = self.handout.incoming.as_deref().unwrap_or_default();
+            say(&format!(
+                "failed to write all that was recorded to {folder}: {error}; the job itself is complete"
+            ));
         }
     }
 }

@@ -5,5 +5,5 @@ pub fn say(text: &str) {
     use std::io::Write;
     // Written in one piece, so that the lines of several programs do not mix.
     let line = format!("colltune: {}\n", text.replace('\n', " "));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = crate::quiet::quietly(|| std::io::stderr().write_all(line.as_bytes()));
 }

@@ -95,7 +95,7 @@ on_each_library! {
         }
     }
 
-    fn a_killed_job_leaves_everything_before_that(mpi: Mpi) {
+    fn a_killed_job_leaves_everything_before_its_last_review(mpi: Mpi) {
         let db = folder();
         let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["kill", "100"]);
         outcome.ends().claim(outcome.code != Some(0), "a rank was killed");
@@ -104,8 +104,10 @@ on_each_library! {
         assert_eq!(open.len(), 2, "the traces of both ranks stay .open");
         for file in open {
             let trace = read_trace(&file);
-            // Before the first review nothing thins samples out.
-            assert!(trace.records.len() >= 8 * 5, "{} holds {} records", file.display(), trace.records.len());
+            // A cell is reviewed first when it has eight samples.
+            let mut of_cells = BTreeMap::new();
+            trace.records.iter().for_each(|record| *of_cells.entry((record.collective, record.message_bytes)).or_insert(0) += 1);
+            assert!(of_cells.values().any(|records| *records >= 8), "{} holds {of_cells:?}", file.display());
         }
     }
 
@@ -169,6 +171,50 @@ on_each_library! {
         for trace in traces {
             assert!(trace.records.len() >= 8 * 5, "{} records", trace.records.len());
         }
+    }
+
+    /// It holds for shared memory as well, in which MPI_Init of MPICH itself dies of it.
+    fn a_file_size_limit_costs_records_and_nothing_else(mpi: Mpi) {
+        // The header alone is longer than the second.
+        for bytes in [400_000, 8 << 10] {
+            let db = folder();
+            let job = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").env("OMPI_MCA_btl", "self,tcp");
+            let (bytes, late) = (bytes.to_string(), ["limit", &bytes.to_string(), "late"]);
+            let arguments = if mpi == Mpi::Mpich { &late[..] } else { &late[..2] };
+            let outcome = job.run("ends", arguments);
+            outcome.succeeds().prints("sum 2\n");
+            if bytes == "400000" {
+                outcome.is_silent();
+                assert_eq!(traces(db.path()).len(), 2);
+            } else {
+                outcome.says(&["failed to write", "File too large"]);
+                assert!(traces(db.path()).is_empty() && (mpi == Mpi::Mpich || open_traces(db.path()).is_empty()));
+            }
+        }
+    }
+
+    fn whatever_becomes_of_a_traces_file_the_program_goes_on(mpi: Mpi) {
+        let faults = [
+            ("truncate -s 0 $COLLTUNE_DB/incoming/*.open", "truncated"),
+            ("rm -r $COLLTUNE_DB/incoming", "No such file"),
+            ("mv $COLLTUNE_DB/incoming $COLLTUNE_DB/elsewhere; ln -s /dev/null $COLLTUNE_DB/incoming", "Not a directory"),
+        ];
+        for (fault, said) in faults {
+            let db = folder();
+            let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["shell", fault]);
+            outcome.succeeds().prints("sum 2\n").says(&["failed to write", said]);
+            assert!(traces(db.path()).is_empty(), "{fault}");
+        }
+    }
+
+    /// A program that closes all descriptors gets their numbers for files of its own.
+    fn a_program_that_closes_the_traces_descriptor_keeps_its_own_file(mpi: Mpi) {
+        let db = folder();
+        let own = db.path().join("own");
+        let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["reuse", &own.to_string_lossy()]);
+        outcome.succeeds().prints("sum 2\n").says(&["failed to write", "descriptor"]);
+        assert_eq!(std::fs::read(own).unwrap(), b"mine");
+        assert_eq!(traces(db.path()).len(), 2, "what was written before is kept");
     }
 
     fn a_read_only_database_is_said_once(mpi: Mpi) {

@@ -15,10 +15,14 @@ use super::patience::Patience;
 use super::team::Team;
 use crate::abi;
 use crate::p2p::OpenChannel;
+use crate::quiet::quietly;
 use crate::world::World;
 
 /// The most bytes of segments that a process has mapped at once.
 const MAPPED_MAX: u64 = 4 << 30;
+/// How often a reservation that signals interrupt is tried.
+const RESERVE_TRIES: usize = 1_000;
+
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -110,7 +114,7 @@ impl Segment {
             return None;
         }
         // SAFETY: the file was just made.
-        let sized = unsafe { libc::ftruncate(file, bytes as libc::off_t) } == 0;
+        let sized = quietly(|| unsafe { libc::ftruncate(file, bytes as libc::off_t) }) == 0;
         let segment = Segment::map(file, bytes, team).filter(|_| sized)?;
         // A word that no other segment of this machine has: two nodes may have one name, and
         // process numbers mean something else in each container.
@@ -203,7 +207,11 @@ impl Segment {
     fn reserve(&self) -> bool {
         let area = layout::area(self.place) as libc::off_t;
         // SAFETY: the file is open and as long as all areas.
-        if unsafe { libc::posix_fallocate(self.file, area, layout::AREA as libc::off_t) } != 0 {
+        let reserve =
+            || unsafe { libc::posix_fallocate(self.file, area, layout::AREA as libc::off_t) };
+        // Signals, as a profiler sends them, interrupt it; then nothing is reserved.
+        let mut tries = (0..RESERVE_TRIES).map(|_| quietly(reserve));
+        if tries.find(|code| *code != libc::EINTR) != Some(0) {
             return false;
         }
         for (place, word) in processors().into_iter().enumerate() {

@@ -32,6 +32,9 @@ impl Tuner {
         cell.observed[usize::from(variant)].add(sample.end_ticks.wrapping_sub(sample.start_ticks));
         if review::due(cell.samples) {
             floating::by_default(|| self.review(state, collective, place));
+            if let Some(recorder) = &self.recorder {
+                recorder.keep();
+            }
         }
     }
 
