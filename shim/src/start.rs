@@ -107,10 +107,12 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         handshake.clean_up();
     }
     let handout = handout?;
-    let first_on_node = node_of_rank
+    let here = node_of_rank[rank as usize];
+    let on_node = cards
         .iter()
-        .position(|node| *node == node_of_rank[rank as usize])?;
-    let clock = cards[first_on_node].clock;
+        .zip(&node_of_rank)
+        .filter(|(_, node)| **node == here);
+    let clock = Conversion::agreed(on_node.map(|(card, _)| card.clock));
     let mut tuner = build(
         pmpi,
         handles,
