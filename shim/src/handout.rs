@@ -14,6 +14,7 @@ use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::settings::Settings;
 use colltune_core::variant::{Family, VariantName};
+use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 
 /// What every rank of the job works with.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -275,7 +276,7 @@ fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Se
             ));
         }
         let file = db.join("colltune.toml");
-        match std::fs::read_to_string(&file) {
+        match read_text(&file, SETTINGS_BYTES_MAX) {
             Ok(text) => {
                 settings = Settings::from_toml(&text)
                     .map_err(|error| format!("{error} ({})", file.display()))?
@@ -295,7 +296,7 @@ fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Se
 /// What `colltune calibrate` found for `library`, as settings hold it; `None` where it never ran.
 fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simulated)>, String> {
     let file = db.join(library.to_string()).join(simulated::FILE);
-    match std::fs::read_to_string(&file) {
+    match read_text(&file, MODEL_BYTES_MAX) {
         Ok(text) => Simulated::from_json(&text, library)
             .map(|found| Some((library, found)))
             .map_err(|error| format!("{error} ({})", file.display())),
@@ -308,7 +309,7 @@ fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simula
 fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
     let folder = db.join(library.to_string());
     let current = folder.join("CURRENT");
-    let generation = match std::fs::read_to_string(&current) {
+    let generation = match read_text(&current, SETTINGS_BYTES_MAX) {
         Ok(text) => text.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("read {}: {error}", current.display())),
@@ -323,7 +324,7 @@ fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
         .join("generations")
         .join(&generation)
         .join("probabilities.json");
-    let text = std::fs::read_to_string(&file)
+    let text = read_text(&file, MODEL_BYTES_MAX)
         .map_err(|error| format!("read {}: {error}", file.display()))?;
     Model::from_json(&text, library)
         .map(Some)

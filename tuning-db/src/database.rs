@@ -8,6 +8,7 @@ use colltune_core::calibration::Calibration;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings};
+use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 use rayon::prelude::*;
 
 pub use crate::error::DbError;
@@ -127,7 +128,7 @@ impl Database {
     fn all_simulated(&self) -> BTreeMap<Library, Simulated> {
         let libraries = self.libraries().unwrap_or_default();
         let read = |library: Library| {
-            let text = fs::read_to_string(self.simulated(library)).ok()?;
+            let text = read_text(&self.simulated(library), MODEL_BYTES_MAX).ok()?;
             let found = Simulated::from_json(&text, library).ok()?;
             Some((library, found))
         };
@@ -154,7 +155,7 @@ impl Database {
     /// Errors: `Settings` and `Environment` naming line or variable, value and what is allowed.
     pub fn settings(&self) -> Result<Settings, DbError> {
         let path = self.settings_path();
-        let mut settings = match fs::read_to_string(&path) {
+        let mut settings = match read_text(&path, SETTINGS_BYTES_MAX) {
             Ok(text) => {
                 Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?
             }

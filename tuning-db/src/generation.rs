@@ -13,6 +13,7 @@ use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
 use colltune_core::variant::DEFAULT;
+use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 use colltune_models::learn::Learned;
 use colltune_models::regress::Regression;
 use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
@@ -140,7 +141,7 @@ pub fn settings_line(settings: &Settings, machine: &str) -> String {
 /// Errors: `Generation` for a `CURRENT` that holds no number.
 pub fn current(db: &Database, library: Library) -> Result<u64, DbError> {
     let path = db.current(library);
-    match fs::read_to_string(&path) {
+    match read_text(&path, SETTINGS_BYTES_MAX) {
         Ok(text) => text.trim().parse().map_err(|_| DbError::Generation {
             path,
             problem: format!("{:?} is no number", text.trim()),
@@ -191,7 +192,7 @@ impl Generation {
         };
         let text = |name: &str| {
             let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|error| problem(&path, error.to_string()))
+            read_text(&path, MODEL_BYTES_MAX).map_err(|error| problem(&path, error.to_string()))
         };
         let model_path = folder.join("probabilities.json");
         let model = Model::from_json(&text("probabilities.json")?, library)

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use colltune_core::record::{Header, Manner, Record};
+use colltune_files::Links;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -313,7 +314,7 @@ pub fn read(path: &Path) -> Result<Columns, DbError> {
 }
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>, ParquetError> {
-    SerializedFileReader::new(File::open(path)?)
+    SerializedFileReader::new(colltune_files::open(path, Links::Follow)?)
 }
 
 fn read_columns(path: &Path) -> Result<Columns, ParquetError> {

@@ -1,14 +1,14 @@
 //! One entry of `incoming/`: which trace it claims to be, and whether to believe it.
 
-use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use colltune_core::library::Library;
 use colltune_core::record::{self, Header, RECORD_BYTES, Record};
 use colltune_core::variant::VariantName;
+use colltune_files::Links;
 
 /// Files above this length are no traces, unless the site's `records_per_run` asks for more.
 const TRACE_BYTES_MAX: u64 = 256 << 20;
@@ -147,12 +147,8 @@ fn gone_or(error: std::io::Error, otherwise: fn(std::io::Error) -> Entry) -> Ent
 }
 
 fn read_file(path: &Path, longest: u64) -> std::io::Result<Vec<u8>> {
-    // Whatever took the file's place since it was looked at: follow no link, wait for no pipe.
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file: File = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)?;
+    // Whatever took the file's place since it was looked at.
+    let file = colltune_files::open(path, Links::Refuse)?;
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(longest) as usize);
     file.take(longest).read_to_end(&mut bytes)?;
     Ok(bytes)

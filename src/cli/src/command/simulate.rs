@@ -15,6 +15,7 @@ use colltune_core::calibration::{self, Calibration};
 use colltune_core::library::Library;
 use colltune_core::variant::Size;
 use colltune_db::Database;
+use colltune_files::{SETTINGS_BYTES_MAX, read_text};
 use serde::Serialize;
 
 use super::output::print;
@@ -146,7 +147,7 @@ fn machine(args: &Args) -> anyhow::Result<(Machine, String)> {
     };
     let file = db.calibration(library);
     let text =
-        std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        read_text(&file, SETTINGS_BYTES_MAX).with_context(|| format!("read {}", file.display()))?;
     let calibration =
         Calibration::from_toml(&text).with_context(|| format!("use {}", file.display()))?;
     Ok((
