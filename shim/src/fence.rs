@@ -23,6 +23,9 @@ use crate::tune::Tuner;
 use crate::world::rank_in_environment;
 
 static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
+/// Where checkers for leaks find the tuner when it is disarmed: it stays, on purpose.
+#[used]
+static KEPT: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 
 /// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`.
 #[inline(always)]
@@ -95,7 +98,9 @@ fn give_up(panic: &PanicHookInfo) {
 
 /// Lets calls through to the tuner from here on.
 pub fn arm(tuner: Tuner) {
-    ARMED.store(Box::into_raw(Box::new(tuner)), Ordering::Release);
+    let tuner = Box::into_raw(Box::new(tuner));
+    KEPT.store(tuner, Ordering::Relaxed);
+    ARMED.store(tuner, Ordering::Release);
 }
 
 /// Ends tuning; returns the tuner once.
