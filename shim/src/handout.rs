@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
+use colltune_core::environment;
 use colltune_core::library::Library;
 use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
@@ -76,7 +77,7 @@ pub struct Found {
 pub fn variables() -> Vec<(String, String)> {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, value)| name.starts_with("COLLTUNE_") && !value.is_empty())
+        .filter(|(name, value)| name.starts_with(environment::PREFIX) && !value.is_empty())
         .collect();
     variables.sort();
     variables
@@ -93,13 +94,22 @@ pub fn variable<'a>(variables: &'a [(String, String)], name: &str) -> Option<&'a
 /// Whether these variables ask for anything at all. Without that the shim does nothing.
 pub fn wanted(variables: &[(String, String)]) -> bool {
     let asks = [
-        "COLLTUNE_DB",
-        "COLLTUNE_FORCE",
-        "COLLTUNE_LOG",
-        "COLLTUNE_MODE",
+        environment::DB,
+        environment::FORCE,
+        environment::LOG,
+        environment::MODE,
     ];
     asks.iter().any(|name| variable(variables, name).is_some())
-        && variable(variables, "COLLTUNE_MODE") != Some("off")
+        && variable(variables, environment::MODE) != Some("off")
+}
+
+/// What is wrong with variables of ours that are left out above.
+pub fn unreadable() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, value)| {
+        let ours = name.to_str()?.starts_with(environment::PREFIX);
+        (ours && value.to_str().is_none()).then(|| name.to_string_lossy().into_owned())
+    });
+    names.map(|name| format!("failed to read {name}: it is no text in UTF-8; it is not used"))
 }
 
 /// Reads the environment and the database. On rank 0 only.
@@ -131,19 +141,19 @@ fn read_request(
 ) -> Result<Request, String> {
     let text = |name: &str| variable(variables, name);
     let named = |name: &str, error: request::RequestError| format!("{error} in {name}");
-    let mode = text("COLLTUNE_MODE").map(|mode| {
+    let mode = text(environment::MODE).map(|mode| {
         mode.parse::<Mode>()
-            .map_err(|error| named("COLLTUNE_MODE", error))
+            .map_err(|error| named(environment::MODE, error))
     });
     let mode = mode.transpose()?;
-    let forced = request::parse_force(text("COLLTUNE_FORCE").unwrap_or(""))
-        .map_err(|error| named("COLLTUNE_FORCE", error))?;
-    request::check_force(&forced, library).map_err(|error| named("COLLTUNE_FORCE", error))?;
-    let log = text("COLLTUNE_LOG")
+    let forced = request::parse_force(text(environment::FORCE).unwrap_or(""))
+        .map_err(|error| named(environment::FORCE, error))?;
+    request::check_force(&forced, library).map_err(|error| named(environment::FORCE, error))?;
+    let log = text(environment::LOG)
         .map(request::parse_log)
         .transpose()
-        .map_err(|error| named("COLLTUNE_LOG", error))?;
-    let db = text("COLLTUNE_DB").map(PathBuf::from);
+        .map_err(|error| named(environment::LOG, error))?;
+    let db = text(environment::DB).map(PathBuf::from);
     let mode = match (mode, &db) {
         (Some(mode), Some(_)) => mode,
         (None, Some(_)) => Mode::Explore,
@@ -239,7 +249,7 @@ fn read_presets(
     library: Library,
     warnings: &mut Vec<String>,
 ) -> Vec<Preset> {
-    let text = variable(variables, "COLLTUNE_PRESETS").unwrap_or("");
+    let text = variable(variables, environment::PRESETS).unwrap_or("");
     let Some(mut presets) = preset::parse(text) else {
         warnings.push(format!("failed to read COLLTUNE_PRESETS={text:?}"));
         return Vec::new();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bincode::{Decode, Encode};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
+use colltune_core::environment;
 use colltune_core::library::{Library, Product};
 use colltune_core::record::Header;
 use colltune_core::select::mix;
@@ -38,6 +39,9 @@ pub fn start_up(code: c_int) {
     ONCE.call_once(|| {
         fence::end_the_job_in_a_panic();
         let variables = handout::variables();
+        if rank_in_environment() == 0 {
+            handout::unreadable().for_each(|problem| say(&problem));
+        }
         if code != abi::SUCCESS || !handout::wanted(&variables) {
             return;
         }
@@ -184,7 +188,7 @@ fn shake_hands<'a>(
     n_ranks: u32,
     library: Library,
 ) -> (Outcome, Option<Handshake<'a>>) {
-    if handout::variable(variables, "COLLTUNE_HANDSHAKE") == Some("trust") {
+    if handout::variable(variables, environment::HANDSHAKE) == Some("trust") {
         return (Outcome::Go, None);
     }
     // A world that another job spawned under MPICH has no name of its own to meet under.
@@ -193,7 +197,7 @@ fn shake_hands<'a>(
     {
         return (Outcome::StaySilently, None);
     }
-    let timeout = handout::variable(variables, "COLLTUNE_HANDSHAKE_TIMEOUT").map(parse_duration);
+    let timeout = handout::variable(variables, environment::HANDSHAKE_TIMEOUT).map(parse_duration);
     let timeout = match timeout.transpose() {
         Ok(timeout) => timeout.unwrap_or(HANDSHAKE_TIMEOUT),
         Err(problem) => {

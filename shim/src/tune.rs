@@ -132,7 +132,7 @@ impl Tuner {
         messages::free(self.messages, self.pmpi);
         let kept = self.recorder.as_ref().map(Recorder::finish);
         if let Some(Err(error)) = kept
-            && self.rank == 0
+            && self.rank() == 0
         {
             let folder = self.handout.incoming.as_deref().unwrap_or_default();
             say(&format!(

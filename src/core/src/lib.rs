@@ -2,7 +2,7 @@
 //!
 //! Modules stand in the order in which data flows through a job:
 //! what is called ([`collective`], [`library`]), how it can be run ([`variant`], [`catalogue`]),
-//! what a site decided ([`settings`], [`space`]), what is worth drawing before anything is known
+//! what a site decided ([`settings`], [`space`], [`environment`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
 //! for that ([`preset`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`].
@@ -19,6 +19,7 @@ pub mod node;
 pub mod variant;
 
 pub mod calibration;
+pub mod environment;
 pub mod model;
 pub mod prior;
 pub mod settings;
@@ -30,4 +31,5 @@ pub mod record;
 pub mod request;
 pub mod review;
 pub mod select;
+pub mod spelling;
 pub mod thin;

@@ -8,9 +8,9 @@
 //! 24  header, bincode 2         h bytes
 //! p   records of 64 bytes, p = 24 + h rounded up to 64; those whose check word is wrong are passed over
 //! ```
-//! A record is written behind the last, and may be written again in its place when the ranks have
-//! compared their times. A job that is killed leaves at most one torn record, and space that was
-//! reserved and not used is zero, which is no valid record.
+//! Records are written behind each other, and may be written again in their places when the ranks have
+//! compared their times. A job that is killed leaves what it had at its last review; of what another thread was about
+//! to record there may be a torn record. Space that was reserved and not used is zero, which is no valid record.
 //!
 //! Byte 55 of a record is 1 for a drawn variant, plus twice the number of its [`Manner`]. Traces that
 //! begin with "COLLTRC1" have blocking calls alone, and are read, too.

@@ -6,6 +6,7 @@ use thiserror::Error;
 use crate::catalogue;
 use crate::collective::Collective;
 use crate::library::Library;
+use crate::spelling;
 use crate::variant::VariantName;
 
 /// What the shim does in a job.
@@ -59,6 +60,9 @@ impl std::str::FromStr for Mode {
     }
 }
 
+/// How many variants an error names at most.
+const SUGGESTED: usize = 6;
+
 /// A variant for every call of a collective to which it applies.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Forced {
@@ -110,7 +114,7 @@ pub fn parse_force(text: &str) -> Result<Vec<Forced>, RequestError> {
 
 /// Checks forced variants against what `library` has.
 ///
-/// Errors: `Force` naming the variant and the allowed ones.
+/// Errors: `Force` naming the variant and those nearest to it.
 pub fn check_force(forced: &[Forced], library: Library) -> Result<(), RequestError> {
     for Forced {
         collective,
@@ -122,11 +126,13 @@ pub fn check_force(forced: &[Forced], library: Library) -> Result<(), RequestErr
                 .iter()
                 .map(|variant| variant.name.to_string())
                 .collect();
+            let near = spelling::nearest(variant, known.iter().map(String::as_str), SUGGESTED);
             return Err(RequestError::Force {
                 text: format!("{collective}={variant}"),
                 problem: format!(
-                    "{library} has no such variant (allowed: {})",
-                    known.join(", ")
+                    "{library} has no such variant; nearest of its {} are {} (`colltune variants` lists all)",
+                    known.len(),
+                    near.join(", ")
                 ),
             });
         }
@@ -174,8 +180,17 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("native:rink") && error.contains("native:ring"),
+            error.contains("native:rink") && error.contains("are native:ring, "),
             "{error}"
+        );
+        let all = catalogue::variants(LIBRARY, Collective::Bcast).len();
+        let error = check_force(&parse_force("bcast=p2p:binary_tre").unwrap(), LIBRARY)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("are p2p:binary_tree") && all > 50 && error.len() < 500,
+            "{all} variants, {} characters: {error}",
+            error.len()
         );
         for text in [
             "allreduce",

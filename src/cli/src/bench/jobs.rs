@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use colltune_core::catalogue::{Facts, Steering, Variant};
 use colltune_core::collective::Collective;
+use colltune_core::environment;
 use colltune_core::request::Mode;
 use colltune_core::variant::Size;
 use serde_json::Value;
@@ -164,7 +165,7 @@ pub fn output_of(
 /// The variables that would steer a job from outside; where the shim lies is no such thing.
 fn is_ours(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
-    (name.starts_with("COLLTUNE_") && name != "COLLTUNE_LIB") || name == "LD_PRELOAD"
+    (name.starts_with(environment::PREFIX) && name != environment::LIB) || name == "LD_PRELOAD"
 }
 
 /// How the launcher passes a choice of algorithms to the library.

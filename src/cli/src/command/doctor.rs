@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
-use colltune_core::settings::{self, KEYS, Settings};
+use colltune_core::settings::Settings;
 use colltune_db::{Database, Generation};
 
 use crate::failure::Reported;
@@ -165,32 +166,24 @@ fn check_machine(report: &mut Report) {
     }
 }
 
-/// Variables that this version reads beside the settings.
-const VARIABLES: [&str; 8] = [
-    "DB",
-    "MODE",
-    "SEED",
-    "FORCE",
-    "LOG",
-    "LIB",
-    "HANDSHAKE_TIMEOUT",
-    "TARGET_DIR",
-];
-
 fn check_variables(report: &mut Report) {
     let mut quiet = true;
-    for (name, value) in std::env::vars() {
-        let key = name.strip_prefix("COLLTUNE_");
-        let known = |key: &str| {
-            VARIABLES.contains(&key) || settings::find(&key.to_ascii_lowercase()).is_some()
+    for (name, value) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let ours = name.starts_with(environment::PREFIX);
+        let Some(value) = value.to_str() else {
+            if ours {
+                report.fail(format!("{name}: it is no text in UTF-8"));
+                quiet = false;
+            }
+            continue;
         };
-        if let Some(key) = key.filter(|key| !known(key)) {
-            let near = nearest(key).map_or_else(String::new, |near| {
-                format!("; did you mean COLLTUNE_{near}?")
-            });
+        if ours && !environment::is_known(&name) {
+            let near = environment::meant_by(&name)
+                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
             report.fail(format!("{name}: colltune has no such variable{near}"));
             quiet = false;
-        } else if let Err(error) = Settings::default().override_with(&name, &value) {
+        } else if let Err(error) = Settings::default().override_with(&name, value) {
             report.fail(format!("{name}: failed to {error}"));
             quiet = false;
         } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"]
@@ -222,31 +215,6 @@ fn forces(name: &str) -> bool {
         ]
         .iter()
         .any(|end| name.ends_with(end))
-}
-
-/// The known variable that differs in at most two letters.
-fn nearest(key: &str) -> Option<String> {
-    let settings = KEYS.iter().map(|key| key.name.to_ascii_uppercase());
-    let known = VARIABLES.map(str::to_owned).into_iter().chain(settings);
-    known
-        .map(|name| (distance(key, &name), name))
-        .min()
-        .filter(|(letters, _)| *letters <= 2)
-        .map(|(_, name)| name)
-}
-
-/// Insertions, deletions and exchanges that turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let exchanged = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = exchanged.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn check_database(report: &mut Report, path: &Path) {
@@ -380,16 +348,19 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
     command.args(["-n", "2", "env"]);
     if of_launcher(launcher).product == Some(Product::Intel) {
         // It is told before a job what others are told during it.
-        command
-            .arg("I_MPI_ADJUST_ALLREDUCE=1")
-            .arg("COLLTUNE_PRESETS=allreduce[0,inf)=native:recursive_doubling");
+        command.arg("I_MPI_ADJUST_ALLREDUCE=1").arg(assigned(
+            environment::PRESETS,
+            "allreduce[0,inf)=native:recursive_doubling",
+        ));
     }
-    command
-        .arg(preload)
-        .arg("COLLTUNE_FORCE=allreduce=native:recursive_doubling");
-    command
-        .arg("COLLTUNE_SETUP_AFTER=1")
-        .arg(format!("COLLTUNE_LOG=calls:{}", folder.display()));
+    command.arg(preload).arg(assigned(
+        environment::FORCE,
+        "allreduce=native:recursive_doubling",
+    ));
+    command.arg("COLLTUNE_SETUP_AFTER=1").arg(assigned(
+        environment::LOG,
+        &format!("calls:{}", folder.display()),
+    ));
     command
         .arg(&helper)
         .args(["reference-check", "--sizes", "8,4KiB"]);
@@ -410,6 +381,10 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
         )),
         Ok(()) => report.ok(format!("self test for {name}: 2 ranks, steered calls, right results")),
     }
+}
+
+fn assigned(name: &str, value: &str) -> String {
+    format!("{name}={value}")
 }
 
 /// Runs a command silently; the error says how it ended.
@@ -439,14 +414,6 @@ fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mistyped_variables_are_told_their_neighbour() {
-        assert_eq!(nearest("MOED").as_deref(), Some("MODE"));
-        assert_eq!(nearest("EXPLORE_TOTL").as_deref(), Some("EXPLORE_TOTAL"));
-        assert_eq!(nearest("SOMETHING_ELSE"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
 
     #[test]
     fn the_free_space_of_a_folder_is_read() {

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::collective::Collective;
+use colltune_core::environment;
 use colltune_core::library::{Library, Product};
 use colltune_core::preset::{self, Choice, Preset};
 use colltune_core::request::{Forced, Mode};
@@ -50,7 +51,7 @@ pub fn assignments(library: Library, line: &Line, asked: &Asked) -> anyhow::Resu
         Some((preset::variable(collective), value.into()))
     });
     let spelled = (
-        "COLLTUNE_PRESETS".to_owned(),
+        environment::PRESETS.to_owned(),
         preset::spell(&presets).into(),
     );
     Ok(std::iter::once(spelled).chain(told).collect())

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use colltune_core::environment;
 use colltune_core::library::Abi;
 use thiserror::Error;
 
@@ -34,7 +35,7 @@ pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
     let folder = own.as_deref().and_then(Path::parent);
     choose(
         abi,
-        std::env::var_os("COLLTUNE_LIB").map(PathBuf::from),
+        std::env::var_os(environment::LIB).map(PathBuf::from),
         folder,
     )
 }
