@@ -34,7 +34,7 @@ pub use job::{Job, Part, job, part};
 pub use library::{Mpi, colltune, target_folder};
 pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
-pub use program::{program, tool};
+pub use program::{program, sanitized, tool};
 pub use skip::{is_long, runs_long, skip};
 pub use trace::{Trace, open_traces, read_trace, traces};
 pub use wheel::wheel;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::library::Mpi;
+use crate::skip::skip;
 
 /// The program `tests/mpi/NAME.c`, or `NAME.cc`, built with the library's compiler.
 pub fn program(mpi: Mpi, name: &str) -> PathBuf {
@@ -15,6 +16,19 @@ pub fn program(mpi: Mpi, name: &str) -> PathBuf {
 /// The same as a shared library, to be preloaded.
 pub fn tool(mpi: Mpi, name: &str) -> PathBuf {
     build(mpi, name, &format!("lib{name}.so"), &["-shared", "-fPIC"])
+}
+
+/// The program with the address sanitizer in it; `None` where the compiler has none.
+pub fn sanitized(mpi: Mpi, name: &str) -> Option<PathBuf> {
+    let compiler = Command::new(mpi.compiler())
+        .arg("-print-file-name=libasan.so")
+        .output();
+    let found = compiler.is_ok_and(|output| output.stdout.starts_with(b"/"));
+    if !found {
+        return skip("the compiler has no address sanitizer");
+    }
+    let file = format!("{name}.asan");
+    Some(build(mpi, name, &file, &["-fsanitize=address"]))
 }
 
 fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {

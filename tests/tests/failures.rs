@@ -92,6 +92,30 @@ on_each_library! {
         warns(tuned(mpi).db(db.path()), &["failed to read", "probabilities.json"]);
     }
 
+    /// A pipe has nobody at its other end, a device may have no end.
+    fn files_that_are_none_are_neither_waited_for_nor_read(mpi: Mpi) {
+        let generation = "generations/000001/probabilities.json";
+        let library = mpi.library().to_string();
+        for place in ["colltune.toml".to_owned(), format!("{library}/CURRENT"), format!("{library}/{generation}")] {
+            let db = database(mpi, &good_model(mpi));
+            let file = db.path().join(&place);
+            let _ = fs::remove_file(&file);
+            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a pipe", "untuned"]);
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a device", "untuned"]);
+        }
+    }
+
+    fn a_database_whose_name_is_no_text_is_named(mpi: Mpi) {
+        use std::os::unix::ffi::OsStrExt;
+        let db = folder();
+        let db = db.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+        fs::create_dir(&db).unwrap();
+        warns(tuned(mpi).env("COLLTUNE_DB", db), &["COLLTUNE_DB", "UTF-8"]);
+    }
+
     fn a_database_without_permission_is_named(mpi: Mpi) {
         use std::os::unix::fs::PermissionsExt;
         let db = folder();
@@ -136,7 +160,7 @@ on_each_library! {
         let db = folder();
         let tuned = || tuned(mpi).db(db.path());
         warns(tuned().mode("exploid"), &["\"exploid\"", "explore, exploit, record, off", "COLLTUNE_MODE"]);
-        warns(tuned().force("allreduce=native:rink"), &["native:rink", "default, native:", "COLLTUNE_FORCE"]);
+        warns(tuned().force("allreduce=native:rink"), &["native:rink", "nearest of its", "`colltune variants` lists all", "COLLTUNE_FORCE"]);
         warns(tuned().force("allreduse=default"), &["\"allreduse\"", "allreduce, bcast", "COLLTUNE_FORCE"]);
         warns(tuned().force("allreduce"), &["\"allreduce\"", "COLLECTIVE=VARIANT"]);
         warns(tuned().env("COLLTUNE_LOG", "message:/tmp"), &["\"message:/tmp\"", "calls:DIR", "COLLTUNE_LOG"]);

@@ -2,6 +2,8 @@
 
 pub mod line;
 
+mod elf;
+
 pub mod needs;
 
 pub mod library;

@@ -17,7 +17,8 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 12] = [
+const ROOTS: [&str; 13] = [
+    "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
     "src/placement/capi/src/lib.rs",

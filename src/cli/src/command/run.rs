@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
+use colltune_core::environment;
 use colltune_core::library::{Abi, Library};
 use colltune_core::request::{self, Forced, Mode};
 
@@ -29,17 +30,38 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
     let library = library(&line, &abis, args.mpi);
     check_force(args, library)?;
+    let variables = match variables(&request, &line, &abis, library) {
+        Ok(variables) => variables,
+        Err(error) if args.strict => return Err(error),
+        // A job that has waited for days must not fail for what only makes it faster.
+        Err(error) => {
+            eprintln!("colltune: failed to {error:#}; the job runs untuned (--strict refuses it)");
+            return start(&line, &vec![None; abis.len()]);
+        }
+    };
+    let given = abis.iter().zip(&line.contexts).map(|(abi, context)| {
+        let runtime = sanitizer(&line, context);
+        abi.map(|abi| with_shim(abi, runtime, &variables))
+            .transpose()
+    });
+    let given = given.collect::<Result<Vec<_>, _>>()?;
+    start(&line, &given)
+}
+
+/// What the ranks' environment says, and before that the database made ready.
+fn variables(
+    request: &Request,
+    line: &Line,
+    abis: &[Option<Abi>],
+    library: Option<Library>,
+) -> anyhow::Result<Assignments> {
     let mut variables = request.variables()?;
     // A rank that runs another algorithm than the rest would make them wait for ever.
     let everywhere = abis.iter().all(Option::is_some);
     if let Some(library) = library.filter(|_| everywhere) {
-        variables.extend(presets::assignments(library, &line, &request.asked())?);
+        variables.extend(presets::assignments(library, line, &request.asked())?);
     }
-    let given = abis
-        .iter()
-        .map(|abi| abi.map(|abi| with_shim(abi, &variables)).transpose());
-    let given = given.collect::<Result<Vec<_>, _>>()?;
-    start(&line, &given)
+    Ok(variables)
 }
 
 #[derive(clap::Args, Debug)]
@@ -61,7 +83,8 @@ The job's exit code is passed on. 1: the job could not be started, 2: wrong usag
 The tuner is put into the ranks only, by `env LD_PRELOAD=... COLLTUNE_DB=...` in front of each
 program of the line. Libraries that you preload yourself are kept and stand behind it. Every
 COLLTUNE_* variable of your environment reaches the ranks, on other nodes too.
-A program that no MPI library can be seen in is started as it is, with a warning.")]
+A program that no MPI library can be seen in is started as it is, with a warning. So is every program
+where the database cannot be used; --strict refuses the job instead.")]
 pub struct Args {
     /// The tuning database; made if it does not exist. Without one, nothing is tuned
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -82,6 +105,9 @@ pub struct Args {
     /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
     #[arg(long, value_parser = runs_on, value_name = "LIBRARY")]
     mpi: Option<RunsOn>,
+    /// Refuse the job where it could only run untuned, as with a database that cannot be used
+    #[arg(long)]
+    strict: bool,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
@@ -118,7 +144,7 @@ impl Request<'_> {
         let forced = match &args.force {
             Some(force) => request::parse_force(force).map_err(usage)?,
             // As above: a wrong variable is the shim's to report.
-            None => request::parse_force(&std::env::var("COLLTUNE_FORCE").unwrap_or_default())
+            None => request::parse_force(&std::env::var(environment::FORCE).unwrap_or_default())
                 .unwrap_or_default(),
         };
         Ok(Request {
@@ -131,7 +157,7 @@ impl Request<'_> {
     /// What decides before the job begins, for a library that needs that; from arguments or environment.
     fn asked(&self) -> presets::Asked<'_> {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let mode = match (self.args.mode, text("COLLTUNE_MODE")) {
+        let mode = match (self.args.mode, text(environment::MODE)) {
             (Some(mode), _) => mode,
             // The shim says what is wrong with the variable, and runs untuned.
             (None, Some(mode)) => mode.parse().unwrap_or(Mode::Off),
@@ -151,8 +177,8 @@ impl Request<'_> {
         let mut variables: Assignments = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| {
-                name.starts_with("COLLTUNE_")
-                    && !["COLLTUNE_LIB", "COLLTUNE_PRESETS"].contains(&name.as_str())
+                name.starts_with(environment::PREFIX)
+                    && ![environment::LIB, environment::PRESETS].contains(&name.as_str())
             })
             .collect();
         variables.sort();
@@ -162,23 +188,23 @@ impl Request<'_> {
         };
         if let Some(db) = &args.db {
             crate::database::prepare(db)?;
-            set("COLLTUNE_DB", absolute(db)?);
+            set(environment::DB, absolute(db)?);
         }
         if let Some(mode) = args.mode {
-            set("COLLTUNE_MODE", mode.name().into());
+            set(environment::MODE, mode.name().into());
         }
         if let Some(seed) = args.seed {
             set("COLLTUNE_SEED", seed.to_string().into());
         }
         if let Some(force) = &args.force {
-            set("COLLTUNE_FORCE", force.into());
+            set(environment::FORCE, force.into());
         }
         if let Some(folder) = &self.log {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("create the log folder {}", folder.display()))?;
             let mut value = OsString::from("calls:");
             value.push(absolute(folder)?);
-            set("COLLTUNE_LOG", value);
+            set(environment::LOG, value);
         }
         Ok(variables)
     }
@@ -248,7 +274,7 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
                  the binary interface of Open MPI 4 and 5, of MPICH, and of MPI 5)",
                 file.display()
             ),
-            Needs::NotElf => may_load_mpi_later |= place == 0 || is_script(&file),
+            Needs::NotElf => may_load_mpi_later |= place == 0 || needs::is_script(&file),
             Needs::NoMpi => may_load_mpi_later |= place == 0 && is_interpreter(&file),
         }
     }
@@ -292,10 +318,6 @@ fn is_interpreter(file: &Path) -> bool {
     })
 }
 
-fn is_script(file: &Path) -> bool {
-    std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"#!"))
-}
-
 /// The library that the job runs on, as the launcher tells it; `None` where nothing runs on one.
 fn library(line: &Line, abis: &[Option<Abi>], told: Option<RunsOn>) -> Option<Library> {
     let abi = abis.iter().flatten().next().copied()?;
@@ -320,8 +342,27 @@ fn check_force(args: &Args, library: Option<Library>) -> anyhow::Result<()> {
     request::check_force(&forced, library).map_err(usage)
 }
 
-fn with_shim(abi: Abi, variables: &Assignments) -> anyhow::Result<Assignments> {
-    let mut given = vec![("LD_PRELOAD".to_owned(), shim::file(abi)?.into_os_string())];
+/// The runtime of a sanitizer that one of a context's programs needs.
+fn sanitizer(line: &Line, context: &Context) -> Option<String> {
+    let words = &line.words[context.program..context.end];
+    let mut files = words
+        .iter()
+        .filter_map(|word| needs::resolve(word, context.wdir.as_deref()));
+    files.find_map(|file| needs::sanitizer_of(&file))
+}
+
+fn with_shim(
+    abi: Abi,
+    runtime: Option<String>,
+    variables: &Assignments,
+) -> anyhow::Result<Assignments> {
+    let mut preload = OsString::new();
+    if let Some(runtime) = runtime {
+        preload.push(runtime);
+        preload.push(":");
+    }
+    preload.push(shim::file(abi)?);
+    let mut given = vec![("LD_PRELOAD".to_owned(), preload)];
     given.extend(variables.iter().cloned());
     Ok(given)
 }
@@ -339,10 +380,7 @@ fn start(line: &Line, given: &[Option<Assignments>]) -> anyhow::Result<()> {
         command.args(&line.words[1..]);
         for (name, value) in given.iter().flatten().flatten() {
             match name.as_str() {
-                "LD_PRELOAD" => command.env(
-                    name,
-                    prefix::preload(Path::new(value), own_preload.as_deref()),
-                ),
+                "LD_PRELOAD" => command.env(name, prefix::preload(value, own_preload.as_deref())),
                 _ => command.env(name, value),
             };
         }

@@ -9,7 +9,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use colltune_core::library::Abi;
-use goblin::elf::Elf;
+use colltune_files::{Links, read_part};
+
+use super::elf;
 
 /// What a file has to do with MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,32 +112,46 @@ struct Object {
 }
 
 fn read(file: &Path) -> Option<Object> {
-    use std::io::Read;
-    let mut source = std::fs::File::open(file).ok()?;
-    let mut magic = [0; 4];
-    source
-        .read_exact(&mut magic)
-        .ok()
-        .filter(|()| magic == *b"\x7fELF")?;
-    let bytes = std::fs::read(file).ok()?;
-    let elf = Elf::parse(&bytes).ok()?;
-    let owned = |list: &[&str]| {
-        list.iter()
-            .flat_map(|text| text.split(':'))
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-            .collect()
+    let wants = elf::read(file)?;
+    let folders = |list: Vec<String>| -> Vec<String> {
+        let parts = list.iter().flat_map(|text| text.split(':'));
+        let parts = parts.filter(|text| !text.is_empty());
+        parts.map(str::to_owned).collect()
     };
+    let runpaths = folders(wants.runpaths);
     Some(Object {
         folder: file.canonicalize().ok()?.parent()?.to_owned(),
-        needed: owned(&elf.libraries),
-        rpaths: if elf.runpaths.is_empty() {
-            owned(&elf.rpaths)
+        needed: wants.needed,
+        rpaths: if runpaths.is_empty() {
+            folders(wants.rpaths)
         } else {
             Vec::new()
         },
-        runpaths: owned(&elf.runpaths),
+        runpaths,
     })
+}
+
+/// Whether a file begins as what the kernel gives to an interpreter. Nothing more of it is read.
+pub fn is_script(file: &Path) -> bool {
+    let opened = colltune_files::open(file, Links::Follow);
+    opened
+        .and_then(|file| read_part(&file, 0, 2))
+        .is_ok_and(|bytes| bytes == b"#!")
+}
+
+/// The runtime of a sanitizer that a program needs; it refuses to start where another library comes before it.
+pub fn sanitizer_of(file: &Path) -> Option<String> {
+    let needed = elf::read(file)?.needed;
+    needed.into_iter().find(|name| is_sanitizer(name))
+}
+
+/// Whether this is the runtime of the address or thread sanitizer, of GCC or Clang; a path or a name.
+pub fn is_sanitizer(library: &str) -> bool {
+    let name = library.rsplit('/').next().unwrap_or(library);
+    let stems = ["libasan.so", "libtsan.so", "libhwasan.so"];
+    let clangs = ["asan", "tsan", "hwasan"].map(|kind| format!("libclang_rt.{kind}"));
+    let starts = |stem: &str| name.starts_with(stem);
+    stems.into_iter().any(starts) || clangs.iter().any(|stem| starts(stem))
 }
 
 fn find(soname: &str, object: &Object, cache: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
@@ -169,7 +185,11 @@ fn loader_cache() -> BTreeMap<String, PathBuf> {
     const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
     const HEADER: usize = 48;
     const ENTRY: usize = 24;
-    let bytes = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
+    const CACHE_BYTES_MAX: usize = 16 << 20;
+    let file = colltune_files::open(Path::new("/etc/ld.so.cache"), Links::Follow);
+    let bytes = file
+        .and_then(|file| read_part(&file, 0, CACHE_BYTES_MAX))
+        .unwrap_or_default();
     let start = bytes
         .windows(MAGIC.len())
         .position(|window| window == MAGIC);
@@ -260,6 +280,40 @@ mod tests {
         assert_eq!(of_file(&script), Needs::NotElf);
         std::fs::write(&script, b"\x7fELF and nothing more").unwrap();
         assert_eq!(of_file(&script), Needs::NotElf);
+    }
+
+    #[test]
+    fn files_of_any_length_and_none_are_told_apart_by_their_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        for start in [&b"data"[..], b"#!", b"\x7fELF\x02\x01\x01"] {
+            std::fs::write(&data, start).unwrap();
+            // More than the machine has memory.
+            let file = std::fs::OpenOptions::new().write(true).open(&data).unwrap();
+            file.set_len(1 << 42).unwrap();
+            assert!(matches!(of_file(&data), Needs::NotElf | Needs::NoMpi));
+            assert_eq!(is_script(&data), start == b"#!");
+        }
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in [&pipe, Path::new("/dev/zero"), folder.path()] {
+            assert_eq!((of_file(path), is_script(path)), (Needs::NotElf, false));
+        }
+    }
+
+    #[test]
+    fn runtimes_of_sanitizers_are_known_by_name() {
+        for name in [
+            "libasan.so.8",
+            "/usr/lib/libtsan.so.2",
+            "libclang_rt.asan-x86_64.so",
+        ] {
+            assert!(is_sanitizer(name), "{name}");
+        }
+        for name in ["libubsan.so.1", "libmpi.so.40", "libasanx.so"] {
+            assert!(!is_sanitizer(name), "{name}");
+        }
     }
 
     #[test]

@@ -8,26 +8,28 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::line::{Context, Line};
+use super::needs::is_sanitizer;
 use super::shim;
 
 /// Variables and their values, in the order in which they are set.
 pub type Assignments = Vec<(String, OsString)>;
 
-/// The value of LD_PRELOAD: the shim first, then what the user preloads, so that tools which call
-/// `PMPI_` themselves stand behind the shim. Another shim in `users` is left out.
-pub fn preload(shim: &Path, users: Option<&OsStr>) -> OsString {
-    let mut value = shim.as_os_str().to_owned();
-    let users = users.map(OsStr::to_string_lossy).unwrap_or_default();
-    for library in users
-        .split([':', ' '])
-        .filter(|library| !library.is_empty())
-    {
-        if Path::new(library).file_name() != Some(OsStr::new(shim::FILE)) {
-            value.push(":");
-            value.push(library);
-        }
-    }
-    value
+/// The value of LD_PRELOAD: the shim, behind what `given` has before it, then what the user preloads, so that tools
+/// which call `PMPI_` themselves stand behind the shim; only runtimes of sanitizers, which have to be first, stand
+/// before it. Another shim in `users` is left out.
+pub fn preload(given: &OsStr, users: Option<&OsStr>) -> OsString {
+    let (given, users) = (
+        given.to_string_lossy(),
+        users.map(OsStr::to_string_lossy).unwrap_or_default(),
+    );
+    let given: Vec<&str> = given.split(':').collect();
+    let kept = |library: &&str| {
+        let shim = Path::new(library).file_name() == Some(OsStr::new(shim::FILE));
+        !library.is_empty() && !shim && !given.contains(library)
+    };
+    let users = users.split([':', ' ']).filter(kept);
+    let (first, rest): (Vec<&str>, Vec<&str>) = users.partition(|name| is_sanitizer(name));
+    [first, given, rest].concat().join(":").into()
 }
 
 /// What each program of a line is given; `None` leaves a program as it is.
@@ -76,7 +78,7 @@ fn prefixed(
         .or_else(|| own_preload.map(OsStr::to_owned));
     let assigned = assignments.iter().map(|(name, value)| {
         let value = if name == "LD_PRELOAD" {
-            preload(Path::new(value), users_preload.as_deref())
+            preload(value, users_preload.as_deref())
         } else {
             value.clone()
         };
@@ -169,6 +171,13 @@ mod tests {
         assert!(apply_to("mpirun -x LD_PRELOAD=/u.so ./a", Some("/other.so")).contains(with));
         assert!(apply_to("mpiexec -genv LD_PRELOAD /u.so -n 1 ./a", None).contains(with));
         assert!(apply_to("mpirun ./a", Some("/old/libcolltune.so /u.so")).contains(with));
+        let first = "LD_PRELOAD=libasan.so.8:/l/libcolltune.so:/u.so ";
+        assert!(apply_to("mpirun ./a", Some("/u.so:libasan.so.8")).contains(first));
+        let both = preload(
+            OsStr::new("libasan.so.8:/l/libcolltune.so"),
+            Some(OsStr::new("libasan.so.8")),
+        );
+        assert_eq!(both, "libasan.so.8:/l/libcolltune.so");
         assert_eq!(
             apply_to("mpirun env -u A LD_PRELOAD=/u.so B=1 ./a C=2", None),
             "mpirun env -u A LD_PRELOAD=/u.so B=1 LD_PRELOAD=/l/libcolltune.so:/u.so COLLTUNE_DB=/d b ./a C=2"
