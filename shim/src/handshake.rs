@@ -2,37 +2,59 @@
 //! or all stay inert.
 //!
 //! A rank without the shim takes part in nothing, so the question cannot be asked with messages or
-//! collectives: an unanswered one would stay behind for the program to receive. It is asked through
-//! the launcher's name service (`MPI_Publish_name`), which programs without the shim never see.
+//! collectives: an unanswered one would stay behind for the program to receive. It is asked on a [`board`]
+//! of the launcher's, which programs without the shim never see.
 //!
 //! ```text
-//! rank 0: here ------------------------------------------> verdict: go | stay
-//! rank r:       sees here? -> hello (own and children's) -------^   waits for the verdict
+//! rank 0:          here ------------------------------> verdict: go | stay
+//! head of a node:       sees here? -> hello (its ranks) ---^   waits for the verdict, tells its members
 //! ```
-//! A rank says hello only after rank 0 said that it is here, and rank 0 always gives a verdict: by
+//! The ranks of a node, rank 0 apart, meet without the launcher ([`meeting`]), and their head alone asks the board.
+//! A rank is in a hello only after rank 0 said that it is here, and rank 0 always gives a verdict: by
 //! its deadline if need be, and never "go" when it was held up for so long that others may have lost
 //! patience. So nobody waits for a rank that cannot answer, and no rank can give up after another was
-//! told to go. Hellos travel up a tree of [`FAN_OUT`] children per rank.
+//! told to go. A head that dies leaves its members to the board: who was counted waits for the verdict there, the
+//! others say hello by themselves.
 //! While it waits, a rank drives the library's progress.
 
-use std::ffi::{CString, c_char, c_int};
+mod board;
+mod launcher;
+mod meeting;
+mod names;
+mod pmi;
+mod pmix;
+pub mod trust;
+
+use std::cell::RefCell;
+use std::ffi::c_int;
 use std::time::{Duration, Instant};
+
+use colltune_core::rendezvous::{self, Pace, RollCall};
 
 use crate::abi::{self, Errhandler};
 use crate::library::{Handles, Pmpi};
+use board::Board;
+pub use launcher::Manager;
+use meeting::{Head, Heard, Line, Seat};
 
-const FAN_OUT: u32 = 8;
-const POLL_FIRST: Duration = Duration::from_micros(50);
-const POLL_LAST: Duration = Duration::from_millis(10);
 /// How many time-outs a rank waits for the verdict. Rank 0 gives it within one; only a broken
 /// launcher makes anybody wait longer.
 const PATIENCE: u32 = 20;
 const PUBLISH_ATTEMPTS: u32 = 100;
 /// When a rank that hears nothing asks itself whether the launcher answers at all.
 const DOUBT_AFTER: Duration = Duration::from_millis(200);
-const NO_NAME_SERVICE: &str = "this launcher has no name service, so it cannot be checked that all ranks carry the shim; \
-     collectives run untuned. Where the launcher gives every rank the same environment, \
-     COLLTUNE_HANDSHAKE=trust skips the check";
+/// How long a head waits for the rest of its node once rank 0 is known to be here. Who comes later is in another
+/// hello.
+const HOLD: Duration = Duration::from_millis(20);
+/// The longest that nothing is done for the library's progress.
+const TICK: Duration = Duration::from_millis(10);
+/// What a member hears from its head.
+const COUNTED: &str = "counted";
+const SAY: &str = "say ";
+const GO: &str = "go";
+const STAY: &str = "stay";
+const LEADERLESS: &str = "leaderless";
+const UNSERVED: &str = "unserved";
 
 /// What the ranks concluded; the same on every rank that has the shim.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,54 +64,78 @@ pub enum Outcome {
     Stay(String),
     /// Stay inert; another rank says why.
     StaySilently,
+    /// The launcher has nothing to ask with.
+    Unserved,
 }
 
 pub struct Handshake<'a> {
-    pub pmpi: &'a Pmpi,
-    pub handles: &'a Handles,
-    pub rank: u32,
-    pub n_ranks: u32,
-    /// A name for this world that no other world of the same launcher has.
-    pub world: String,
+    pmpi: &'a Pmpi,
+    handles: &'a Handles,
+    rank: u32,
+    n_ranks: u32,
     /// Version and settings: what must be alike. At most 100 characters.
-    pub identity: String,
-    pub timeout: Duration,
+    identity: String,
+    timeout: Duration,
+    board: Option<Box<dyn Board + 'a>>,
+    /// Where the ranks of this node meet.
+    place: Option<String>,
+    /// What this rank published, to be taken back.
+    published: RefCell<Vec<(String, String)>>,
 }
 
-impl Handshake<'_> {
+impl<'a> Handshake<'a> {
+    pub fn new(
+        (pmpi, handles): (&'a Pmpi, &'a Handles),
+        (rank, n_ranks): (u32, u32),
+        manager: &Manager,
+        identity: String,
+        timeout: Duration,
+    ) -> Handshake<'a> {
+        Handshake {
+            pmpi,
+            handles,
+            rank,
+            n_ranks,
+            identity,
+            timeout,
+            board: board::choose(pmpi, handles, manager),
+            place: manager.meeting_place(),
+            published: RefCell::default(),
+        }
+    }
+
     /// Asks all ranks. Collective over the ranks that have the shim; others need not take part.
     pub fn run(&self) -> Outcome {
         if self.n_ranks == 1 {
             return Outcome::Go;
         }
-        if slurm_serves_pmix() {
-            return match self.rank {
-                0 => Outcome::Stay(NO_NAME_SERVICE.to_owned()),
-                _ => Outcome::StaySilently,
-            };
-        }
+        let Some(board) = self.board.as_deref() else {
+            return Outcome::Unserved;
+        };
         let handlers = self.silence_errors();
         let outcome = if self.rank == 0 {
-            self.lead()
+            self.lead(board)
         } else {
-            self.follow()
+            self.follow(board)
         };
         self.restore_errors(handlers);
         outcome
     }
 
-    fn lead(&self) -> Outcome {
-        if !self.publish("here", "colltune") {
-            return Outcome::Stay(NO_NAME_SERVICE.to_owned());
+    fn lead(&self, board: &dyn Board) -> Outcome {
+        if !self.publish(board, "here", "colltune") {
+            return Outcome::Unserved;
         }
         let began = Instant::now();
-        let mut agreed = self.children_agree(began + self.timeout);
+        let mut agreed = self.call_the_roll(board, began + self.timeout);
         // A rank 0 that was stopped for long must not send on ranks that may have given up.
         if began.elapsed() > self.timeout * (PATIENCE / 2) {
             agreed = agreed.and(Err("rank 0 was held up during the start".to_owned()));
         }
-        let verdict = if agreed.is_ok() { "go" } else { "stay" };
-        if !(0..PUBLISH_ATTEMPTS).any(|_| self.publish("verdict", verdict) || pause_false()) {
+        let verdict = if agreed.is_ok() { GO } else { STAY };
+        if !(0..PUBLISH_ATTEMPTS)
+            .any(|_| self.publish(board, "verdict", verdict) || self.pause_false())
+        {
             agreed = Err("the launcher's name service stopped answering".to_owned());
         }
         match agreed {
@@ -100,18 +146,131 @@ impl Handshake<'_> {
         }
     }
 
-    fn follow(&self) -> Outcome {
-        let deadline = Instant::now() + self.timeout;
-        let doubt = deadline.min(Instant::now() + DOUBT_AFTER);
-        if self.wait_for("here", doubt).is_none() {
-            if !self.is_served() {
-                return Outcome::StaySilently;
+    /// Waits for the hellos of all ranks.
+    fn call_the_roll(&self, board: &dyn Board, deadline: Instant) -> Result<(), String> {
+        let mut roll = RollCall::new(self.n_ranks, &self.identity);
+        while let Some(rank) = roll.next() {
+            let hello = self.wait_for(board, (rank, &format!("hello-{rank}")), deadline, 1, || {});
+            let hello = hello.ok_or_else(|| {
+                let seconds = self.timeout.as_secs_f64();
+                format!("rank {rank} did not answer within {seconds} s: it runs without the shim")
+            })?;
+            roll.hear(&hello)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&self, board: &dyn Board) -> Outcome {
+        match meeting::sit_down(self.place.as_deref()) {
+            Seat::Head(head) => self.head(board, head),
+            Seat::Member(line) => self.sit(board, line),
+        }
+    }
+
+    /// A member's part. It never leaves a head that is there before its patience ends: it may have been counted.
+    fn sit(&self, board: &dyn Board, mut line: Line) -> Outcome {
+        let patience = Instant::now() + self.timeout * PATIENCE;
+        let mut counted = false;
+        line.say(&format!("{} {}", self.rank, self.identity));
+        let mut pace = Pace::of(1);
+        while Instant::now() < patience {
+            let heard = match line.hear() {
+                Heard::Text(text) => text,
+                Heard::Closed if counted => {
+                    let verdict = self.wait_for_verdict(board, 1, || {});
+                    return conclusion(verdict.as_deref().unwrap_or(STAY));
+                }
+                Heard::Closed => return self.head(board, Head::of_nobody()),
+                Heard::Nothing => {
+                    self.progress();
+                    line.wait(pace.pause());
+                    continue;
+                }
+            };
+            match heard.as_str() {
+                COUNTED => counted = true,
+                LEADERLESS => return self.leaderless(),
+                text => match text.strip_prefix(SAY) {
+                    Some(hello) => {
+                        self.publish(board, &format!("hello-{}", self.rank), hello);
+                    }
+                    None => return conclusion(text),
+                },
             }
-            if self.wait_for("here", deadline).is_none() {
+        }
+        Outcome::StaySilently
+    }
+
+    /// A head's part: waits for rank 0, says hello for those who have come and come yet, and waits for the verdict.
+    fn head(&self, board: &dyn Board, mut head: Head) -> Outcome {
+        let deadline = Instant::now() + self.timeout;
+        let n_clients = self
+            .n_ranks
+            .div_ceil(launcher::followers_on_node(self.rank).unwrap_or(1).max(1));
+        let doubt = deadline.min(Instant::now() + DOUBT_AFTER);
+        let mut here = |until| {
+            let let_in = || head.let_in(self.rank, self.n_ranks);
+            self.wait_for(board, (0, "here"), until, n_clients, let_in)
+        };
+        if here(doubt).is_none() {
+            if !self.is_served(board) {
+                head.dismiss(UNSERVED);
+                return Outcome::Unserved;
+            }
+            if here(deadline).is_none() {
+                head.dismiss(LEADERLESS);
                 return self.leaderless();
             }
         }
-        self.answer(deadline)
+        self.gather(&mut head);
+        self.say_hello(board, &mut head, &[(self.rank, self.identity.clone())]);
+        let n_clients = self.n_ranks.div_ceil(head.size());
+        let verdict = self.wait_for_verdict(board, n_clients, || {
+            head.let_in(self.rank, self.n_ranks);
+            self.say_hello(board, &mut head, &[]);
+        });
+        let verdict = verdict.as_deref().unwrap_or(STAY);
+        head.dismiss(if verdict == GO { GO } else { STAY });
+        conclusion(verdict)
+    }
+
+    /// Lets the rest of the node come in.
+    fn gather(&self, head: &mut Head) {
+        let expected = launcher::followers_on_node(self.rank).unwrap_or(1);
+        let until = Instant::now() + HOLD;
+        let mut pace = Pace::of(1);
+        while head.is_open() && head.size() < expected && Instant::now() < until {
+            self.progress();
+            std::thread::sleep(pace.pause());
+            head.let_in(self.rank, self.n_ranks);
+        }
+    }
+
+    /// Counts who is new, and says hello for them and for `also`: one hello for those who run the same.
+    fn say_hello(&self, board: &dyn Board, head: &mut Head, also: &[(u32, String)]) {
+        let mut new = head.count();
+        new.extend_from_slice(also);
+        new.sort_by(|a, b| (&a.1, a.0).cmp(&(&b.1, b.0)));
+        for alike in new.chunk_by(|a, b| a.1 == b.1) {
+            let ranks: Vec<u32> = alike.iter().map(|(rank, _)| *rank).collect();
+            for hello in rendezvous::hellos(&ranks, &alike[0].1) {
+                if hello.lowest == self.rank {
+                    self.publish(board, &format!("hello-{}", self.rank), &hello.text);
+                } else {
+                    head.tell(hello.lowest, &format!("{SAY}{}", hello.text));
+                }
+            }
+        }
+    }
+
+    fn wait_for_verdict(
+        &self,
+        board: &dyn Board,
+        n_clients: u32,
+        each: impl FnMut(),
+    ) -> Option<String> {
+        let patience = Instant::now() + self.timeout * PATIENCE;
+        self.wait_for(board, (0, "verdict"), patience, n_clients, each)
     }
 
     /// The lowest rank that lacks a leader says so; which one that is cannot be known.
@@ -125,156 +284,85 @@ impl Handshake<'_> {
         ))
     }
 
-    /// Says hello to a rank 0 that is known to be here, and waits for its verdict.
-    fn answer(&self, deadline: Instant) -> Outcome {
-        // Children answer somewhat before their parent must, so that the parent can still tell.
-        let hello = match self.children_agree(deadline) {
-            Ok(()) => format!("ok {}", self.identity),
-            Err(problem) => format!("no {problem}"),
-        };
-        self.publish(&format!("hello-{}", self.rank), &hello);
-        match self
-            .wait_for("verdict", Instant::now() + self.timeout * PATIENCE)
-            .as_deref()
-        {
-            Some("go") => Outcome::Go,
-            _ => Outcome::StaySilently,
-        }
-    }
-
     /// Whether the launcher takes a name at all; it is taken back at once.
-    fn is_served(&self) -> bool {
+    fn is_served(&self, board: &dyn Board) -> bool {
         let probe = format!("probe-{}", self.rank);
-        let served = self.publish(&probe, "colltune");
+        let served = board.publish(&probe, "colltune");
         if served {
-            self.unpublish(&probe, "colltune");
+            board.withdraw(&probe, "colltune");
         }
         served
     }
 
-    /// Waits for the hellos of this rank's children in the tree.
-    fn children_agree(&self, deadline: Instant) -> Result<(), String> {
-        let first = u64::from(self.rank) * u64::from(FAN_OUT) + 1;
-        let children = (first..first + u64::from(FAN_OUT))
-            .take_while(|child| *child < u64::from(self.n_ranks));
-        let mut problem = None;
-        for child in children {
-            let answer = self.wait_for(&format!("hello-{child}"), deadline);
-            let found = match answer
-                .as_deref()
-                .map(|answer| answer.split_at(3.min(answer.len())))
-            {
-                None => Some(format!(
-                    "rank {child} did not answer within {} s: it, or a rank below it, runs without the shim",
-                    self.timeout.as_secs_f64()
-                )),
-                Some(("ok ", identity)) if identity == self.identity => None,
-                Some(("ok ", identity)) => Some(format!(
-                    "rank {child} runs with other settings ({identity}) than rank {} ({})",
-                    self.rank, self.identity
-                )),
-                Some((_, reason)) => Some(reason.to_owned()),
-            };
-            problem = problem.or(found);
+    fn publish(&self, board: &dyn Board, what: &str, text: &str) -> bool {
+        let taken = board.publish(what, text);
+        if taken {
+            let published = (what.to_owned(), text.to_owned());
+            self.published.borrow_mut().push(published);
         }
-        problem.map_or(Ok(()), Err)
+        taken
     }
 
-    fn name(&self, what: &str) -> CString {
-        CString::new(format!("colltune-{}-{what}", self.world)).expect("the parts hold no NUL")
-    }
-
-    fn publish(&self, what: &str, text: &str) -> bool {
-        // MPICH's launcher cuts a value at the first space or line end.
-        let plain = |c: char| if c == ' ' { '~' } else { c };
-        let text: String = text
-            .chars()
-            .filter(char::is_ascii)
-            .map(plain)
-            .take(abi::MPI_MAX_PORT_NAME as usize - 1)
-            .collect();
-        let text = CString::new(text).expect("ASCII without NUL");
-        // SAFETY: both strings are NUL-terminated and live over the call; errors are returned.
-        unsafe {
-            (self.pmpi.publish_name)(
-                self.name(what).as_ptr(),
-                self.handles.info_null,
-                text.as_ptr(),
-            ) == abi::SUCCESS
-        }
-    }
-
-    fn lookup(&self, what: &str) -> Option<String> {
-        let mut text = vec![0u8; abi::MPI_MAX_PORT_NAME as usize + 1];
-        let target = text.as_mut_ptr().cast::<c_char>();
-        // SAFETY: `text` holds MPI_MAX_PORT_NAME characters and a NUL; errors are returned.
-        let code = unsafe {
-            (self.pmpi.lookup_name)(self.name(what).as_ptr(), self.handles.info_null, target)
-        };
-        let end = text.iter().position(|byte| *byte == 0)?;
-        (code == abi::SUCCESS && end > 0)
-            .then(|| String::from_utf8_lossy(&text[..end]).replace('~', " "))
-    }
-
-    /// Polls for a name, driving progress; `None` when the deadline passes.
-    fn wait_for(&self, what: &str, deadline: Instant) -> Option<String> {
-        let mut pause = POLL_FIRST;
+    /// Polls for what `publisher` says, as one of `n_clients`, driving progress; `None` when the deadline passes.
+    /// `each` is done in between.
+    fn wait_for(
+        &self,
+        board: &dyn Board,
+        (publisher, what): (u32, &str),
+        deadline: Instant,
+        n_clients: u32,
+        mut each: impl FnMut(),
+    ) -> Option<String> {
+        let mut pace = Pace::of(n_clients);
         loop {
-            if let Some(text) = self.lookup(what) {
+            each();
+            if let Some(text) = board.lookup(publisher, what) {
                 return Some(text);
             }
-            if Instant::now() >= deadline {
-                return None;
+            let until = Instant::now() + pace.pause();
+            while Instant::now() < until {
+                if Instant::now() >= deadline {
+                    return None;
+                }
+                self.progress();
+                std::thread::sleep(until.saturating_duration_since(Instant::now()).min(TICK));
+                each();
             }
-            let mut flag = 0;
-            // SAFETY: MPI_STATUS_IGNORE is allowed for the status; MPI_COMM_WORLD is valid.
-            unsafe {
-                (self.pmpi.iprobe)(
-                    abi::MPI_ANY_SOURCE as c_int,
-                    abi::MPI_ANY_TAG as c_int,
-                    self.handles.comm_world,
-                    &mut flag,
-                    abi::MPI_STATUS_IGNORE as *mut _,
-                )
-            };
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(POLL_LAST);
         }
+    }
+
+    /// Messages may be under way to this rank from one without the shim, which is out of MPI_Init by now.
+    fn progress(&self) {
+        let mut flag = 0;
+        // SAFETY: MPI_STATUS_IGNORE is allowed for the status; MPI_COMM_WORLD is valid.
+        unsafe {
+            (self.pmpi.iprobe)(
+                abi::MPI_ANY_SOURCE as c_int,
+                abi::MPI_ANY_TAG as c_int,
+                self.handles.comm_world,
+                &mut flag,
+                abi::MPI_STATUS_IGNORE as *mut _,
+            )
+        };
+    }
+
+    /// Waits a little; false, so that it can stand behind a failed attempt.
+    fn pause_false(&self) -> bool {
+        self.progress();
+        std::thread::sleep(TICK);
+        false
     }
 
     /// Takes back what this rank published. Call when every rank is known to have read it.
-    pub fn clean_up(&self) {
-        if self.n_ranks == 1 {
+    pub fn clean_up(self) {
+        let Some(board) = self.board.as_deref() else {
             return;
-        }
-        let handlers = self.silence_errors();
-        let own: &[(String, &str)] = if self.rank == 0 {
-            &[
-                ("here".to_owned(), "colltune"),
-                ("verdict".to_owned(), "go"),
-            ]
-        } else {
-            &[(
-                format!("hello-{}", self.rank),
-                &format!("ok {}", self.identity),
-            )]
         };
-        for (what, text) in own {
-            self.unpublish(what, text);
+        let handlers = self.silence_errors();
+        for (what, text) in self.published.take() {
+            board.withdraw(&what, &text);
         }
         self.restore_errors(handlers);
-    }
-
-    fn unpublish(&self, what: &str, text: &str) {
-        let text = CString::new(text.replace(' ', "~")).expect("no NUL was published");
-        // SAFETY: as in `publish`.
-        unsafe {
-            (self.pmpi.unpublish_name)(
-                self.name(what).as_ptr(),
-                self.handles.info_null,
-                text.as_ptr(),
-            )
-        };
     }
 
     /// Lookups fail until the name is there: that must not reach the program's error handlers.
@@ -293,14 +381,11 @@ impl Handshake<'_> {
     }
 }
 
-/// Whether srun itself serves PMIx to this process. Slurm's server has no name service, and Open MPI
-/// prints a page about every attempt to use it.
-fn slurm_serves_pmix() -> bool {
-    std::env::var("PMIX_NAMESPACE").is_ok_and(|namespace| namespace.starts_with("slurm.pmix"))
-}
-
-/// Waits a little; false, so that it can stand behind a failed attempt.
-fn pause_false() -> bool {
-    std::thread::sleep(POLL_LAST);
-    false
+/// What a rank that is not rank 0 makes of the last word.
+fn conclusion(word: &str) -> Outcome {
+    match word {
+        GO => Outcome::Go,
+        UNSERVED => Outcome::Unserved,
+        _ => Outcome::StaySilently,
+    }
 }

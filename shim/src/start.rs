@@ -9,9 +9,9 @@ use bincode::{Decode, Encode};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::environment;
-use colltune_core::library::{Library, Product};
+use colltune_core::library::{Abi, Library};
 use colltune_core::record::Header;
-use colltune_core::select::mix;
+use colltune_core::roster::{self, hash_bytes};
 use colltune_core::settings::parse_duration;
 
 use crate::abi::{self, Comm};
@@ -21,7 +21,8 @@ use crate::communicator::Registry;
 use crate::fence;
 use crate::floating;
 use crate::handout::{self, Handout};
-use crate::handshake::{Handshake, Outcome};
+use crate::handshake::trust::{self, Trust};
+use crate::handshake::{Handshake, Manager, Outcome};
 use crate::library::{self, HandleTable, Handles, Pmpi};
 use crate::messages;
 use crate::pending;
@@ -32,6 +33,9 @@ use crate::warn::say;
 use crate::world::{Messages, World, rank_in_environment};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const NO_NAME_SERVICE: &str = "this launcher has no name service, so it cannot be checked that all ranks carry the shim; \
+     collectives run untuned. Where the launcher gives every rank the same environment, \
+     COLLTUNE_HANDSHAKE=trust lets the ranks ask each other";
 
 /// Called behind the library's MPI_Init: agrees with the other ranks and arms the tuner.
 pub fn start_up(code: c_int) {
@@ -71,7 +75,12 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     let pmpi = library::pmpi()?;
     // Before anything else: on another library not even the predefined handles are right. All ranks
     // run one library, so all stop here, and none waits for another.
-    let library = library_version(pmpi)
+    let library_text = text(
+        // The library may be another than the one whose header gave the length: room for any.
+        abi::MPI_MAX_LIBRARY_VERSION_STRING.max(8192),
+        pmpi.get_library_version,
+    );
+    let library = served_library(&library_text)
         .inspect_err(|problem| {
             if rank_in_environment() == 0 {
                 say(problem);
@@ -84,32 +93,30 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         number(pmpi.comm_rank, world)?,
         number(pmpi.comm_size, world)?,
     );
-    let outcome = shake_hands(pmpi, &handles, variables, rank, n_ranks, library);
-    let handshake = match outcome {
-        (Outcome::Go, handshake) => handshake,
-        (Outcome::Stay(problem), _) => {
-            say(&problem);
-            return None;
-        }
-        (Outcome::StaySilently, _) => return None,
-    };
+    let manager = Manager::find(library, &library_text);
+    let identity = identity(variables, library);
+    let handshake = shake_hands(
+        (pmpi, &handles),
+        (rank, n_ranks),
+        &manager,
+        identity,
+        variables,
+    )?;
 
     let own_card = Card {
         host: host_hash(pmpi),
         clock: reading.calibrate(),
     };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
-    let node_of_rank = number_nodes(&cards);
-    let (nodes, ppn) = extent(&node_of_rank);
+    let node_of_rank = roster::number_nodes(cards.iter().map(|card| card.host));
+    let (nodes, ppn) = roster::extent(&node_of_rank);
     let handout = hand_out(pmpi, &handles, rank, || {
         let found = handout::read(variables, library, nodes, ppn);
         found.warnings.iter().for_each(|warning| say(warning));
         found.handout
     });
     // Everybody has passed the hand-out, so everybody has read what the handshake published.
-    if let Some(handshake) = &handshake {
-        handshake.clean_up();
-    }
+    handshake.clean_up();
     let handout = handout?;
     let here = node_of_rank[rank as usize];
     let on_node = cards
@@ -135,11 +142,9 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
 
 /// Whether the node of a rank has more ranks than processors.
 fn shares_processors(rank: u32, node_of_rank: &[u32]) -> bool {
-    let node = node_of_rank[rank as usize];
-    let ranks = node_of_rank.iter().filter(|other| **other == node).count();
     // SAFETY: it only asks for a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    ranks as i64 > online
+    roster::ranks_beside(rank, node_of_rank) as i64 > online
 }
 
 fn number(ask: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
@@ -162,13 +167,8 @@ fn text(
 }
 
 /// The library, if this build of the shim serves it.
-fn library_version(pmpi: &Pmpi) -> Result<Library, String> {
-    // The library may be another than the one whose header gave the length: room for any.
-    let text = text(
-        abi::MPI_MAX_LIBRARY_VERSION_STRING.max(8192),
-        pmpi.get_library_version,
-    );
-    let library = Library::from_version_text(&text)
+fn served_library(text: &str) -> Result<Library, String> {
+    let library = Library::from_version_text(text)
         .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
     if abi::ABI.serves(library.product) {
         Ok(library)
@@ -180,64 +180,70 @@ fn library_version(pmpi: &Pmpi) -> Result<Library, String> {
     }
 }
 
+/// What has to be alike on all ranks: version and settings. At most 100 characters.
+fn identity(variables: &[(String, String)], library: Library) -> String {
+    let settings = variables.iter().fold(0, |hash, (name, value)| {
+        hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    format!("colltune {version} for {library}, settings {settings:016x}")
+}
+
+/// Agrees with the other ranks that all carry this shim; `None`: this rank stays inert, and has said so.
 fn shake_hands<'a>(
-    pmpi: &'a Pmpi,
-    handles: &'a Handles,
+    (pmpi, handles): (&'a Pmpi, &'a Handles),
+    (rank, n_ranks): (u32, u32),
+    manager: &Manager,
+    identity: String,
     variables: &[(String, String)],
-    rank: u32,
-    n_ranks: u32,
-    library: Library,
-) -> (Outcome, Option<Handshake<'a>>) {
-    if handout::variable(variables, environment::HANDSHAKE) == Some("trust") {
-        return (Outcome::Go, None);
-    }
+) -> Option<Handshake<'a>> {
+    let trusts = handout::variable(variables, environment::HANDSHAKE) == Some("trust");
     // A world that another job spawned under MPICH has no name of its own to meet under.
-    if std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0")
-        && library.product != Product::OpenMpi
-    {
-        return (Outcome::StaySilently, None);
+    let is_spawned = std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0")
+        && abi::ABI != Abi::OpenMpi;
+    if is_spawned && !trusts {
+        return None;
     }
-    let timeout = handout::variable(variables, environment::HANDSHAKE_TIMEOUT).map(parse_duration);
-    let timeout = match timeout.transpose() {
-        Ok(timeout) => timeout.unwrap_or(HANDSHAKE_TIMEOUT),
-        Err(problem) => {
+    let timeout = timeout(variables, rank);
+    let trust = Trust {
+        pmpi,
+        handles,
+        rank,
+        n_ranks,
+        identity: &identity.clone(),
+        timeout: timeout.unwrap_or(trust::TIMEOUT),
+    };
+    let timeout = timeout.unwrap_or(HANDSHAKE_TIMEOUT);
+    let handshake = Handshake::new((pmpi, handles), (rank, n_ranks), manager, identity, timeout);
+    let outcome = match if is_spawned {
+        Outcome::Unserved
+    } else {
+        handshake.run()
+    } {
+        Outcome::Unserved if trusts => trust.ask(),
+        outcome => outcome,
+    };
+    match outcome {
+        Outcome::Go => return Some(handshake),
+        Outcome::Stay(problem) => say(&problem),
+        Outcome::Unserved if rank == 0 => say(NO_NAME_SERVICE),
+        Outcome::Unserved | Outcome::StaySilently => {}
+    }
+    None
+}
+
+/// How long the ranks may take to answer, where the user says so.
+fn timeout(variables: &[(String, String)], rank: u32) -> Option<Duration> {
+    let text = handout::variable(variables, environment::HANDSHAKE_TIMEOUT)?;
+    parse_duration(text)
+        .inspect_err(|problem| {
             if rank == 0 {
                 say(&format!(
                     "failed to read COLLTUNE_HANDSHAKE_TIMEOUT: {problem}; {HANDSHAKE_TIMEOUT:?} is used"
                 ));
             }
-            HANDSHAKE_TIMEOUT
-        }
-    };
-    let settings = variables.iter().fold(0, |hash, (name, value)| {
-        hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
-    });
-    let handshake = Handshake {
-        pmpi,
-        handles,
-        rank,
-        n_ranks,
-        world: std::env::var("PMIX_NAMESPACE")
-            .unwrap_or_default()
-            .replace('\0', ""),
-        identity: format!(
-            "colltune {} for {}, settings {settings:016x}",
-            env!("CARGO_PKG_VERSION"),
-            library
-        ),
-        timeout,
-    };
-    (handshake.run(), Some(handshake))
-}
-
-fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
-    bytes
-        .chunks(8)
-        .fold(mix(seed, bytes.len() as u64), |hash, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mix(hash, u64::from_le_bytes(word))
         })
+        .ok()
 }
 
 fn host_hash(pmpi: &Pmpi) -> u64 {
@@ -275,35 +281,6 @@ fn exchange(pmpi: &Pmpi, handles: &Handles, n_ranks: u32, own: &Card) -> Option<
     } else {
         None
     }
-}
-
-/// For each rank the number of its node, counted in the order of first appearance.
-fn number_nodes(cards: &[Card]) -> Vec<u32> {
-    let mut numbers = std::collections::HashMap::new();
-    cards
-        .iter()
-        .map(|card| {
-            let next = numbers.len() as u32;
-            *numbers.entry(card.host).or_insert(next)
-        })
-        .collect()
-}
-
-fn extent(node_of_rank: &[u32]) -> (u64, u64) {
-    let mut ranks_on = vec![
-        0u64;
-        node_of_rank
-            .iter()
-            .max()
-            .map_or(0, |node| *node as usize + 1)
-    ];
-    for node in node_of_rank {
-        ranks_on[*node as usize] += 1;
-    }
-    (
-        ranks_on.len() as u64,
-        ranks_on.iter().copied().max().unwrap_or(0),
-    )
 }
 
 /// Rank 0 reads, everybody receives. Collective over the world.
@@ -356,6 +333,7 @@ fn build(
     clock: Conversion,
     host: u64,
 ) -> Option<Tuner> {
+    let registry = make_registry(pmpi, &handles, rank)?;
     let variants = Collective::ALL.map(|collective| catalogue::variants(library, collective));
     let names = Collective::ALL.map(|collective| {
         variants[collective.index()]
@@ -397,7 +375,6 @@ fn build(
             >(query)(&mut thread_level)
         };
     }
-    let registry = Registry::create(pmpi, &handles)?;
     let types = HandleTable::new(handles.types.iter().copied());
     let pairs = HandleTable::new(handles.pairs.iter().map(|&datatype| (datatype, ())));
     let ops = HandleTable::new(handles.ops.iter().copied());
@@ -430,36 +407,19 @@ fn build(
     })
 }
 
-/// Whether a rank records: some ranks of a node, from its first to its last at even distances, on as
-/// many nodes as the limit allows, evenly spread. The last rank is among them because pipelines and
-/// trees end there: of their time the first ranks see little.
-fn records(rank: u32, node_of_rank: &[u32], handout: &Handout) -> bool {
-    let node = node_of_rank[rank as usize];
-    let on_node = |ranks: &[u32]| ranks.iter().filter(|other| **other == node).count() as u64;
-    let (place, ranks) = (
-        on_node(&node_of_rank[..rank as usize]),
-        on_node(node_of_rank),
-    );
-    let per_node = u64::from(
-        handout
-            .settings
-            .recording_ranks_per_node
-            .min(handout.settings.recording_ranks),
-    )
-    .min(ranks);
-    let nodes = u64::from(node_of_rank.iter().max().map_or(0, |last| last + 1));
-    let recording_nodes =
-        (u64::from(handout.settings.recording_ranks) / per_node.max(1)).min(nodes);
-    chosen(place, ranks, per_node) && chosen(node.into(), nodes, recording_nodes)
-}
-
-/// Whether place `place` of `n` is among `k` places at even distances, the first and last included.
-fn chosen(place: u64, n: u64, k: u64) -> bool {
-    match k {
-        0 => false,
-        1 => place == 0,
-        _ => (0..k).any(|step| step * (n - 1) / (k - 1) == place),
+/// The registry of communicators, on all ranks or on none. Collective over the world.
+fn make_registry(pmpi: &'static Pmpi, handles: &Handles, rank: u32) -> Option<&'static Registry> {
+    let registry = Registry::create(pmpi, handles);
+    let code = if registry.is_none() { libc::ENOSPC } else { 0 };
+    if worst(pmpi, handles, code).is_none() {
+        return registry;
     }
+    if rank == 0 {
+        say(
+            "failed to make an attribute of communicators on some rank; collectives run untuned on all ranks",
+        );
+    }
+    None
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of a trace's header")]
@@ -474,7 +434,11 @@ fn open_trace(
     variants: Vec<(Collective, String)>,
 ) -> Option<Recorder> {
     let incoming = handout.incoming.as_ref()?;
-    let opened = records(rank, node_of_rank, handout).then(|| {
+    let (per_node, in_all) = (
+        handout.settings.recording_ranks_per_node,
+        handout.settings.recording_ranks,
+    );
+    let opened = roster::records(rank, node_of_rank, per_node, in_all).then(|| {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let clock = if boot.is_empty() {
             host

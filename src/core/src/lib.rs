@@ -4,7 +4,7 @@
 //! what is called ([`collective`], [`library`]), how it can be run ([`variant`], [`catalogue`]),
 //! what a site decided ([`settings`], [`space`], [`environment`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
-//! for that ([`preset`]), then the stages of one call: [`classify`], whether it
+//! for that ([`preset`]), how the ranks of a job find each other ([`rendezvous`], [`roster`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`].
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,9 @@ pub mod model;
 pub mod prior;
 pub mod settings;
 pub mod space;
+
+pub mod rendezvous;
+pub mod roster;
 
 pub mod classify;
 pub mod preset;

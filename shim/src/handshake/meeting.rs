@@ -1,0 +1,259 @@
+//! How the ranks of a node find each other: at an abstract Unix socket, which nothing of is left behind.
+//!
+//! Whoever comes first is the head and asks the board for all; the others are members. A member tells who it is;
+//! the head tells it that it is counted, what to publish (each group says hello under its lowest rank), and in the
+//! end what became of it. A rank of another user, or in another network namespace, is not met: who meets nobody is
+//! head of itself.
+
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::Duration;
+
+/// Tries to get in where the head has just left.
+const ATTEMPTS: u32 = 3;
+/// Longer than any line that is said here.
+const LINE_MAX: usize = 1024;
+
+/// Where a rank sits.
+pub enum Seat {
+    Head(Head),
+    Member(Line),
+}
+
+/// Takes a seat at the socket `place`; with none it is the head of nobody.
+pub fn sit_down(place: Option<&str>) -> Seat {
+    let address = place.and_then(|place| SocketAddr::from_abstract_name(place).ok());
+    for _ in 0..ATTEMPTS {
+        let Some(address) = &address else { break };
+        match UnixListener::bind_addr(address) {
+            Ok(listener) => {
+                if listener.set_nonblocking(true).is_ok() {
+                    return Seat::Head(Head::new(Some(listener)));
+                }
+                break;
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(_) => break,
+        }
+        match UnixStream::connect_addr(address).map(Line::new) {
+            Ok(Some(line)) => return Seat::Member(line),
+            // Another user's.
+            Ok(None) => break,
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(_) => break,
+        }
+    }
+    Seat::Head(Head::new(None))
+}
+
+/// A connection that carries lines and never waits.
+pub struct Line {
+    stream: UnixStream,
+    read: Vec<u8>,
+}
+
+/// What a line has for its reader.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
+    Text(String),
+    Nothing,
+    /// The other side has gone.
+    Closed,
+}
+
+impl Line {
+    /// `None` for the process of another user.
+    fn new(stream: UnixStream) -> Option<Line> {
+        // SAFETY: it only asks for a number.
+        let own = unsafe { libc::geteuid() };
+        (user_at(stream.as_raw_fd())? == own).then_some(())?;
+        stream.set_nonblocking(true).ok()?;
+        Some(Line {
+            stream,
+            read: Vec::new(),
+        })
+    }
+
+    /// Whether the other side will get it. Lines are few and short, so they fit the socket's room.
+    pub fn say(&mut self, text: &str) -> bool {
+        let line = format!("{text}\n");
+        send_all(self.stream.as_raw_fd(), line.as_bytes())
+    }
+
+    pub fn hear(&mut self) -> Heard {
+        let mut room = [0; LINE_MAX];
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                return Heard::Text(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            match self.stream.read(&mut room) {
+                Ok(0) => return Heard::Closed,
+                Ok(_) if self.read.len() > LINE_MAX => return Heard::Closed,
+                Ok(length) => self.read.extend(&room[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(_) => return Heard::Closed,
+            }
+        }
+    }
+
+    /// Waits until there is something to hear, or for `pause`.
+    pub fn wait(&self, pause: Duration) {
+        let mut watched = libc::pollfd {
+            fd: self.stream.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let pause = libc::timespec {
+            tv_sec: pause.as_secs() as libc::time_t,
+            tv_nsec: pause.subsec_nanos().into(),
+        };
+        // SAFETY: one descriptor of ours is watched; no signal mask is given.
+        unsafe { libc::ppoll(&mut watched, 1, &pause, std::ptr::null()) };
+    }
+}
+
+fn send_all(socket: RawFd, bytes: &[u8]) -> bool {
+    // SAFETY: the buffer has the length given. A closed connection raises no signal this way.
+    let sent = unsafe {
+        libc::send(
+            socket,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    };
+    sent == bytes.len() as isize
+}
+
+/// The effective user of the process at the other end.
+fn user_at(socket: RawFd) -> Option<libc::uid_t> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the struct is what this option writes, and its length is given.
+    let code = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut length,
+        )
+    };
+    (code == 0).then_some(peer.uid)
+}
+
+/// A member, as its head sees it.
+pub struct Member {
+    pub rank: u32,
+    pub identity: String,
+    line: Line,
+    counted: bool,
+}
+
+/// The first rank at a socket, with those that have come since.
+pub struct Head {
+    listener: Option<UnixListener>,
+    /// Connected, but have not said who they are.
+    strangers: Vec<Line>,
+    members: Vec<Member>,
+}
+
+impl Head {
+    fn new(listener: Option<UnixListener>) -> Head {
+        Head {
+            listener,
+            strangers: Vec::new(),
+            members: Vec::new(),
+        }
+    }
+
+    /// Whoever sits at another socket: a head that nobody joins.
+    pub fn of_nobody() -> Head {
+        Head::new(None)
+    }
+
+    /// Lets in who has come. `own` and each member's rank can be there once.
+    pub fn let_in(&mut self, own: u32, n_ranks: u32) {
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
+            self.strangers.extend(Line::new(stream));
+        }
+        let strangers = std::mem::take(&mut self.strangers);
+        for mut line in strangers {
+            match line.hear() {
+                Heard::Nothing => self.strangers.push(line),
+                Heard::Closed => {}
+                Heard::Text(text) => {
+                    let known = |rank: u32| {
+                        rank == own || self.members.iter().any(|member| member.rank == rank)
+                    };
+                    let (rank, identity) = text.split_once(' ').unwrap_or((&text, ""));
+                    // One who says anything else hears nothing more, and goes its own way.
+                    if let Some(rank) = rank
+                        .parse()
+                        .ok()
+                        .filter(|&rank| (1..n_ranks).contains(&rank) && !known(rank))
+                    {
+                        let identity = identity.to_owned();
+                        self.members.push(Member {
+                            rank,
+                            identity,
+                            line,
+                            counted: false,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether anybody can come in.
+    pub fn is_open(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// How many sit here, the head included.
+    pub fn size(&self) -> u32 {
+        self.members.len() as u32 + 1
+    }
+
+    /// Counts who has not been counted: from here on they wait for the verdict, come what may. The others have gone.
+    pub fn count(&mut self) -> Vec<(u32, String)> {
+        let mut counted = Vec::new();
+        self.members.retain_mut(|member| {
+            if member.counted {
+                return true;
+            }
+            member.counted = member.line.say("counted");
+            if member.counted {
+                counted.push((member.rank, member.identity.clone()));
+            }
+            member.counted
+        });
+        counted
+    }
+
+    /// Tells one member something. Who has gone is missed by rank 0.
+    pub fn tell(&mut self, rank: u32, text: &str) {
+        let told = self.members.iter_mut().find(|member| member.rank == rank);
+        if let Some(member) = told {
+            member.line.say(text);
+        }
+    }
+
+    /// Tells all members what became of it, and ends the meeting.
+    pub fn dismiss(mut self, text: &str) {
+        // Nobody may come in who would not be told.
+        self.listener = None;
+        for member in &mut self.members {
+            member.line.say(text);
+        }
+    }
+}
