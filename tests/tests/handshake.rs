@@ -6,17 +6,22 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Job, Part, folder, job, on_each_library, part, traces};
+use colltune_tests::{Job, Mpi, Part, folder, job, on_each_library, part, tool, traces};
 
 const DEADLINE: &str = "2s";
 
-fn asking(mpi: colltune_tests::Mpi, db: &std::path::Path) -> Job {
+fn asking(mpi: Mpi, db: &std::path::Path) -> Job {
     job(0)
         .mpi(mpi)
         .preload()
         .db(db)
         .mode("explore")
         .env("COLLTUNE_HANDSHAKE_TIMEOUT", DEADLINE)
+}
+
+/// The same with a launcher that has no name service.
+fn nameless(mpi: Mpi, db: &std::path::Path) -> Job {
+    asking(mpi, db).preload_tool(tool(mpi, "nameless"))
 }
 
 /// One rank of the program that takes whatever arrives; messages of a size that is sent by rendezvous.
@@ -69,11 +74,108 @@ on_each_library! {
         outcome.claim(traces(db.path()).len() == 2, "both ranks record");
     }
 
-    /// `trust` skips the check where a launcher has no name service.
-    fn trust_skips_the_check(mpi: Mpi) {
+    fn one_rank_of_a_node_asks_the_launcher_besides_rank_0(mpi: Mpi) {
         let db = folder();
-        let outcome = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&[rank(), rank()]);
-        outcome.succeeds().prints("ok\n").is_silent();
-        outcome.claim(traces(db.path()).len() == 2, "both ranks record");
+        let job = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE_TIMEOUT", "30s").preload_tool(tool(mpi, "name_clients"));
+        let outcome = job.run_parts(&[part(8, "first_receive", &["0", "8"])]);
+        outcome.succeeds().prints("ok\n");
+        let clients = outcome.stderr.matches("asks").count();
+        outcome.claim(clients == 2, &format!("{clients} of 8 ranks asked the launcher"));
+        outcome.claim(!traces(db.path()).is_empty(), "nothing was recorded");
     }
+
+    /// All are told that the launcher has nothing to ask with, and stay untuned at once.
+    fn without_a_name_service_jobs_run_untuned(mpi: Mpi) {
+        let db = folder();
+        let outcome = nameless(mpi, db.path()).run_parts(&[rank(), rank(), rank()]);
+        outcome.succeeds().prints("ok\n").says(&["no name service", "COLLTUNE_HANDSHAKE=trust"]);
+        outcome.claim(traces(db.path()).is_empty(), "something was recorded");
+    }
+
+    fn trust_lets_the_ranks_ask_each_other(mpi: Mpi) {
+        for job in [asking, nameless] {
+            let db = folder();
+            let outcome = job(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&[rank(), rank()]);
+            outcome.succeeds().prints("ok\n").is_silent();
+            outcome.claim(traces(db.path()).len() == 2, "both ranks record");
+        }
+    }
+
+    fn trust_compares_settings(mpi: Mpi) {
+        for job in [asking, nameless] {
+            let db = folder();
+            let other = [rank(), rank().env("COLLTUNE_SEED", "5"), rank()];
+            let outcome = job(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&other);
+            outcome.succeeds().prints("ok\n").says(&["rank 1", "other settings", "untuned"]);
+            outcome.claim(traces(db.path()).is_empty(), "something was recorded");
+        }
+    }
+
+    /// A promise that does not hold ends the job with a sentence, where nothing but the ranks can be asked.
+    fn trust_names_the_ranks_that_are_missing(mpi: Mpi) {
+        for missing in [0, 2] {
+            let db = folder();
+            let parts = [0, 1, 2].map(|place| if place == missing { rank().without_shim() } else { rank() });
+            let outcome = nameless(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&parts);
+            outcome.claim(!outcome.timed_out && outcome.code != Some(0), "the job goes on");
+            outcome.says(&["of 3 ranks", &format!(": {missing};"), "trust"]);
+        }
+        // Where the launcher can be asked it runs untuned.
+        let db = folder();
+        let parts = [rank(), rank().without_shim()];
+        let outcome = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&parts);
+        outcome.succeeds().prints("ok\n").says(&["rank 1", "runs without the shim", "untuned"]);
+    }
+
+    /// What fails on one rank behind the verdict is agreed on, too.
+    fn an_attribute_that_one_rank_cannot_make_leaves_all_untuned(mpi: Mpi) {
+        let db = folder();
+        let job = asking(mpi, db.path()).preload_tool(tool(mpi, "failing_keyval"));
+        let outcome = job.run_parts(&[rank(), rank(), rank()]);
+        outcome.succeeds().prints("ok\n").says(&["attribute", "untuned on all ranks"]);
+        outcome.claim(traces(db.path()).is_empty(), "something was recorded");
+    }
+}
+
+/// A name server of Hydra's that lasts, as sites have one for jobs that connect to each other.
+#[test]
+fn jobs_at_one_name_server_do_not_meet() {
+    let Some(mpi) = Mpi::Mpich.installed() else {
+        return;
+    };
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let server = format!("127.0.0.1:{}", port.expect("a free port").port());
+    let [lacking, first, second] = [0; 3].map(|_| folder());
+    // The first job's names stay behind, because its ranks never agree; the others run at the same time.
+    let script = "port=${1#*:}; hydra_nameserver -port \"$port\" & server=$!; \
+                  for turn in $(seq 600); do (: <>\"/dev/tcp/127.0.0.1/$port\") 2>/dev/null && break; sleep 0.1; done; \
+                  COLLTUNE_DB=$4 mpirun.mpich -nameserver $1 -n 1 \"$2\" 0 8 : -n 1 env -u LD_PRELOAD \"$2\" 0 8; a=$?; \
+                  COLLTUNE_DB=$5 mpirun.mpich -nameserver $1 -n 3 \"$2\" 0 8 & one=$!; \
+                  COLLTUNE_DB=$6 mpirun.mpich -nameserver $1 -n 3 \"$2\" 0 8 & other=$!; \
+                  wait $one; b=$?; wait $other; c=$?; kill $server; echo ended $a $b $c";
+    let program = colltune_tests::program(mpi, "first_receive");
+    let [a, b, c] = [&lacking, &first, &second].map(|db| db.path().to_string_lossy().into_owned());
+    let outcome = asking(mpi, lacking.path()).run_command(&[
+        "bash",
+        "-c",
+        script,
+        "bash",
+        &server,
+        &program.to_string_lossy(),
+        "",
+        &a,
+        &b,
+        &c,
+    ]);
+    outcome
+        .succeeds()
+        .prints("ok\nok\nok\nended 0 0 0\n")
+        .says(&["runs without the shim"]);
+    let n_traces = [&lacking, &first, &second].map(|db| traces(db.path()).len());
+    // Of a node's ranks the first and the last record.
+    outcome.claim(
+        n_traces[0] == 0 && n_traces[1] > 0 && n_traces[1] == n_traces[2],
+        &format!("traces: {n_traces:?}"),
+    );
 }
