@@ -26,6 +26,7 @@ mod trace;
 mod fingerprint;
 mod forcing;
 mod nodes;
+mod slurm;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
@@ -36,6 +37,7 @@ pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
 pub use program::{program, sanitized, tool};
 pub use skip::{is_long, runs_long, skip};
+pub use slurm::Slurm;
 pub use trace::{Trace, open_traces, read_trace, traces};
 pub use wheel::wheel;
 
