@@ -98,7 +98,7 @@ impl<'a> Handshake<'a> {
             n_ranks,
             identity,
             timeout,
-            board: board::choose(pmpi, handles, manager),
+            board: manager.board(pmpi, handles),
             place: manager.meeting_place(),
             published: RefCell::default(),
         }

@@ -1,11 +1,5 @@
 //! Where ranks publish what others look up: by the launcher, so that the program never sees it.
 
-use crate::handshake::launcher::Manager;
-use crate::handshake::names::Names;
-use crate::handshake::pmi::Pmi;
-use crate::handshake::pmix::Pmix;
-use crate::library::{Handles, Pmpi};
-
 /// A launcher's service that keeps short texts under names.
 pub trait Board {
     /// Whether it took the text. It holds no spaces but those that [`Board::lookup`] gives back.
@@ -16,22 +10,6 @@ pub trait Board {
 
     /// Takes back what this rank published, where that is possible.
     fn withdraw(&self, what: &str, text: &str);
-}
-
-/// The board of this job; alike on all its ranks, because the launcher and the library decide. `None`: there is
-/// none, which is known without asking.
-pub fn choose<'a>(
-    pmpi: &'a Pmpi,
-    handles: &'a Handles,
-    manager: &Manager,
-) -> Option<Box<dyn Board + 'a>> {
-    match manager {
-        Manager::SlurmPmix { namespace } => {
-            Pmix::find(namespace).map(|board| Box::new(board) as Box<dyn Board>)
-        }
-        Manager::SlurmPmi { socket, job } => Some(Box::new(Pmi::new(*socket, job.clone()))),
-        Manager::Other { world } => Some(Box::new(Names::new(pmpi, handles, world.clone()))),
-    }
 }
 
 /// A text as services take it: MPICH's launcher and PMI-1 cut a value at the first space or line end.

@@ -7,6 +7,12 @@ use std::path::Path;
 use colltune_core::library::{Library, Product};
 use colltune_core::roster::hash_bytes;
 
+use crate::handshake::board::Board;
+use crate::handshake::names::Names;
+use crate::handshake::pmi::Pmi;
+use crate::handshake::pmix::Pmix;
+use crate::library::{Handles, Pmpi};
+
 /// Ancestors of this process among which Hydra's proxy is looked for.
 const ANCESTORS_MAX: u32 = 64;
 
@@ -37,6 +43,18 @@ impl Manager {
             _ => Manager::Other {
                 world: [namespace, job, hydra_port().unwrap_or_default()].concat(),
             },
+        }
+    }
+
+    /// The board of this job; alike on all its ranks, because the launcher and the library decide. `None`: there is
+    /// none, which is known without asking.
+    pub fn board<'a>(&self, pmpi: &'a Pmpi, handles: &'a Handles) -> Option<Box<dyn Board + 'a>> {
+        match self {
+            Manager::SlurmPmix { namespace } => {
+                Pmix::find(namespace).map(|board| Box::new(board) as Box<dyn Board>)
+            }
+            Manager::SlurmPmi { socket, job } => Some(Box::new(Pmi::new(*socket, job.clone()))),
+            Manager::Other { world } => Some(Box::new(Names::new(pmpi, handles, world.clone()))),
         }
     }
 
