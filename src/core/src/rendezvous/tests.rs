@@ -67,13 +67,13 @@ fn the_lowest_rank_that_is_missing_is_named() {
 #[test]
 fn a_hello_fits_a_port_name_of_mpich() {
     let scattered: Vec<u32> = (1..60_000)
-        .filter(|rank| crate::select::mix(3, *rank) % 5 == 0)
+        .filter(|rank| crate::select::mix(3, *rank).is_multiple_of(5))
         .map(|rank| rank as u32)
         .collect();
     let hellos = hellos(&scattered, IDENTITY);
     assert!(hellos.len() > 1 && hellos.iter().all(|hello| hello.text.len() < 255));
     assert_eq!(
-        call(60_000, &[scattered.clone()]).0.next(),
+        call(60_000, std::slice::from_ref(&scattered)).0.next(),
         (1..).find(|rank| !scattered.contains(rank))
     );
 }
