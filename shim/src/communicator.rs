@@ -82,6 +82,8 @@ pub struct Ticks {
     pub samples: u64,
     pub fastest: u64,
     pub total: u64,
+    /// Whether a review that knew the default has seen a sample of it.
+    pub judged: bool,
 }
 
 /// When a sampled call began and ended on this rank, and where its record lies.

@@ -1,6 +1,8 @@
 /* MPICH only: runs collectives and, after each, reads the library's control variables.
  *
- * Rank 0 prints a line for every value that a variable had; one line each unless they change. */
+ * usage: control_variables [set]
+ * Rank 0 prints a line for every value that a variable had; one line each unless they change. With `set` the program
+ * itself changes two of them on the way. */
 #include "step.h"
 
 int main(int argc, char **argv) {
@@ -18,6 +20,9 @@ int main(int argc, char **argv) {
         last[v] = -1;
     }
     for (int k = 0; k < 200; k++) {
+        /* Allreduce's algorithm and that of allgather, each twice. */
+        int wanted = 2 - k / 150;
+        if (argc > 1 && (k == 70 || k == 150)) MPI_T_cvar_write(handles[0], &wanted), MPI_T_cvar_write(handles[4], &wanted);
         right &= step(MPI_COMM_WORLD, k, 100 * (k % 7));
         for (int v = 0; v < 10; v++) {
             int value;

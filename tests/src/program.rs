@@ -47,10 +47,14 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     std::fs::create_dir_all(&folder)
         .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
     let result = folder.join(file);
-    let header = source.with_file_name("step.h");
+    let headers = ["step.h", "guarded.h"].map(|header| source.with_file_name(header));
     let newer =
         |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
-    if changed(&result).is_some_and(|built| !newer(&source, built) && !newer(&header, built)) {
+    let is_new = |built| {
+        let any_newer = headers.iter().any(|header| newer(header, built));
+        !any_newer && !newer(&source, built)
+    };
+    if changed(&result).is_some_and(is_new) {
         return result;
     }
     // Another process may build the same: each writes its own file and puts it in place.

@@ -170,27 +170,28 @@ fn mpich_control_variables_hold_the_users_values_between_calls() {
     let Some(mpi) = Mpi::Mpich.installed() else {
         return;
     };
-    for settings in [
-        &[][..],
-        &[
-            ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"),
-            ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0"),
-        ],
-    ] {
+    let users = [
+        ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"),
+        ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0"),
+    ];
+    for (settings, arguments) in [(&[][..], &[][..]), (&users[..], &[]), (&[], &["set"])] {
         let with = |job: Job| {
             settings
                 .iter()
                 .fold(job.mpi(mpi), |job, (name, value)| job.env(name, value))
         };
-        let bare = with(job(2)).run("control_variables", &[]);
+        let bare = with(job(2)).run("control_variables", arguments);
         bare.succeeds();
+        let lines = bare.stdout.lines().count();
+        let own = if arguments.is_empty() { 0 } else { 4 };
+        assert_eq!(lines, 11 + own, "what the program sets is what it reads");
         let db = folder();
         let tuned = with(job(2))
             .preload()
             .db(db.path())
             .seed(1)
             .env("COLLTUNE_SETUP_AFTER", "1")
-            .run("control_variables", &[]);
+            .run("control_variables", arguments);
         tuned.succeeds().prints(&bare.stdout).is_silent();
     }
 }

@@ -7,7 +7,7 @@
 //! against the catalogue. Other libraries with this binary interface cannot be steered while they run.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
@@ -39,8 +39,8 @@ struct Tools {
 /// One control variable that holds an int.
 struct Variable {
     handle: *mut c_void,
-    /// What the user or the library set: `default` must find it.
-    original: c_int,
+    /// What it held before a call of ours, while that is under way.
+    held: AtomicI32,
 }
 
 struct Control {
@@ -122,8 +122,9 @@ impl Steer {
         let Some(value) = control.values[usize::from(variant)] else {
             unreachable!("a variant runs only after it was said to be ready");
         };
-        tools.set(&control.algorithm, value);
-        tools.set(&control.device, 0);
+        // What the user, the library or the program itself, just now, set: `default` must find it.
+        tools.replace(&control.algorithm, value);
+        tools.replace(&control.device, 0);
         self.steered
             .store(collective.index() + 1, Ordering::Relaxed);
         let _steered = Steered(self);
@@ -136,8 +137,9 @@ impl Steer {
         let steered = self.steered.swap(0, Ordering::Relaxed).checked_sub(1);
         let control = steered.and_then(|place| self.controls[place].as_ref());
         if let (Some(tools), Some(control)) = (&self.tools, control) {
-            tools.set(&control.device, control.device.original);
-            tools.set(&control.algorithm, control.algorithm.original);
+            for variable in [&control.device, &control.algorithm] {
+                tools.set(variable, variable.held.load(Ordering::Relaxed));
+            }
         }
     }
 }
@@ -204,7 +206,7 @@ impl Tools {
     fn variable(&self, name: &str) -> Option<(Variable, String)> {
         let name = CString::new(name).ok()?;
         let mut text = vec![0u8; 8192];
-        let (mut index, mut count, mut original) = (0, 0, 0);
+        let (mut index, mut count, mut value) = (0, 0, 0);
         let (mut verbosity, mut bind, mut scope) = (0, 0, 0);
         // A handle: four bytes in one binary interface, eight in the other.
         let mut datatype = 0u64;
@@ -231,14 +233,29 @@ impl Tools {
                 || (self.handle_alloc)(index, std::ptr::null_mut(), &mut handle, &mut count)
                     != abi::SUCCESS
                 || count != 1
-                || (self.read)(handle, (&raw mut original).cast()) != abi::SUCCESS
+                || (self.read)(handle, (&raw mut value).cast()) != abi::SUCCESS
             {
                 return None;
             }
         }
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(0);
         let text = String::from_utf8_lossy(&text[..end]).into_owned();
-        Some((Variable { handle, original }, text))
+        Some((
+            Variable {
+                handle,
+                held: AtomicI32::new(value),
+            },
+            text,
+        ))
+    }
+
+    /// Sets a variable, and keeps what it held.
+    fn replace(&self, variable: &Variable, value: c_int) {
+        let mut held: c_int = 0;
+        // SAFETY: the handle is of an int variable, and `held` is an int.
+        unsafe { (self.read)(variable.handle, (&raw mut held).cast()) };
+        variable.held.store(held, Ordering::Relaxed);
+        self.set(variable, value);
     }
 
     fn set(&self, variable: &Variable, mut value: c_int) {

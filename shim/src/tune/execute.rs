@@ -98,7 +98,12 @@ impl Tuner {
         let sampled = index == cell.next_sample;
         let wish = if index >= cell.next_drawn {
             let word = || word(cell.key, cell.next_sample);
-            cell.chooser.draw(word).unwrap_or(DEFAULT)
+            let drawn = cell.chooser.draw(word).unwrap_or(DEFAULT);
+            if cell.observed[usize::from(drawn)].may_be_drawn() {
+                drawn
+            } else {
+                DEFAULT
+            }
         } else {
             cell.best
         };
@@ -271,17 +276,19 @@ impl Tuner {
             }
             return DEFAULT;
         }
+        // Counts of MPI 3 are ints, and so are those of messages of several blocks, ours and the libraries': Open
+        // MPI's bruck algorithms count the bytes of all ranks' blocks in them, as does an alltoall that is sent as bytes.
+        let total_bytes = p2p::total_bytes(call.collective, call.bytes, facts.n_ranks);
+        if total_bytes > i32::MAX as u64 {
+            return DEFAULT;
+        }
         let able = if variant_of.own.is_some() {
-            // Messages of several blocks have counts of ints, too.
-            p2p::total_bytes(call.collective, call.bytes, facts.n_ranks) <= i32::MAX as u64
-                && call
-                    .reduction
-                    .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
+            call.reduction
+                .is_none_or(|reduction| self.combines(reduction.datatype, reduction.op))
                 && own::fits(variant_of.own, &facts)
                 && !self.is_told_across(variant_of, call.bytes)
         } else {
-            // Counts of MPI 3 are ints, and a broadcast is sent as bytes.
-            call.state.abilities.native && call.bytes <= i32::MAX as u64
+            call.state.abilities.native
         };
         if able && call.state.abilities.allow(variant_of) {
             variant

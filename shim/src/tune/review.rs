@@ -99,6 +99,15 @@ impl Tuner {
             state.abilities.own = false;
             state.again = None;
         }
+        let reference = cell
+            .weights
+            .iter()
+            .position(|(variant, _)| *variant == DEFAULT);
+        if reference.is_none_or(|place| drawn[place].samples > 0) {
+            for seen in cell.observed.iter_mut().filter(|seen| seen.samples > 0) {
+                seen.judged = true;
+            }
+        }
         if self.handout.mode != Mode::Explore {
             return;
         }
@@ -111,10 +120,6 @@ impl Tuner {
                 total_ns: all[1],
             })
             .collect();
-        let reference = cell
-            .weights
-            .iter()
-            .position(|(variant, _)| *variant == DEFAULT);
         let budget_ppm = self.handout.settings.explore_budget_ppm() / cells_in_use;
         let progress = Progress {
             calls: cell.calls,
@@ -158,6 +163,11 @@ impl Tuner {
 }
 
 impl Ticks {
+    #[inline]
+    pub(super) fn may_be_drawn(&self) -> bool {
+        review::may_be_drawn(self.samples, self.judged)
+    }
+
     #[inline]
     fn add(&mut self, ticks: u64) {
         self.fastest = match self.samples {

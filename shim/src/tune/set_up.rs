@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use colltune_core::bound;
 use colltune_core::catalogue::Steering;
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
@@ -116,9 +117,12 @@ impl Tuner {
                 || (abilities.allow(known)
                     && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
         };
+        let variants = &self.variants[collective.index()];
+        let absurd = bound::absurd(variants, layout.n_ranks, entry.cell.bytes);
         let allowed = |variant: &u16| {
-            let known = &self.variants[collective.index()][usize::from(*variant)];
-            *variant == DEFAULT || self.handout.draws(known.name.family)
+            let place = usize::from(*variant);
+            *variant == DEFAULT
+                || (self.handout.draws(variants[place].name.family) && !absurd[place])
         };
         let forced = self
             .handout
@@ -163,6 +167,11 @@ impl Tuner {
             chooser = Chooser::new(&weights);
         }
         let rehearsals = rehearsals(weights.len(), entry.cell.bytes.lo);
+        let mut observed = vec![Ticks::default(); variants.len()];
+        // What there is no choice of, or is run anyway, waits for no review.
+        for (variant, _) in &weights {
+            observed[usize::from(*variant)].judged = weights.len() == 1 || *variant == best;
+        }
         CellState {
             model_cell,
             key,
@@ -175,7 +184,7 @@ impl Tuner {
             default_is,
             best,
             chooser,
-            observed: vec![Ticks::default(); self.variants[collective.index()].len()],
+            observed,
             weights,
             first_ticks: 0,
             // A review comes after 64 samples at the latest, and more only after failed calls.

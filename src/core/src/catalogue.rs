@@ -32,9 +32,10 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         own: None,
         needs: Vec::new(),
         needs_across: Vec::new(),
+        shape: None,
     };
     let native = match library.product {
-        Product::OpenMpi => openmpi::variants(library, collective),
+        Product::OpenMpi => openmpi::variants(collective),
         Product::Mpich => mpich::variants(library, collective),
         Product::Intel => intel::variants(collective),
     };

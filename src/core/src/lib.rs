@@ -11,6 +11,7 @@
 pub mod collective;
 pub mod library;
 pub mod need;
+pub mod shape;
 
 pub mod algorithm;
 pub mod catalogue;
@@ -18,6 +19,7 @@ pub mod composition;
 pub mod node;
 pub mod variant;
 
+pub mod bound;
 pub mod calibration;
 pub mod environment;
 pub mod model;

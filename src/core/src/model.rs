@@ -343,6 +343,10 @@ mod tests {
                     .last()
                     .saturating_mul(entry.cell.ppn.last())
                     > 2;
+            // A line of very many is hopeless for few segments.
+            if entry.cell.nodes.lo.max(entry.cell.ppn.lo) > 32 {
+                continue;
+            }
             assert_eq!(
                 has("native:pipeline:segsize=4KiB") && entry.cell.collective == Collective::Bcast,
                 above && entry.cell.collective == Collective::Bcast,

@@ -12,17 +12,19 @@ pub mod simulated;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::algorithm::schedule::Step;
+use crate::bound;
 use crate::catalogue::{Crossing, OnNodes, Own, Scheduled, Variant};
 use crate::library::Library;
 use crate::node::between::{self, Between};
 use crate::settings::Settings;
+use crate::shape::Load;
 use crate::space::Cell;
-use rivals::{differs, ends, least_ranks, replaces};
+use rivals::{differs, least_ranks, most_ranks};
 use simulated::Place;
 
-/// What is hopeless by its shape is so on every machine between these two, at every size of the cell.
-/// Costs of one message and of one byte in nanoseconds: a fast node's memory and a slow network.
-const MACHINES: [(f64, f64); 2] = [(1e3, 0.05), (20e3, 8.0)];
+/// What a library's algorithm may cost by its shape beside another, at the least; the simulator, which a smaller
+/// factor is meant for, knows nothing of these.
+const SHAPES_FACTOR: f64 = 10.0;
 /// Shapes are looked at with at most so many ranks; what is hopeless there is so with more.
 const RANKS_LOOKED_AT: u64 = 128;
 
@@ -35,10 +37,10 @@ pub struct Prior<'a> {
     factor: f64,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
     works: HashMap<(usize, usize, usize, usize), Work>,
-    hopeless: HashMap<(usize, u64, u64), Vec<bool>>,
+    hopeless: HashMap<([u32; 2], u64, u64), Vec<bool>>,
 }
 
-/// What a variant costs its busiest rank.
+/// What a schedule of ours costs its busiest rank.
 #[derive(Clone, Copy)]
 struct Work {
     messages: f64,
@@ -63,18 +65,19 @@ impl<'a> Prior<'a> {
         }
     }
 
-    /// The places of the variants that are worth drawing in a cell where they are possible. Of
-    /// the library's own ones all are.
+    /// The places of the variants that are worth drawing in a cell where they are possible.
     pub fn worth_drawing(&mut self, cell: &Cell) -> Vec<bool> {
+        let by_shape = self.hopeless(cell).to_vec();
         let hopeless: Vec<bool> = match self.simulated.get(&Place::of(cell)) {
             Some(slower) => {
-                let slow = |variant: &Variant| {
+                let slow = |(variant, by_shape): (&Variant, bool)| {
                     let slower = slower.get(&variant.name.to_string());
                     slower.is_some_and(|slower| *slower > self.factor)
+                        || (by_shape && variant.shape.is_some())
                 };
-                self.variants.iter().map(slow).collect()
+                self.variants.iter().zip(by_shape).map(slow).collect()
             }
-            None => self.hopeless(cell).to_vec(),
+            None => by_shape,
         };
         let all = self.variants.iter().zip(hopeless).zip(&self.sizes);
         all.map(|((variant, hopeless), sizes)| {
@@ -91,26 +94,43 @@ impl<'a> Prior<'a> {
     }
 
     fn hopeless(&mut self, cell: &Cell) -> &[bool] {
-        let n_ranks = least_ranks(cell).clamp(1, RANKS_LOOKED_AT) as usize;
-        let key = (n_ranks, cell.bytes.lo, cell.bytes.last());
+        let n_ranks = least_ranks(cell).clamp(1, RANKS_LOOKED_AT) as u32;
+        let ranks = [n_ranks, most_ranks(cell)];
+        let key = (ranks, cell.bytes.lo, cell.bytes.last());
         if !self.hopeless.contains_key(&key) {
-            let works: Vec<Option<Work>> = (0..self.variants.len())
-                .map(|place| self.work(place, n_ranks))
+            let sizes = bound::ends(cell.bytes);
+            let loads: Vec<Option<[Load; 2]>> = (0..self.variants.len())
+                .map(|place| self.loads(place, n_ranks, sizes))
                 .collect();
-            let (sizes, factor) = (ends(cell), self.factor);
-            let found = (0..works.len())
+            let factor = |place: usize| match self.variants[place].shape {
+                Some(_) => self.factor.max(SHAPES_FACTOR),
+                None => self.factor,
+            };
+            let found = (0..loads.len())
                 .map(|place| {
-                    (0..works.len()).any(|rival| {
-                        replaces(&self.variants[rival], &self.variants[place])
-                            && works[place].zip(works[rival]).is_some_and(|(own, rival)| {
-                                own.is_hopeless_beside(rival, sizes, factor)
-                            })
+                    let (variant, factor) = (&self.variants[place], factor(place));
+                    (0..loads.len()).any(|rival| {
+                        loads[place]
+                            .zip(loads[rival])
+                            .is_some_and(|(own, rival)| bound::are_beyond(own, rival, factor))
+                            && bound::stands_for(&self.variants[rival], variant, ranks, sizes[0])
                     })
                 })
                 .collect();
             self.hopeless.insert(key, found);
         }
         &self.hopeless[&key]
+    }
+
+    fn loads(&mut self, place: usize, n_ranks: u32, sizes: [u64; 2]) -> Option<[Load; 2]> {
+        if self.variants[place].shape.is_some() {
+            return bound::loads(&self.variants[place], n_ranks, sizes);
+        }
+        let Work { messages, blocks } = self.work(place, n_ranks as usize)?;
+        Some(sizes.map(|size| Load {
+            messages,
+            bytes: blocks * size as f64,
+        }))
     }
 
     /// `None` where the busiest rank says little about the whole (in trees with a root it is the
@@ -131,19 +151,6 @@ impl<'a> Prior<'a> {
             }
         };
         Some(*self.works.entry(key).or_insert_with(count))
-    }
-}
-
-impl Work {
-    fn is_hopeless_beside(self, rival: Work, sizes: [u64; 2], factor: f64) -> bool {
-        let cost = |work: Work, (message, byte): (f64, f64), size: u64| {
-            work.messages * message + work.blocks * size as f64 * byte
-        };
-        // Costs are linear in the size, so what holds at both ends holds between them.
-        MACHINES.into_iter().all(|machine| {
-            let worse = |size| cost(self, machine, size) > factor * cost(rival, machine, size);
-            sizes.into_iter().all(worse)
-        })
     }
 }
 
@@ -239,7 +246,8 @@ mod tests {
         assert!(has(&long, "p2p:ring"));
         let few = drawn(Collective::Allreduce, (64, 256), (5, 9));
         assert!(has(&few, "p2p:ring"));
-        assert!(has(&short, "default") && has(&short, "native:ring"));
+        assert!(has(&short, "default") && !has(&short, "native:ring"));
+        assert!(has(&long, "native:ring") && has(&few, "native:ring"));
     }
 
     #[test]

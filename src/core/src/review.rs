@@ -37,8 +37,9 @@ pub struct Verdict {
 }
 
 /// A variant is dropped when three samples or more were all slower than this many times the
-/// median of the cell's variants.
-pub const TIMES_MEDIAN_TO_DROP: u64 = 10;
+/// median of the cell's variants, or all it has, and be it the first alone, than this many times
+/// what the default takes in the mean.
+pub const TIMES_SLOWER_TO_DROP: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
 /// Until a run has this many samples of a cell, the budget widens their distance to
 /// [`LEARNING_GAP`] samples' calls at the most: fewer would teach nothing.
@@ -49,6 +50,13 @@ pub const LEARNING_GAP: u64 = 4;
 #[inline]
 pub const fn due(samples: u64) -> bool {
     samples.is_multiple_of(if samples <= 64 { 8 } else { 64 }) && samples > 0
+}
+
+/// Whether a variant with so many samples may be drawn: not where a review that knows the default has yet to
+/// judge its first one. All ranks count the same samples, and the reviews are theirs together.
+#[inline]
+pub const fn may_be_drawn(samples: u64, judged: bool) -> bool {
+    samples == 0 || judged
 }
 
 /// Reviews one cell. `reference` is the place of `default`, against which the cost of exploring
@@ -64,9 +72,15 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
         .get(fastest.len().saturating_sub(1) / 2)
         .copied()
         .unwrap_or(0);
+    let mean = |variant: &Observed| variant.total_ns / variant.samples.max(1);
+    let default_ns = reference
+        .and_then(|place| observed.get(place))
+        .filter(|default| default.samples > 0)
+        .map(mean);
     let is_dropped = |variant: &Observed| {
-        variant.samples >= SAMPLES_TO_DROP
-            && variant.fastest_ns > median.saturating_mul(TIMES_MEDIAN_TO_DROP)
+        let than = |ns: u64| variant.fastest_ns > ns.saturating_mul(TIMES_SLOWER_TO_DROP);
+        variant.samples >= SAMPLES_TO_DROP && than(median)
+            || variant.samples > 0 && default_ns.is_some_and(than)
     };
     let dropped: Vec<bool> = observed.iter().map(is_dropped).collect();
     let kept = || {
@@ -75,11 +89,7 @@ pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progres
             .zip(&dropped)
             .filter(|(variant, dropped)| variant.samples > 0 && !**dropped)
     };
-    let mean = |variant: &Observed| variant.total_ns / variant.samples.max(1);
-    let base = reference
-        .and_then(|place| observed.get(place))
-        .filter(|variant| variant.samples > 0)
-        .map(mean)
+    let base = default_ns
         .or_else(|| kept().map(|(variant, _)| mean(variant)).min())
         .unwrap_or(0);
     let samples = kept()
@@ -142,6 +152,34 @@ mod tests {
         assert_eq!(drop_of(seen(3, 1101)), [false, false, false, true]);
         assert_eq!(drop_of(seen(2, 1101)), [false; 4]);
         assert_eq!(drop_of(seen(3, 1100)), [false; 4]);
+    }
+
+    #[test]
+    fn a_first_sample_ten_times_beyond_the_default_is_the_last_one() {
+        let default = seen(4, 100);
+        let drop_of = |variant| review(&[default, variant], Some(0), EASY).dropped;
+        assert_eq!(drop_of(seen(1, 1001)), [false, true]);
+        assert_eq!(drop_of(seen(1, 1000)), [false, false]);
+        let unknown = review(&[seen(0, 0), seen(1, 1001)], Some(0), EASY);
+        assert_eq!(
+            unknown.dropped, [false; 2],
+            "nobody knows what the default takes"
+        );
+        // Draws in turn: whatever comes between two reviews, it is drawn once.
+        let (mut observed, mut judged, mut dropped) = ([seen(0, 0); 3], [false; 3], vec![false; 3]);
+        let takes = [100, 150, 50_000];
+        for draw in 0..300 {
+            let wish = [2, 1, 2, 0][draw % 4];
+            let waits = !may_be_drawn(observed[wish].samples, judged[wish]);
+            let arm = if dropped[wish] || waits { 0 } else { wish };
+            observed[arm] = seen(observed[arm].samples + 1, takes[arm]);
+            if due(draw as u64 + 1) {
+                dropped = review(&observed, Some(0), EASY).dropped;
+                judged = observed.map(|arm| arm.samples > 0 && observed[0].samples > 0);
+            }
+        }
+        assert_eq!(observed[2].samples, 1);
+        assert!(observed[1].samples > 60, "others go on: {observed:?}");
     }
 
     #[test]

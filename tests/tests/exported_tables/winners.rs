@@ -145,9 +145,9 @@ pub const MPICH_5: Winners = &[
     (
         Allgather,
         &[
-            (0, "native:recexch_doubling"),
+            (0, "native:brucks"),
             (512, "default"),
-            (4096, "native:recexch_halving"),
+            (4096, "native:ring"),
         ],
     ),
     (
@@ -155,7 +155,7 @@ pub const MPICH_5: Winners = &[
         &[
             (0, "native:pairwise"),
             (128, "default"),
-            (1024, "native:k_brucks"),
+            (1024, "native:brucks"),
         ],
     ),
     (

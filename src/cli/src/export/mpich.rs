@@ -44,9 +44,10 @@ const ROWS_SINCE_4_1: &str = include_str!("mpich-4.1.rows");
 /// More ranks than a node has; that times a machine's nodes is within C's int.
 const ANY_PPN: u64 = 1 << 14;
 /// What the tree asks at each call, so that it need not be sure beforehand.
-const TESTABLE: [Need; 6] = [
+const TESTABLE: [Need; 7] = [
     Need::Commutative,
     Need::BuiltinOp,
+    Need::PlainElements,
     Need::CountAtLeastPowerOfTwo,
     Need::NotInPlace,
     Need::InPlace,
@@ -295,10 +296,8 @@ fn settings(library: Library, collective: Collective, algorithm: &str) -> Option
         }
         // Its `single_phase_recv` is not read.
         (Collective::Barrier, "recexch") => return None,
-        (_, "recexch" | "recexch_doubling" | "recexch_halving" | "k_reduce_scatter_allgather") => {
-            " k=2 single_phase_recv=0".to_owned()
-        }
-        (_, "recursive_multiplying" | "k_brucks" | "k_dissemination") => " k=2".to_owned(),
+        (_, "recexch" | "k_reduce_scatter_allgather") => " k=2 single_phase_recv=0".to_owned(),
+        (_, "recursive_multiplying" | "k_dissemination") => " k=2".to_owned(),
         _ => String::new(),
     })
 }
@@ -442,7 +441,8 @@ impl Context<'_> {
                 Need::Commutative => {
                     Tree::either("is_commutative=yes", tree, "is_commutative=no", own)
                 }
-                Need::BuiltinOp => {
+                // Predefined operations take predefined types alone.
+                Need::BuiltinOp | Need::PlainElements => {
                     Tree::either("is_op_built_in=yes", tree, "is_op_built_in=no", own)
                 }
                 Need::CountAtLeastPowerOfTwo => Tree::either("count<pow2", own, "count=any", tree),

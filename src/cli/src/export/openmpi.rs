@@ -286,6 +286,13 @@ pub(super) fn warn(published: &Published, library: Library, notes: &mut Notes) {
                 .to_owned(),
         );
     }
+    if exported(Need::PlainElements) {
+        notes.warnings.push(
+            "The rings of Open MPI's allreduce write outside of their memory where a program combines elements with \
+             its own operation whose data do not begin at their address. The library's own choice takes them, too."
+                .to_owned(),
+        );
+    }
     if exported(Need::CountAtLeastRanks) || exported(Need::CountAtLeastPowerOfTwo) {
         notes.warnings.push(format!(
             "Rules know bytes, not elements: where an algorithm needs at least so many elements, its rule begins \

@@ -109,6 +109,7 @@ pub(super) fn variants(collective: Collective) -> Vec<Variant> {
         own: None,
         needs: needs.to_vec(),
         needs_across: Vec::new(),
+        shape: None,
     })
     .collect()
 }

@@ -10,6 +10,10 @@ use crate::collective::Collective::{
     ReduceScatterBlock, Scan,
 };
 use crate::library::Library;
+use crate::shape::Growth::{
+    self, HalfRanksEachRound, Log, Once, Ranks, RanksAndLog, Twice, TwiceLog, TwiceRanks,
+};
+use crate::shape::Shape;
 use crate::variant::VariantName;
 
 struct MpichRow {
@@ -19,6 +23,8 @@ struct MpichRow {
     /// The first version (major, minor) that has it, and the first that has it no more.
     since: (u16, u16),
     until: (u16, u16),
+    /// `None` where it has levels.
+    shape: Option<Shape>,
 }
 
 const fn row(collective: Collective, algorithm: &'static str, needs: &'static [Need]) -> MpichRow {
@@ -28,12 +34,20 @@ const fn row(collective: Collective, algorithm: &'static str, needs: &'static [N
         needs,
         since: (0, 0),
         until: (u16::MAX, 0),
+        shape: None,
     }
 }
 
 impl MpichRow {
     const fn since(self, since: (u16, u16)) -> MpichRow {
         MpichRow { since, ..self }
+    }
+
+    const fn spread(self, messages: Growth, blocks: Growth) -> MpichRow {
+        MpichRow {
+            shape: Some(Shape::Rounds(messages, blocks)),
+            ..self
+        }
     }
 
     const fn until(self, until: (u16, u16)) -> MpichRow {
@@ -46,80 +60,110 @@ impl MpichRow {
 /// alltoallv and alltoallw. `noncommutative` steps over elements by their true extent; `pairwise` copies
 /// overlapping memory in place, and as in Open MPI the rest of the buffer differs there. Of the
 /// newer ones those that combine want a commutative operation, as most of them say themselves; `ccl` needs
-/// another library. Allgather's `k_brucks` is left out: where a type begins below its address, or its extent is
-/// not its true one, it writes outside of its memory (5.0.2, 3 and 4 ranks). Trees and radices are the library's own settings.
+/// another library. Where elements have holes, overlap or do not begin at their address, allreduce's `ring`,
+/// `k_reduce_scatter_allgather` and `recursive_multiplying` write outside of their memory or combine what is none of
+/// the call's, and `tree` ends the program (5.0.2, 2 and 3 ranks). What moves data and is wrong by a rank's own types
+/// is left out, as no rank knows the others': allgather's `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and
+/// `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), alltoall's `k_brucks` (5.0.2, wrong
+/// data, writes outside of its memory). Trees and radices are the library's own settings.
 const MPICH: &[MpichRow] = &[
     row(Allreduce, "smp", &[Commutative, Hierarchy]),
-    row(Allreduce, "recursive_doubling", &[]),
+    row(Allreduce, "recursive_doubling", &[]).spread(Log, Log),
     row(
         Allreduce,
         "reduce_scatter_allgather",
         &[BuiltinOp, CountAtLeastPowerOfTwo],
-    ),
-    row(Allreduce, "tree", &[Commutative]).since((4, 1)),
-    row(Allreduce, "recexch", &[Commutative]).since((4, 1)),
-    row(Allreduce, "ring", &[Commutative]).since((4, 1)),
-    row(Allreduce, "k_reduce_scatter_allgather", &[Commutative]).since((4, 1)),
-    row(Allreduce, "recursive_multiplying", &[Commutative]).since((4, 3)),
-    row(Bcast, "binomial", &[]),
+    )
+    .spread(TwiceLog, Twice),
+    row(Allreduce, "tree", &[Commutative, PlainElements])
+        .spread(TwiceLog, TwiceLog)
+        .since((4, 1)),
+    row(Allreduce, "recexch", &[Commutative])
+        .spread(Log, Log)
+        .since((4, 1)),
+    row(Allreduce, "ring", &[Commutative, PlainElements])
+        .spread(TwiceRanks, Twice)
+        .since((4, 1)),
+    row(
+        Allreduce,
+        "k_reduce_scatter_allgather",
+        &[Commutative, PlainElements],
+    )
+    .spread(TwiceLog, Twice)
+    .since((4, 1)),
+    row(
+        Allreduce,
+        "recursive_multiplying",
+        &[Commutative, PlainElements],
+    )
+    .spread(Log, Log)
+    .since((4, 3)),
+    row(Bcast, "binomial", &[]).spread(Log, Log),
     row(Bcast, "smp", &[Hierarchy]),
     row(
         Bcast,
         "scatter_recursive_doubling_allgather",
         &[BytesAtLeastRanks],
-    ),
-    row(Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks]),
-    row(Bcast, "tree", &[]).since((4, 1)),
+    )
+    .spread(TwiceLog, Twice),
+    row(Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks]).spread(RanksAndLog, Twice),
+    row(Bcast, "tree", &[]).spread(Log, Log).since((4, 1)),
     row(Bcast, "pipelined_tree", &[]).since((4, 1)),
-    row(Allgather, "brucks", &[]),
-    row(Allgather, "recursive_doubling", &[PowerOfTwoRanks]),
-    row(Allgather, "ring", &[]),
-    row(Allgather, "recexch_doubling", &[]).since((4, 2)),
-    row(Allgather, "recexch_halving", &[]).since((4, 2)),
-    row(Alltoall, "brucks", &[NotInPlace]),
-    row(Alltoall, "pairwise", &[NotInPlace]),
-    row(Alltoall, "pairwise_sendrecv_replace", &[InPlace]),
-    row(Alltoall, "scattered", &[NotInPlace]),
-    row(Alltoall, "k_brucks", &[NotInPlace]).since((4, 1)),
-    row(Reduce, "binomial", &[]),
+    row(Allgather, "brucks", &[]).spread(Log, Ranks),
+    row(Allgather, "recursive_doubling", &[PowerOfTwoRanks]).spread(Log, Ranks),
+    row(Allgather, "ring", &[]).spread(Ranks, Ranks),
+    row(Alltoall, "brucks", &[NotInPlace]).spread(Log, HalfRanksEachRound),
+    row(Alltoall, "pairwise", &[NotInPlace]).spread(Ranks, Ranks),
+    row(Alltoall, "pairwise_sendrecv_replace", &[InPlace]).spread(Ranks, Ranks),
+    row(Alltoall, "scattered", &[NotInPlace]).spread(Ranks, Ranks),
+    row(Reduce, "binomial", &[]).spread(Log, Log),
     row(Reduce, "smp", &[Commutative, Hierarchy]),
     row(
         Reduce,
         "reduce_scatter_gather",
         &[BuiltinOp, CountAtLeastPowerOfTwo],
-    ),
-    row(Allgatherv, "brucks", &[]),
-    row(Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]),
-    row(Allgatherv, "ring", &[]),
+    )
+    .spread(TwiceLog, Twice),
+    row(Allgatherv, "brucks", &[]).spread(Log, Ranks),
+    row(Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]).spread(Log, Ranks),
+    row(Allgatherv, "ring", &[]).spread(Ranks, Ranks),
     row(
         ReduceScatter,
         "noncommutative",
         &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements],
-    ),
-    row(ReduceScatter, "pairwise", &[Commutative, NotInPlace]),
-    row(ReduceScatter, "recursive_doubling", &[NotInPlace]),
+    )
+    .spread(Log, Once),
+    row(ReduceScatter, "pairwise", &[Commutative, NotInPlace]).spread(Ranks, Once),
+    row(ReduceScatter, "recursive_doubling", &[NotInPlace]).spread(Log, Log),
     row(
         ReduceScatter,
         "recursive_halving",
         &[Commutative, NotInPlace],
-    ),
+    )
+    .spread(Log, Once),
     row(
         ReduceScatterBlock,
         "noncommutative",
         &[NotInPlace, PowerOfTwoRanks, PlainElements],
-    ),
-    row(ReduceScatterBlock, "pairwise", &[Commutative, NotInPlace]),
-    row(ReduceScatterBlock, "recursive_doubling", &[NotInPlace]),
+    )
+    .spread(Log, Once),
+    row(ReduceScatterBlock, "pairwise", &[Commutative, NotInPlace]).spread(Ranks, Once),
+    row(ReduceScatterBlock, "recursive_doubling", &[NotInPlace]).spread(Log, Log),
     row(
         ReduceScatterBlock,
         "recursive_halving",
         &[Commutative, NotInPlace],
-    ),
+    )
+    .spread(Log, Once),
     row(Scan, "smp", &[Commutative, Hierarchy, RanksByNode]),
-    row(Scan, "recursive_doubling", &[]),
-    row(Barrier, "dissemination", &[]).until((4, 1)),
-    row(Barrier, "k_dissemination", &[]).since((4, 1)),
-    row(Barrier, "recexch", &[]).since((4, 1)),
+    row(Scan, "recursive_doubling", &[]).spread(Log, Log),
+    row(Barrier, "dissemination", &[])
+        .spread(Log, Once)
+        .until((4, 1)),
+    row(Barrier, "k_dissemination", &[])
+        .spread(Log, Once)
+        .since((4, 1)),
+    row(Barrier, "recexch", &[]).spread(Log, Once).since((4, 1)),
     row(Barrier, "smp", &[Hierarchy]),
 ];
 
@@ -140,6 +184,7 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
         own: None,
         needs: row.needs.to_vec(),
         needs_across: Vec::new(),
+        shape: row.shape,
     })
     .collect()
 }

@@ -2,15 +2,19 @@
 
 use super::Need::{
     AboveTwoRanks, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks,
-    EvenRanks, ExactlyTwoRanks, MessageAboveSegment, NotInPlace, PowerOfTwoRanks, SegmentPerRank,
-    TwoSegments,
+    EvenRanks, ExactlyTwoRanks, MessageAboveSegment, NotInPlace, PlainElements, PowerOfTwoRanks,
+    SegmentPerRank, TwoSegments,
 };
 use super::{Need, Steering, Variant};
 use crate::collective::Collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather,
     Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter,
 };
-use crate::library::Library;
+use crate::shape::Growth::{
+    HalfRanks, HalfRanksEachRound, Log, Once, QuarterRanks, Ranks, RanksAndLog, Twice, TwiceLog,
+    TwiceRanks,
+};
+use crate::shape::Shape::{self, Rounds, Tree};
 use crate::variant::VariantName;
 
 struct OpenMpiRow {
@@ -23,8 +27,7 @@ struct OpenMpiRow {
     /// For the segmented forms, beside `needs`.
     segmented_needs: &'static [Need],
     alone: bool,
-    /// The first version (major, minor) that has it.
-    since: (u16, u16),
+    shape: Shape,
 }
 
 const KIB: u64 = 1 << 10;
@@ -34,6 +37,7 @@ const fn row(
     collective: Collective,
     algorithm: i32,
     name: &'static str,
+    shape: Shape,
     needs: &'static [Need],
 ) -> OpenMpiRow {
     OpenMpiRow {
@@ -44,7 +48,7 @@ const fn row(
         needs,
         segmented_needs: needs,
         alone: false,
-        since: (4, 0),
+        shape,
     }
 }
 
@@ -61,10 +65,6 @@ impl OpenMpiRow {
         }
     }
 
-    const fn since(self, since: (u16, u16)) -> OpenMpiRow {
-        OpenMpiRow { since, ..self }
-    }
-
     const fn alone(self) -> OpenMpiRow {
         OpenMpiRow {
             alone: true,
@@ -76,141 +76,382 @@ impl OpenMpiRow {
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
 /// (open-mpi/ompi issues 7765 and 8010), so the needs here do. It has nothing for gatherv, scatterv
 /// and alltoallw. Allgather's sparbit (7, from 5.0 on)
-/// is left out: in place its results are wrong (5.0.11, 2 to 5 ranks). `linear_sync` has no segments here: each rank would cut its block by its own type.
+/// is left out: in place its results are wrong (5.0.11, 2 to 5 ranks); and allgatherv's (6, likewise): where
+/// what is sent has another type than what is received, or elements have holes, it gives wrong data, writes outside of the
+/// buffer, ends in errors or hangs (5.0.11, 2 to 4 ranks). `linear_sync` has no segments here: each rank would cut its block by its own type.
+/// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
+/// they begin below or above it, they write outside of their own memory.
 /// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
 const OPENMPI: &[OpenMpiRow] = &[
-    row(Allreduce, 1, "basic_linear", &[]),
-    row(Allreduce, 2, "nonoverlapping", &[]).alone(),
-    row(Allreduce, 3, "recursive_doubling", &[Commutative]),
-    row(Allreduce, 4, "ring", &[Commutative, CountAtLeastRanks]),
+    row(
+        Allreduce,
+        1,
+        "basic_linear",
+        Rounds(TwiceRanks, TwiceRanks),
+        &[],
+    ),
+    row(
+        Allreduce,
+        2,
+        "nonoverlapping",
+        Rounds(TwiceLog, TwiceLog),
+        &[],
+    )
+    .alone(),
+    row(
+        Allreduce,
+        3,
+        "recursive_doubling",
+        Rounds(Log, Log),
+        &[Commutative],
+    ),
+    row(
+        Allreduce,
+        4,
+        "ring",
+        Rounds(TwiceRanks, Twice),
+        &[Commutative, CountAtLeastRanks, PlainElements],
+    ),
     row(
         Allreduce,
         5,
         "segmented_ring",
-        &[Commutative, CountAtLeastRanks],
+        Rounds(TwiceRanks, Twice),
+        &[Commutative, CountAtLeastRanks, PlainElements],
     )
     .segments(
         &[16 * KIB, 64 * KIB, MIB],
-        &[Commutative, CountAtLeastRanks, SegmentPerRank],
+        &[
+            Commutative,
+            CountAtLeastRanks,
+            SegmentPerRank,
+            PlainElements,
+        ],
     ),
     row(
         Allreduce,
         6,
         "rabenseifner",
+        Rounds(TwiceLog, Twice),
         &[Commutative, CountAtLeastPowerOfTwo],
     ),
-    row(Bcast, 1, "basic_linear", &[]),
-    row(Bcast, 2, "chain", &[AboveTwoRanks])
-        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 3, "pipeline", &[AboveTwoRanks]).segments(
+    row(Bcast, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
+    row(
+        Bcast,
+        2,
+        "chain",
+        Tree {
+            depth: QuarterRanks,
+            children: 4,
+        },
+        &[AboveTwoRanks],
+    )
+    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(
+        Bcast,
+        3,
+        "pipeline",
+        Tree {
+            depth: Ranks,
+            children: 1,
+        },
+        &[AboveTwoRanks],
+    )
+    .segments(
         &[0, 4 * KIB, 16 * KIB, 32 * KIB, 128 * KIB],
         &[AboveTwoRanks, MessageAboveSegment],
     ),
-    row(Bcast, 4, "split_binary_tree", &[AboveTwoRanks, TwoSegments])
-        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, TwoSegments]),
-    row(Bcast, 5, "binary_tree", &[AboveTwoRanks]).segments(
+    row(
+        Bcast,
+        4,
+        "split_binary_tree",
+        Tree {
+            depth: Log,
+            children: 2,
+        },
+        &[AboveTwoRanks, TwoSegments],
+    )
+    .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, TwoSegments]),
+    row(
+        Bcast,
+        5,
+        "binary_tree",
+        Tree {
+            depth: Log,
+            children: 2,
+        },
+        &[AboveTwoRanks],
+    )
+    .segments(
         &[0, 4 * KIB, 32 * KIB],
         &[AboveTwoRanks, MessageAboveSegment],
     ),
-    row(Bcast, 6, "binomial", &[AboveTwoRanks])
+    row(Bcast, 6, "binomial", Rounds(Log, Log), &[AboveTwoRanks])
         .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 7, "knomial", &[AboveTwoRanks])
-        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(Bcast, 8, "scatter_allgather", &[BytesAtLeastRanks]),
-    row(Bcast, 9, "scatter_allgather_ring", &[BytesAtLeastRanks]),
-    row(Allgather, 1, "linear", &[]).alone(),
-    row(Allgather, 2, "bruck", &[]),
-    row(Allgather, 3, "recursive_doubling", &[PowerOfTwoRanks]),
-    row(Allgather, 4, "ring", &[]),
-    row(Allgather, 5, "neighbor", &[EvenRanks]),
-    row(Allgather, 6, "two_proc", &[ExactlyTwoRanks]),
-    row(Alltoall, 1, "linear", &[NotInPlace]),
-    row(Alltoall, 2, "pairwise", &[NotInPlace]),
-    row(Alltoall, 3, "modified_bruck", &[NotInPlace]),
-    row(Alltoall, 4, "linear_sync", &[NotInPlace]),
-    row(Alltoall, 5, "two_proc", &[NotInPlace, ExactlyTwoRanks]),
-    row(Reduce, 1, "linear", &[]),
-    row(Reduce, 2, "chain", &[AboveTwoRanks, Commutative]).segments(
+    row(
+        Bcast,
+        7,
+        "knomial",
+        Rounds(TwiceLog, TwiceLog),
+        &[AboveTwoRanks],
+    )
+    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(
+        Bcast,
+        8,
+        "scatter_allgather",
+        Rounds(TwiceLog, Twice),
+        &[BytesAtLeastRanks],
+    ),
+    row(
+        Bcast,
+        9,
+        "scatter_allgather_ring",
+        Rounds(RanksAndLog, Twice),
+        &[BytesAtLeastRanks],
+    ),
+    row(Allgather, 1, "linear", Rounds(RanksAndLog, TwiceRanks), &[]).alone(),
+    row(Allgather, 2, "bruck", Rounds(Log, Ranks), &[]),
+    row(
+        Allgather,
+        3,
+        "recursive_doubling",
+        Rounds(Log, Ranks),
+        &[PowerOfTwoRanks],
+    ),
+    row(Allgather, 4, "ring", Rounds(Ranks, Ranks), &[]),
+    row(
+        Allgather,
+        5,
+        "neighbor",
+        Rounds(HalfRanks, Ranks),
+        &[EvenRanks],
+    ),
+    row(
+        Allgather,
+        6,
+        "two_proc",
+        Rounds(Once, Once),
+        &[ExactlyTwoRanks],
+    ),
+    row(Alltoall, 1, "linear", Rounds(Ranks, Ranks), &[NotInPlace]),
+    row(Alltoall, 2, "pairwise", Rounds(Ranks, Ranks), &[NotInPlace]),
+    row(
+        Alltoall,
+        3,
+        "modified_bruck",
+        Rounds(Log, HalfRanksEachRound),
+        &[NotInPlace],
+    ),
+    row(
+        Alltoall,
+        4,
+        "linear_sync",
+        Rounds(Ranks, Ranks),
+        &[NotInPlace],
+    ),
+    row(
+        Alltoall,
+        5,
+        "two_proc",
+        Rounds(Once, Once),
+        &[NotInPlace, ExactlyTwoRanks],
+    ),
+    row(Reduce, 1, "linear", Rounds(Ranks, Ranks), &[]),
+    row(
+        Reduce,
+        2,
+        "chain",
+        Tree {
+            depth: QuarterRanks,
+            children: 4,
+        },
+        &[AboveTwoRanks, Commutative],
+    )
+    .segments(
         &[0, 32 * KIB],
         &[AboveTwoRanks, Commutative, MessageAboveSegment],
     ),
-    row(Reduce, 3, "pipeline", &[AboveTwoRanks, Commutative]).segments(
+    row(
+        Reduce,
+        3,
+        "pipeline",
+        Tree {
+            depth: Ranks,
+            children: 1,
+        },
+        &[AboveTwoRanks, Commutative],
+    )
+    .segments(
         &[0, 4 * KIB, 32 * KIB],
         &[AboveTwoRanks, Commutative, MessageAboveSegment],
     ),
-    row(Reduce, 4, "binary", &[AboveTwoRanks, Commutative]).segments(
+    row(
+        Reduce,
+        4,
+        "binary",
+        Tree {
+            depth: Log,
+            children: 2,
+        },
+        &[AboveTwoRanks, Commutative],
+    )
+    .segments(
         &[0, 4 * KIB, 32 * KIB],
         &[AboveTwoRanks, Commutative, MessageAboveSegment],
     ),
-    row(Reduce, 5, "binomial", &[AboveTwoRanks, Commutative]).segments(
+    row(
+        Reduce,
+        5,
+        "binomial",
+        Rounds(Log, Log),
+        &[AboveTwoRanks, Commutative],
+    )
+    .segments(
         &[0, 32 * KIB],
         &[AboveTwoRanks, Commutative, MessageAboveSegment],
     ),
-    row(Reduce, 6, "in-order_binary", &[AboveTwoRanks])
-        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(
+        Reduce,
+        6,
+        "in-order_binary",
+        Tree {
+            depth: Log,
+            children: 2,
+        },
+        &[AboveTwoRanks],
+    )
+    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
     row(
         Reduce,
         7,
         "rabenseifner",
+        Rounds(TwiceLog, Twice),
         &[Commutative, CountAtLeastPowerOfTwo],
     ),
-    row(Allgatherv, 1, "default", &[]).alone(),
-    row(Allgatherv, 2, "bruck", &[]),
-    row(Allgatherv, 3, "ring", &[]),
-    row(Allgatherv, 4, "neighbor", &[EvenRanks]),
-    row(Allgatherv, 5, "two_proc", &[ExactlyTwoRanks]),
-    row(Allgatherv, 6, "sparbit", &[]).since((5, 0)),
-    row(Gather, 1, "basic_linear", &[]),
-    row(Gather, 2, "binomial", &[]),
-    row(Gather, 3, "linear_sync", &[]),
-    row(Scatter, 1, "basic_linear", &[]),
-    row(Scatter, 2, "binomial", &[]),
-    row(Scatter, 3, "linear_nb", &[]),
-    row(Alltoallv, 1, "basic_linear", &[NotInPlace]),
-    row(Alltoallv, 2, "pairwise", &[NotInPlace]),
-    row(ReduceScatter, 1, "non-overlapping", &[NotInPlace]).alone(),
+    row(
+        Allgatherv,
+        1,
+        "default",
+        Rounds(RanksAndLog, TwiceRanks),
+        &[],
+    )
+    .alone(),
+    row(Allgatherv, 2, "bruck", Rounds(Log, Ranks), &[]),
+    row(Allgatherv, 3, "ring", Rounds(Ranks, Ranks), &[]),
+    row(
+        Allgatherv,
+        4,
+        "neighbor",
+        Rounds(HalfRanks, Ranks),
+        &[EvenRanks],
+    ),
+    row(
+        Allgatherv,
+        5,
+        "two_proc",
+        Rounds(Once, Once),
+        &[ExactlyTwoRanks],
+    ),
+    row(Gather, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
+    row(Gather, 2, "binomial", Rounds(Log, Ranks), &[]),
+    row(Gather, 3, "linear_sync", Rounds(TwiceRanks, Ranks), &[]),
+    row(Scatter, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
+    row(Scatter, 2, "binomial", Rounds(Log, Ranks), &[]),
+    row(Scatter, 3, "linear_nb", Rounds(Ranks, Ranks), &[]),
+    row(
+        Alltoallv,
+        1,
+        "basic_linear",
+        Rounds(Ranks, Ranks),
+        &[NotInPlace],
+    ),
+    row(
+        Alltoallv,
+        2,
+        "pairwise",
+        Rounds(Ranks, Ranks),
+        &[NotInPlace],
+    ),
+    row(
+        ReduceScatter,
+        1,
+        "non-overlapping",
+        Rounds(RanksAndLog, Log),
+        &[NotInPlace],
+    )
+    .alone(),
     row(
         ReduceScatter,
         2,
         "recursive_halving",
+        Rounds(Log, Once),
         &[Commutative, NotInPlace],
     ),
-    row(ReduceScatter, 3, "ring", &[Commutative, NotInPlace]),
-    row(ReduceScatter, 4, "butterfly", &[Commutative, NotInPlace]),
-    row(ReduceScatterBlock, 1, "basic_linear", &[NotInPlace]).alone(),
+    row(
+        ReduceScatter,
+        3,
+        "ring",
+        Rounds(Ranks, Once),
+        &[Commutative, NotInPlace],
+    ),
+    row(
+        ReduceScatter,
+        4,
+        "butterfly",
+        Rounds(Log, Once),
+        &[Commutative, NotInPlace],
+    ),
+    row(
+        ReduceScatterBlock,
+        1,
+        "basic_linear",
+        Rounds(RanksAndLog, Log),
+        &[NotInPlace],
+    )
+    .alone(),
     row(
         ReduceScatterBlock,
         2,
         "recursive_doubling",
+        Rounds(Log, Log),
         &[Commutative, NotInPlace],
     ),
     row(
         ReduceScatterBlock,
         3,
         "recursive_halving",
+        Rounds(Log, Once),
         &[Commutative, NotInPlace],
     ),
     row(
         ReduceScatterBlock,
         4,
         "butterfly",
+        Rounds(Log, Once),
         &[Commutative, NotInPlace],
     ),
-    row(Scan, 1, "linear", &[]),
-    row(Scan, 2, "recursive_doubling", &[]),
-    row(Exscan, 1, "linear", &[]),
-    row(Exscan, 2, "recursive_doubling", &[]),
-    row(Barrier, 1, "linear", &[]),
-    row(Barrier, 2, "double_ring", &[]),
-    row(Barrier, 3, "recursive_doubling", &[]),
-    row(Barrier, 4, "bruck", &[]),
-    row(Barrier, 5, "two_proc", &[ExactlyTwoRanks]),
-    row(Barrier, 6, "tree", &[]),
+    row(Scan, 1, "linear", Rounds(Ranks, Ranks), &[]),
+    row(Scan, 2, "recursive_doubling", Rounds(Log, Log), &[]),
+    row(Exscan, 1, "linear", Rounds(Ranks, Ranks), &[]),
+    row(Exscan, 2, "recursive_doubling", Rounds(Log, Log), &[]),
+    row(Barrier, 1, "linear", Rounds(TwiceRanks, Once), &[]),
+    row(Barrier, 2, "double_ring", Rounds(TwiceRanks, Once), &[]),
+    row(Barrier, 3, "recursive_doubling", Rounds(Log, Once), &[]),
+    row(Barrier, 4, "bruck", Rounds(Log, Once), &[]),
+    row(
+        Barrier,
+        5,
+        "two_proc",
+        Rounds(Once, Once),
+        &[ExactlyTwoRanks],
+    ),
+    row(Barrier, 6, "tree", Rounds(TwiceLog, Once), &[]),
 ];
 
-/// The native variants of `collective` in a version of Open MPI.
-pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant> {
-    let has = |row: &&OpenMpiRow| row.collective == collective && library.is_at_least(row.since);
+/// The native variants of `collective`, the same in 4.1 and 5.0.
+pub(super) fn variants(collective: Collective) -> Vec<Variant> {
+    let has = |row: &&OpenMpiRow| row.collective == collective;
     let rows = OPENMPI.iter().filter(has);
     rows.flat_map(|row| {
         row.segsizes.iter().map(move |&segsize| Variant {
@@ -228,6 +469,7 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
             }
             .to_vec(),
             needs_across: Vec::new(),
+            shape: Some(row.shape),
         })
     })
     .collect()

@@ -42,6 +42,7 @@ fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Var
             own: Some(Own::Composed(row.composition)),
             needs: needs.chain(of_library).collect(),
             needs_across: Vec::new(),
+            shape: None,
         }
     })
 }
@@ -88,6 +89,7 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
         own: Some(Own::Schedule(Scheduled::new(place, values))),
         needs,
         needs_across: Vec::new(),
+        shape: None,
     }
 }
 
@@ -176,5 +178,6 @@ fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Nee
         own: Some(Own::Node(own)),
         needs: some.into_iter().chain(needs).collect(),
         needs_across: Vec::new(),
+        shape: None,
     }
 }

@@ -5,6 +5,7 @@ use crate::collective::Collective;
 use crate::composition::Composition;
 use crate::need::{Facts, Need, Unmet};
 use crate::node::between::{Carriers, LANES_MOST};
+use crate::shape::Shape;
 use crate::variant::{Family, VariantName};
 
 /// How the library is told to run a native variant.
@@ -36,6 +37,8 @@ pub struct Variant {
     pub needs: Vec<Need>,
     /// What it needs of the calls that one rank of each node makes with those of the others.
     pub needs_across: Vec<Need>,
+    /// What one of the library's algorithms costs, where that is known of it.
+    pub shape: Option<Shape>,
 }
 
 impl Variant {

@@ -1,4 +1,4 @@
-//! Which variants of a cell are compared with each other, and at which sizes.
+//! Which variants of a cell are compared with each other.
 
 use crate::algorithm::registry::{Cut, Parameter, Scheduled};
 use crate::catalogue::Variant;
@@ -11,13 +11,6 @@ const SEGMENTS_DRAWN: u64 = 256;
 pub(super) fn replaces(rival: &Variant, variant: &Variant) -> bool {
     let needed = |need: &Need| *need == Need::SomeBytes || variant.needs.contains(need);
     rival.needs.iter().all(needed)
-}
-
-/// The sizes between which a cell's variants are compared.
-pub(super) fn ends(cell: &Cell) -> [u64; 2] {
-    let least = cell.bytes.lo.max(1);
-    let most = cell.bytes.hi.unwrap_or(u64::MAX);
-    [least, most.min(least.saturating_mul(16)).max(least)]
 }
 
 /// Whether the parameters of a variant make it another one than the next smaller ones do.
@@ -49,6 +42,12 @@ pub(super) fn least_ranks(cell: &Cell) -> u64 {
         .lo
         .saturating_add(cell.ppn.lo.saturating_sub(1))
         .max(1)
+}
+
+/// The most ranks of a communicator of this cell.
+pub(super) fn most_ranks(cell: &Cell) -> u32 {
+    let most = cell.nodes.last().saturating_mul(cell.ppn.last());
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// The largest of the listed values below `value`.

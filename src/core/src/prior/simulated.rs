@@ -12,8 +12,9 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::rivals::{differs, ends, replaces};
+use super::rivals::{differs, replaces};
 use crate::algorithm::simulate::{Known, Machine, estimate_ns};
+use crate::bound;
 use crate::catalogue::{self, Scheduled, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
@@ -54,7 +55,7 @@ impl Place {
         Place {
             nodes: cell.nodes.lo.clamp(1, NODES_LOOKED_AT),
             ppn: cell.ppn.lo.clamp(1, PPN_LOOKED_AT),
-            bytes: ends(cell),
+            bytes: bound::ends(cell.bytes),
         }
     }
 

@@ -1,0 +1,132 @@
+//! Every algorithm of the libraries gives what their own choice gives, whatever the type, and stays in its memory.
+//!
+//! `tests/mpi/natives.c` computes what is right and guards all memory, the library's own, too. What the bare library
+//! does wrong by its own choice is not held against a forced algorithm in the same call.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use colltune_core::catalogue::{self, Need, Steering, Variant};
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, Mpi, folder, is_long, job, read_log};
+
+/// Without size, or with the communicator alone, there are no types.
+const LEFT_OUT: [Collective; 2] = [Collective::Barrier, Collective::Alltoallw];
+
+/// The algorithms of one node, by collective.
+fn natives(mpi: Mpi, collective: Collective) -> Vec<Variant> {
+    let mut all = catalogue::variants(mpi.library(), collective);
+    all.retain(|variant| {
+        variant.steering != Steering::None
+            && variant.own.is_none()
+            && !variant.needs.contains(&Need::Hierarchy)
+            && !LEFT_OUT.contains(&collective)
+    });
+    all
+}
+
+/// What `natives.c` says is wrong, by call, whichever rank says it; and what ended the program.
+fn faults(job: Job, mode: &str, collectives: &[String]) -> BTreeSet<String> {
+    let mut arguments = vec![mode];
+    arguments.extend(collectives.iter().map(String::as_str));
+    let job = job.deadline(Duration::from_secs(600)).without_short_cuts();
+    let outcome = job.run("natives", &arguments);
+    let said = |line: &str| {
+        let known = ["wrong: ", "died: ", "aborted: ", "hung: "];
+        known.iter().any(|start| line.starts_with(start)).then(|| {
+            let (call, rest) = line.split_once(", rank ").unwrap_or((line, ""));
+            let fault = rest.split_once(": ").map_or("", |(_, fault)| fault);
+            format!("{call}: {fault}")
+        })
+    };
+    let found: BTreeSet<_> = outcome.stderr.lines().filter_map(said).collect();
+    let ends = outcome.code == Some(0) || !found.is_empty();
+    outcome.claim(ends && !outcome.timed_out, "it ended without a word");
+    found
+}
+
+/// Runs the k-th algorithms of all collectives together, for every k; what is wrong with them alone.
+fn cross(mpi: Mpi, n_ranks: u32, mode: &str, of: &[Collective]) {
+    let columns: Vec<_> = of.iter().map(|&one| natives(mpi, one)).collect();
+    let all: Vec<_> = of.iter().map(ToString::to_string).collect();
+    let bare = faults(job(n_ranks).mpi(mpi), mode, &all);
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let mut wrong = Vec::new();
+    let mut steered = 0;
+    for k in 0..longest {
+        let kth: Vec<_> = columns.iter().filter_map(|column| column.get(k)).collect();
+        let parts = kth
+            .iter()
+            .map(|one| format!("{}={}", one.collective, one.name));
+        let force = parts.collect::<Vec<_>>().join(";");
+        let names: Vec<_> = kth.iter().map(|one| one.collective.to_string()).collect();
+        let log = folder();
+        let job = job(n_ranks)
+            .mpi(mpi)
+            .preload()
+            .force(&force)
+            .log(log.path());
+        let job = job.env("COLLTUNE_SETUP_AFTER", "1");
+        let found = faults(
+            job.env("MPIR_CVAR_COLLECTIVE_FALLBACK", "error"),
+            mode,
+            &names,
+        );
+        for fault in found.difference(&bare) {
+            wrong.push(format!("{n_ranks} ranks, {force}: {fault}"));
+        }
+        let log = read_log(log.path(), n_ranks);
+        steered += log[0]
+            .iter()
+            .filter(|call| call.variant != "default")
+            .count();
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} faults:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        steered > 100,
+        "only {steered} calls were steered: too few to show anything"
+    );
+}
+
+fn cross_all(mpi: Mpi, few: u32, concerned: &[Collective]) {
+    let Some(mpi) = mpi.installed() else {
+        return;
+    };
+    if !is_long() {
+        return cross(mpi, few, "short", concerned);
+    }
+    for n_ranks in 2..=9 {
+        cross(mpi, n_ranks, "long", &Collective::ALL);
+    }
+}
+
+#[test]
+fn those_of_open_mpi_stay_in_their_memory() {
+    cross_all(Mpi::OpenMpi, 3, &[Collective::Allreduce]);
+}
+
+#[test]
+fn those_of_mpich_stay_in_their_memory() {
+    cross_all(Mpi::Mpich, 2, &[Collective::Allreduce]);
+}
+
+#[test]
+fn those_of_open_mpi_5_stay_in_their_memory() {
+    let concerned = [Collective::Allreduce, Collective::Allgatherv];
+    cross_all(Mpi::OpenMpi5, 3, &concerned);
+}
+
+#[test]
+fn those_of_mpich_5_stay_in_their_memory() {
+    let concerned = [
+        Collective::Allreduce,
+        Collective::Allgather,
+        Collective::Alltoall,
+    ];
+    cross_all(Mpi::Mpich5, 2, &concerned);
+}
