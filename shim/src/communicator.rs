@@ -173,11 +173,11 @@ impl State {
         }
     }
 
-    /// Frees the communicators of ours that hang on it; waits for nobody.
+    /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         self.carriers.free(pmpi);
-        self.again = None;
         self.families.free(pmpi);
+        *self = State::new(self.comm, self.n_ranks, Phase::Aside);
     }
 }
 

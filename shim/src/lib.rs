@@ -10,6 +10,7 @@
 
 mod abi;
 mod library;
+mod limits;
 mod world;
 
 mod handout;

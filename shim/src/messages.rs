@@ -28,7 +28,8 @@ pub fn open(world: &World) -> Messages {
         comm: all,
         begun: 0,
     };
-    let made = Private::make(world, parent, || private::split(world, all, Who::All));
+    let mut made = Private::default();
+    made.ready(world, parent, || private::split(world, all, Who::All));
     Messages {
         comm: made.comm(),
         // The least that the standard promises.

@@ -23,9 +23,9 @@ use crate::abi::{self, Comm, Datatype};
 use crate::arguments::{Input, Members, Memory, Output, View};
 use crate::library::collectives::Collectives;
 use crate::own_call::OwnCall;
-use crate::p2p::{Schedules, has_room, settled};
+use crate::p2p::{Schedules, settled};
 use crate::private::{self, Parent};
-use crate::scratch::{self, ALIGN, User};
+use crate::scratch::{self, ALIGN, Demand, User};
 use crate::world::World;
 
 /// One call as its parts see it.
@@ -75,10 +75,16 @@ pub fn ready(
         schedules,
         (call.variant, call.bytes),
         &call.arguments,
-        |_| {
+        |schedules| {
             // Wrong arguments are no want of room: the library will report them.
-            let demand = Job::new(world, parent.comm, call).map(|job| job.demand());
-            demand.is_none_or(has_room)
+            Job::new(world, parent.comm, call).is_none_or(|job| {
+                let bytes = job.demand();
+                let demand = Demand {
+                    bytes,
+                    ..Demand::default()
+                };
+                schedules.has_room(User::Schedule, demand)
+            })
         },
     )
 }
@@ -94,7 +100,7 @@ pub fn run(
         return default();
     };
     let result = scratch::with(User::Schedule, |scratch| {
-        if !scratch.block.reserve(job.demand()) {
+        if !scratch.block.provide(job.demand()) {
             return Err(private::report(
                 world,
                 job.comm,

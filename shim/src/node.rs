@@ -42,6 +42,7 @@ use std::ffi::c_int;
 use colltune_core::catalogue::{Crossing, OnNodes};
 
 use crate::library::Pmpi;
+use crate::limits::Reservation;
 use crate::own_call::OwnCall;
 use crate::p2p::{self, OpenChannel, Schedules};
 use crate::private::Parent;
@@ -66,6 +67,8 @@ pub struct Nodes {
     /// `None` where this rank is alone on its node.
     segment: Option<Segment>,
     bridges: Bridges,
+    /// Of the team's lists.
+    _memory: Reservation,
 }
 
 impl NodeMemory {
@@ -77,7 +80,8 @@ impl NodeMemory {
             return NodeMemory::Failed;
         };
         let (segment, failed) = Segment::open(world, channel, &team);
-        let mut agreed = [u64::from(failed)];
+        let memory = Reservation::of(team.bytes());
+        let mut agreed = [u64::from(failed || memory.is_none())];
         if !world.largest(parent.comm, &mut agreed) || agreed[0] != 0 {
             return NodeMemory::Failed;
         }
@@ -86,6 +90,7 @@ impl NodeMemory {
             team,
             segment,
             bridges: Bridges::default(),
+            _memory: memory.unwrap_or_default(),
         }))
     }
 

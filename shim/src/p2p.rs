@@ -4,7 +4,8 @@
 //! ([`messages`](crate::messages)). A communicator's members agree on a [`channel`], tags that no other communicator of theirs has,
 //! when they first draw such a variant. Programs, which are compiled schedules, are kept with the
 //! communicator; memory is kept for each thread. Both grow in the set-up of a variant and size
-//! class, where the ranks agree on whether all had room, so that a repeated call allocates nothing.
+//! class, where the ranks agree on whether all had room within their limits, so that a repeated call allocates
+//! nothing.
 //!
 //! In the order of a call: its [`channel`], its [`arguments`](crate::arguments) as this rank sees them, the
 //! program, the lengths of its chunks, the [`scratch`] memory, the [`places`] of everything, and [`run`]. Where
@@ -36,20 +37,17 @@ use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
 use crate::abi;
-use crate::arguments::{Agreement, Arguments, Input, Members, Output};
+use crate::arguments::{Agreement, Arguments, Input, Members, Output, View};
+use crate::limits::Reservation;
 use crate::own_call::OwnCall;
 use crate::private::{self, Parent};
-use crate::scratch::{self, User};
+use crate::scratch::{self, Demand, Promise, User};
 use crate::world::World;
 use channel::Channel;
 pub use channel::OpenChannel;
 use places::Job;
 
-/// More operations than this are not kept on one communicator: they can be compiled again.
-const OPERATIONS_MAX: usize = 1 << 20;
-
 /// What hangs on a communicator for our own algorithms.
-#[derive(Default)]
 pub struct Schedules {
     channel: Channel,
     /// Calls so far; the same on all ranks.
@@ -58,9 +56,28 @@ pub struct Schedules {
     classes: Vec<Classes>,
     /// The same of other roots.
     other_roots: HashMap<(usize, c_int), Classes>,
+    /// Whether a rank had no memory left to note what is agreed; then nothing more is.
+    closed: bool,
     programs: Programs,
     /// Whether a call is under way; still so behind one that was left by a longjmp.
     under_way: Rc<Cell<bool>>,
+    /// Scratch memory of schedules and compositions, and of what runs on the nodes.
+    room: [Promise; 2],
+}
+
+impl Default for Schedules {
+    fn default() -> Schedules {
+        Schedules {
+            channel: Channel::default(),
+            calls: 0,
+            classes: Vec::new(),
+            other_roots: HashMap::new(),
+            closed: false,
+            programs: Programs::default(),
+            under_way: Rc::default(),
+            room: [User::Schedule, User::Node].map(Promise::to),
+        }
+    }
 }
 
 /// Programs that have been compiled.
@@ -71,7 +88,7 @@ struct Programs {
     all: Vec<Program>,
     place_of: HashMap<Key, usize>,
     recent: Option<(Key, usize)>,
-    operations: usize,
+    memory: Reservation,
 }
 
 /// Who runs a schedule: all ranks of a communicator, or some of them.
@@ -80,6 +97,15 @@ pub struct Group<'a> {
     pub rank: usize,
     /// For each rank of the group its rank in the world.
     pub world_ranks: &'a [c_int],
+}
+
+impl Group<'_> {
+    fn members(&self) -> Members {
+        Members {
+            rank: self.rank,
+            n_ranks: self.world_ranks.len(),
+        }
+    }
 }
 
 /// The size classes of a variant that the members have agreed on with one root, as bits.
@@ -117,7 +143,7 @@ impl Drop for RunningSchedule {
 }
 
 impl Schedules {
-    /// Gives the channel back and forgets the programs; waits for nobody.
+    /// Gives back the channel, the programs and the scratch memory; waits for nobody.
     pub fn free(&mut self) {
         self.channel.free();
         *self = Schedules::default();
@@ -159,44 +185,118 @@ impl Schedules {
     }
 }
 
+impl Schedules {
+    /// Makes room for a user's calls that need so much, or up to twice as many bytes: so much longer are the longest
+    /// messages of a class.
+    pub fn has_room(&mut self, user: User, demand: Demand) -> bool {
+        let bytes = demand.bytes.saturating_mul(2).saturating_add(1 << 12);
+        self.room[user as usize].raise(Demand { bytes, ..demand })
+    }
+
+    /// What is known of a variant's size classes with a root.
+    fn classes_with(&self, place: usize, root: c_int) -> Option<Classes> {
+        let last = self.classes.get(place).copied();
+        let known = last.filter(|classes| classes.root == root);
+        known.or_else(|| self.other_roots.get(&(place, root)).copied())
+    }
+
+    /// The same, as those of the variant's last root; `None` where there is no memory for them.
+    fn bring_up(&mut self, place: usize, root: c_int) -> Option<&mut Classes> {
+        self.other_roots.try_reserve(2).ok()?;
+        let missing = (place + 1).saturating_sub(self.classes.len());
+        self.classes.try_reserve(missing).ok()?;
+        if missing > 0 {
+            self.classes.resize(place + 1, Classes::default());
+        }
+        let last = self.classes[place];
+        if last.root != root {
+            let known = self.other_roots.remove(&(place, root));
+            self.other_roots.insert((place, last.root), last);
+            self.classes[place] = known.unwrap_or(Classes {
+                root,
+                ..Classes::default()
+            });
+        }
+        Some(&mut self.classes[place])
+    }
+}
+
 impl Programs {
-    /// The place of the program of a case; compiled when it is first needed.
-    fn program(&mut self, own: Scheduled, case: Case, buffers: Buffers) -> usize {
-        let row = own.place();
-        let key = Key { row, case, buffers };
+    /// The place of the program of a case, if it has been compiled.
+    #[inline]
+    fn find(&mut self, key: Key) -> Option<usize> {
         if let Some((recent, place)) = self.recent
             && recent == key
         {
-            return place;
+            return Some(place);
         }
-        let place = match self.place_of.get(&key) {
-            Some(place) => *place,
-            None => self.compile(own, key),
-        };
+        let place = *self.place_of.get(&key)?;
         self.recent = Some((key, place));
-        place
+        Some(place)
+    }
+
+    /// Compiles the program of a case, unless it is there. False where this rank has no room for it.
+    #[cold]
+    fn provide(&mut self, own: Scheduled, key: Key) -> bool {
+        if self.find(key).is_some() {
+            return true;
+        }
+        let listed = self.all.try_reserve(1).is_ok() && self.place_of.try_reserve(1).is_ok();
+        let starts = key.case.n_ranks + 1;
+        if !listed || self.starts.try_reserve(starts).is_err() {
+            return false;
+        }
+        let program = compile(own, key);
+        let bytes = self.memory.bytes() + program.bytes();
+        let fits = self.memory.resize(bytes);
+        if fits {
+            self.keep(key, program);
+        }
+        fits
+    }
+
+    /// The place of the program of a case. Where it was not provided, as for a message that is cut otherwise than the
+    /// one by which its class was settled, or on a rank whose arguments were wrong then, it is compiled now.
+    #[inline]
+    fn program(&mut self, own: Scheduled, key: Key) -> usize {
+        match self.find(key) {
+            Some(place) => place,
+            None => self.compile_late(own, key),
+        }
     }
 
     #[cold]
-    fn compile(&mut self, own: Scheduled, key: Key) -> usize {
-        let row = own.row();
-        let case = key.case;
-        let schedule = (row.schedule)(case);
-        let plan = match key.buffers {
-            Buffers::Apart => Plan::new(schedule),
-            Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
-        };
-        let program = Program::new(&plan, row.pattern.blocks(case.n_ranks));
-        if self.operations > OPERATIONS_MAX {
-            self.all.clear();
-            self.place_of.clear();
-            self.operations = 0;
-        }
-        self.operations += program.operations.len();
+    fn compile_late(&mut self, own: Scheduled, key: Key) -> usize {
+        let program = compile(own, key);
+        let bytes = self.memory.bytes() + program.bytes();
+        self.memory.must_hold(bytes);
+        self.keep(key, program)
+    }
+
+    fn keep(&mut self, key: Key, program: Program) -> usize {
         self.all.push(program);
         self.place_of.insert(key, self.all.len() - 1);
         self.all.len() - 1
     }
+
+    /// Gives back the programs behind the first so many.
+    #[cold]
+    fn keep_first(&mut self, len: usize) {
+        let dropped: u64 = self.all.drain(len..).map(|program| program.bytes()).sum();
+        self.place_of.retain(|_, place| *place < len);
+        self.recent = None;
+        self.memory.resize(self.memory.bytes() - dropped);
+    }
+}
+
+fn compile(own: Scheduled, key: Key) -> Program {
+    let (row, case) = (own.row(), key.case);
+    let schedule = (row.schedule)(case);
+    let plan = match key.buffers {
+        Buffers::Apart => Plan::new(schedule),
+        Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
+    };
+    Program::new(&plan, row.pattern.blocks(case.n_ranks))
 }
 
 /// The size class of a message: the number of its bits.
@@ -233,9 +333,6 @@ pub fn ready(
     schedules: &mut Schedules,
     call: &OwnCall<Scheduled>,
 ) -> bool {
-    if exchange::runs(call.collective) {
-        return open(world, parent, schedules);
-    }
     open(world, parent, schedules)
         && settled(
             world,
@@ -244,6 +341,9 @@ pub fn ready(
             (call.variant, call.bytes),
             &call.arguments,
             |schedules| {
+                if exchange::runs(call.collective) {
+                    return exchange::has_room(schedules, call);
+                }
                 let OpenChannel {
                     rank, world_ranks, ..
                 } = schedules.channel();
@@ -271,7 +371,8 @@ pub fn settled(
     let bit = 1u64 << (class(bytes) & 63);
     let place = usize::from(variant);
     let Agreement::Class { root } = arguments.agreement(world) else {
-        return agree(world, parent, schedules, has_room);
+        let find = |schedules: &mut Schedules| Found::of(has_room(schedules));
+        return agree(world, parent, schedules, find) == Found::Room;
     };
     match schedules.classes.get(place) {
         Some(classes) if classes.root == root && classes.ready & bit != 0 => return true,
@@ -280,23 +381,45 @@ pub fn settled(
     settle(world, parent, schedules, (place, root), bit, has_room)
 }
 
-/// Whether all ranks have room.
+/// What the ranks find out together, from the best to the worst.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Room,
+    NoRoom,
+    /// Not even to note it.
+    NoMemory,
+}
+
+impl Found {
+    fn of(has_room: bool) -> Found {
+        match has_room {
+            true => Found::Room,
+            false => Found::NoRoom,
+        }
+    }
+}
+
+/// Whether all ranks have room. What this rank has made is given back where another has none.
 #[cold]
 fn agree(
     world: &World,
     parent: Parent,
     schedules: &mut Schedules,
-    has_room: impl FnOnce(&mut Schedules) -> bool,
-) -> bool {
-    let mut failed = [u64::from(!has_room(schedules))];
-    world.largest(parent.comm, &mut failed) && failed[0] == 0
-}
-
-/// Makes room for calls that need `demand` bytes, or up to twice as much: so much longer are the
-/// longest messages of a class.
-pub fn has_room(demand: usize) -> bool {
-    let room = demand.saturating_mul(2).saturating_add(1 << 12);
-    scratch::with(User::Schedule, |scratch| scratch.block.reserve(room))
+    find: impl FnOnce(&mut Schedules) -> Found,
+) -> Found {
+    let n_programs = schedules.programs.all.len();
+    let room = schedules.room.each_ref().map(Promise::bytes);
+    let mut worst = [find(schedules) as u64];
+    let found = match (world.largest(parent.comm, &mut worst), worst[0]) {
+        (true, 0) => return Found::Room,
+        (_, 2..) => Found::NoMemory,
+        _ => Found::NoRoom,
+    };
+    schedules.programs.keep_first(n_programs);
+    for (promise, bytes) in schedules.room.iter_mut().zip(room) {
+        promise.lower(bytes);
+    }
+    found
 }
 
 /// All ranks make room, or none uses the variant for the class.
@@ -309,35 +432,26 @@ fn settle(
     bit: u64,
     has_room: impl FnOnce(&mut Schedules) -> bool,
 ) -> bool {
-    let Schedules {
-        classes: all,
-        other_roots,
-        ..
-    } = schedules;
-    if all.len() <= place {
-        all.resize(place + 1, Classes::default());
+    if schedules.closed {
+        return false;
     }
-    if all[place].root != root {
-        let fresh = Classes {
-            root,
-            ..Classes::default()
-        };
-        let known = other_roots.remove(&(place, root)).unwrap_or(fresh);
-        let last = std::mem::replace(&mut all[place], known);
-        other_roots.insert((place, last.root), last);
+    let noted = schedules.bring_up(place, root).is_some();
+    let known = schedules.classes_with(place, root).unwrap_or_default();
+    if (known.ready | known.failed) & bit != 0 {
+        return known.ready & bit != 0;
     }
-    let classes = all[place];
-    if (classes.ready | classes.failed) & bit != 0 {
-        return classes.ready & bit != 0;
+    let found = agree(world, parent, schedules, |schedules| match noted {
+        true => Found::of(has_room(schedules)),
+        false => Found::NoMemory,
+    });
+    schedules.closed = found == Found::NoMemory;
+    if let Some(classes) = schedules.bring_up(place, root) {
+        match found {
+            Found::Room => classes.ready |= bit,
+            _ => classes.failed |= bit,
+        }
     }
-    let agreed = agree(world, parent, schedules, has_room);
-    let classes = &mut schedules.classes[place];
-    if agreed {
-        classes.ready |= bit;
-    } else {
-        classes.failed |= bit;
-    }
-    agreed
+    found == Found::Room
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
@@ -386,24 +500,32 @@ pub fn has_room_among(
     group: Group,
     call: &OwnCall<Scheduled>,
 ) -> bool {
-    let mut demand = 0;
+    let mut demand = Demand::default();
     for buffers in [Buffers::Apart, Buffers::Shared] {
         if buffers == Buffers::Shared && call.own.row().in_place != InPlace::Shared {
             continue;
         }
-        let work = |job: &Job| demand = demand.max(job.demand_in_class());
         let programs = &mut schedules.programs;
         // Wrong arguments are no want of room: the library will report them.
-        if with_job_and(world, programs, (0, Some(buffers)), group, call, work).is_none() {
+        let Some((view, case)) = case_of(world, group, call) else {
+            return true;
+        };
+        let row = call.own.place();
+        if !programs.provide(call.own, Key { row, case, buffers }) {
+            return false;
+        }
+        let work = |job: &Job| demand = demand.max(job.demand_in_class());
+        let of_key = (0, Key { row, case, buffers });
+        if with_program(world, programs, of_key, (group, view), call, work).is_none() {
             return true;
         }
     }
-    has_room(demand)
+    schedules.has_room(User::Schedule, demand)
 }
 
 fn run_job(job: &Job, watch: &mut impl Watch) -> Result<(), c_int> {
     scratch::with(User::Schedule, |scratch| {
-        if !scratch.block.reserve(job.demand()) {
+        if !scratch.block.provide(job.demand()) {
             return Err(abi::MPI_ERR_NO_MEM as c_int);
         }
         // SAFETY: there is as much room as is demanded; the buffers are the application's, or such
@@ -440,42 +562,45 @@ fn with_job_among<T>(
     call: &OwnCall<Scheduled>,
     work: impl FnOnce(&Job) -> T,
 ) -> Option<T> {
-    with_job_and(world, programs, (tag, None), group, call, work)
-}
-
-/// The same with a program for such buffers, instead of the call's own.
-#[inline]
-fn with_job_and<T>(
-    world: &World,
-    programs: &mut Programs,
-    (tag, buffers): (c_int, Option<Buffers>),
-    group: Group,
-    call: &OwnCall<Scheduled>,
-    work: impl FnOnce(&Job) -> T,
-) -> Option<T> {
-    let members = Members {
-        rank: group.rank,
-        n_ranks: group.world_ranks.len(),
-    };
-    let view = call
-        .arguments
-        .view(world, call.collective, call.bytes, members)?;
-    let row = call.own.row();
-    let case = row.case(
-        members.rank,
-        members.n_ranks,
-        view.root,
-        call.own.values,
-        call.bytes,
-    );
-    let buffers = buffers.unwrap_or(match (view.input, row.in_place) {
+    let (view, case) = case_of(world, group, call)?;
+    let in_place = call.own.row().in_place;
+    let buffers = match (view.input, in_place) {
         (Input::InOutput { .. }, InPlace::Shared) => Buffers::Shared,
         (Input::User(_), InPlace::Shared) if matches!(view.output, Output::InInput) => {
             Buffers::Shared
         }
         _ => Buffers::Apart,
-    });
-    let place = programs.program(call.own, case, buffers);
+    };
+    let row = call.own.place();
+    let of_key = (tag, Key { row, case, buffers });
+    with_program(world, programs, of_key, (group, view), call, work)
+}
+
+/// The call as this rank sees it, and what its program depends on.
+#[inline]
+fn case_of(world: &World, group: Group, call: &OwnCall<Scheduled>) -> Option<(View, Case)> {
+    let members = group.members();
+    let view = call
+        .arguments
+        .view(world, call.collective, call.bytes, members)?;
+    let Members { rank, n_ranks } = members;
+    let (row, values) = (call.own.row(), call.own.values);
+    let case = row.case(rank, n_ranks, view.root, values, call.bytes);
+    Some((view, case))
+}
+
+/// Works on the job that such a program makes of a call.
+#[inline]
+fn with_program<T>(
+    world: &World,
+    programs: &mut Programs,
+    (tag, key): (c_int, Key),
+    (group, view): (Group, View),
+    call: &OwnCall<Scheduled>,
+    work: impl FnOnce(&Job) -> T,
+) -> Option<T> {
+    let (members, row) = (group.members(), call.own.row());
+    let place = programs.program(call.own, key);
     if let Some(uneven) = view.uneven {
         uneven.fill(&mut programs.starts, members.n_ranks)?;
     }

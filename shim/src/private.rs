@@ -7,23 +7,33 @@
 //! Programs may get away with beginning a nonblocking collective before a blocking one on some ranks and behind it
 //! on others, which is wrong, but not noticed: the messages of the two differ. Open MPI's MPI_Comm_split is both, and
 //! would wait for ever. So the ranks compare how many they have begun, and make ours when these are as many on all.
+//! Where they differ time after time, as behind a call that went past the shim on one rank, none is made any more.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm, Errhandler};
 use crate::library::{Handles, Pmpi};
+use crate::limits::Reservation;
 use crate::world::World;
 
 /// The most that are alive at once in a process.
 const ALIVE_MAX: u64 = 1024;
 static ALIVE: AtomicU64 = AtomicU64::new(0);
+/// What the libraries allocate for one, about, and for each of its ranks.
+const BYTES: u64 = 16 << 10;
+const BYTES_PER_RANK: u64 = 16;
+/// How often the ranks compare in vain what they have begun.
+const TRIES: u32 = 16;
 
 /// A communicator of ours, made when it is first needed.
 #[derive(Clone, Copy, Default)]
 pub enum Private {
     #[default]
     Unmade,
+    /// As many times a nonblocking collective had begun on some ranks alone; alike on all ranks.
+    PutOff(u32),
     /// Could not be made, on any rank.
     Failed,
     Made(Comm),
@@ -51,28 +61,61 @@ pub enum Who {
 }
 
 impl Private {
-    /// Makes one beside `parent`, by `split`. Collective; `Failed` on all ranks or on none, and still `Unmade` on
-    /// all where a nonblocking collective has begun on some ranks alone.
+    /// Sees to it that there is one beside `parent`, made by `split`. Collective as long as there is none; the answer
+    /// is the same on all ranks.
+    #[inline]
+    pub fn ready(
+        &mut self,
+        world: &World,
+        parent: Parent,
+        split: impl FnOnce() -> Private,
+    ) -> bool {
+        let tries = match self {
+            Private::Unmade => 0,
+            Private::PutOff(tries) => *tries,
+            known => return known.is_there(),
+        };
+        *self = Private::make(world, parent, tries, split);
+        self.is_there()
+    }
+
+    /// `Failed` on all ranks or on none, and put off on all where a nonblocking collective has begun on some alone.
     #[cold]
-    pub fn make(world: &World, parent: Parent, split: impl FnOnce() -> Private) -> Private {
+    fn make(world: &World, parent: Parent, tries: u32, split: impl FnOnce() -> Private) -> Private {
         let Parent { comm, begun } = parent;
-        let mut agreed = [ALIVE.load(Ordering::Relaxed), begun, !begun];
-        if !world.largest(comm, &mut agreed) || agreed[0] >= ALIVE_MAX {
-            return Private::Failed;
+        let bytes = bytes(world.pmpi, comm);
+        let affordable = hold(bytes);
+        let alive = match affordable {
+            true => ALIVE.load(Ordering::Relaxed),
+            false => ALIVE_MAX,
+        };
+        let mut agreed = [alive, begun, !begun];
+        let known = world.largest(comm, &mut agreed);
+        let [alive, most, not_least] = agreed;
+        let made = if !known || alive >= ALIVE_MAX {
+            Private::Failed
+        } else if most == !not_least {
+            Private::by(world, comm, split)
+        } else if tries + 1 < TRIES {
+            Private::PutOff(tries + 1)
+        } else {
+            Private::Failed
+        };
+        if affordable && !matches!(made, Private::Made(_)) {
+            give_back(bytes);
         }
-        let [_, most, not_least] = agreed;
-        if most != !not_least {
-            return Private::Unmade;
-        }
+        made
+    }
+
+    fn by(world: &World, comm: Comm, split: impl FnOnce() -> Private) -> Private {
         let mut made = split();
         let mut failed = [u64::from(matches!(made, Private::Failed))];
-        let agreed = world.largest(comm, &mut failed) && failed[0] == 0;
+        if !world.largest(comm, &mut failed) || failed[0] != 0 {
+            made.release(world.pmpi);
+            return Private::Failed;
+        }
         if let Private::Made(_) = made {
             ALIVE.fetch_add(1, Ordering::Relaxed);
-        }
-        if !agreed {
-            made.free(world.pmpi);
-            return Private::Failed;
         }
         made
     }
@@ -92,12 +135,43 @@ impl Private {
 
     /// Frees it. Neither Open MPI nor MPICH waits for other ranks in that.
     pub fn free(&mut self, pmpi: &Pmpi) {
+        if let Private::Made(comm) = *self {
+            give_back(bytes(pmpi, comm));
+            ALIVE.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.release(pmpi);
+    }
+
+    fn release(&mut self, pmpi: &Pmpi) {
         if let Private::Made(mut comm) = std::mem::take(self) {
             // SAFETY: the communicator is ours and nothing is under way on it.
             unsafe { (pmpi.comm_free)(&mut comm) };
-            ALIVE.fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// What one with as many ranks as `comm` takes of the rank's memory, about.
+fn bytes(pmpi: &Pmpi, comm: Comm) -> u64 {
+    let mut n_ranks = 0;
+    // SAFETY: the communicator is valid; one number is written.
+    unsafe { (pmpi.comm_size)(comm, &mut n_ranks) };
+    BYTES + BYTES_PER_RANK * u64::try_from(n_ranks).unwrap_or(0)
+}
+
+/// What all that are alive hold.
+static MEMORY: Mutex<Option<Reservation>> = Mutex::new(None);
+
+fn memory<T>(change: impl FnOnce(&mut Reservation) -> T) -> T {
+    let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
+    change(memory.get_or_insert_default())
+}
+
+fn hold(bytes: u64) -> bool {
+    memory(|memory| memory.resize(memory.bytes() + bytes))
+}
+
+fn give_back(bytes: u64) {
+    memory(|memory| memory.resize(memory.bytes().saturating_sub(bytes)));
 }
 
 impl From<Option<Comm>> for Private {

@@ -1,42 +1,93 @@
 //! Memory that calls use and give back: one block of bytes and a few lists for each process.
 //!
 //! Nothing in it outlives a call, so all communicators, algorithms and threads share it. Threads whose calls
-//! run at the same time have one each beside it.
+//! run at the same time have one each beside it. A communicator is [promised](Promise) what its calls need when its
+//! ranks agree on them; what no living communicator was promised goes back to the system.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::Request;
+use crate::limits::Reservation;
 
 /// Every region of a block begins on a cache line.
 pub const ALIGN: usize = 64;
+/// Blocks are whole pages, or several.
+const PAGES: usize = 16 << 10;
 
 /// A block of bytes of no particular content.
 pub struct Block {
     start: *mut u8,
     bytes: usize,
+    held: Reservation,
 }
 
 impl Block {
-    /// Sees to it that the block has at least `bytes` bytes; what it held is lost. False where
-    /// there is no such memory, and then the block is as it was.
+    /// Sees to it that the block has at least `bytes` bytes; what it held is lost. False where the rank may not have
+    /// so much memory, or there is none, and then the block is as it was.
     pub fn reserve(&mut self, bytes: usize) -> bool {
+        let Some(bytes) = bytes.checked_next_multiple_of(PAGES) else {
+            return false;
+        };
         if bytes <= self.bytes {
             return true;
         }
-        let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else {
-            return false;
-        };
-        // SAFETY: the layout's size is above that of the present block, so it is not zero.
-        let start = unsafe { alloc(layout) };
-        if start.is_null() {
+        let held = self.held.bytes();
+        if !self.held.resize(bytes as u64) {
             return false;
         }
-        // What was there before is given back by this.
-        *self = Block { start, bytes };
+        let mapped = self.map(bytes);
+        if !mapped {
+            self.held.resize(held);
+        }
+        mapped
+    }
+
+    /// The same for a call that all ranks have decided on: only where there is no memory at all it is refused.
+    #[inline]
+    pub fn provide(&mut self, bytes: usize) -> bool {
+        bytes <= self.bytes || self.reserve(bytes) || self.provide_more(bytes)
+    }
+
+    #[cold]
+    fn provide_more(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.checked_next_multiple_of(PAGES);
+        let mapped = bytes.is_some_and(|bytes| self.map(bytes));
+        self.held.must_hold(self.bytes as u64);
+        mapped
+    }
+
+    /// Makes the block so long, above 0. False where that cannot be, and then it is as it was.
+    fn map(&mut self, bytes: usize) -> bool {
+        // SAFETY: a new mapping that overlaps nothing; or the present one, which is this block's own and which nobody
+        // uses now, changes its length and perhaps its place.
+        let start = unsafe {
+            if self.bytes == 0 {
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                libc::mmap(null_mut(), bytes, access, kind, -1, 0)
+            } else {
+                libc::mremap(self.start.cast(), self.bytes, bytes, libc::MREMAP_MAYMOVE)
+            }
+        };
+        if start == libc::MAP_FAILED {
+            return false;
+        }
+        (self.start, self.bytes) = (start.cast(), bytes);
         true
+    }
+
+    /// Gives back what is behind the first `bytes` bytes.
+    fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.next_multiple_of(PAGES);
+        if bytes == 0 {
+            *self = Block::default();
+        } else if bytes < self.bytes && self.map(bytes) {
+            self.held.resize(bytes as u64);
+        }
     }
 
     pub fn start(&self) -> *mut u8 {
@@ -54,17 +105,16 @@ impl Default for Block {
         Block {
             start: null_mut(),
             bytes: 0,
+            held: Reservation::default(),
         }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Ok(layout) = Layout::from_size_align(self.bytes, ALIGN)
-            && self.bytes > 0
-        {
-            // SAFETY: a block of more than 0 bytes came from `alloc` with this layout.
-            unsafe { dealloc(self.start, layout) };
+        if self.bytes > 0 {
+            // SAFETY: the mapping is this block's own, and nothing uses it any more.
+            unsafe { libc::munmap(self.start.cast::<c_void>(), self.bytes) };
         }
     }
 }
@@ -85,8 +135,42 @@ pub struct Scratch {
     pub before: Vec<u64>,
 }
 
+/// What a call needs of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demand {
+    pub bytes: usize,
+    pub requests: usize,
+    pub temporaries: usize,
+}
+
+impl Demand {
+    /// As much as either needs.
+    pub fn max(self, other: Demand) -> Demand {
+        Demand {
+            bytes: self.bytes.max(other.bytes),
+            requests: self.requests.max(other.requests),
+            temporaries: self.temporaries.max(other.temporaries),
+        }
+    }
+}
+
+impl Scratch {
+    fn reserve(&mut self, demand: Demand) -> bool {
+        fn has_room<T>(list: &mut Vec<T>, most: usize) -> bool {
+            list.clear();
+            list.try_reserve(most).is_ok()
+        }
+        has_room(&mut self.requests, demand.requests)
+            && has_room(&mut self.staged, demand.requests)
+            && has_room(&mut self.staging, demand.requests)
+            && has_room(&mut self.before, demand.requests)
+            && has_room(&mut self.temporaries, demand.temporaries)
+            && self.block.reserve(demand.bytes)
+    }
+}
+
 /// Who borrows memory: what runs on a node runs schedules between nodes meanwhile.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     Schedule,
     Node,
@@ -94,6 +178,8 @@ pub enum User {
 
 /// The process's own, for each user; null while a thread has it.
 static SHARED: [AtomicPtr<Scratch>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
+/// The bytes of each user's promises to living communicators, sorted.
+static PROMISED: [Mutex<Vec<usize>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 
 thread_local! {
     static OWN: [Cell<Option<Box<Scratch>>>; 2] = const { [Cell::new(None), Cell::new(None)] };
@@ -124,4 +210,71 @@ pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let _ = OWN.try_with(|all| all[place].set(Some(own)));
     }
     result
+}
+
+/// How much scratch memory a communicator may count on.
+#[derive(Debug)]
+pub struct Promise {
+    user: User,
+    bytes: usize,
+}
+
+impl Promise {
+    /// Nothing yet.
+    pub const fn to(user: User) -> Promise {
+        Promise { user, bytes: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes room for calls that need so much. False where there is none; then the promise is what it was.
+    #[cold]
+    pub fn raise(&mut self, demand: Demand) -> bool {
+        // Nobody takes anything back meanwhile.
+        let mut all = promised(self.user);
+        let noted = all.try_reserve(1).is_ok();
+        let fits = noted && with(self.user, |scratch| scratch.reserve(demand));
+        if fits && demand.bytes > self.bytes {
+            replace(&mut all, self.bytes, demand.bytes);
+            self.bytes = demand.bytes;
+        }
+        fits
+    }
+
+    /// Takes back what goes beyond so many bytes, and gives back what nobody is promised.
+    #[cold]
+    pub fn lower(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            let mut all = promised(self.user);
+            replace(&mut all, self.bytes, bytes);
+            self.bytes = bytes;
+            let most = all.last().copied().unwrap_or(0);
+            with(self.user, |scratch| scratch.block.shrink(most));
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.lower(0);
+    }
+}
+
+fn promised(user: User) -> MutexGuard<'static, Vec<usize>> {
+    PROMISED[user as usize]
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Replaces one of the sorted promises by another; 0 is none. There is room for one more.
+fn replace(all: &mut Vec<usize>, old: usize, new: usize) {
+    if let Ok(place) = all.binary_search(&old) {
+        all.remove(place);
+    }
+    if new > 0 {
+        let place = all.partition_point(|bytes| *bytes < new);
+        all.insert(place, new);
+    }
 }

@@ -24,6 +24,7 @@ use crate::handout::{self, Handout};
 use crate::handshake::trust::{self, Trust};
 use crate::handshake::{Handshake, Manager, Outcome};
 use crate::library::{self, HandleTable, Handles, Pmpi};
+use crate::limits;
 use crate::messages;
 use crate::pending;
 use crate::recorder::Recorder;
@@ -118,6 +119,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     // Everybody has passed the hand-out, so everybody has read what the handshake published.
     handshake.clean_up();
     let handout = handout?;
+    limits::set_memory_max(handout.settings.memory_per_rank_max);
     let here = node_of_rank[rank as usize];
     let on_node = cards
         .iter()

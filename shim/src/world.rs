@@ -83,20 +83,18 @@ impl World {
     /// Replaces each number by the largest that a member of `comm` has. Collective; `false`, on this rank, where the
     /// library reports an error.
     pub fn largest(&self, comm: Comm, numbers: &mut [u64]) -> bool {
-        let mut result = vec![0u64; numbers.len()];
-        let (send, recv) = (numbers.as_ptr().cast(), result.as_mut_ptr().cast());
-        // SAFETY: both buffers hold as many 64-bit numbers as are announced.
+        let (send, recv) = (abi::MPI_IN_PLACE as *const c_void, numbers.as_mut_ptr());
+        // SAFETY: the buffer holds as many 64-bit numbers as are announced.
         let code = unsafe {
             (self.pmpi.allreduce)(
                 send,
-                recv,
+                recv.cast(),
                 numbers.len() as c_int,
                 self.handles.uint64,
                 self.handles.max,
                 comm,
             )
         };
-        numbers.copy_from_slice(&result);
         code == abi::SUCCESS
     }
 

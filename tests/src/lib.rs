@@ -25,6 +25,7 @@ mod trace;
 
 mod fingerprint;
 mod forcing;
+mod memory;
 mod nodes;
 mod slurm;
 

@@ -31,10 +31,8 @@ impl Bridges {
             colour: (team.place < team.lanes).then_some(team.place as c_int),
             key: team.node as c_int,
         };
-        if matches!(self.plain, Private::Unmade) {
-            self.plain = Private::make(world, parent, || private::split(world, parent.comm, who));
-        }
-        self.plain.is_there()
+        let split = || private::split(world, parent.comm, who);
+        self.plain.ready(world, parent, split)
     }
 
     /// Runs a call that is ready, on a rank that has a part in it.

@@ -25,7 +25,7 @@ use crate::own_call::OwnCall;
 use crate::p2p::places::{Job, Places};
 use crate::p2p::{self, Group, Schedules};
 use crate::private::{self, Parent};
-use crate::scratch::{self, ALIGN, Scratch, User};
+use crate::scratch::{self, ALIGN, Demand, Scratch, User};
 use crate::world::World;
 
 /// No messages: what a node does is not told by a program.
@@ -102,6 +102,7 @@ fn run_begun(
         team,
         segment,
         bridges,
+        ..
     } = nodes;
     let Some(view) = view else {
         let over = (&*team, &*bridges);
@@ -129,7 +130,7 @@ fn run_begun(
     let job = job(world, schedules, call, view, &world_ranks, team)?;
     let work = |scratch: &mut Scratch| {
         let room = Room::new(&job, team, call);
-        let reserved = match scratch.block.reserve(room.bytes) {
+        let reserved = match scratch.block.provide(room.bytes) {
             true => Ok(()),
             false => Err(abi::MPI_ERR_NO_MEM as c_int),
         };
@@ -206,21 +207,18 @@ pub fn has_room(
     if layout.is_some_and(|layout| !layout.is_modest()) {
         return false;
     }
-    let bytes = Room::in_class(&job, team, call);
-    let demand = bytes.saturating_mul(2).saturating_add(1 << 12);
-    let most = messages_most(team);
-    let mut start = std::ptr::null_mut();
-    let room = scratch::with(User::Node, |scratch| {
-        let enough = scratch.block.reserve(demand);
-        start = scratch.block.start();
-        enough
-            && (!matches!(own, OnNodes::Direct(_))
-                || (scratch.requests.try_reserve(most).is_ok()
-                    && scratch.before.try_reserve(most).is_ok()))
-    });
-    if !room {
+    let demand = Demand {
+        bytes: Room::in_class(&job, team, call),
+        requests: match own {
+            OnNodes::Direct(_) => messages_most(team),
+            _ => 0,
+        },
+        temporaries: 0,
+    };
+    if !schedules.has_room(User::Node, demand) {
         return false;
     }
+    let start = scratch::with(User::Node, |scratch| scratch.block.start());
     // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
     let unit0 = view.unit.first(start, view.block);
     let root = team.node_of[view.root];

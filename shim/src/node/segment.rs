@@ -2,7 +2,8 @@
 //!
 //! It is a file without a name (memfd): its first rank makes it, and the others open it through
 //! /proc. Nothing of it is ever left behind, however the job ends. Every rank reserves its own
-//! area, so that its memory lies near it and a want of memory shows in the set-up, on no later write.
+//! area, so that its memory lies near it and a want of memory shows in the set-up, on no later write. That area is
+//! what it holds of the rank's account; of the others' a rank has those pages in its page table that it touches.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
@@ -14,16 +15,14 @@ use colltune_core::node::layout::{self, CELLS, Flag, IDENTITY_WORDS, LINES, PROC
 use super::patience::Patience;
 use super::team::Team;
 use crate::abi;
+use crate::limits::Reservation;
 use crate::p2p::OpenChannel;
 use crate::quiet::quietly;
 use crate::world::World;
 
-/// The most bytes of segments that a process has mapped at once.
-const MAPPED_MAX: u64 = 4 << 30;
 /// How often a reservation that signals interrupt is tried.
 const RESERVE_TRIES: usize = 1_000;
 
-static MAPPED: AtomicU64 = AtomicU64::new(0);
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A node's segment, and how far this rank has come in it.
@@ -46,6 +45,7 @@ pub struct Segment {
     left: Cell<bool>,
     /// Whether all ranks have reserved their areas.
     settled: bool,
+    _memory: Reservation,
 }
 
 /// A call in a node's memory. One that an exception leaves tells the others that it cannot go on.
@@ -87,18 +87,20 @@ impl Segment {
         if team.n_here() == 1 {
             return (None, false);
         }
-        let bytes = layout::segment_bytes(team.n_here()).filter(|&bytes| affordable(bytes));
+        let mut memory = Reservation::of(layout::AREA as u64);
+        let bytes = layout::segment_bytes(team.n_here()).filter(|_| memory.is_some());
         let mut address = Address {
             file: u64::MAX,
             ..Address::default()
         };
         let mut segment = None;
         if team.place == 0 {
-            segment = bytes.and_then(|bytes| Segment::make(bytes, team, &mut address));
+            segment =
+                bytes.and_then(|bytes| Segment::make((bytes, memory.take()), team, &mut address));
         }
         let told = hand_over(world, channel, team, &mut address);
         if team.place > 0 && told {
-            segment = bytes.and_then(|bytes| Segment::find(bytes, team, address));
+            segment = bytes.and_then(|bytes| Segment::find((bytes, memory.take()), team, address));
         }
         let Some(segment) = segment.filter(|_| told) else {
             return (None, true);
@@ -107,7 +109,11 @@ impl Segment {
         (Some(segment), !reserved)
     }
 
-    fn make(bytes: usize, team: &Team, address: &mut Address) -> Option<Segment> {
+    fn make(
+        (bytes, memory): (usize, Option<Reservation>),
+        team: &Team,
+        address: &mut Address,
+    ) -> Option<Segment> {
         // SAFETY: the name is a C string; the flag keeps the file from children.
         let file = unsafe { libc::memfd_create(c"colltune".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
@@ -115,7 +121,7 @@ impl Segment {
         }
         // SAFETY: the file was just made.
         let sized = quietly(|| unsafe { libc::ftruncate(file, bytes as libc::off_t) }) == 0;
-        let segment = Segment::map(file, bytes, team).filter(|_| sized)?;
+        let segment = Segment::map(file, (bytes, memory), team).filter(|_| sized)?;
         // A word that no other segment of this machine has: two nodes may have one name, and
         // process numbers mean something else in each container.
         let made = MADE.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +135,11 @@ impl Segment {
         Some(segment)
     }
 
-    fn find(bytes: usize, team: &Team, address: Address) -> Option<Segment> {
+    fn find(
+        (bytes, memory): (usize, Option<Reservation>),
+        team: &Team,
+        address: Address,
+    ) -> Option<Segment> {
         if address.file == u64::MAX {
             return None;
         }
@@ -157,12 +167,16 @@ impl Segment {
             unsafe { libc::close(file) };
             return None;
         }
-        let segment = Segment::map(file, bytes, team)?;
+        let segment = Segment::map(file, (bytes, memory), team)?;
         (segment.number(0).load(Ordering::Acquire) == address.word).then_some(segment)
     }
 
     /// Maps a file, which it owns from then on.
-    fn map(file: c_int, bytes: usize, team: &Team) -> Option<Segment> {
+    fn map(
+        file: c_int,
+        (bytes, memory): (usize, Option<Reservation>),
+        team: &Team,
+    ) -> Option<Segment> {
         // SAFETY: a new mapping that overlaps nothing; its memory is used through this value alone.
         let start = unsafe {
             libc::mmap(
@@ -182,7 +196,6 @@ impl Segment {
         // A child that the program forks has no business in it.
         // SAFETY: the range was just mapped.
         unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) };
-        MAPPED.fetch_add(bytes as u64, Ordering::Relaxed);
         Some(Segment {
             start: start.cast(),
             bytes,
@@ -200,6 +213,7 @@ impl Segment {
             )),
             left: Cell::new(false),
             settled: false,
+            _memory: memory.unwrap_or_default(),
         })
     }
 
@@ -238,12 +252,24 @@ impl Segment {
     /// Ends the set-up, once all ranks have reserved their areas.
     pub fn settle(mut self, world: &World) -> Segment {
         self.close();
-        // Pages are found now and not in the first calls. Kernels before 5.14 do that then.
-        // SAFETY: the range is the mapping.
-        unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+        self.find_pages(layout::area(self.place), layout::AREA);
+        for place in self.others() {
+            self.find_pages(layout::area(place), layout::AREA_HEAD);
+        }
         self.patience = self.how_to_wait(world);
         self.settled = true;
         self
+    }
+
+    /// Finds pages now and not in the first calls. Kernels before 5.14 do that then. The cells of other ranks are
+    /// found when they are read: they are most of the memory, and each rank that has found a page is said to have it.
+    fn find_pages(&self, offset: usize, bytes: usize) {
+        debug_assert!(offset + bytes <= self.bytes);
+        // SAFETY: the range lies within the mapping.
+        unsafe {
+            let start = self.start.add(offset).cast();
+            libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE);
+        }
     }
 
     /// Whether there are ranks that have to share processors: among those that may run on the
@@ -382,12 +408,7 @@ impl Drop for Segment {
         }
         // SAFETY: the mapping is this value's own, and nothing points into it any more.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
-        MAPPED.fetch_sub(self.bytes as u64, Ordering::Relaxed);
     }
-}
-
-fn affordable(bytes: usize) -> bool {
-    MAPPED.load(Ordering::Relaxed).saturating_add(bytes as u64) <= MAPPED_MAX
 }
 
 /// The processors that this process may run on; none where there are more than the list holds.

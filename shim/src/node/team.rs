@@ -92,6 +92,12 @@ impl Team {
         })
     }
 
+    /// The memory of the lists, about: a few numbers for each rank, and as many lists as nodes.
+    pub fn bytes(&self) -> u64 {
+        let (ranks, nodes) = (self.node_of.len(), self.nodes.len());
+        (ranks * 8 * size_of::<usize>() + nodes * 2 * size_of::<Vec<usize>>()) as u64
+    }
+
     /// The blocks of other nodes that each place gets.
     pub fn streams(&self, carriers: Carriers) -> &[Vec<usize>] {
         match carriers {

@@ -13,13 +13,13 @@ use colltune_core::collective::Collective;
 
 use super::places::check;
 use super::retire::retiring;
-use super::{Buffers, Schedules};
+use super::{Buffers, Key, Schedules};
 use crate::abi::{self, Comm, Datatype, is_in_place};
 use crate::arguments::lists::Located;
 use crate::arguments::{Arguments, Held, Members, Side};
 use crate::library;
 use crate::own_call::OwnCall;
-use crate::scratch::{self, Scratch, User};
+use crate::scratch::{self, Demand, Scratch, User};
 use crate::world::World;
 
 /// Whether a collective is run here.
@@ -64,6 +64,47 @@ struct Exchange<'a> {
     view: View,
 }
 
+/// Whether there is room for calls with this root, in place or not.
+#[cold]
+pub fn has_room(schedules: &mut Schedules, call: &OwnCall<Scheduled>) -> bool {
+    let open = schedules.channel();
+    let members = Members {
+        rank: open.rank,
+        n_ranks: open.world_ranks.len(),
+    };
+    let Arguments::Uneven { root, .. } = call.arguments else {
+        return true;
+    };
+    // A wrong one is the library's to report.
+    let Some(root) = members.root(root) else {
+        return true;
+    };
+    let mut demand = Demand::default();
+    for buffers in [Buffers::Apart, Buffers::Shared] {
+        let in_place = members.rank == root && call.collective != Collective::Alltoallv;
+        if buffers == Buffers::Shared && !in_place {
+            continue;
+        }
+        let key = key(call, members, root, buffers);
+        let programs = &mut schedules.programs;
+        if !programs.provide(call.own, key) {
+            return false;
+        }
+        let place = programs.program(call.own, key);
+        demand.requests = demand.requests.max(programs.all[place].staged_chunks.len());
+    }
+    schedules.has_room(User::Schedule, demand)
+}
+
+fn key(call: &OwnCall<Scheduled>, members: Members, root: usize, buffers: Buffers) -> Key {
+    let (own, Members { rank, n_ranks }) = (call.own, members);
+    Key {
+        row: own.place(),
+        case: own.row().case(rank, n_ranks, root, own.values, call.bytes),
+        buffers,
+    }
+}
+
 /// Runs a call that is ready; `None` where an argument is wrong.
 pub fn run(
     world: &World,
@@ -79,11 +120,8 @@ pub fn run(
         n_ranks: open.world_ranks.len(),
     };
     let view = View::new(world, call, members)?;
-    let OwnCall { own, bytes, .. } = *call;
-    let case = own
-        .row()
-        .case(members.rank, members.n_ranks, view.root, own.values, bytes);
-    let place = schedules.programs.program(own, case, view.buffers);
+    let key = key(call, members, view.root, view.buffers);
+    let place = schedules.programs.program(call.own, key);
     let exchange = Exchange {
         world,
         comm,

@@ -10,7 +10,7 @@ use colltune_core::algorithm::schedule::{Buffer, Temporary};
 use crate::abi::{self, Aint, Comm, Datatype};
 use crate::arguments::lists::Located;
 use crate::arguments::{Before, Input, Members, Memory, Output, Unit, View};
-use crate::scratch::{ALIGN, Scratch};
+use crate::scratch::{ALIGN, Demand, Scratch};
 use crate::world::World;
 
 /// A region of the scratch memory.
@@ -78,10 +78,18 @@ impl Job<'_> {
         bytes
     }
 
-    /// As many bytes as any call needs whose message is as long: of uneven blocks whatever their
+    /// As much as any call needs whose message is as long: of uneven blocks whatever their
     /// lengths and however they lie on this rank; of elements whether they have to be packed or not, and
     /// of pairs, whose holes take less room than they do, too.
-    pub fn demand_in_class(&self) -> usize {
+    pub fn demand_in_class(&self) -> Demand {
+        Demand {
+            bytes: self.bytes_in_class(),
+            requests: self.program.staged_chunks.len(),
+            temporaries: self.program.temporaries.len(),
+        }
+    }
+
+    fn bytes_in_class(&self) -> usize {
         if self.view.uneven.is_none() {
             let mut bytes = self.demand();
             if !self.copies_input() && (self.moves_bytes() || self.in_place == InPlace::Copied) {

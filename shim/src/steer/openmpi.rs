@@ -132,11 +132,7 @@ impl Steer {
         if carriers.made.len() < self.carriers.len() {
             carriers.made.resize(self.carriers.len(), Private::Unmade);
         }
-        let carrier = &mut carriers.made[which];
-        if matches!(carrier, Private::Unmade) {
-            *carrier = self.make(world, parent, which);
-        }
-        carrier.is_there()
+        carriers.made[which].ready(world, parent, || self.make(world, parent, which))
     }
 
     /// Runs a variant that is ready.
@@ -162,15 +158,13 @@ impl Steer {
 
     #[cold]
     fn make(&self, world: &World, parent: Parent, which: usize) -> Private {
-        Private::make(world, parent, || {
-            let Some(variables) = &self.variables else {
-                return Private::Failed;
-            };
-            let old = variables.set(&self.carriers[which]);
-            let carrier = private::split(world, parent.comm, Who::All);
-            variables.restore(old);
-            carrier
-        })
+        let Some(variables) = &self.variables else {
+            return Private::Failed;
+        };
+        let old = variables.set(&self.carriers[which]);
+        let carrier = private::split(world, parent.comm, Who::All);
+        variables.restore(old);
+        carrier
     }
 }
 

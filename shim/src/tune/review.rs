@@ -11,6 +11,9 @@ use crate::clock;
 use crate::communicator::{CellState, Sample, State, Ticks};
 use crate::floating;
 
+/// A review comes after so many samples at the latest, and more only after failed calls.
+const FRESH_MOST: usize = 64;
+
 impl Tuner {
     /// Takes a sample of a variant into its cell's account, and reviews the cell where that is due.
     #[inline]
@@ -26,6 +29,8 @@ impl Tuner {
         if cell.samples == 0 {
             cell.first_ticks = sample.start_ticks;
             state.cells_in_use += 1;
+            // Most cells never see a sample.
+            cell.fresh.reserve_exact(FRESH_MOST);
         }
         cell.samples += 1;
         cell.fresh.push(sample);
@@ -87,11 +92,14 @@ impl Tuner {
             };
             seen.extend(cell.fresh.iter().flat_map(both));
         }
-        if !self.largest(state.comm, &mut seen) {
+        let known = self.largest(state.comm, &mut seen);
+        if known {
+            self.correct_records(&cell.fresh, &seen[own..]);
+        }
+        cell.fresh.clear();
+        if !known {
             return;
         }
-        self.correct_records(&cell.fresh, &seen[own..]);
-        cell.fresh.clear();
         let [.., device_memory, elapsed_ns] = seen[..own] else {
             unreachable!("both were pushed");
         };

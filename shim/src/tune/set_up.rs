@@ -187,8 +187,7 @@ impl Tuner {
             observed,
             weights,
             first_ticks: 0,
-            // A review comes after 64 samples at the latest, and more only after failed calls.
-            fresh: Vec::with_capacity(64),
+            fresh: Vec::new(),
         }
     }
     /// What the library's own choice is for these sizes.

@@ -107,7 +107,19 @@ impl Program {
             }
         }
         program.final_at = program.last_writes(plan.n_requests);
+        program.operations.shrink_to_fit();
+        program.spans.shrink_to_fit();
         program
+    }
+
+    /// The memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        let lists = size_of_val(&self.temporaries[..])
+            + size_of_val(&self.operations[..])
+            + size_of_val(&self.spans[..])
+            + size_of_val(&self.staged_chunks[..])
+            + size_of_val(&self.final_at[..]);
+        (size_of::<Program>() + lists) as u64
     }
 
     /// For each chunk of the output the place of the last operation that writes it. What is received is

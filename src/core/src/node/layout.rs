@@ -32,10 +32,12 @@ const IDENTITY: usize = PROCESSORS + PROCESSOR_WORDS * 8;
 const RING: usize = IDENTITY + APART;
 const PIECES: usize = (RING + LINES as usize * APART).next_multiple_of(PAGE);
 
+/// Bytes of what stands in a rank's area before its cells.
+pub const AREA_HEAD: usize = PIECES;
 /// Bytes of one rank's area: whole pages, so that each rank provides its own.
 pub const AREA: usize = PIECES + CELLS as usize * CELL;
 
-const _: () = assert!(AREA.is_multiple_of(PAGE));
+const _: () = assert!(AREA.is_multiple_of(PAGE) && AREA_HEAD.is_multiple_of(PAGE));
 const _: () = assert!(RING.is_multiple_of(LINE));
 
 /// What a rank tells the others by a number that only grows.

@@ -1,0 +1,63 @@
+/* What a job takes of the memory.
+ *
+ * usage: memory peak MIB      an alltoall whose message has so many MiB, twice, and the most that each rank ever had
+ *        memory held N KIB    N communicators alive at once, each with alltoalls of KIB KiB; then all are freed, and
+ *                             one more is used. By how much each rank has grown, without what is shared with others
+ *                             counted twice, while all are alive and once they are freed
+ * Prints "ok" when every result is right, and on stderr "peak", or "alive" and "freed", with a number of KiB. */
+#include "step.h"
+#include <unistd.h>
+
+static long kib_of(const char *path, const char *name) {
+    char line[256];
+    long kib = 0;
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, name, strlen(name))) kib = atol(line + strlen(name));
+    if (file) fclose(file);
+    return kib;
+}
+
+static int alltoall(MPI_Comm comm, unsigned *send, unsigned *recv, long each, unsigned turn) {
+    int rank, size, right = 1;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (long i = 0; i < each * size; i++) send[i] = (unsigned)(rank * 7919 + i) + turn;
+    MPI_Alltoall(send, (int)each, MPI_UNSIGNED, recv, (int)each, MPI_UNSIGNED, comm);
+    for (int r = 0; r < size; r++)
+        for (long i = 0; i < each; i++)
+            right &= recv[r * each + i] == (unsigned)(r * 7919 + rank * each + i) + turn;
+    return right;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int size, right = 1, held = argc > 3 && !strcmp(argv[1], "held"), n = held ? atoi(argv[2]) : 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    long bytes = held ? atol(argv[3]) << 10 : (argc > 2 ? atol(argv[2]) : 1) << 20;
+    long each = bytes / size / (long)sizeof(unsigned);
+    unsigned *send = calloc((size_t)(each * size), sizeof(unsigned)), *recv = calloc((size_t)(each * size), sizeof(unsigned));
+    if (!held) {
+        for (unsigned turn = 0; turn < 2; turn++) right &= alltoall(MPI_COMM_WORLD, send, recv, each, turn);
+        fprintf(stderr, "peak %ld\n", kib_of("/proc/self/status", "VmHWM:"));
+        return conclude(right);
+    }
+    MPI_Comm *comms = malloc(sizeof(MPI_Comm) * (size_t)(n + 1));
+    right &= alltoall(MPI_COMM_WORLD, send, recv, each, 0);
+    for (int c = 0; c < n; c++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    long before = kib_of("/proc/self/smaps_rollup", "Pss:");
+    for (int c = 0; c < n; c++)
+        for (unsigned turn = 0; turn < 3; turn++) right &= alltoall(comms[c], send, recv, each, turn);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fprintf(stderr, "alive %ld\n", kib_of("/proc/self/smaps_rollup", "Pss:") - before);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int c = 0; c < n; c++) MPI_Comm_free(&comms[c]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fprintf(stderr, "freed %ld\n", kib_of("/proc/self/smaps_rollup", "Pss:") - before);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[n]);
+    for (unsigned turn = 0; turn < 3; turn++) right &= alltoall(comms[n], send, recv, each, turn);
+    MPI_Comm_free(&comms[n]);
+    return conclude(right);
+}

@@ -1,0 +1,165 @@
+//! The shim keeps to its memory limit on every rank, gives back what it does not need, and runs the library's own
+//! choice on all ranks where there is no room.
+
+use std::collections::BTreeSet;
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_core::variant::Family;
+use colltune_tests::{
+    Mpi, Outcome, assert_ranks_agree, between_nodes, folder, is_long, job, on_each_library,
+    on_nodes, read_log, tool,
+};
+
+const LIMIT: &str = "COLLTUNE_MEMORY_PER_RANK_MAX";
+/// What an object that is loaded, its model and buffers take beside it, in KiB.
+const OBJECT_KIB: i64 = 10 << 10;
+/// What a launcher takes, in KiB.
+const LAUNCHER_KIB: i64 = 48 << 10;
+
+/// The numbers that the ranks printed behind a word.
+#[track_caller]
+fn numbers(outcome: &Outcome, word: &str, n_ranks: usize) -> Vec<i64> {
+    let lines = outcome.stderr.lines();
+    let found = lines.filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
+    let found: Vec<i64> = found.collect();
+    outcome.claim(
+        found.len() == n_ranks,
+        &format!("not every rank says {word}"),
+    );
+    found
+}
+
+/// Every variant of an alltoall, by its name, that runs on one node, and on two.
+fn alltoalls(mpi: Mpi, nodes: &str) -> Vec<String> {
+    let families = [Family::P2p, Family::Node, Family::Mockup];
+    let on_one = catalogue::all(mpi.library()).into_iter().filter(|variant| {
+        families.contains(&variant.name.family) && variant.possible(nodes.len() as u32, 1, u64::MAX)
+    });
+    let all = match nodes.contains('B') {
+        true => between_nodes(mpi),
+        false => on_one.collect(),
+    };
+    let all = all
+        .into_iter()
+        .filter(|one| one.collective == Collective::Alltoall);
+    let mut names: Vec<_> = all.map(|one| one.name.to_string()).collect();
+    // One of each kind, but for the long test.
+    let mut kinds = BTreeSet::new();
+    let kind = |name: &str| {
+        name.split([':', '='])
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    names.retain(|name| is_long() || kinds.insert(kind(name)));
+    names
+}
+
+/// An alltoall of so many MiB by every variant, in 1.3 times the memory that the job takes without the shim.
+fn long_alltoalls_fit(mpi: Mpi, nodes: &str, mib: u64, limit: u64) {
+    let n = nodes.len();
+    let bare = job(n as u32)
+        .mpi(mpi)
+        .run("memory", &["peak", &mib.to_string()]);
+    let need = numbers(bare.succeeds(), "peak ", n);
+    let bytes = (need.iter().sum::<i64>() * 13 / 10 + LAUNCHER_KIB) as u64 * 1024;
+    for name in alltoalls(mpi, nodes) {
+        let tuned = on_nodes(mpi, nodes)
+            .force(&format!("alltoall={name}"))
+            .env(LIMIT, limit.to_string());
+        let tuned = match tuned.clone().within_memory(bytes) {
+            Some(limited) => limited,
+            None => tuned,
+        };
+        let outcome = tuned.run("memory", &["peak", &mib.to_string()]);
+        outcome.succeeds().prints("ok\n");
+        let most = numbers(&outcome, "peak ", n).into_iter().max();
+        let allowed = need
+            .iter()
+            .max()
+            .map(|kib| kib + (limit as i64 >> 10) + OBJECT_KIB);
+        outcome.claim(
+            most <= allowed,
+            &format!("a rank had {most:?} KiB, and {need:?} without the shim"),
+        );
+    }
+}
+
+on_each_library! {
+    fn long_messages_of_every_own_family_fit_into_little_more_than_the_program_needs(mpi: Mpi) {
+        if is_long() {
+            long_alltoalls_fit(mpi, "AA", 512, 64 << 20);
+        } else {
+            long_alltoalls_fit(mpi, "AA", 64, 16 << 20);
+        }
+    }
+
+    fn long_messages_between_nodes_fit_into_little_more_than_the_program_needs(mpi: Mpi) {
+        long_alltoalls_fit(mpi, "AABB", if is_long() { 256 } else { 32 }, 8 << 20);
+    }
+
+    fn communicators_hold_no_more_than_the_limit_together_and_give_it_back(mpi: Mpi) {
+        let limit = 6 << 20;
+        let program = |kib| ["held", "60", kib].map(str::to_owned);
+        for (name, kib) in [("node:shm", "64"), ("p2p:bruck:radix=2", "512")] {
+            let arguments = program(kib);
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let log = folder();
+            let bare = job(2).mpi(mpi).run("memory", &arguments);
+            bare.succeeds().prints("ok\n");
+            let tuned = job(2).mpi(mpi).preload().force(&format!("alltoall={name}")).env(LIMIT, limit.to_string())
+                .log(log.path()).run("memory", &arguments);
+            tuned.succeeds().prints("ok\n").claim(tuned.messages().is_empty(), "the shim has a message");
+            let most = |outcome: &Outcome, word| numbers(outcome, word, 2).into_iter().max().unwrap();
+            let alive = most(&tuned, "alive ") - most(&bare, "alive ");
+            tuned.claim(alive < (limit >> 10) + 3072, &format!("{name}: {alive} KiB while all are alive"));
+            let freed = most(&tuned, "freed ") - most(&bare, "freed ");
+            tuned.claim(freed < 3072, &format!("{name}: {freed} KiB once they are freed"));
+            let log = read_log(log.path(), 2);
+            assert_ranks_agree(&log);
+            // The first communicators have room, and the last, which comes when the others are gone.
+            let calls: Vec<_> = log[0].iter().filter(|call| call.collective == "alltoall").collect();
+            assert_eq!(calls[1].variant, name);
+            assert_eq!(calls[calls.len() - 1].variant, name, "behind the freed ones");
+            if name == "node:shm" {
+                assert_eq!(calls[calls.len() - 4].variant, "default", "the last of many at once");
+            }
+        }
+    }
+
+    fn without_memory_all_ranks_run_the_librarys_own_choice(mpi: Mpi) {
+        let forced = ["allreduce=node:shm;bcast=p2p:binomial;allgather=node:shm;alltoall=p2p:bruck:radix=2;alltoallv=p2p:pairwise;\
+                      gatherv=p2p:linear:window=4;reduce=mockup:allreduce", "allreduce=p2p:ring;bcast=node:shm;alltoall=mockup:alltoallv"];
+        for forced in forced {
+            let log = folder();
+            let outcome = job(3).mpi(mpi).preload().force(forced).env(LIMIT, "0").log(log.path()).run("collectives", &["1"]);
+            outcome.succeeds().prints("ok\n");
+            let log = read_log(log.path(), 3);
+            assert_ranks_agree(&log);
+            log.iter().flatten().for_each(|call| assert_eq!(call.variant, "default", "{call:?}"));
+        }
+    }
+}
+
+/// MPI_Comm_split waits for nonblocking calls in the same order, so ours comes only behind as many on all ranks.
+#[test]
+fn ranks_whose_nonblocking_calls_differ_for_good_ask_each_other_a_few_times_only() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let calls = 500;
+    let outcome = job(2)
+        .mpi(mpi)
+        .preload()
+        .preload_tool(tool(mpi, "agreements"))
+        .force("bcast=native:binomial")
+        .run("unpaired", &[&calls.to_string()]);
+    outcome.succeeds().prints("ok\n");
+    for agreements in numbers(&outcome, "agreements ", 2) {
+        outcome.claim(
+            agreements < 50,
+            &format!("{agreements} agreements of {calls} calls"),
+        );
+    }
+}
