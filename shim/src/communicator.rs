@@ -175,9 +175,12 @@ impl State {
 
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
-        self.carriers.free(pmpi);
-        self.families.free(pmpi);
-        *self = State::new(self.comm, self.n_ranks, Phase::Aside);
+        // Before the set-up there is nothing.
+        if self.phase == Phase::Ready {
+            self.carriers.free(pmpi);
+            self.families.free(pmpi);
+            *self = State::new(self.comm, self.n_ranks, Phase::Aside);
+        }
     }
 }
 

@@ -8,7 +8,11 @@ use crate::job::{Job, is_root};
 /// Where control groups limit memory, of both versions, the file that holds a group's limit, and a command that makes
 /// groups below there have one.
 const GROUPS: [(&str, &str, &str); 2] = [
-    ("/sys/fs/cgroup", "memory.max", "echo +memory > /sys/fs/cgroup/cgroup.subtree_control"),
+    (
+        "/sys/fs/cgroup",
+        "memory.max",
+        "echo +memory > /sys/fs/cgroup/cgroup.subtree_control",
+    ),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "true"),
 ];
 
@@ -17,7 +21,9 @@ impl Job {
     pub fn within_memory(self, bytes: u64) -> Option<Job> {
         let works = |(root, file, prepare): &&(&str, &str, &str)| {
             let probe = format!("{root}/colltune-probe-{}", std::process::id());
-            let script = format!("{prepare}; mkdir {probe} && test -e {probe}/{file}; code=$?; rmdir {probe}; exit $code");
+            let script = format!(
+                "{prepare}; mkdir {probe} && test -e {probe}/{file}; code=$?; rmdir {probe}; exit $code"
+            );
             let done = Command::new("sh").args(["-c", &script]).output();
             Path::new(root).is_dir() && done.is_ok_and(|output| output.status.success())
         };
