@@ -6,6 +6,8 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use colltune_core::datatype::Combines;
+
 #[cfg(not(mpi = "mpich"))]
 mod handles {
     use std::ffi::c_void;
@@ -130,75 +132,14 @@ impl Constant {
     }
 }
 
-/// What a predefined datatype stands for; it decides which predefined operations take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// An integer of C.
-    Integer,
-    /// An integer of Fortran, or an address, offset or count.
-    Whole,
-    Floating,
-    Complex,
-    Logical,
-    Byte,
-    /// Characters and packed data: no predefined operation takes them.
-    Text,
-}
-
-/// What a predefined operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combines {
-    /// MAX, MIN.
-    Extreme,
-    /// SUM, PROD.
-    Arithmetic,
-    Logical,
-    Bitwise,
-    /// MINLOC, MAXLOC.
-    Located,
-}
-
-use Combines::{Arithmetic, Bitwise, Extreme, Located};
-use Sort::{Byte, Complex, Floating, Integer, Logical, Text, Whole};
-
-/// For each of [`INTEGER_TYPES`].
-pub const INTEGER_SORTS: [Sort; INTEGER_TYPES.len()] = [
-    Text, Integer, Integer, Byte, Integer, Integer, Integer, Integer, Integer, Integer, Integer,
-    Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Whole, Whole,
-    Whole, Logical, Text, Whole, Logical,
-];
-/// For each of [`OTHER_TYPES`].
-pub const OTHER_SORTS: [Sort; OTHER_TYPES.len()] = [
-    Floating, Floating, Floating, Complex, Complex, Text, Floating, Floating,
-];
 /// For each of [`OPS`].
-pub const COMBINES: [Combines; OPS.len()] = [
-    Extreme,
-    Extreme,
-    Arithmetic,
-    Arithmetic,
-    Combines::Logical,
-    Bitwise,
-    Combines::Logical,
-    Bitwise,
-    Combines::Logical,
-    Bitwise,
-    Located,
-    Located,
-];
-
-impl Combines {
-    /// Whether the standard defines the operation on such a datatype, the pair types excepted.
-    pub fn takes(self, sort: Sort) -> bool {
-        match self {
-            Extreme => matches!(sort, Integer | Whole | Floating),
-            Arithmetic => matches!(sort, Integer | Whole | Floating | Complex),
-            Combines::Logical => matches!(sort, Integer | Logical),
-            Bitwise => matches!(sort, Integer | Whole | Byte),
-            Located => false,
-        }
-    }
-}
+pub const COMBINES: [Combines; OPS.len()] = {
+    use Combines::{Arithmetic, Bitwise, Extreme, Located, Logical};
+    [
+        Extreme, Extreme, Arithmetic, Arithmetic, Logical, Bitwise, Logical, Bitwise, Logical,
+        Bitwise, Located, Located,
+    ]
+};
 
 mod constants {
     use super::{Constant, number};

@@ -6,14 +6,14 @@
 
 pub mod collectives;
 mod handle_table;
+mod predefined;
 pub use handle_table::HandleTable;
+pub use predefined::{Predefined, TakenBy, TypeFacts};
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::abi::{
-    self, Aint, Combines, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, Sort, bits,
-};
+use crate::abi::{self, Aint, Comm, Datatype, Errhandler, Group, Handle, Info, Op, Request, bits};
 use crate::library::collectives::Collectives;
 
 pub type DeleteFn = unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int;
@@ -44,6 +44,8 @@ pub type Sendrecv = unsafe extern "C-unwind" fn(
     Comm,
     *mut c_void,
 ) -> c_int;
+pub type TypeGetEnvelope =
+    unsafe extern "C-unwind" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
 pub type TypeGetExtent = unsafe extern "C-unwind" fn(Datatype, *mut Aint, *mut Aint) -> c_int;
 
 macro_rules! functions {
@@ -106,6 +108,8 @@ functions! {
         comm_set_errhandler: unsafe extern "C-unwind" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";
         comm_call_errhandler: unsafe extern "C-unwind" fn(Comm, c_int) -> c_int = "Comm_call_errhandler";
         errhandler_free: unsafe extern "C-unwind" fn(*mut Errhandler) -> c_int = "Errhandler_free";
+        type_get_name: unsafe extern "C-unwind" fn(Datatype, *mut c_char, *mut c_int) -> c_int = "Type_get_name";
+        type_get_envelope: TypeGetEnvelope = "Type_get_envelope";
         type_size: unsafe extern "C-unwind" fn(Datatype, *mut c_int) -> c_int = "Type_size";
         op_commutative: unsafe extern "C-unwind" fn(Op, *mut c_int) -> c_int = "Op_commutative";
         iprobe: unsafe extern "C-unwind" fn(c_int, c_int, Comm, *mut c_int, *mut c_void) -> c_int = "Iprobe";
@@ -134,8 +138,9 @@ functions! {
     }
 }
 
-/// Messages of more elements than an `int` counts, where the library has such functions.
+/// What an `int` does not count, where the library has such functions.
 pub struct Large {
+    pub type_size: Option<unsafe extern "C-unwind" fn(Datatype, *mut i64) -> c_int>,
     pub isend: Option<
         unsafe extern "C-unwind" fn(
             *const c_void,
@@ -165,10 +170,12 @@ pub struct Large {
 pub fn large() -> &'static Large {
     static LARGE: OnceLock<Large> = OnceLock::new();
     LARGE.get_or_init(|| {
-        let [isend, irecv] = [c"PMPI_Isend_c", c"PMPI_Irecv_c"].map(find);
+        let [type_size, isend, irecv] =
+            [c"PMPI_Type_size_x", c"PMPI_Isend_c", c"PMPI_Irecv_c"].map(find);
         // SAFETY: the symbols are null, which is `None`, or the MPI functions of these names.
         unsafe {
             Large {
+                type_size: std::mem::transmute::<*mut c_void, Option<_>>(type_size),
                 isend: std::mem::transmute::<*mut c_void, Option<_>>(isend),
                 irecv: std::mem::transmute::<*mut c_void, Option<_>>(irecv),
             }
@@ -308,12 +315,6 @@ pub struct Handles {
     pub request_empty: Handle,
     pub byte: Datatype,
     pub uint64: Datatype,
-    /// Predefined datatypes without holes.
-    pub types: Vec<(Datatype, TypeFacts)>,
-    /// The pair types.
-    pub pairs: Vec<Datatype>,
-    /// Predefined operations. On integers the result of each cannot depend on their order.
-    pub ops: Vec<(Op, Combines)>,
 }
 
 impl Handles {
@@ -332,48 +333,10 @@ impl Handles {
     }
 }
 
-/// What is known of a predefined datatype without holes.
-#[derive(Clone, Copy, Debug)]
-pub struct TypeFacts {
-    /// Bytes; also its extent.
-    pub size: u32,
-    /// Whether it is on the list of integers, characters and truth values.
-    pub integer: bool,
-    pub sort: Sort,
-}
-
 impl Handles {
     /// `None` when a handle that the shim needs is missing. Call after MPI_Init.
-    pub fn resolve(pmpi: &Pmpi) -> Option<Handles> {
+    pub fn resolve() -> Option<Handles> {
         let handle = |constant: &abi::Constant| constant.handle(find_variable);
-        let size_of = |datatype: Handle| {
-            let mut size = 0;
-            // SAFETY: `datatype` is a predefined handle of the loaded library, which is initialised.
-            let code = unsafe { (pmpi.type_size)(datatype, &mut size) };
-            u32::try_from(size)
-                .ok()
-                .filter(|size| code == abi::SUCCESS && *size > 0)
-        };
-        let list = |constants: &[abi::Constant], sorts: &[Sort], integer: bool| {
-            let known = |(constant, &sort): (&abi::Constant, &Sort)| {
-                let datatype = handle(constant)?;
-                let size = size_of(datatype)?;
-                let facts = TypeFacts {
-                    size,
-                    integer,
-                    sort,
-                };
-                Some((datatype, facts))
-            };
-            let rows = constants.iter().zip(sorts);
-            rows.filter_map(known).collect::<Vec<_>>()
-        };
-        let types = [
-            list(&abi::INTEGER_TYPES, &abi::INTEGER_SORTS, true),
-            list(&abi::OTHER_TYPES, &abi::OTHER_SORTS, false),
-        ]
-        .concat();
-        let ops = abi::OPS.iter().zip(abi::COMBINES);
         Some(Handles {
             comm_world: handle(abi::MPI_COMM_WORLD)?,
             comm_self: handle(abi::MPI_COMM_SELF)?,
@@ -385,18 +348,13 @@ impl Handles {
             info_null: handle(abi::MPI_INFO_NULL)?,
             errors_return: handle(abi::MPI_ERRORS_RETURN)?,
             max: handle(abi::MPI_MAX)?,
-            sum: handle(&abi::OPS[2])?,
-            bitwise_or: handle(&abi::OPS[7])?,
+            sum: handle(abi::MPI_SUM)?,
+            bitwise_or: handle(abi::MPI_BOR)?,
             request_null: abi::request(handle(abi::MPI_REQUEST_NULL)?),
             request_empty: handle(&abi::Constant::Symbol(c"ompi_request_empty"))
                 .unwrap_or(abi::NO_HANDLE),
-            byte: handle(&abi::INTEGER_TYPES[3])?,
-            uint64: handle(&abi::INTEGER_TYPES[19])?,
-            types,
-            pairs: abi::PAIR_TYPES.iter().filter_map(handle).collect(),
-            ops: ops
-                .filter_map(|(op, combines)| Some((handle(op)?, combines)))
-                .collect(),
+            byte: handle(abi::MPI_BYTE)?,
+            uint64: handle(abi::MPI_UINT64_T)?,
         })
     }
 }

@@ -23,10 +23,11 @@ use crate::floating;
 use crate::handout::{self, Handout};
 use crate::handshake::trust::{self, Trust};
 use crate::handshake::{Handshake, Manager, Outcome};
-use crate::library::{self, HandleTable, Handles, Pmpi};
+use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
 use crate::messages;
 use crate::pending;
+use crate::private;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::tune::Tuner;
@@ -88,7 +89,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
             }
         })
         .ok()?;
-    let handles = Handles::resolve(pmpi)?;
+    let handles = Handles::resolve()?;
     let world = handles.comm_world;
     let (rank, n_ranks) = (
         number(pmpi.comm_rank, world)?,
@@ -377,9 +378,7 @@ fn build(
             >(query)(&mut thread_level)
         };
     }
-    let types = HandleTable::new(handles.types.iter().copied());
-    let pairs = HandleTable::new(handles.pairs.iter().map(|&datatype| (datatype, ())));
-    let ops = HandleTable::new(handles.ops.iter().copied());
+    let Predefined { types, pairs, ops } = ask_for_predefined(pmpi, &handles);
     Some(Tuner {
         world: World {
             pmpi,
@@ -407,6 +406,17 @@ fn build(
         next_comm: AtomicU64::new(0),
         warned: Default::default(),
     })
+}
+
+/// Some questions are errors, which must not reach the program's error handlers.
+fn ask_for_predefined(pmpi: &Pmpi, handles: &Handles) -> Predefined {
+    let comms = [handles.comm_world, handles.comm_self];
+    let handlers = comms.map(|comm| private::silence(pmpi, handles, comm));
+    let predefined = Predefined::ask(pmpi);
+    for (comm, handler) in comms.into_iter().zip(handlers) {
+        private::restore(pmpi, comm, handler);
+    }
+    predefined
 }
 
 /// The registry of communicators, on all ranks or on none. Collective over the world.

@@ -4,18 +4,18 @@
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
-use crate::abi::{self, Combines, Comm, Datatype, Op, bits};
+use crate::abi::{self, Comm, Datatype, Op, bits};
 use crate::frames;
-use crate::library::{HandleTable, Handles, Pmpi, TypeFacts};
+use crate::library::{self, HandleTable, Handles, Pmpi, TakenBy, TypeFacts};
 
 /// One rank of the job, and the library that it calls. Built once after the handshake.
 pub struct World {
     pub pmpi: &'static Pmpi,
     pub handles: Handles,
-    /// Predefined datatypes without holes, the pair types, and predefined operations.
+    /// Predefined datatypes without holes, the pair types with holes, and the places of predefined operations.
     pub types: HandleTable<TypeFacts>,
-    pub pairs: HandleTable<()>,
-    pub ops: HandleTable<Combines>,
+    pub pairs: HandleTable<TakenBy>,
+    pub ops: HandleTable<usize>,
     pub rank: u32,
     /// For each rank of the world the number of its node.
     pub node_of_rank: Vec<u32>,
@@ -124,28 +124,34 @@ impl World {
         in_world
     }
 
-    /// Size in bytes of a datatype, and whether it is a predefined integer.
+    /// Size in bytes of a datatype, and whether it is a predefined one on which no operation depends on the order.
     #[inline(always)]
-    pub fn type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
+    pub fn type_facts(&self, datatype: Datatype) -> Option<(u64, bool)> {
         match self.types.get(datatype) {
-            Some(facts) => Some((facts.size, facts.integer)),
-            None => self.derived_type_facts(datatype),
+            Some(facts) => Some((facts.size.into(), facts.exact)),
+            None => Some((self.derived_type_size(datatype)?, false)),
         }
     }
 
     #[cold]
-    fn derived_type_facts(&self, datatype: Datatype) -> Option<(u32, bool)> {
+    fn derived_type_size(&self, datatype: Datatype) -> Option<u64> {
         // Fortran's wrong handles become 0.
         if [0, bits(self.handles.datatype_null)].contains(&bits(datatype)) {
             return None;
         }
         let mut size = 0;
         // SAFETY: the application passed the handle as a datatype.
-        let code = unsafe { (self.pmpi.type_size)(datatype, &mut size) };
-        u32::try_from(size)
-            .ok()
-            .filter(|_| code == abi::SUCCESS)
-            .map(|size| (size, false))
+        if unsafe { (self.pmpi.type_size)(datatype, &mut size) } != abi::SUCCESS {
+            return None;
+        }
+        if let Ok(size) = u64::try_from(size) {
+            return Some(size);
+        }
+        // More bytes than an `int` counts.
+        let mut size = -1;
+        // SAFETY: the type is one; MPI_Count has 64 bits in every library.
+        let code = unsafe { (library::large().type_size?)(datatype, &mut size) };
+        u64::try_from(size).ok().filter(|_| code == abi::SUCCESS)
     }
 
     /// Asks the library, which calls its error handler for operations that reductions do not take.

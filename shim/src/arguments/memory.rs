@@ -71,8 +71,7 @@ impl World {
 
     /// The bytes that one element packs into.
     pub fn bytes_of(&self, datatype: Datatype) -> Option<u64> {
-        let (bytes, _) = self.type_facts(datatype)?;
-        Some(bytes.into())
+        self.type_facts(datatype).map(|(bytes, _)| bytes)
     }
 
     /// Bytes from one element to the next.
@@ -131,17 +130,17 @@ impl World {
         })
     }
 
-    /// Whether our reductions may combine such elements: the standard defines the predefined
+    /// Whether our reductions may combine such elements: standard and library define the predefined
     /// operation on the type, or the operation is the program's own. Otherwise the library shall
     /// report the error before anything is sent.
     pub fn combines(&self, datatype: Datatype, op: Op) -> bool {
-        match self.ops.get(op) {
-            None => !self.is_one_sided(op),
-            Some(abi::Combines::Located) => self.pairs.get(datatype).is_some(),
-            Some(combines) => self
-                .types
-                .get(datatype)
-                .is_some_and(|facts| combines.takes(facts.sort)),
-        }
+        let Some(place) = self.ops.get(op) else {
+            return !self.is_one_sided(op);
+        };
+        let taken_by = match self.types.get(datatype) {
+            Some(facts) => Some(facts.taken_by),
+            None => self.pairs.get(datatype).copied(),
+        };
+        taken_by.is_some_and(|ops| ops.contains(*place))
     }
 }

@@ -56,7 +56,7 @@ impl<N: Number> Message<N> {
             Message::Mean(list, datatype) => (total(list)?, datatype),
         };
         let (size, _) = tuner.type_facts(datatype)?;
-        let bytes = message_bytes(count, size.into());
+        let bytes = message_bytes(count, size);
         match self {
             Message::Mean(..) => bytes.checked_div(ranks),
             _ => Some(bytes),

@@ -184,7 +184,7 @@ impl<N: Number> Form for Gathered<N> {
         tuner.moving(Collective::Allgatherv, comm, in_place, |n_ranks| {
             // SAFETY: MPI asks for a count for each rank; in bytes they are the same on all ranks.
             let counts = unsafe { numbers(self.counts, n_ranks) }?;
-            message_bytes(sum(counts), size.into()).checked_div(n_ranks.into())
+            message_bytes(sum(counts), size).checked_div(n_ranks.into())
         })
     }
 

@@ -10,10 +10,10 @@ pub struct HandleTable<T> {
 impl<T> HandleTable<T> {
     pub fn new(entries: impl IntoIterator<Item = (Handle, T)>) -> HandleTable<T> {
         let mut rows = Box::new([const { None }; TABLE]);
-        for (handle, value) in entries {
+        // A search ends at an empty row. No library has more than 80 predefined types.
+        for (handle, value) in entries.into_iter().take(TABLE / 2) {
             let handle = bits(handle);
             let mut at = row_of(handle);
-            // The lists of predefined handles fill less than half of the table.
             while rows[at].as_ref().is_some_and(|(other, _)| *other != handle) {
                 at = (at + 1) % TABLE;
             }
@@ -36,9 +36,10 @@ impl<T> HandleTable<T> {
     }
 }
 
-const TABLE: usize = 128;
+const TABLE_BITS: u32 = 8;
+const TABLE: usize = 1 << TABLE_BITS;
 
 #[inline(always)]
 fn row_of(handle: u64) -> usize {
-    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize
+    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - TABLE_BITS)) as usize
 }

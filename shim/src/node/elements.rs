@@ -5,7 +5,9 @@
 
 use std::ffi::c_int;
 
-use crate::abi::{self, Comm, Datatype, Op, Sort};
+use colltune_core::datatype::Sort;
+
+use crate::abi::{self, Comm, Datatype, Op};
 use crate::arguments::Unit;
 use crate::library::TypeFacts;
 use crate::p2p::places::{Job, check};

@@ -39,9 +39,9 @@ impl Tuner {
         if bits(op) == bits(self.handles.op_null) {
             return None;
         }
-        let (size, integer) = self.type_facts(datatype)?;
+        let (size, exact) = self.type_facts(datatype)?;
         if self.handout.settings.reproducible == Reproducible::Strict
-            && !(integer && self.ops.get(op).is_some())
+            && !(exact && self.ops.get(op).is_some())
         {
             return None;
         }
@@ -57,7 +57,7 @@ impl Tuner {
                 op,
             };
             Some(Shared {
-                bytes: message_bytes(count, size.into()),
+                bytes: message_bytes(count, size),
                 reduction: Some(reduction),
                 equal_blocks,
                 in_place,
@@ -76,7 +76,7 @@ impl Tuner {
     ) -> Option<Call<'_>> {
         let count = u64::try_from(count).ok()?;
         let (size, _) = self.type_facts(datatype)?;
-        let bytes = message_bytes(count, size.into());
+        let bytes = message_bytes(count, size);
         self.moving(collective, comm, in_place, |_| Some(bytes))
     }
 
