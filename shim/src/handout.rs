@@ -31,6 +31,8 @@ pub struct Handout {
     /// which this job's draws are confined; `None`: to those of the model.
     pub settings: Settings,
     pub log: Option<String>,
+    /// Where flight recordings go, if anybody asks for them.
+    pub flight: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
 }
@@ -95,6 +97,7 @@ pub fn variable<'a>(variables: &'a [(String, String)], name: &str) -> Option<&'a
 pub fn wanted(variables: &[(String, String)]) -> bool {
     let asks = [
         environment::DB,
+        environment::FLIGHT,
         environment::FORCE,
         environment::LOG,
         environment::MODE,
@@ -110,6 +113,12 @@ pub fn unreadable() -> impl Iterator<Item = String> {
         (ours && value.to_str().is_none()).then(|| name.to_string_lossy().into_owned())
     });
     names.map(|name| format!("failed to read {name}: it is no text in UTF-8; it is not used"))
+}
+
+/// The folder of flight recordings, wherever a rank's working folder is.
+fn flight_folder(variables: &[(String, String)]) -> Option<String> {
+    let folder = std::path::absolute(variable(variables, environment::FLIGHT)?).ok()?;
+    folder.into_os_string().into_string().ok()
 }
 
 /// Reads the environment and the database. On rank 0 only.
@@ -238,6 +247,7 @@ fn read_database(
         model: model.within(nodes, ppn),
         settings,
         log: request.log,
+        flight: flight_folder(variables),
         incoming,
     })
 }

@@ -23,6 +23,7 @@ mod clock;
 mod communicator;
 mod fault_tolerance;
 mod fence;
+mod flight;
 mod floating;
 mod forms;
 #[cfg(not(mpi = "standard"))]

@@ -19,6 +19,7 @@ use crate::call_log::CallLog;
 use crate::clock::{Conversion, Reading};
 use crate::communicator::Registry;
 use crate::fence;
+use crate::flight::Flight;
 use crate::floating;
 use crate::handout::{self, Handout};
 use crate::handshake::trust::{self, Trust};
@@ -367,6 +368,18 @@ fn build(
         header_variants,
     );
     let log = open_log(pmpi, &handles, rank, &handout);
+    let told = log.is_some() || handout.flight.is_some();
+    let flight = handout.flight.as_ref().and_then(|folder| {
+        let header = colltune_core::flight::Header {
+            rank,
+            world_ranks: node_of_rank.len() as u32,
+            host: text(abi::MPI_MAX_PROCESSOR_NAME, pmpi.get_processor_name),
+            process: std::process::id(),
+            colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
+            variants: names.iter().flatten().cloned().collect(),
+        };
+        Flight::arm(folder, &header, clock)
+    });
     let mut thread_level = 0;
     let query = library::find(c"PMPI_Query_thread");
     if !query.is_null() {
@@ -401,6 +414,8 @@ fn build(
         clock,
         recorder,
         log: log.map(Mutex::new),
+        flight,
+        told,
         thread_multiple: thread_level == abi::THREAD_MULTIPLE,
         busy: AtomicUsize::new(0),
         next_comm: AtomicU64::new(0),

@@ -21,6 +21,7 @@ use crate::abi::{Datatype, Op};
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
+use crate::flight::{Entered, Flight, UnderWay};
 use crate::frames;
 use crate::handout::Handout;
 use crate::messages;
@@ -46,6 +47,10 @@ pub struct Tuner {
     pub clock: Conversion,
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
+    pub flight: Option<&'static Flight>,
+    /// Whether every decision is told somewhere, by all ranks: in the call log or the flight recorder. Then
+    /// communicators get their numbers at the first call.
+    pub told: bool,
     pub thread_multiple: bool,
     /// An address in the frame of the tuned call that is under way; 0 while none is.
     pub busy: AtomicUsize,
@@ -86,6 +91,26 @@ impl Deref for Tuner {
 impl Tuner {
     pub fn rank(&self) -> u32 {
         self.rank
+    }
+
+    /// Keeps what was decided for a communicator's present call, until the call ends.
+    #[inline(always)]
+    fn under_way(
+        &self,
+        state: &State,
+        collective: Collective,
+        bytes: u64,
+        variant: u16,
+    ) -> Option<UnderWay> {
+        let entered = Entered {
+            comm: state.id,
+            n_ranks: state.n_ranks,
+            call: state.calls.saturating_sub(1),
+            collective,
+            bytes,
+            variant: self.first_variant[collective.index()] + variant,
+        };
+        self.flight.map(|flight| flight.enter(entered))
     }
 
     /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
 use crate::abi::{self, Comm, Datatype, Op, bits};
+use crate::flight;
 use crate::frames;
 use crate::library::{self, HandleTable, Handles, Pmpi, TakenBy, TypeFacts};
 
@@ -75,6 +76,7 @@ impl World {
 
     /// Ends the job.
     pub fn abort(&self) -> ! {
+        flight::write();
         // SAFETY: MPI_COMM_WORLD is valid until MPI_Finalize, before which the tuner is disarmed.
         unsafe { (self.pmpi.abort)(self.handles.comm_world, 1) };
         std::process::abort()

@@ -130,7 +130,7 @@ impl Tuner {
                 let cell = &mut state.cells[which][place];
                 let index = cell.calls;
                 cell.calls = index + 1;
-                if index < cell.next_drawn && cell.best == DEFAULT && self.log.is_none() {
+                if index < cell.next_drawn && cell.best == DEFAULT && !self.told {
                     return None;
                 }
                 Some((place, index))

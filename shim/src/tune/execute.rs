@@ -64,7 +64,8 @@ impl Tuner {
         }
         let number = call.state.calls + 1;
         let due = number >= u64::from(self.handout.settings.setup_after);
-        if call.state.phase == Phase::Young && (due || self.log.is_some()) {
+        if call.state.phase == Phase::Young && (due || self.told) {
+            let _under_way = self.under_way(call.state, call.collective, call.bytes, DEFAULT);
             self.set_up(call.state);
         }
         if due && call.state.phase == Phase::Ready {
@@ -82,6 +83,7 @@ impl Tuner {
         }
         call.state.calls = number;
         self.log_call(&call, None, DEFAULT, false);
+        let _under_way = self.under_way(call.state, call.collective, call.bytes, DEFAULT);
         (ways.default)()
     }
 
@@ -135,6 +137,7 @@ impl Tuner {
             let label = label.unwrap_or(DEFAULT);
             self.log_call(&call, Some(cell_of(&call, place)), label, sampled);
         }
+        let _under_way = self.under_way(call.state, collective, call.bytes, variant);
         if !sampled {
             let code = self.execute(call.state, collective, variant, own, ways);
             if code == abi::SUCCESS
@@ -201,6 +204,8 @@ impl Tuner {
         if self.log.is_some() {
             self.log_again(state, &again, index);
         }
+        let bytes = again.bytes as u64;
+        let _under_way = self.under_way(state, Collective::Allreduce, bytes, again.variant);
         // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
         let families = state.families.on_nodes();
         // SAFETY: as above.

@@ -21,3 +21,5 @@ pub mod simulate;
 pub mod variants;
 
 pub mod doctor;
+
+pub mod explain;

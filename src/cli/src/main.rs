@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Export(args) => command::export::run(&args),
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
+        Command::Explain(args) => command::explain::run(&args),
         Command::Bench(args) => command::bench::run(&args),
         Command::Calibrate(args) => command::calibrate::run(&args),
         Command::Simulate(args) => command::simulate::run(&args),
@@ -78,6 +79,8 @@ enum Command {
     Variants(command::variants::Args),
     /// Check what somebody would stumble over
     Doctor(command::doctor::Args),
+    /// Say which rank of a hanging job is in which call
+    Explain(command::explain::Args),
     /// Measure colltune on this machine
     Bench(command::bench::Args),
     /// Measure what messages and reductions cost on this machine

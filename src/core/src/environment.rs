@@ -10,6 +10,7 @@ use crate::spelling;
 pub const PREFIX: &str = "COLLTUNE_";
 
 pub const DB: &str = "COLLTUNE_DB";
+pub const FLIGHT: &str = "COLLTUNE_FLIGHT";
 pub const MODE: &str = "COLLTUNE_MODE";
 pub const FORCE: &str = "COLLTUNE_FORCE";
 pub const LOG: &str = "COLLTUNE_LOG";
@@ -50,7 +51,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 16] = [
+pub const VARIABLES: [Variable; 17] = [
     users(
         DB,
         "the folder of the tuning database",
@@ -72,8 +73,13 @@ pub const VARIABLES: [Variable; 16] = [
         &[Reader::Job],
     ),
     users(
+        FLIGHT,
+        "a folder, into which ranks that get SIGUSR2 or give up write their last decisions, for `colltune explain`",
+        &[Reader::Job],
+    ),
+    users(
         HANDSHAKE,
-        "`trust`: every rank has the same shim and environment, nothing is checked",
+        "`trust`: where the launcher has nothing to ask with, the ranks ask each other by messages",
         &[Reader::Job],
     ),
     users(
