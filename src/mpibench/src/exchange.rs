@@ -3,7 +3,7 @@
 //! Blocks of bare exchanges and of MPI_Allreduce of one double take turns in one process, so that the
 //! ratio of the two is free of what differs between runs. Run it on two ranks of one node, pinned.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -20,18 +20,11 @@ pub struct Arguments {
     calls: usize,
 }
 
-/// A rank's line: the number of the exchange, and what it contributes.
-#[repr(C, align(128))]
-pub struct Line {
-    number: AtomicU64,
-    value: AtomicU64,
-}
-
 pub fn run(arguments: &Arguments, world: Comm) -> Value {
     if world.n_ranks != 2 {
         return json!({ "mode": "exchange", "wrong": 1, "problem": "this needs exactly two ranks" });
     }
-    let lines = world.shared::<Line>();
+    let lines = world.shared_lines();
     let (own, other) = (lines[world.rank], lines[1 - world.rank]);
     let mut buffers = ([1.0], [0.0]);
     let (mut number, mut sum) = (0, 0.0);

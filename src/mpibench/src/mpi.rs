@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use colltune_core::collective::{Collective, MessageSize};
@@ -55,6 +56,15 @@ impl Element {
             Element::Byte => 1,
         }
     }
+}
+
+/// A rank's line of shared memory: the number of the exchange, and what it contributes.
+///
+/// All bits zero are one, and only atomics change: processes can share it.
+#[repr(C, align(128))]
+pub struct Line {
+    pub number: AtomicU64,
+    pub value: AtomicU64,
 }
 
 /// Buffers that are large enough for every call they were made for.
@@ -177,11 +187,6 @@ pub fn library_version() -> String {
 pub fn check(name: &str, code: c_int) {
     assert!(code == 0, "{name} returned error code {code}");
 }
-
-/// Types that processes can share: all bits zero are a value, and only atomics change.
-pub trait Shared {}
-
-impl Shared for crate::exchange::Line {}
 
 impl Comm {
     /// Runs one collective call with data from and to `buffers`.
@@ -366,11 +371,11 @@ impl Comm {
         n_ranks
     }
 
-    /// A `T` of each rank in memory that all of them share, all bits zero. It is never given back.
-    pub fn shared<T: Shared>(self) -> Vec<&'static T> {
+    /// A line of each rank in memory that all of them share, all bits zero. It is never given back.
+    pub fn shared_lines(self) -> Vec<&'static Line> {
         let mut window = std::mem::MaybeUninit::uninit();
         let mut base: *mut c_void = std::ptr::null_mut();
-        let bytes = size_of::<T>() as ffi::MPI_Aint;
+        let bytes = size_of::<Line>() as ffi::MPI_Aint;
         // SAFETY: the communicator is valid and all results are valid for writing.
         let code = unsafe {
             ffi::MPI_Win_allocate_shared(
@@ -399,8 +404,8 @@ impl Comm {
             };
             check("MPI_Win_shared_query", code);
             let start = start.cast::<u8>();
-            let aligned = start.wrapping_add(start.align_offset(align_of::<T>()));
-            aligned.cast::<T>()
+            let aligned = start.wrapping_add(start.align_offset(align_of::<Line>()));
+            aligned.cast::<Line>()
         };
         let own = query(self.rank);
         // SAFETY: twice the bytes hold an aligned one; every rank clears its own before the barrier.

@@ -86,7 +86,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "command/placement/replay/follow.rs",
         ],
     ),
-    ("src/mpibench/src", &["exchange.rs", "mpi.rs"]),
     (
         "examples/amr/src",
         &["deck.rs", "deck/object_table.rs", "options.rs"],
