@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::Bench;
 use super::statistics::{Interval, Spread, ratios, spread};
-use super::{Bench, Suite};
 
 /// What one suite found.
 #[derive(Default)]
@@ -108,17 +108,17 @@ impl Report {
         }
     }
 
-    /// Adds what every report says, and the warnings that the suite's jobs printed.
-    pub fn finished(mut self, suite: &Suite, bench: &Bench) -> Report {
+    /// Adds what every report says, with the suite's name and line, and the warnings that its jobs printed.
+    pub fn finished(mut self, name: &str, about: &str, bench: &Bench) -> Report {
         bench.progress("");
         let quick = if bench.quick { " --quick" } else { "" };
-        self.head.insert("name".into(), suite.name.into());
-        self.head.insert("about".into(), suite.about.into());
+        self.head.insert("name".into(), name.into());
+        self.head.insert("about".into(), about.into());
         self.head.insert("machine".into(), machine());
         self.head.insert("versions".into(), versions());
         self.head.insert(
             "command".into(),
-            format!("colltune bench{quick} {}", suite.name).into(),
+            format!("colltune bench{quick} {name}").into(),
         );
         self.notes.extend(
             bench

@@ -20,22 +20,12 @@ use super::jobs::Cell;
 use super::place::Place;
 use super::report::{Report, Row, Target};
 use super::statistics::{geometric_mean, median, ratios, upper_bound};
-use super::ways::{CONTROL_WAY, DEFAULT_WAY, MEASURED, TUNED_WAY, rounds, ways};
+use super::ways::{CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, TUNED_WAY, rounds, ways};
 use super::{Bench, database};
 use findings::{Targets, findings, over_bound};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
 const SIZES_QUICK: [u64; 3] = [8, 4 << 10, 32 << 10];
-
-/// How much is run at a place.
-pub struct Effort {
-    /// Blocks of each cell in one explore run.
-    training: usize,
-    pub rounds: usize,
-    /// Blocks of each cell in one measured job, and untimed calls before them.
-    pub repetitions: usize,
-    pub warmup: usize,
-}
 
 const ON_NODE: Targets = Targets {
     default_over_tuned: Target::AtLeast(1.4),

@@ -12,7 +12,6 @@ use colltune_core::variant::DEFAULT;
 use super::Bench;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
-use super::tuned::Effort;
 
 /// A job that measures some cells in one way.
 pub struct Way {
@@ -96,6 +95,16 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     }));
     ways.retain(|way| !way.cells.is_empty());
     ways
+}
+
+/// How much is run at a place.
+pub struct Effort {
+    /// Blocks of each cell in one explore run.
+    pub training: usize,
+    pub rounds: usize,
+    /// Blocks of each cell in one measured job, and untimed calls before them.
+    pub repetitions: usize,
+    pub warmup: usize,
 }
 
 /// Per way and cell, one time in nanoseconds for each round.

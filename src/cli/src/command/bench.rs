@@ -86,7 +86,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {
 
 fn run_one(suite: &Suite, bench: &Bench) -> anyhow::Result<()> {
     let report = (suite.run)(bench)?;
-    let report = report.finished(suite, bench);
+    let report = report.finished(suite.name, suite.about, bench);
     let table = report.table();
     let json = serde_json::to_string_pretty(&report.json())?;
     for (extension, text) in [("json", &json), ("txt", &table)] {

@@ -1,0 +1,60 @@
+//! One `colltune bench`: where its files go, how much it measures, and what its jobs warned of.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// What all suites of one command share.
+pub struct Bench {
+    /// Absolute, so that ranks with another working directory find it.
+    pub out: PathBuf,
+    pub quick: bool,
+    /// Warnings that jobs printed, each once; they belong beside the numbers.
+    warnings: RefCell<BTreeSet<String>>,
+}
+
+impl Bench {
+    pub fn new(out: &Path, quick: bool) -> anyhow::Result<Bench> {
+        std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+        let out = out
+            .canonicalize()
+            .with_context(|| format!("open {}", out.display()))?;
+        Ok(Bench {
+            out,
+            quick,
+            warnings: RefCell::default(),
+        })
+    }
+
+    /// One number for the full run, another for `--quick`.
+    pub fn pick(&self, full: usize, quick: usize) -> usize {
+        if self.quick { quick } else { full }
+    }
+
+    /// Shows on a terminal what is being done; silent in a log.
+    pub fn progress(&self, what: &str) {
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            let _ = write!(stderr, "\r\x1b[K{what}");
+            let _ = stderr.flush();
+        }
+    }
+
+    /// Keeps what the tuner printed in a job.
+    pub fn note_warnings(&self, stderr: &str) {
+        let of_ours = stderr.lines().filter(|line| line.starts_with("colltune"));
+        self.warnings
+            .borrow_mut()
+            .extend(of_ours.map(str::to_owned));
+    }
+
+    /// Takes the warnings noted since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.borrow_mut())
+            .into_iter()
+            .collect()
+    }
+}
