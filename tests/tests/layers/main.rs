@@ -57,13 +57,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "src/cli/src",
-        &[
-            "command/placement/replay.rs",
-            "command/placement/replay/follow.rs",
-        ],
-    ),
-    (
         "examples/amr/src",
         &["deck.rs", "deck/object_table.rs", "options.rs"],
     ),

@@ -5,18 +5,19 @@
 //! $ colltune placement replay costs.csv --ranks 64 --trigger imbalance:0.1 --foresight smoothed
 //! ```
 
+mod args;
 mod follow;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, bail};
-use colltune_placement::{Inheritance, MigrationLimit, Policy, Trigger};
+use colltune_placement::Trigger;
 use serde::Serialize;
 
+pub use self::args::Args;
+use self::args::Foresight;
 use self::follow::{Judged, Run, follow};
 use super::plot::{Line, Panel, Scale, svg};
 use super::recorded::{Recording, read};
-use super::scene::{SceneArgs, needs_mesh};
+use super::scene::needs_mesh;
 use crate::command::output::{print, progress, table, write};
 
 /// Places every step with every policy, writes the files, and prints the totals.
@@ -36,130 +37,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     write(&args.out, "placement-replay.json", &json)?;
     write(&args.out, "placement-replay.svg", &svg(&panels(&runs))?)?;
     print(&if args.json { json } else { in_columns(&runs) })
-}
-
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  colltune placement replay costs.csv --ranks 64
-  colltune placement replay telemetry/ --ranks 512 --policies contiguous,lpt-swap,cplx:50 --bytes-per-block 65536
-  colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger mesh-change,imbalance:0.2
-  colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger break-even --placing 0.01 \\
-      --bytes-per-block 65536 --moving 1e-9 --keep 0.5
-
-RECORDING is one of
-  - a CSV file with the columns step,block,cost and, for policies that look at the mesh, x,y,z,level:
-    coordinates counted in blocks of the block's own level, level 0 is not refined;
-  - a Parquet file of the mini-app's block telemetry, or the folder with its blocks.*.parquet.
-A block keeps its number from step to step. With coordinates blocks stand along the Hilbert curve, without
-by their number. A block that was not there before starts where what it was refined from (or merged from)
-was, without coordinates where the block before it is; what is placed elsewhere counts as moved.
-The first step is always placed anew, later ones when any of the triggers says so:
-  never, every:N (steps), mesh-change, imbalance:X (makespan above 1 + X times the mean), and break-even:
-  what is gained until the mesh changes again exceeds --placing and --moving times the bytes.
-Each step is judged by what its blocks really cost; what policy and triggers know is set by --foresight:
-  full      the costs of the step itself: what a policy could do at best
-  none      the costs of the step before
-  smoothed  costs of all steps before: a new one has --weight, outliers beyond four times are damped
-Costs are carried through refinement as --inherit says; with nothing known all blocks cost the same.
-Files: placement-replay.json and .svg in the folder of --out.")]
-pub struct Args {
-    /// A CSV file, a Parquet file, or a folder of telemetry
-    #[arg(value_name = "RECORDING")]
-    recording: PathBuf,
-    /// Ranks to place on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    ranks: u32,
-    /// Policies, as in `colltune placement policies`
-    #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
-          default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:50")]
-    policies: Vec<Policy>,
-    /// What is known of a step's costs before it
-    #[arg(long, value_enum, default_value_t = Foresight::Full)]
-    foresight: Foresight,
-    /// When blocks are placed anew; any of several
-    #[arg(long, value_delimiter = ',', value_parser = trigger, value_name = "WHEN", default_value = "every:1")]
-    trigger: Vec<Trigger>,
-    /// Weight of a new cost for --foresight smoothed
-    #[arg(long, value_name = "0..1", default_value_t = 0.3, value_parser = share)]
-    weight: f64,
-    /// What a refined block costs: its part of its parent's cost, or as much as that
-    #[arg(long, value_enum, default_value_t = Inherit::Repeat)]
-    inherit: Inherit,
-    /// Time of computing a placement for break-even, in the unit of the costs
-    #[arg(long, value_name = "TIME", default_value_t = 0.0, value_parser = at_least_0)]
-    placing: f64,
-    /// Time of moving a byte for break-even, in the unit of the costs
-    #[arg(long, value_name = "TIME", default_value_t = 0.0, value_parser = at_least_0)]
-    moving: f64,
-    /// Steps that a mesh is first expected to live, for break-even; learned from then on
-    #[arg(long, value_name = "STEPS", default_value_t = 10.0, value_parser = at_least_0)]
-    mesh_life: f64,
-    /// Share of the blocks that stay where they are when blocks are placed anew
-    #[arg(long, value_name = "0..1", default_value_t = 0.0, value_parser = share)]
-    keep: f64,
-    /// The most blocks that move when blocks are placed anew
-    #[arg(long, value_name = "BLOCKS")]
-    moves_max: Option<u64>,
-    /// Size of a block, for the bytes that move
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    bytes_per_block: u64,
-    #[command(flatten)]
-    scene: SceneArgs,
-    /// Where the files go
-    #[arg(long, value_name = "DIR", default_value = "target/bench")]
-    out: PathBuf,
-    /// Print the JSON instead of the table
-    #[arg(long)]
-    json: bool,
-}
-
-impl Args {
-    fn migration_limit(&self) -> MigrationLimit {
-        MigrationLimit {
-            keep_fraction: self.keep,
-            blocks_max: self.moves_max,
-            bytes_max: None,
-        }
-    }
-}
-
-fn trigger(name: &str) -> Result<Trigger, String> {
-    name.parse().map_err(|error| format!("failed to {error}"))
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let read = at_least_0(text).ok().filter(|&share| share <= 1.0);
-    read.ok_or_else(|| "a number from 0 to 1".to_owned())
-}
-
-fn at_least_0(text: &str) -> Result<f64, String> {
-    let read = text.parse().ok();
-    read.filter(|&x: &f64| x.is_finite() && x >= 0.0)
-        .ok_or_else(|| "a number of at least 0".to_owned())
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Foresight {
-    Full,
-    None,
-    Smoothed,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
-enum Inherit {
-    Share,
-    Repeat,
-}
-
-impl From<Inherit> for Inheritance {
-    fn from(inherit: Inherit) -> Inheritance {
-        match inherit {
-            Inherit::Share => Inheritance::Share,
-            Inherit::Repeat => Inheritance::Repeat,
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -248,6 +125,8 @@ fn panels(runs: &[Run]) -> Vec<Panel> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use clap::Parser;
 

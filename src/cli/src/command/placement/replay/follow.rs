@@ -9,7 +9,7 @@ use colltune_placement::{
 };
 use serde::Serialize;
 
-use super::{Args, Foresight};
+use super::args::{Args, Foresight};
 use crate::command::placement::recorded::{Recording, Step};
 use crate::command::placement::scene::needs_mesh;
 
