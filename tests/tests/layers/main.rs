@@ -60,10 +60,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         "examples/amr/src",
         &["deck.rs", "deck/object_table.rs", "options.rs"],
     ),
-    (
-        "examples/amr/src",
-        &["settings/mod.rs", "settings/placement.rs"],
-    ),
     ("examples/amr/src", &["refine.rs", "refine/carried.rs"]),
     (
         "examples/amr/src",

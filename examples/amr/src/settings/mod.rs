@@ -2,8 +2,12 @@
 
 mod check;
 mod placement;
+mod work;
 
-use colltune_placement::{Policy, Trigger};
+pub use placement::PlacementName;
+pub use work::Work;
+
+use colltune_placement::Trigger;
 
 use crate::cost::CostModel;
 use crate::exchange::face::{Crossing, Reach};
@@ -12,8 +16,7 @@ use crate::exchange::{Bundling, Manner, Order, Sending};
 use crate::leaf::Grid;
 use crate::object::{ARGUMENTS, Object, Objects};
 use crate::options::{
-    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, PhysicsName,
-    Refusal,
+    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal,
 };
 use crate::physics;
 use crate::placement::Placement;
@@ -21,29 +24,6 @@ use crate::placement::curve::Curve;
 use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
-
-/// What is computed in a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Seven points on blocks that store no ghosts.
-    Seven,
-    /// The same with ghosts, which messages of `--code` 1 and 2 carry along.
-    SevenWithGhosts,
-    TwentySeven,
-    /// Another kind of work for each of four variables: see [`crate::stencil::mixed`].
-    Mixed,
-    /// The Euler equations instead of a stencil.
-    Euler,
-}
-
-/// Who places blocks.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PlacementName {
-    Rcb,
-    Morton,
-    Hilbert,
-    Library(Policy),
-}
 
 /// Everything that a run is told. The same on every rank.
 pub struct Settings {
@@ -96,7 +76,7 @@ impl Settings {
         }
         let placement = placement::placement_name(&options)?;
         let objects = objects(&options)?;
-        let work = work(&options);
+        let work = work::work(&options);
         if work == Work::Euler {
             check::check_euler(&options)?;
         }
@@ -227,16 +207,6 @@ impl Settings {
             .step_by(size)
             .map(|start| start..(start + size).min(n))
             .collect()
-    }
-}
-
-fn work(options: &Options) -> Work {
-    match (options.physics, options.stencil) {
-        (PhysicsName::Euler, _) => Work::Euler,
-        (_, 7) if options.code == 0 => Work::Seven,
-        (_, 7) => Work::SevenWithGhosts,
-        (_, 27) => Work::TwentySeven,
-        _ => Work::Mixed,
     }
 }
 

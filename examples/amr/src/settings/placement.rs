@@ -3,10 +3,19 @@
 use colltune_placement::policy::Need;
 use colltune_placement::{Policy, Trigger};
 
-use super::{PlacementName, Work};
+use super::Work;
 use crate::cost::CostModel;
 use crate::options::{Options, Refusal, WeighName};
 use crate::placement::rcb::{Axes, Rcb, Ties};
+
+/// Who places blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlacementName {
+    Rcb,
+    Morton,
+    Hilbert,
+    Library(Policy),
+}
 
 /// The process grid and whether it was derived: as near to a cube as the factors of `n_ranks` allow.
 pub(super) fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 3], bool) {
