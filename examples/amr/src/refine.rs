@@ -3,33 +3,17 @@
 //! A mark is what a leaf may do in one pass. The rules are miniAMR's, stated for the whole mesh: the
 //! outcome is a function of the leaves and the marks alone, whoever owns them.
 
+mod mark;
+
 mod carried;
+
+pub use self::mark::{Mark, Origin};
 
 use rustc_hash::FxHashMap;
 
 use self::carried::Carried;
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
-
-/// What a leaf is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(i8)]
-pub enum Mark {
-    /// May be joined with its siblings.
-    Join = -1,
-    Stay = 0,
-    Split = 1,
-}
-
-/// Where a leaf of the new mesh comes from; places are those of the old mesh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    Kept(usize),
-    /// One octant of a leaf that was split.
-    Part(usize, usize),
-    /// Eight siblings from this place on.
-    Joined(usize),
-}
 
 /// Where touching leaves differ by one level at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,7 +60,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         "examples/amr/src",
         &["deck.rs", "deck/object_table.rs", "options.rs"],
     ),
-    ("examples/amr/src", &["refine.rs", "refine/carried.rs"]),
     (
         "examples/amr/src",
         &["physics/euler.rs", "physics/sweep.rs"],

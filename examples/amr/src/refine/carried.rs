@@ -3,9 +3,9 @@
 //! Marks that have been settled say what lies beyond a face afterwards: a leaf and what touches it
 //! change by one level at most, and never apart from each other by more than one.
 
+use super::{Mark, Origin};
 use crate::leaf::{FACES, axis, tangents};
 use crate::mesh::{Mesh, Neighbour, touching_octant};
-use crate::refine::{Mark, Origin};
 
 /// An old mesh, what its leaves do, and the first place in the new mesh of what becomes of each.
 #[derive(Clone, Copy)]
