@@ -62,10 +62,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     (
         "examples/amr/src",
-        &["physics/euler.rs", "physics/sweep.rs"],
-    ),
-    (
-        "examples/amr/src",
         &[
             "run/gas.rs",
             "run/mod.rs",

@@ -19,9 +19,11 @@ pub mod state;
 
 pub mod riemann;
 
-pub mod euler;
+mod scheme;
 
 mod sweep;
+
+pub mod euler;
 
 pub mod boundary;
 pub mod level;
@@ -30,7 +32,8 @@ pub mod reflux;
 pub mod indicator;
 pub mod sedov;
 
-pub use euler::{FaceFluxes, Limiter, Scheme, Scratch, Stage};
+pub use euler::Stage;
+pub use scheme::{FaceFluxes, Limiter, Scheme, Scratch};
 
 use thiserror::Error;
 

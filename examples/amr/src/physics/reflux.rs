@@ -6,8 +6,7 @@
 use crate::leaf::tangents;
 use crate::shape::BlockShape;
 
-use super::N_VARS;
-use super::euler::FaceFluxes;
+use super::{FaceFluxes, N_VARS};
 
 /// Appends the means of four fluxes each through `face` of a finer block: what its coarser neighbour needs.
 ///

@@ -1,8 +1,7 @@
 //! Fluxes through all faces of a block, a row of cells along x at a time so that they vectorise, and what they change.
 
-use super::N_VARS;
-use super::euler::{FaceFluxes, Limiter, Scheme, Scratch};
 use super::riemann::{hllc, lesser};
+use super::{FaceFluxes, Limiter, N_VARS, Scheme, Scratch};
 
 /// Faces that are computed together.
 const LANES: usize = 8;

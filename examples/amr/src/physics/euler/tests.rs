@@ -1,6 +1,7 @@
 //! One block alone: conservation, convergence to exact solutions, and states that no gas has.
 
 use super::*;
+use crate::physics::Limiter;
 use crate::physics::boundary::{self, Boundary};
 use crate::physics::state::Primitive;
 
