@@ -16,17 +16,18 @@
 //! `--deck FILE` puts the deck's options before those of the command line, which therefore win; its objects come in
 //! addition. A name without a dot or slash is one of the decks that the program carries ([`BUILT_IN`]).
 
-use std::ops::Range;
-
 use clap::{ArgAction, CommandFactory as _, Parser as _};
-use thiserror::Error;
 use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
-use crate::object::{Object, ObjectError};
+use crate::object::Object;
 use crate::options::Options;
 
 mod object_table;
+mod problem;
+
+pub use problem::{DeckError, Reason};
+use problem::{Problem, nearest};
 
 /// The decks that the program carries, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -46,38 +47,6 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sedov-2048", include_str!("../decks/sedov-2048.toml")),
     ("sedov-4096", include_str!("../decks/sedov-4096.toml")),
 ];
-
-/// What is wrong with a deck, and where: the message begins with file and line.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[error("{file}:{line}: {reason}")]
-pub struct DeckError {
-    pub file: String,
-    pub line: usize,
-    pub reason: Reason,
-}
-
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum Reason {
-    #[error("{0}")]
-    NotToml(String),
-    #[error("unknown key `{key}`{hint}")]
-    UnknownKey { key: String, hint: String },
-    #[error("`{key}` takes {takes}, not {given}")]
-    WrongKind {
-        key: String,
-        takes: &'static str,
-        given: &'static str,
-    },
-    #[error("`{key}`: {problem}")]
-    Refused { key: String, problem: String },
-    #[error("{0}")]
-    Object(ObjectError),
-    #[error("the object has no `{0}`")]
-    Missing(&'static str),
-}
-
-/// A problem before its line is known: where in the text it is.
-type Problem = (Range<usize>, Reason);
 
 /// The command line's words that a deck stands for, values after their options.
 ///
@@ -265,42 +234,6 @@ fn objects(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Problem> {
         words.extend(object.arguments().iter().map(f64::to_string));
     }
     Ok(words)
-}
-
-/// The name that differs least, where that is little.
-fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let (distance, near) = names
-        .into_iter()
-        .map(|other| (edits(name, other), other))
-        .min()?;
-    (distance <= 1 + name.len() / 4).then_some(near)
-}
-
-/// Insertions, deletions and replacements that turn one text into the other (Levenshtein 1966).
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-fn floats(array: &DeArray<'_>) -> Option<Vec<f64>> {
-    array.iter().map(|value| float(value.get_ref())).collect()
-}
-
-fn float(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
-        DeValue::Float(number) => number.as_str().parse().ok(),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ pub mod ranks;
 
 pub mod deck;
 pub mod options;
+
+mod command_line;
+
 pub mod settings;
 
 pub mod leaf;

@@ -2,6 +2,8 @@
 //!
 //! Values are checked here, so that every rank refuses the same line and one of them says why.
 
+pub use crate::command_line::parse;
+
 use clap::{Parser, ValueEnum};
 
 /// An adaptive-mesh-refinement mini-app: miniAMR's problem, and more.
@@ -320,13 +322,4 @@ impl Refusal {
             status: 2,
         }
     }
-}
-
-/// Reads a command line, the program's name first.
-pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Options, Refusal> {
-    let words = crate::deck::expand(words).map_err(Refusal::new)?;
-    Options::try_parse_from(words).map_err(|error| Refusal {
-        text: error.to_string().trim_end().to_owned(),
-        status: if error.use_stderr() { 2 } else { 0 },
-    })
 }

@@ -58,10 +58,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     (
         "examples/amr/src",
-        &["deck.rs", "deck/object_table.rs", "options.rs"],
-    ),
-    (
-        "examples/amr/src",
         &[
             "run/gas.rs",
             "run/mod.rs",

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::object::ARGUMENTS;
 
-use super::{Problem, Reason, float, floats, nearest};
+use super::problem::{Problem, Reason, nearest};
 
 const KEYS: [&str; 6] = ["type", "bounce", "centre", "move", "size", "growth"];
 
@@ -141,4 +141,16 @@ fn vector(table: &DeTable<'_>, key: &'static str) -> Result<Option<[f64; 3]>, Pr
             },
         )
     })
+}
+
+fn floats(array: &DeArray<'_>) -> Option<Vec<f64>> {
+    array.iter().map(|value| float(value.get_ref())).collect()
+}
+
+fn float(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    }
 }
