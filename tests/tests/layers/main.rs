@@ -57,15 +57,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "examples/amr/src",
-        &[
-            "run/gas.rs",
-            "run/mod.rs",
-            "run/room.rs",
-            "run/telemetry.rs",
-        ],
-    ),
-    (
         "shim/src",
         &[
             "arguments.rs",

@@ -38,6 +38,12 @@ pub fn publish(
         })
 }
 
+/// Makes a folder for output, unless it is there.
+pub fn make_folder(folder: &Path) -> Result<(), String> {
+    let made = std::fs::create_dir_all(folder);
+    made.map_err(|error| format!("failed to create {}: {error}", folder.display()))
+}
+
 /// The name of a file until it is finished: one per file, so what a killed run left is written over by the next one.
 fn unfinished(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::Run;
 use super::start::fill_pulse;
+use super::state::Run;
 use crate::checksum::Broken;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;

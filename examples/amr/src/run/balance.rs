@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use colltune_placement::Situation;
 
-use super::Run;
+use super::state::Run;
 use crate::checksum::Broken;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;

@@ -12,14 +12,15 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::{Run, agree, make_folder};
+use super::agree::agree;
+use super::state::Run;
 use crate::blocks::Blocks;
 use crate::checksum::Broken;
 use crate::field::Field;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::object::{Object, Objects};
-use crate::output::publish::publish;
+use crate::output::publish::{make_folder, publish};
 use crate::placement::Question;
 use crate::ranks::Ranks;
 use crate::settings::Settings;

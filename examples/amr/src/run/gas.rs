@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Run, agree};
+use super::agree::agree;
+use super::state::{Gas, Run};
 use crate::checksum::{self, Broken};
 use crate::cost;
 use crate::exact_sum::ExactSum;
@@ -20,20 +21,6 @@ use crate::settings::{Settings, Work};
 const DENSITY: f64 = 1.0;
 /// The exact solution has none; this one is passed by a shock of any strength that matters here.
 const PRESSURE: f64 = 1e-5;
-
-/// What a run holds for the gas besides its blocks.
-pub(super) struct Gas {
-    faces: GasFaces,
-    scheme: Scheme,
-    blast: Blast,
-    scratch: Scratch,
-    /// By slot: fluxes through faces, and the block before the first stage.
-    fluxes: Vec<FaceFluxes>,
-    before: Vec<Vec<f64>>,
-    delta: f64,
-    /// What went wrong on this rank since the ranks last agreed.
-    failed: Option<String>,
-}
 
 impl Gas {
     pub(super) fn new(settings: &Settings) -> Option<Gas> {

@@ -1,6 +1,7 @@
 //! The run: steps of stages, checks, refinement and balance, and the summary.
 
 mod adapt;
+mod agree;
 mod balance;
 mod bandwidth;
 mod checkpoint;
@@ -9,88 +10,23 @@ mod picture;
 mod room;
 mod stage;
 mod start;
+mod state;
 mod telemetry;
 mod vtk;
 
-use std::path::Path;
 use std::time::Instant;
 
-use crate::blocks::{Blocks, Moved};
-use crate::checksum::{self, Broken, Checksums};
-use crate::compat::Compat;
-use crate::cost::Measured;
+use state::Run;
+
+use crate::checksum::{self, Broken};
 use crate::exact_sum::ExactSum;
-use crate::exchange::Exchange;
-use crate::exchange::face::Faces;
-use crate::exchange::intake::Intake;
-use crate::exchange::plan::Plan;
 use crate::field::Slot;
 use crate::leaf::Grid;
-use crate::mesh::Mesh;
-use crate::object::Objects;
 use crate::physics::Stage;
 use crate::ranks::{Op, Ranks};
 use crate::report::{BlocksPerStep, Summary, Times, rss_max_bytes};
 use crate::settings::{Settings, Work};
-use crate::stencil::Machine;
 use crate::telemetry::Counting;
-
-/// A run on one rank.
-pub struct Run<'a> {
-    ranks: &'a dyn Ranks,
-    /// The same ranks, by what they have sent.
-    counting: &'a Counting<'a>,
-    settings: &'a Settings,
-    mesh: Mesh,
-    blocks: Blocks,
-    own: Vec<Slot>,
-    /// The leaves in `own`, in its order.
-    own_leaves: Vec<usize>,
-    gas: Option<gas::Gas>,
-    /// Time simulated so far.
-    time: f64,
-    telemetry: Option<telemetry::Telemetry>,
-    vtk_steps: Vec<(u64, f64)>,
-    last_checkpoint: Option<u64>,
-    /// With `--weigh measured`: what leaves cost.
-    measured: Option<Measured>,
-    /// Seconds of the blocks in `own` since they were last observed, and over how many steps.
-    block_times: Vec<f64>,
-    steps_observed: u64,
-    /// The step of the last placement.
-    placed_at: u64,
-    faces: Faces,
-    plan: Plan,
-    intake: Intake,
-    exchange: Exchange,
-    objects: Objects,
-    machine: Machine,
-    scratch: Vec<f64>,
-    sums: Checksums,
-    /// Exact sums at start; under `--compat` on rank 0 only.
-    first_sums: Vec<f64>,
-    own_sums: Vec<ExactSum>,
-    compat: Option<Compat<'a>>,
-    times: Times,
-    /// Of each step since the last report of them: exchange, stencil, checksum, refinement, first two.
-    step_times: Vec<[f64; 5]>,
-    count: Count,
-    n_stages: u64,
-}
-
-/// What has been counted so far. Blocks, splits and joins are those of all ranks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    block_stages: u64,
-    /// Those of the runs before a restart.
-    block_stages_before: u64,
-    blocks_min: u64,
-    blocks_max: u64,
-    of_a_rank_max: i64,
-    splits: u64,
-    joins: u64,
-    moved: Moved,
-}
 
 /// Runs `settings` to the end. The summary is complete on rank 0.
 ///
@@ -125,24 +61,6 @@ pub fn run(
         summary.memory = Some(bandwidth::measure(ranks, summary.updates_per_s));
     }
     Ok((summary, blocks_max))
-}
-
-/// What some rank has to complain of, the lowest one's words; every rank gets the same.
-fn agree(ranks: &dyn Ranks, complaint: Option<String>) -> Option<String> {
-    let mut any = [i32::from(complaint.is_some())];
-    ranks.allreduce_i32(&mut any, Op::Max);
-    if any == [0] {
-        return None;
-    }
-    let all = ranks.allgather_bytes(complaint.unwrap_or_default().as_bytes());
-    let first = all.into_iter().find(|text| !text.is_empty());
-    Some(String::from_utf8_lossy(&first.unwrap_or_default()).into_owned())
-}
-
-/// Makes a folder for output, unless it is there.
-fn make_folder(folder: &Path) -> Result<(), String> {
-    let made = std::fs::create_dir_all(folder);
-    made.map_err(|error| format!("failed to create {}: {error}", folder.display()))
 }
 
 impl Run<'_> {

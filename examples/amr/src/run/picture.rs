@@ -1,6 +1,6 @@
 //! Pictures of a slice through the middle: first variable, levels and owners.
 
-use super::Run;
+use super::state::Run;
 use crate::checksum::Broken;
 use crate::output::BlockView;
 use crate::output::picture::write_png;

@@ -1,6 +1,7 @@
 //! Room for blocks: a mesh that this machine cannot hold ends with words, not with a failed allocation.
 
-use super::{Run, agree};
+use super::agree::agree;
+use super::state::Run;
 use crate::checksum::Broken;
 use crate::mesh::{BYTES_PER_LEAF, LEAVES_MAX};
 use crate::ranks::Ranks;

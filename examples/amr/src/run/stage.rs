@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use super::Run;
+use super::state::Run;
 use crate::checksum::{self, Broken};
 use crate::cost::{self, CostModel};
 use crate::exact_sum::ExactSum;

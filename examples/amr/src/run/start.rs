@@ -1,7 +1,6 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
-use super::gas::Gas;
-use super::{Count, Run};
+use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
 use crate::compat::Compat;

@@ -1,7 +1,9 @@
 //! What each step took on each rank and what it sent, written by the first rank of each group as Parquet.
 
-use super::{Run, agree, make_folder};
+use super::agree::agree;
+use super::state::{Run, Telemetry};
 use crate::checksum::Broken;
+use crate::output::publish::make_folder;
 use crate::ranks::Ranks;
 use crate::telemetry::{
     BlockRow, Detail, Kind, MessageRow, Phase, PhaseRow, Rows, Traffic, Writer,
@@ -11,20 +13,6 @@ use crate::telemetry::{
 const STEPS: u64 = 64;
 /// Rows of blocks that a rank holds before they are gathered: about 10 MB.
 const BLOCK_ROWS: usize = 1 << 18;
-
-/// Seconds and traffic since the run's start, and rows that have not been gathered yet.
-pub(super) struct Telemetry {
-    phases_before: [f64; Phase::ALL.len()],
-    traffic_before: Traffic,
-    /// Seconds by own block before this step, where blocks are asked for.
-    blocks_before: Vec<f64>,
-    detail: Detail,
-    rows: Rows,
-    /// Ranks that share a file.
-    group: Box<dyn Ranks>,
-    /// On the first rank of the group.
-    writer: Option<Writer>,
-}
 
 impl Run<'_> {
     /// Creates the files of `--telemetry`.

@@ -1,8 +1,10 @@
 //! The mesh with its fields and owners for ParaView, every few steps.
 
-use super::{Run, agree, make_folder};
+use super::agree::agree;
+use super::state::Run;
 use crate::checksum::Broken;
 use crate::output::BlockView;
+use crate::output::publish::make_folder;
 use crate::output::vtk::Vtk;
 use crate::settings::Work;
 use crate::shape::BlockShape;

@@ -1,0 +1,15 @@
+//! What one rank could not do, told to all of them.
+
+use crate::ranks::{Op, Ranks};
+
+/// What some rank has to complain of, the lowest one's words; every rank gets the same.
+pub(super) fn agree(ranks: &dyn Ranks, complaint: Option<String>) -> Option<String> {
+    let mut any = [i32::from(complaint.is_some())];
+    ranks.allreduce_i32(&mut any, Op::Max);
+    if any == [0] {
+        return None;
+    }
+    let all = ranks.allgather_bytes(complaint.unwrap_or_default().as_bytes());
+    let first = all.into_iter().find(|text| !text.is_empty());
+    Some(String::from_utf8_lossy(&first.unwrap_or_default()).into_owned())
+}

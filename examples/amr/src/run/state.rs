@@ -1,0 +1,107 @@
+//! What a run holds between its steps.
+
+use crate::blocks::{Blocks, Moved};
+use crate::checksum::Checksums;
+use crate::compat::Compat;
+use crate::cost::Measured;
+use crate::exact_sum::ExactSum;
+use crate::exchange::Exchange;
+use crate::exchange::face::Faces;
+use crate::exchange::gas::GasFaces;
+use crate::exchange::intake::Intake;
+use crate::exchange::plan::Plan;
+use crate::field::Slot;
+use crate::mesh::Mesh;
+use crate::object::Objects;
+use crate::physics::sedov::Blast;
+use crate::physics::{FaceFluxes, Scheme, Scratch};
+use crate::ranks::Ranks;
+use crate::report::Times;
+use crate::settings::Settings;
+use crate::stencil::Machine;
+use crate::telemetry::{Counting, Detail, Phase, Rows, Traffic, Writer};
+
+/// A run on one rank.
+pub(super) struct Run<'a> {
+    pub ranks: &'a dyn Ranks,
+    /// The same ranks, by what they have sent.
+    pub counting: &'a Counting<'a>,
+    pub settings: &'a Settings,
+    pub mesh: Mesh,
+    pub blocks: Blocks,
+    pub own: Vec<Slot>,
+    /// The leaves in `own`, in its order.
+    pub own_leaves: Vec<usize>,
+    pub gas: Option<Gas>,
+    /// Time simulated so far.
+    pub time: f64,
+    pub telemetry: Option<Telemetry>,
+    pub vtk_steps: Vec<(u64, f64)>,
+    pub last_checkpoint: Option<u64>,
+    /// With `--weigh measured`: what leaves cost.
+    pub measured: Option<Measured>,
+    /// Seconds of the blocks in `own` since they were last observed, and over how many steps.
+    pub block_times: Vec<f64>,
+    pub steps_observed: u64,
+    /// The step of the last placement.
+    pub placed_at: u64,
+    pub faces: Faces,
+    pub plan: Plan,
+    pub intake: Intake,
+    pub exchange: Exchange,
+    pub objects: Objects,
+    pub machine: Machine,
+    pub scratch: Vec<f64>,
+    pub sums: Checksums,
+    /// Exact sums at start; under `--compat` on rank 0 only.
+    pub first_sums: Vec<f64>,
+    pub own_sums: Vec<ExactSum>,
+    pub compat: Option<Compat<'a>>,
+    pub times: Times,
+    /// Of each step since the last report of them: exchange, stencil, checksum, refinement, first two.
+    pub step_times: Vec<[f64; 5]>,
+    pub count: Count,
+    pub n_stages: u64,
+}
+
+/// What has been counted so far. Blocks, splits and joins are those of all ranks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub block_stages: u64,
+    /// Those of the runs before a restart.
+    pub block_stages_before: u64,
+    pub blocks_min: u64,
+    pub blocks_max: u64,
+    pub of_a_rank_max: i64,
+    pub splits: u64,
+    pub joins: u64,
+    pub moved: Moved,
+}
+
+/// What a run holds for the gas besides its blocks.
+pub(super) struct Gas {
+    pub faces: GasFaces,
+    pub scheme: Scheme,
+    pub blast: Blast,
+    pub scratch: Scratch,
+    /// By slot: fluxes through faces, and the block before the first stage.
+    pub fluxes: Vec<FaceFluxes>,
+    pub before: Vec<Vec<f64>>,
+    pub delta: f64,
+    /// What went wrong on this rank since the ranks last agreed.
+    pub failed: Option<String>,
+}
+
+/// Seconds and traffic since the run's start, and rows that have not been gathered yet.
+pub(super) struct Telemetry {
+    pub phases_before: [f64; Phase::ALL.len()],
+    pub traffic_before: Traffic,
+    /// Seconds by own block before this step, where blocks are asked for.
+    pub blocks_before: Vec<f64>,
+    pub detail: Detail,
+    pub rows: Rows,
+    /// Ranks that share a file.
+    pub group: Box<dyn Ranks>,
+    /// On the first rank of the group.
+    pub writer: Option<Writer>,
+}
