@@ -38,25 +38,6 @@ const ROOTS: [&str; 13] = [
 /// be taken out of here then.
 const KNOWN: &[(&str, &[&str])] = &[
     (
-        "src/placement/src",
-        &[
-            "policy/cdp.rs",
-            "policy/contiguous_optimal.rs",
-            "policy/cplx.rs",
-            "policy/graphlb.rs",
-            "policy/grouplb.rs",
-            "policy/hierarchical.rs",
-            "policy/ilp.rs",
-            "policy/lpt_swap.rs",
-            "policy/mod.rs",
-            "policy/name.rs",
-            "policy/sfclb.rs",
-            "policy/shamrock.rs",
-            "policy/table.rs",
-            "policy/units.rs",
-        ],
-    ),
-    (
         "shim/src",
         &[
             "arguments.rs",

@@ -9,7 +9,7 @@
 //! 64(8), 2004, whose exact bisection this is, by eight instead of two.
 
 use super::Placement;
-use super::name::Argument;
+use super::row::Argument;
 use crate::error::PlacementError;
 use crate::problem::Problem;
 

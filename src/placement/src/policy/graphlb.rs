@@ -17,7 +17,7 @@ use metis::Idx;
 use metis::option::Seed;
 
 use super::least_loaded::Tournament;
-use super::name::Argument;
+use super::row::Argument;
 use super::units::{Units, units};
 use crate::error::PlacementError;
 use crate::problem::Problem;

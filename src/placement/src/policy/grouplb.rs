@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 
 use super::least_loaded::Tournament;
-use super::name::Argument;
+use super::row::Argument;
 use super::sfclb;
 use super::units::roots;
 use crate::curve::{LEVEL_MAX, Octant};

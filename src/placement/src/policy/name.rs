@@ -3,74 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::table::{Row, TABLE};
+use super::row::{Argument, Policy, Syntax};
+use super::table::TABLE;
 use crate::error::PlacementError;
 
-/// A policy with its argument.
-#[derive(Clone)]
-pub struct Policy {
-    row: &'static Row,
-    argument: Argument,
-}
-
-/// What can follow a policy's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
-    /// Nothing.
-    Plain,
-    /// `:N`, a number of at least 1; without it the default.
-    Count { default: u32 },
-    /// Nothing, or `:max=N` with N of at least 1.
-    OptionalMax,
-    /// `:X` with X from 0 to 100, or `:auto`.
-    PercentOrAuto,
-    /// `:POLICY`, the whole name of another one.
-    Inner,
-    /// Nothing, or `:roots`.
-    OptionalRoots,
-    /// `:N`, a number of at least 0; without it the default.
-    Level { default: u32 },
-}
-
-/// What followed a policy's name.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Argument {
-    None,
-    Count(u32),
-    Max(u32),
-    Percent(u8),
-    Auto,
-    Inner(Box<Policy>),
-    Roots,
-}
-
-impl Argument {
-    /// The number of a policy that takes one.
-    pub(super) fn count(&self) -> u32 {
-        match self {
-            Argument::Count(n) => *n,
-            other => unreachable!("{other:?} is no number"),
-        }
-    }
-
-    /// The policy of a policy that takes one.
-    pub(super) fn inner(&self) -> &Policy {
-        match self {
-            Argument::Inner(inner) => inner,
-            other => unreachable!("{other:?} is no policy"),
-        }
-    }
-}
-
 impl Policy {
-    pub fn row(&self) -> &'static Row {
-        self.row
-    }
-
-    pub fn argument(&self) -> &Argument {
-        &self.argument
-    }
-
     /// The names of all policies with what may follow them, in the order of the table.
     pub fn names() -> Vec<String> {
         TABLE

@@ -7,7 +7,7 @@
 //! Source: Wu et al., CLUSTER 2011, section IV-A.
 
 use super::contiguous;
-use super::name::Argument;
+use super::row::Argument;
 use super::units::units;
 use crate::problem::Problem;
 

@@ -4,54 +4,9 @@
 use super::graphlb;
 #[cfg(feature = "ilp")]
 use super::ilp;
-use super::name::{Argument, Syntax};
-use super::{Placement, cdp, contiguous, contiguous_optimal, cplx, lpt, lpt_swap};
-use super::{grouplb, hierarchical, rcb, sfclb, shamrock};
-use crate::error::PlacementError;
-use crate::problem::Problem;
-
-/// One policy.
-pub struct Row {
-    /// What stands before the first colon of its name.
-    pub name: &'static str,
-    pub syntax: Syntax,
-    /// What the problem has to have besides costs and ranks.
-    pub needs: &'static [Need],
-    /// Where it was published; empty for what is this project's own.
-    pub source: &'static str,
-    /// One line for a list.
-    pub help: &'static str,
-    pub(super) run: fn(&Problem, &Argument) -> Result<Placement, PlacementError>,
-}
-
-/// A part of a problem that a policy cannot do without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    Mesh,
-    Graph,
-    Owners,
-    Machine,
-}
-
-impl Need {
-    pub(super) fn is_met(self, problem: &Problem) -> bool {
-        match self {
-            Need::Mesh => problem.mesh().is_some(),
-            Need::Graph => problem.graph().is_some(),
-            Need::Owners => problem.owners().is_some(),
-            Need::Machine => problem.machine().is_some(),
-        }
-    }
-
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Need::Mesh => "the blocks' coordinates and levels",
-            Need::Graph => "the neighbour graph",
-            Need::Owners => "the present owners",
-            Need::Machine => "the machine's message times",
-        }
-    }
-}
+use super::row::{Argument, Need, Row, Syntax};
+use super::{cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
+use super::{lpt, lpt_swap, rcb, sfclb, shamrock};
 
 /// Every policy there is.
 pub static TABLE: &[Row] = &[

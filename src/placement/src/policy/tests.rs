@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::curve::{ContactBytes, neighbours};
+use crate::error::PlacementError;
 use crate::generate::{Distribution, Random, costs, octree};
-use crate::problem::{Limits, Link, Machine};
+use crate::problem::{Limits, Link, Machine, Problem};
 
 /// Each policy of the table with arguments that it takes.
 pub(crate) fn policies() -> Vec<Policy> {

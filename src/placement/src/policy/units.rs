@@ -1,6 +1,6 @@
 //! What a curve policy places as one: single blocks, or roots with everything refined from them.
 
-use super::name::Argument;
+use super::row::Argument;
 use crate::curve::{Curve, Octant};
 use crate::problem::Mesh;
 

@@ -1,0 +1,114 @@
+//! One row of the table of policies, and what a policy is: a row and an argument.
+
+use super::placement::Placement;
+use crate::error::PlacementError;
+use crate::problem::Problem;
+
+/// A policy with its argument.
+#[derive(Clone)]
+pub struct Policy {
+    pub(super) row: &'static Row,
+    pub(super) argument: Argument,
+}
+
+impl Policy {
+    pub fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    pub fn argument(&self) -> &Argument {
+        &self.argument
+    }
+}
+
+/// What is known of a policy whatever its argument.
+pub struct Row {
+    /// What stands before the first colon of its name.
+    pub name: &'static str,
+    pub syntax: Syntax,
+    /// What the problem has to have besides costs and ranks.
+    pub needs: &'static [Need],
+    /// Where it was published; empty for what is this project's own.
+    pub source: &'static str,
+    /// One line for a list.
+    pub help: &'static str,
+    pub(super) run: fn(&Problem, &Argument) -> Result<Placement, PlacementError>,
+}
+
+/// A part of a problem that a policy cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Mesh,
+    Graph,
+    Owners,
+    Machine,
+}
+
+impl Need {
+    pub(super) fn is_met(self, problem: &Problem) -> bool {
+        match self {
+            Need::Mesh => problem.mesh().is_some(),
+            Need::Graph => problem.graph().is_some(),
+            Need::Owners => problem.owners().is_some(),
+            Need::Machine => problem.machine().is_some(),
+        }
+    }
+
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Need::Mesh => "the blocks' coordinates and levels",
+            Need::Graph => "the neighbour graph",
+            Need::Owners => "the present owners",
+            Need::Machine => "the machine's message times",
+        }
+    }
+}
+
+/// What can follow a policy's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Nothing.
+    Plain,
+    /// `:N`, a number of at least 1; without it the default.
+    Count { default: u32 },
+    /// Nothing, or `:max=N` with N of at least 1.
+    OptionalMax,
+    /// `:X` with X from 0 to 100, or `:auto`.
+    PercentOrAuto,
+    /// `:POLICY`, the whole name of another one.
+    Inner,
+    /// Nothing, or `:roots`.
+    OptionalRoots,
+    /// `:N`, a number of at least 0; without it the default.
+    Level { default: u32 },
+}
+
+/// What followed a policy's name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    None,
+    Count(u32),
+    Max(u32),
+    Percent(u8),
+    Auto,
+    Inner(Box<Policy>),
+    Roots,
+}
+
+impl Argument {
+    /// The number of a policy that takes one.
+    pub(super) fn count(&self) -> u32 {
+        match self {
+            Argument::Count(n) => *n,
+            other => unreachable!("{other:?} is no number"),
+        }
+    }
+
+    /// The policy of a policy that takes one.
+    pub(super) fn inner(&self) -> &Policy {
+        match self {
+            Argument::Inner(inner) => inner,
+            other => unreachable!("{other:?} is no policy"),
+        }
+    }
+}
