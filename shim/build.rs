@@ -119,7 +119,7 @@ const OPS: [&str; 12] = [
     "MPI_MINLOC",
     "MPI_MAXLOC",
 ];
-const NUMBERS: [&str; 16] = [
+const NUMBERS: [&str; 23] = [
     "MPI_IN_PLACE",
     "MPI_STATUS_IGNORE",
     "MPI_SUCCESS",
@@ -132,6 +132,13 @@ const NUMBERS: [&str; 16] = [
     "MPI_MAX_PORT_NAME",
     "MPI_STATUSES_IGNORE",
     "MPI_ERR_NO_MEM",
+    "MPI_ERR_BUFFER",
+    "MPI_ERR_COUNT",
+    "MPI_ERR_TYPE",
+    "MPI_ERR_COMM",
+    "MPI_ERR_ROOT",
+    "MPI_ERR_OP",
+    "MPI_ERR_ARG",
     "MPI_ERR_OTHER",
     // In Open MPI the first two are the first of an enumeration, which no preprocessor sees: 0, as what is missing.
     "MPI_TAG_UB",

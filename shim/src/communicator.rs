@@ -10,10 +10,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use colltune_core::catalogue::Variant;
-use colltune_core::classify::{CellsBySize, Layout};
-use colltune_core::collective::Collective;
-use colltune_core::select::Chooser;
+use colltune_core::classify::Layout;
+use colltune_core::decide::Decider;
 
 use crate::abi::{self, Comm, bits};
 use crate::library::{Handles, Pmpi};
@@ -23,113 +21,11 @@ use crate::passing_calls::PassingCalls;
 use crate::private::Parent;
 use crate::steer::Carriers;
 
-/// How far a communicator has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Not set up: calls run `default`.
-    Young,
-    Ready,
-    /// Ready, and in a sampled call; or behind one that was left by an exception or a longjmp.
-    Sampling(Sampled),
-    /// Runs `default` for good: an inter-communicator, or one with members of another job.
-    Aside,
-}
-
-/// The sampled call that is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampled {
-    pub collective: Collective,
-    /// The cell's place among the communicator's, and the call's number there.
-    pub place: usize,
-    pub index: u64,
-    pub variant: u16,
-    pub start_ticks: u64,
-}
-
-/// One cell on one communicator.
-pub struct CellState {
-    /// Place in the model's cells.
-    pub model_cell: u32,
-    /// Key of the counter-based random numbers.
-    pub key: u64,
-    /// Calls of this cell so far.
-    pub calls: u64,
-    /// The number of the next sampled call.
-    pub next_sample: u64,
-    /// From this call on to the sampled one, calls run what is drawn for that.
-    pub next_drawn: u64,
-    /// Calls before a sampled one that run its variant.
-    pub rehearsals: u64,
-    pub samples: u64,
-    pub gap_least: u64,
-    /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.
-    pub default_is: u16,
-    /// The variant that runs when nothing is sampled, by its place in the collective's variants.
-    pub best: u16,
-    pub chooser: Chooser,
-    /// Variants with their probabilities; dropped ones have 0.
-    pub weights: Vec<(u16, f64)>,
-    /// This rank's samples of each of the collective's variants; in ticks, until the ranks compare them.
-    pub observed: Vec<Ticks>,
-    pub first_ticks: u64,
-    /// The samples since the last review.
-    pub fresh: Vec<Sample>,
-}
-
-/// What a rank saw of one variant in one cell.
-#[derive(Clone, Copy, Default)]
-pub struct Ticks {
-    pub samples: u64,
-    pub fastest: u64,
-    pub total: u64,
-    /// Whether a review that knew the default has seen a sample of it.
-    pub judged: bool,
-}
-
-/// When a sampled call began and ended on this rank, and where its record lies.
-#[derive(Clone, Copy)]
-pub struct Sample {
-    pub start_ticks: u64,
-    pub end_ticks: u64,
-    pub record: Option<usize>,
-}
-
-/// What all members of a communicator can run; agreed on in its set-up.
-#[derive(Clone, Copy, Default)]
-pub struct Abilities {
-    /// Every member can steer the library's algorithms.
-    pub native: bool,
-    /// Our own families may run: no member may have buffers in a device's memory, and the library is not asked to
-    /// go on without ranks that die.
-    pub own: bool,
-}
-
-impl Abilities {
-    /// Whether a variant is among it. What runs over a device's memory is the library alone, and it gets the
-    /// buffers themselves: broadcasts and alltoalls of some types would be packed by us.
-    pub fn allow(self, variant: &Variant) -> bool {
-        let packed = matches!(variant.collective, Collective::Bcast | Collective::Alltoall);
-        (self.native || !variant.is_steered()) && (self.own || (variant.own.is_none() && !packed))
-    }
-}
-
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
     pub n_ranks: u32,
-    pub phase: Phase,
-    /// Tuned calls so far, the present one included.
-    pub calls: u64,
-    /// Agreed number; 0 before the set-up.
-    pub id: u64,
-    pub layout: Layout,
-    /// Whether the ranks of each node stand together in rank order.
-    pub ranks_by_node: bool,
-    pub abilities: Abilities,
-    /// By collective; a collective's are made at its first call behind the set-up.
-    pub sizes: [Option<CellsBySize>; Collective::ALL.len()],
-    pub cells: [Vec<CellState>; Collective::ALL.len()],
-    pub cells_in_use: u64,
+    pub decider: Decider,
     pub carriers: Carriers,
     pub families: OwnFamilies,
     /// The last call, where one like it has a short way.
@@ -139,23 +35,11 @@ pub struct State {
 }
 
 impl State {
-    fn new(comm: Comm, n_ranks: u32, phase: Phase) -> State {
+    fn new(comm: Comm, n_ranks: u32, decider: Decider) -> State {
         State {
             comm,
             n_ranks,
-            phase,
-            calls: 0,
-            id: 0,
-            layout: Layout {
-                n_ranks: 0,
-                nodes: 0,
-                ppn: 0,
-            },
-            ranks_by_node: false,
-            abilities: Abilities::default(),
-            sizes: Default::default(),
-            cells: Default::default(),
-            cells_in_use: 0,
+            decider,
             carriers: Default::default(),
             families: OwnFamilies::default(),
             again: None,
@@ -165,6 +49,17 @@ impl State {
 }
 
 impl State {
+    /// The members' layout; of nobody before the set-up.
+    pub fn layout(&self) -> Layout {
+        let nobody = Layout {
+            n_ranks: 0,
+            nodes: 0,
+            ppn: 0,
+        };
+        let membership = self.decider.membership();
+        membership.map_or(nobody, |membership| membership.layout)
+    }
+
     /// The parent from which a communicator of ours is split.
     pub fn parent(&self) -> Parent {
         Parent {
@@ -176,10 +71,10 @@ impl State {
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         // Before the set-up there is nothing.
-        if self.phase == Phase::Ready {
+        if self.decider.membership().is_some() {
             self.carriers.free(pmpi);
             self.families.free(pmpi);
-            *self = State::new(self.comm, self.n_ranks, Phase::Aside);
+            *self = State::new(self.comm, self.n_ranks, Decider::aside());
         }
     }
 }
@@ -252,6 +147,20 @@ impl Registry {
         unsafe { self.find_slowly(comm) }
     }
 
+    /// The same of a communicator that was found just now; the library is not asked.
+    ///
+    /// # Safety
+    /// As for [`Registry::find`].
+    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    pub unsafe fn find_again(&self, comm: Comm) -> Option<&mut State> {
+        let handle = bits(comm);
+        let slot = self.cache[place(handle)].load(Ordering::Acquire);
+        // SAFETY: slots are never freed.
+        let is_its = !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle;
+        // SAFETY: as in `find`.
+        is_its.then(|| unsafe { &mut *(*slot).state.get() })
+    }
+
     #[cold]
     #[expect(clippy::mut_from_ref, reason = "as in `find`")]
     unsafe fn find_slowly(&self, comm: Comm) -> Option<&mut State> {
@@ -288,23 +197,23 @@ impl Registry {
         // SAFETY: as above.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
         // Lists of counts are as long as the remote group there, so nothing reads them.
-        let phase = if code == abi::SUCCESS && inter == 0 {
-            Phase::Young
+        let decider = if code == abi::SUCCESS && inter == 0 {
+            Decider::new()
         } else {
-            Phase::Aside
+            Decider::aside()
         };
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks, phase) };
+                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks, decider) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks, phase)),
+                        state: UnsafeCell::new(State::new(comm, n_ranks, decider)),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

@@ -18,6 +18,7 @@ use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::abi;
 use crate::frames;
 use crate::tune::Tuner;
 use crate::world::rank_in_environment;
@@ -27,11 +28,13 @@ static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 #[used]
 static KEPT: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 
-/// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`.
+/// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`, of whose error `failed` hears where
+/// the tuner was asked.
 #[inline(always)]
 pub fn fence(
     default: impl Fn() -> c_int,
     tuned: impl FnOnce(&'static Tuner) -> Option<c_int>,
+    failed: impl FnOnce(&'static Tuner, c_int),
 ) -> c_int {
     let Some(tuner) = tuner() else {
         return default();
@@ -43,7 +46,13 @@ pub fn fence(
     let entered = Entered(tuner);
     let result = tuned(tuner);
     drop(entered);
-    result.unwrap_or_else(default)
+    result.unwrap_or_else(|| {
+        let code = default();
+        if code != abi::SUCCESS {
+            failed(tuner, code);
+        }
+        code
+    })
 }
 
 /// A tuned call that is under way. An exception that passes through ends it, too.

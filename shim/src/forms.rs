@@ -8,23 +8,35 @@ mod message;
 mod moving;
 mod reducing;
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+
+use colltune_core::decide::Decision;
+use colltune_core::decide::call::{SharedCall, SharedDetails};
+use colltune_core::decide::rules::Telling;
 
 pub use message::Message;
 pub use moving::{Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, Scattered, Side};
 pub use reducing::{ReduceScatter, Reduction};
 
-use crate::abi::{Comm, is_in_place};
+use crate::abi::{Comm, Datatype};
 use crate::arguments::Arguments;
 use crate::library::collectives::{Collectives, Number};
-use crate::tune::{Call, Tuner};
+use crate::tune::{Tuner, Ways};
+use crate::world::World;
 
 /// The arguments of one call, without the communicator.
 pub trait Form: Copy {
     type Number: Number;
 
-    /// The call in its cell; `None` when it simply runs `default`.
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>>;
+    /// The call as all ranks of a communicator of so many see it, whatever this rank's arguments are.
+    fn shared(&self, world: &World, n_ranks: u32) -> SharedCall;
+
+    /// What else all ranks know of it.
+    fn details(&self, world: &World, n_ranks: u32) -> SharedDetails;
+
+    /// Whether every library refuses these arguments on this rank, at once and without a message. Some that it
+    /// refuses, too, are found out by its answer alone.
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool;
 
     /// Runs a call that is like the communicator's last one, where that has a short way; `None` where it
     /// is not.
@@ -48,7 +60,7 @@ pub trait Form: Copy {
     ) -> c_int;
 }
 
-/// Tunes a call; `None` when it simply runs `default`.
+/// Tunes a call; `None` when it simply runs `default`, and then [`failed`] follows if it fails.
 #[inline(always)]
 pub fn run(
     tuner: &'static Tuner,
@@ -60,20 +72,40 @@ pub fn run(
         return Some(code);
     }
     let library = Number::library(tuner.pmpi)?;
-    let call = form.classify(tuner, comm)?;
+    // SAFETY: the application passed a communicator that it may use for this collective now.
+    let state = unsafe { tuner.registry.find(comm) }?;
+    let n_ranks = state.n_ranks;
+    let call = form.shared(tuner, n_ranks);
+    let details = move || form.details(tuner, n_ranks);
+    let decision = state.decider.decide(&tuner.rules, call, details);
+    if matches!(decision, Decision::Default) && tuner.rules.telling == Telling::Needed {
+        return None;
+    }
     // The form goes along by value, so that it need not lie in memory before.
     let native = move |comm| {
         // SAFETY: only the communicator differs from what the caller promised to be valid, and it has
         // the same members in the same order.
         unsafe { form.native(tuner, library, comm) }
     };
-    Some(tuner.run(call, move || form.arguments(), default, native))
+    let ways = Ways {
+        is_refused: move || form.is_refused(tuner, n_ranks),
+        details,
+        arguments: move || form.arguments(),
+        default,
+        native,
+    };
+    Some(tuner.carry_out(state, call, decision, &ways))
 }
 
-/// Whether the library refuses these buffers of a reduction: it must report that itself, on the
-/// communicator and as often as ever. No right call is among them, so ranks need not agree here.
-fn is_refused(send: *const c_void, recv: *mut c_void, count: i64) -> bool {
-    is_in_place(recv) || (send == recv.cast_const() && count != 0)
+/// The library's own choice, as which [`run`] left a call, returned an error on this rank.
+#[cold]
+pub fn failed(tuner: &'static Tuner, form: impl Form, comm: Comm, code: c_int) {
+    // SAFETY: as in `run`, which has found it.
+    let Some(state) = (unsafe { tuner.registry.find_again(comm) }) else {
+        return;
+    };
+    let call = form.shared(tuner, state.n_ranks);
+    tuner.take_back_if_refused(state, call, code);
 }
 
 /// The numbers of a list with one for each rank; `None` where one is wrong, for the library to say so.
@@ -98,4 +130,25 @@ fn sum<N: Number>(list: &[N]) -> u64 {
     list.iter().fold(0u64, |sum, &number| {
         sum.saturating_add(number.into().unsigned_abs())
     })
+}
+
+/// A count that none is.
+const WRONG: i64 = -1;
+
+/// Whether so many elements of a type are refused.
+#[inline]
+fn is_wrong<N: Number>(world: &World, count: N, datatype: Datatype) -> bool {
+    count.into() < 0 || world.is_no_type(datatype)
+}
+
+/// Whether a root is none of the communicator's ranks.
+#[inline]
+fn is_beyond(root: c_int, n_ranks: u32) -> bool {
+    u32::try_from(root).map_or(true, |root| root >= n_ranks)
+}
+
+/// The sum of a list as a count; a wrong one where the list is.
+#[inline]
+fn total<N: Number>(list: Option<&[N]>) -> i64 {
+    list.map_or(WRONG, |list| i64::try_from(sum(list)).unwrap_or(i64::MAX))
 }

@@ -154,9 +154,16 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 type Default<'a> = &'a dyn Fn() -> c_int;
 
 unsafe fn barrier(default: Default, comm: Integer) -> c_int {
-    fence(default, |tuner| {
+    let tuned = |tuner| {
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { comm_of(comm) }?;
         forms::run(tuner, Barrier, comm, default)
-    })
+    };
+    let failed = |tuner, code| {
+        // SAFETY: as above.
+        if let Some(comm) = unsafe { comm_of(comm) } {
+            forms::failed(tuner, Barrier, comm, code);
+        }
+    };
+    fence(default, tuned, failed)
 }

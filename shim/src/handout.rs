@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
+use colltune_core::decide::rules::JobTerms;
 use colltune_core::environment;
 use colltune_core::library::Library;
 use colltune_core::model::Model;
@@ -14,58 +15,18 @@ use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::settings::Settings;
-use colltune_core::variant::{Family, VariantName};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 
 /// What every rank of the job works with.
 #[derive(Clone, Debug, Encode, Decode)]
 pub struct Handout {
     pub job: String,
-    pub seed: u64,
-    pub mode: Mode,
-    pub forced: Vec<Forced>,
-    /// What the library was told before the job began.
-    pub presets: Vec<Preset>,
-    pub model: Model,
-    /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
-    /// which this job's draws are confined; `None`: to those of the model.
-    pub settings: Settings,
+    pub terms: JobTerms,
     pub log: Option<String>,
     /// Where flight recordings go, if anybody asks for them.
     pub flight: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
-}
-
-impl Handout {
-    /// Whether variants of a family may be drawn if the model has them.
-    pub fn draws(&self, family: Family) -> bool {
-        let families = self.settings.families.as_ref();
-        families.is_none_or(|families| families.contains(&family))
-    }
-
-    /// Whether any call of the job can run an algorithm of our own.
-    pub fn may_run_own(&self) -> bool {
-        let own = |name: &str| {
-            let variant = name.parse::<VariantName>();
-            variant.is_ok_and(|variant| {
-                matches!(variant.family, Family::Mockup | Family::P2p | Family::Node)
-            })
-        };
-        let best = || self.model.cells.iter().any(|cell| own(&cell.best));
-        let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
-        self.forced.iter().any(|forced| own(&forced.variant))
-            || match self.mode {
-                Mode::Record | Mode::Off => false,
-                Mode::Exploit => best(),
-                Mode::Explore => {
-                    [Family::Mockup, Family::P2p, Family::Node]
-                        .iter()
-                        .any(|family| self.draws(*family))
-                        && (shares.any(|share| own(&share.name)) || best())
-                }
-            }
-    }
 }
 
 /// What rank 0 found, with the messages that it has for the user.
@@ -240,12 +201,14 @@ fn read_database(
         .map_or(0, |time| time.as_nanos() as u64);
     Some(Handout {
         job: format!("{:016x}{:08x}", now, random as u32),
-        seed: settings.seed.unwrap_or(random),
-        mode: request.mode,
-        presets: read_presets(&request.forced, variables, library, warnings),
-        forced: request.forced,
-        model: model.within(nodes, ppn),
-        settings,
+        terms: JobTerms {
+            seed: settings.seed.unwrap_or(random),
+            mode: request.mode,
+            presets: read_presets(&request.forced, variables, library, warnings),
+            forced: request.forced,
+            model: model.within(nodes, ppn),
+            settings,
+        },
         log: request.log,
         flight: flight_folder(variables),
         incoming,

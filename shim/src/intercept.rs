@@ -69,7 +69,9 @@ pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
 pub unsafe extern "C-unwind" fn MPI_Barrier(comm: Comm) -> c_int {
     // SAFETY: the argument is forwarded unchanged.
     let default = move || unsafe { (next().barrier)(comm) };
-    fence(default, |tuner| forms::run(tuner, Barrier, comm, default))
+    let tuned = |tuner| forms::run(tuner, Barrier, comm, default);
+    let failed = |tuner, code| forms::failed(tuner, Barrier, comm, code);
+    fence(default, tuned, failed)
 }
 
 /// The library has no such function, though the program calls it: it cannot have been linked.
@@ -129,7 +131,9 @@ macro_rules! collective {
             // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the
             // caller promised.
             let default = move || unsafe { (next.$field)($($argument,)* comm) };
-            fence(default, |tuner| forms::run(tuner, $form, comm, default))
+            let tuned = |tuner| forms::run(tuner, $form, comm, default);
+            let failed = |tuner, code| forms::failed(tuner, $form, comm, code);
+            fence(default, tuned, failed)
         }
     };
 }

@@ -108,6 +108,8 @@ functions! {
         comm_set_errhandler: unsafe extern "C-unwind" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";
         comm_call_errhandler: unsafe extern "C-unwind" fn(Comm, c_int) -> c_int = "Comm_call_errhandler";
         errhandler_free: unsafe extern "C-unwind" fn(*mut Errhandler) -> c_int = "Errhandler_free";
+        error_class: unsafe extern "C-unwind" fn(c_int, *mut c_int) -> c_int = "Error_class";
+        ibarrier: unsafe extern "C-unwind" fn(Comm, *mut Request) -> c_int = "Ibarrier";
         type_get_name: unsafe extern "C-unwind" fn(Datatype, *mut c_char, *mut c_int) -> c_int = "Type_get_name";
         type_get_envelope: TypeGetEnvelope = "Type_get_envelope";
         type_size: unsafe extern "C-unwind" fn(Datatype, *mut c_int) -> c_int = "Type_size";
@@ -165,7 +167,6 @@ pub struct Large {
     >,
 }
 
-/// Only a program that has such functions too comes to need them.
 #[cold]
 pub fn large() -> &'static Large {
     static LARGE: OnceLock<Large> = OnceLock::new();

@@ -2,9 +2,7 @@
 
 use std::ffi::c_int;
 
-use colltune_core::catalogue::{Facts, OnNodes, Own};
-use colltune_core::node::between::LANES_MOST;
-use colltune_core::node::layout;
+use colltune_core::catalogue::Own;
 
 use crate::library::Pmpi;
 use crate::mockup;
@@ -31,25 +29,6 @@ impl OwnFamilies {
     pub fn free(&mut self, pmpi: &Pmpi) {
         self.node.free(pmpi);
         self.schedules.free();
-    }
-}
-
-/// Whether what runs a variant can take the call: shared memory is cut into cells that hold whole
-/// elements, one of each share, and a part of the block for each rank. Only shared facts decide.
-pub fn fits(own: Option<Own>, facts: &Facts) -> bool {
-    match own {
-        Some(Own::Node(on_nodes)) => {
-            let copies = match on_nodes {
-                OnNodes::Lanes(_) => LANES_MOST as u64,
-                _ => 1,
-            };
-            let element = match facts.count {
-                Some(count) if count > 0 => facts.message_bytes / count,
-                _ => 1,
-            };
-            layout::fits(element, copies) && layout::fits(1, u64::from(facts.n_ranks))
-        }
-        _ => true,
     }
 }
 

@@ -28,13 +28,12 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use colltune_core::algorithm::lengths::{Before, Lengths};
-use colltune_core::algorithm::pattern::{Holds, Pattern};
+use colltune_core::algorithm::pattern::Holds;
 use colltune_core::algorithm::plan::Plan;
 use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
 use colltune_core::catalogue::Scheduled;
-use colltune_core::collective::Collective;
 
 use crate::abi;
 use crate::arguments::{Agreement, Arguments, Input, Members, Output, View};
@@ -302,18 +301,6 @@ fn compile(own: Scheduled, key: Key) -> Program {
 /// The size class of a message: the number of its bits.
 fn class(bytes: u64) -> u32 {
     u64::BITS - bytes.leading_zeros()
-}
-
-/// The bytes of the whole message: every rank counts them alike.
-pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
-    // The message of a reduction is the whole vector, of however many blocks.
-    let blocks = match Pattern::of(collective) {
-        Some(pattern) if !pattern.is_reduction() => pattern.blocks(n_ranks as usize),
-        _ => 1,
-    };
-    // Of uneven blocks the size is the mean, cut to whole bytes.
-    let cut = u64::from(collective == Collective::Allgatherv);
-    bytes.saturating_add(cut).saturating_mul(blocks as u64)
 }
 
 /// Opens the channel of a communicator. Collective at the first call that needs it; the answer is

@@ -315,7 +315,7 @@ fn started(handle: u64, now: u64) {
     else {
         return put(handle, entry);
     };
-    let samples = fence::tuner().map_or(1, |tuner| tuner.handout.settings.samples_per_cell);
+    let samples = fence::tuner().map_or(1, |tuner| tuner.rules.terms.settings.samples_per_cell);
     let sampled = starts >= next_sample;
     let after = Entry {
         life: Life::Again {

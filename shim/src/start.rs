@@ -6,8 +6,8 @@ use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use bincode::{Decode, Encode};
-use colltune_core::catalogue;
 use colltune_core::collective::Collective;
+use colltune_core::decide::rules::{JobTerms, Rules, Telling};
 use colltune_core::environment;
 use colltune_core::library::{Abi, Library};
 use colltune_core::record::Header;
@@ -121,7 +121,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
     // Everybody has passed the hand-out, so everybody has read what the handshake published.
     handshake.clean_up();
     let handout = handout?;
-    limits::set_memory_max(handout.settings.memory_per_rank_max);
+    limits::set_memory_max(handout.terms.settings.memory_per_rank_max);
     let here = node_of_rank[rank as usize];
     let on_node = cards
         .iter()
@@ -138,7 +138,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         clock,
         own_card.host,
     )?;
-    if tuner.handout.may_run_own() {
+    if tuner.rules.terms.may_run_own() {
         tuner.world.messages = messages::open(&tuner);
     }
     Some(tuner)
@@ -338,23 +338,29 @@ fn build(
     host: u64,
 ) -> Option<Tuner> {
     let registry = make_registry(pmpi, &handles, rank)?;
-    let variants = Collective::ALL.map(|collective| catalogue::variants(library, collective));
-    let names = Collective::ALL.map(|collective| {
-        variants[collective.index()]
-            .iter()
-            .map(|variant| variant.name.to_string())
-            .collect::<Vec<_>>()
-    });
+    let log = open_log(pmpi, &handles, rank, &handout);
+    let Handout {
+        job,
+        terms,
+        incoming,
+        flight,
+        ..
+    } = handout;
+    // Where every decision is told, by all ranks, communicators get their numbers at the first call.
+    let telling = match (&log, &flight) {
+        (None, None) => Telling::Needed,
+        _ => Telling::All,
+    };
+    let rules = Rules::new(terms, library, telling);
     let mut first_variant = [0; Collective::ALL.len()];
     for place in 1..first_variant.len() {
-        first_variant[place] = first_variant[place - 1] + variants[place - 1].len() as u16;
+        first_variant[place] = first_variant[place - 1] + rules.variants[place - 1].len() as u16;
     }
     let header_variants = Collective::ALL
         .into_iter()
         .flat_map(|collective| {
-            names[collective.index()]
-                .iter()
-                .map(move |name| (collective, name.clone()))
+            let names = rules.names[collective.index()].iter();
+            names.map(move |name| (collective, name.clone()))
         })
         .collect();
     let recorder = open_trace(
@@ -362,21 +368,20 @@ fn build(
         &handles,
         rank,
         library,
-        &handout,
+        (&job, incoming.as_deref()),
+        &rules.terms,
         &node_of_rank,
         host,
         header_variants,
     );
-    let log = open_log(pmpi, &handles, rank, &handout);
-    let told = log.is_some() || handout.flight.is_some();
-    let flight = handout.flight.as_ref().and_then(|folder| {
+    let flight = flight.as_ref().and_then(|folder| {
         let header = colltune_core::flight::Header {
             rank,
             world_ranks: node_of_rank.len() as u32,
             host: text(abi::MPI_MAX_PROCESSOR_NAME, pmpi.get_processor_name),
             process: std::process::id(),
             colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
-            variants: names.iter().flatten().cloned().collect(),
+            variants: rules.names.iter().flatten().cloned().collect(),
         };
         Flight::arm(folder, &header, clock)
     });
@@ -403,19 +408,17 @@ fn build(
             shares_processors: shares_processors(rank, &node_of_rank),
             node_of_rank,
             messages: Messages::default(),
-            wait_word_after: handout.settings.wait_word_after,
+            wait_word_after: rules.terms.settings.wait_word_after,
         },
-        steer: Steer::new(&variants),
-        handout,
-        variants,
-        names,
+        steer: Steer::new(&rules.variants),
+        rules,
         first_variant,
         registry,
         clock,
         recorder,
         log: log.map(Mutex::new),
         flight,
-        told,
+        incoming,
         thread_multiple: thread_level == abi::THREAD_MULTIPLE,
         busy: AtomicUsize::new(0),
         next_comm: AtomicU64::new(0),
@@ -455,16 +458,15 @@ fn open_trace(
     handles: &Handles,
     rank: u32,
     library: Library,
-    handout: &Handout,
+    (job, incoming): (&str, Option<&str>),
+    terms: &JobTerms,
     node_of_rank: &[u32],
     host: u64,
     variants: Vec<(Collective, String)>,
 ) -> Option<Recorder> {
-    let incoming = handout.incoming.as_ref()?;
-    let (per_node, in_all) = (
-        handout.settings.recording_ranks_per_node,
-        handout.settings.recording_ranks,
-    );
+    let incoming = incoming?;
+    let settings = &terms.settings;
+    let (per_node, in_all) = (settings.recording_ranks_per_node, settings.recording_ranks);
     let opened = roster::records(rank, node_of_rank, per_node, in_all).then(|| {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let clock = if boot.is_empty() {
@@ -474,17 +476,17 @@ fn open_trace(
         };
         let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let header = Header {
-            job: handout.job.clone(),
+            job: job.to_owned(),
             rank,
             world_ranks: node_of_rank.len() as u32,
             library: library.to_string(),
-            machine: handout.model.machine.clone(),
+            machine: terms.model.machine.clone(),
             host: handout::host_name(),
             clock,
-            generation: handout.model.generation,
+            generation: terms.model.generation,
             colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
-            capacity: handout.settings.records_per_run,
+            capacity: terms.settings.records_per_run,
             variants,
         };
         Recorder::create(incoming.as_ref(), &header)

@@ -1,10 +1,10 @@
-//! One call, from its arguments to its result: classify, select, execute, record.
+//! One call, from what the core decides about it to its result: agree, execute, record, review.
 
 mod set_up;
 
-mod classify;
-pub use classify::Elements;
 mod execute;
+pub use execute::Ways;
+mod refusal;
 mod review;
 
 mod passing;
@@ -14,32 +14,25 @@ use std::ops::Deref;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use colltune_core::catalogue::Variant;
 use colltune_core::collective::Collective;
+use colltune_core::decide::call::SharedCall;
+use colltune_core::decide::rules::Rules;
 
-use crate::abi::{Datatype, Op};
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
 use crate::flight::{Entered, Flight, UnderWay};
 use crate::frames;
-use crate::handout::Handout;
 use crate::messages;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::warn::say;
 use crate::world::World;
 
-/// The place of `default` among a collective's variants.
-const DEFAULT: u16 = 0;
-
 /// Everything that a job's calls need, built once after the handshake.
 pub struct Tuner {
     pub world: World,
-    pub handout: Handout,
-    /// Each collective's variants, `default` first.
-    pub variants: [Vec<Variant>; Collective::ALL.len()],
-    pub names: [Vec<String>; Collective::ALL.len()],
+    pub rules: Rules,
     /// The place of a collective's first variant in the header of the trace.
     pub first_variant: [u16; Collective::ALL.len()],
     pub registry: &'static Registry,
@@ -48,35 +41,13 @@ pub struct Tuner {
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
     pub flight: Option<&'static Flight>,
-    /// Whether every decision is told somewhere, by all ranks: in the call log or the flight recorder. Then
-    /// communicators get their numbers at the first call.
-    pub told: bool,
+    /// The folder of this job's traces.
+    pub incoming: Option<String>,
     pub thread_multiple: bool,
     /// An address in the frame of the tuned call that is under way; 0 while none is.
     pub busy: AtomicUsize,
     pub next_comm: AtomicU64,
     pub warned: [AtomicBool; Collective::ALL.len()],
-}
-
-/// A call of ours, with the facts that all its ranks share.
-pub struct Call<'a> {
-    state: &'a mut State,
-    collective: Collective,
-    bytes: u64,
-    reduction: Option<Reduction>,
-    in_place: bool,
-    equal_blocks: bool,
-    /// The cell's place among the communicator's, and the call's number there; `None` while the
-    /// communicator is young.
-    cell: Option<(usize, u64)>,
-}
-
-/// What a reduction combines; the same on all ranks.
-#[derive(Clone, Copy)]
-struct Reduction {
-    count: u64,
-    datatype: Datatype,
-    op: Op,
 }
 
 impl Deref for Tuner {
@@ -95,20 +66,14 @@ impl Tuner {
 
     /// Keeps what was decided for a communicator's present call, until the call ends.
     #[inline(always)]
-    fn under_way(
-        &self,
-        state: &State,
-        collective: Collective,
-        bytes: u64,
-        variant: u16,
-    ) -> Option<UnderWay> {
+    fn under_way(&self, state: &State, call: SharedCall, variant: u16) -> Option<UnderWay> {
         let entered = Entered {
-            comm: state.id,
+            comm: state.decider.agreed().id,
             n_ranks: state.n_ranks,
-            call: state.calls.saturating_sub(1),
-            collective,
-            bytes,
-            variant: self.first_variant[collective.index()] + variant,
+            call: state.decider.calls().saturating_sub(1),
+            collective: call.collective,
+            bytes: call.bytes,
+            variant: self.first_variant[call.collective.index()] + variant,
         };
         self.flight.map(|flight| flight.enter(entered))
     }
@@ -159,7 +124,7 @@ impl Tuner {
         if let Some(Err(error)) = kept
             && self.rank() == 0
         {
-            let folder = self.handout.incoming.as_deref().unwrap_or_default();
+            let folder = self.incoming.as_deref().unwrap_or_default();
             say(&format!(
                 "failed to write all that was recorded to {folder}: {error}; the job itself is complete"
             ));

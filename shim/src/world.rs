@@ -126,19 +126,18 @@ impl World {
         in_world
     }
 
-    /// Size in bytes of a datatype, and whether it is a predefined one on which no operation depends on the order.
+    /// Bytes of data in one element of a datatype; `None` where that is no type, or nobody can tell.
     #[inline(always)]
-    pub fn type_facts(&self, datatype: Datatype) -> Option<(u64, bool)> {
+    pub fn type_bytes(&self, datatype: Datatype) -> Option<u64> {
         match self.types.get(datatype) {
-            Some(facts) => Some((facts.size.into(), facts.exact)),
-            None => Some((self.derived_type_size(datatype)?, false)),
+            Some(facts) => Some(facts.size.into()),
+            None => self.derived_type_bytes(datatype),
         }
     }
 
     #[cold]
-    fn derived_type_size(&self, datatype: Datatype) -> Option<u64> {
-        // Fortran's wrong handles become 0.
-        if [0, bits(self.handles.datatype_null)].contains(&bits(datatype)) {
+    fn derived_type_bytes(&self, datatype: Datatype) -> Option<u64> {
+        if self.is_no_type(datatype) {
             return None;
         }
         let mut size = 0;
@@ -154,6 +153,12 @@ impl World {
         // SAFETY: the type is one; MPI_Count has 64 bits in every library.
         let code = unsafe { (library::large().type_size?)(datatype, &mut size) };
         u64::try_from(size).ok().filter(|_| code == abi::SUCCESS)
+    }
+
+    /// Whether a handle is none of a datatype. Fortran's wrong handles become 0.
+    #[inline]
+    pub fn is_no_type(&self, datatype: Datatype) -> bool {
+        [0, bits(self.handles.datatype_null)].contains(&bits(datatype))
     }
 
     /// Asks the library, which calls its error handler for operations that reductions do not take.

@@ -86,4 +86,14 @@ on_each_library! {
         let off = variants_of_cells(&calls(mpi, "off", 1));
         assert!(off.values().any(|variants| variants.len() > 1), "without it a run would keep to one variant too");
     }
+
+    fn a_run_keeps_the_bits_of_a_sum_from_its_first_call_on(mpi: Mpi) {
+        for seed in 1..9 {
+            let db = folder();
+            let exploring = job(RANKS).mpi(mpi).preload().db(db.path()).mode("explore").seed(seed);
+            let sums = sums(exploring.env("COLLTUNE_REPRODUCIBLE", "run"));
+            let distinct: BTreeSet<_> = sums.lines().collect();
+            assert_eq!(distinct.len(), 6, "seed {seed}: {distinct:?}");
+        }
+    }
 }

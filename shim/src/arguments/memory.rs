@@ -71,7 +71,7 @@ impl World {
 
     /// The bytes that one element packs into.
     pub fn bytes_of(&self, datatype: Datatype) -> Option<u64> {
-        self.type_facts(datatype).map(|(bytes, _)| bytes)
+        self.type_bytes(datatype)
     }
 
     /// Bytes from one element to the next.

@@ -55,8 +55,7 @@ impl<N: Number> Message<N> {
             Message::Sum(list, datatype) => (total(list)?, datatype),
             Message::Mean(list, datatype) => (total(list)?, datatype),
         };
-        let (size, _) = tuner.type_facts(datatype)?;
-        let bytes = message_bytes(count, size);
+        let bytes = message_bytes(count, tuner.type_bytes(datatype)?);
         match self {
             Message::Mean(..) => bytes.checked_div(ranks),
             _ => Some(bytes),

@@ -3,17 +3,18 @@
 use std::any::TypeId;
 use std::ffi::{c_int, c_void};
 
-use colltune_core::classify::message_bytes;
 use colltune_core::collective::Collective;
+use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, numbers, sum};
+use super::{Form, is_beyond, is_wrong, numbers, total};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments::Arguments;
 use crate::arguments::lists::{List, Listed};
 use crate::arguments::{self, Held};
 use crate::library::collectives::{Collectives, Number};
 use crate::steer;
-use crate::tune::{Call, Tuner};
+use crate::tune::Tuner;
+use crate::world::World;
 
 #[derive(Clone, Copy)]
 pub struct Bcast<N> {
@@ -27,12 +28,19 @@ impl<N: Number> Form for Bcast<N> {
     type Number = N;
 
     #[inline(always)]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        if self.root < 0 {
-            return None;
-        }
-        let message = (self.count.into(), self.datatype);
-        tuner.movement(Collective::Bcast, message, comm, false)
+    fn shared(&self, world: &World, _: u32) -> SharedCall {
+        let size = world.type_bytes(self.datatype);
+        SharedCall::of_elements(Collective::Bcast, self.count.into(), size)
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails::MOVES
+    }
+
+    #[inline]
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+        is_wrong(world, self.count, self.datatype) || is_beyond(self.root, n_ranks)
     }
 
     #[inline(always)]
@@ -81,23 +89,33 @@ impl<N: Number> Form for Blocks<N> {
     type Number = N;
 
     #[inline(always)]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        if self.root < 0 {
-            return None;
+    fn shared(&self, world: &World, _: u32) -> SharedCall {
+        let (count, datatype) = self.block();
+        SharedCall::of_elements(self.collective, count.into(), world.type_bytes(datatype))
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        let everywhere = matches!(
+            self.collective,
+            Collective::Allgather | Collective::Alltoall
+        );
+        SharedDetails {
+            in_place: everywhere && is_in_place(self.send),
+            ..SharedDetails::MOVES
         }
-        // One block, as this rank knows it; its signature is the same on all ranks.
-        let sent = (self.send_count.into(), self.send_type);
-        let received = (self.recv_count.into(), self.recv_type);
-        let (block, in_place) = match self.collective {
-            // The receive side has a meaning at the root alone, and there in place only it has one.
-            Collective::Gather if is_in_place(self.send) => (received, false),
-            Collective::Gather => (sent, false),
-            Collective::Scatter if is_in_place(self.recv) => (sent, false),
-            Collective::Scatter => (received, false),
-            _ if is_in_place(self.recv) => return None,
-            _ => (received, is_in_place(self.send)),
-        };
-        tuner.movement(self.collective, block, comm, in_place)
+    }
+
+    #[inline]
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+        let (count, datatype) = self.block();
+        let everywhere = matches!(
+            self.collective,
+            Collective::Allgather | Collective::Alltoall
+        );
+        is_wrong(world, count, datatype)
+            || is_beyond(self.root, n_ranks)
+            || (everywhere && is_in_place(self.recv))
     }
 
     #[inline(always)]
@@ -153,6 +171,22 @@ impl<N: Number> Form for Blocks<N> {
     }
 }
 
+impl<N: Number> Blocks<N> {
+    /// One block, as this rank knows it; its signature is the same on all ranks.
+    #[inline(always)]
+    fn block(&self) -> (N, Datatype) {
+        let sent = (self.send_count, self.send_type);
+        let received = (self.recv_count, self.recv_type);
+        match self.collective {
+            // The receive side has a meaning at the root alone, and there in place only it has one.
+            Collective::Gather if is_in_place(self.send) => received,
+            Collective::Gather => sent,
+            Collective::Scatter if is_in_place(self.recv) => sent,
+            _ => received,
+        }
+    }
+}
+
 /// Allgatherv and gatherv.
 #[derive(Clone, Copy)]
 pub struct Gathered<N: Number> {
@@ -172,20 +206,37 @@ impl<N: Number> Form for Gathered<N> {
     type Number = N;
 
     #[inline]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+    fn shared(&self, world: &World, n_ranks: u32) -> SharedCall {
         if self.collective == Collective::Gatherv {
-            return sizeless(tuner, Collective::Gatherv, comm, self.root);
+            return SharedCall::without_size(Collective::Gatherv);
         }
-        if is_in_place(self.recv) {
-            return None;
+        // SAFETY: MPI asks for a count for each rank; in bytes they are the same on all ranks.
+        let count = total(unsafe { numbers(self.counts, n_ranks) });
+        let size = world.type_bytes(self.recv_type);
+        let all = SharedCall::of_elements(Collective::Allgatherv, count, size);
+        SharedCall {
+            bytes: all.bytes / u64::from(n_ranks.max(1)),
+            ..all
         }
-        let (size, _) = tuner.type_facts(self.recv_type)?;
-        let in_place = is_in_place(self.send);
-        tuner.moving(Collective::Allgatherv, comm, in_place, |n_ranks| {
-            // SAFETY: MPI asks for a count for each rank; in bytes they are the same on all ranks.
-            let counts = unsafe { numbers(self.counts, n_ranks) }?;
-            message_bytes(sum(counts), size).checked_div(n_ranks.into())
-        })
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails {
+            in_place: self.collective == Collective::Allgatherv && is_in_place(self.send),
+            ..SharedDetails::MOVES
+        }
+    }
+
+    #[inline]
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+        if self.collective == Collective::Gatherv {
+            return is_beyond(self.root, n_ranks);
+        }
+        // SAFETY: as above.
+        unsafe { numbers(self.counts, n_ranks) }.is_none()
+            || world.is_no_type(self.recv_type)
+            || is_in_place(self.recv)
     }
 
     #[inline]
@@ -248,8 +299,18 @@ impl<N: Number> Form for Scattered<N> {
     type Number = N;
 
     #[inline]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        sizeless(tuner, Collective::Scatterv, comm, self.root)
+    fn shared(&self, _: &World, _: u32) -> SharedCall {
+        SharedCall::without_size(Collective::Scatterv)
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails::MOVES
+    }
+
+    #[inline]
+    fn is_refused(&self, _: &World, n_ranks: u32) -> bool {
+        is_beyond(self.root, n_ranks)
     }
 
     #[inline]
@@ -320,9 +381,21 @@ impl<N: Number> Form for Exchanged<N> {
     type Number = N;
 
     #[inline]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        let in_place = is_in_place(self.send.buffer);
-        tuner.moving(Collective::Alltoallv, comm, in_place, |_| Some(0))
+    fn shared(&self, _: &World, _: u32) -> SharedCall {
+        SharedCall::without_size(Collective::Alltoallv)
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails {
+            in_place: is_in_place(self.send.buffer),
+            ..SharedDetails::MOVES
+        }
+    }
+
+    #[inline]
+    fn is_refused(&self, _: &World, _: u32) -> bool {
+        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
     }
 
     #[inline]
@@ -357,9 +430,21 @@ impl<N: Number> Form for ExchangedByType<N> {
     type Number = N;
 
     #[inline]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        let in_place = is_in_place(self.send.buffer);
-        tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))
+    fn shared(&self, _: &World, _: u32) -> SharedCall {
+        SharedCall::without_size(Collective::Alltoallw)
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails {
+            in_place: is_in_place(self.send.buffer),
+            ..SharedDetails::MOVES
+        }
+    }
+
+    #[inline]
+    fn is_refused(&self, _: &World, _: u32) -> bool {
+        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
     }
 
     #[inline]
@@ -386,8 +471,18 @@ impl Form for Barrier {
     type Number = c_int;
 
     #[inline(always)]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        tuner.moving(Collective::Barrier, comm, false, |_| Some(0))
+    fn shared(&self, _: &World, _: u32) -> SharedCall {
+        SharedCall::without_size(Collective::Barrier)
+    }
+
+    #[inline]
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails::MOVES
+    }
+
+    #[inline]
+    fn is_refused(&self, _: &World, _: u32) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -400,15 +495,6 @@ impl Form for Barrier {
         // SAFETY: the caller's promise.
         unsafe { (tuner.pmpi.barrier)(comm) }
     }
-}
-
-/// A rooted collective whose counts the root alone knows.
-#[inline]
-fn sizeless(tuner: &Tuner, collective: Collective, comm: Comm, root: c_int) -> Option<Call<'_>> {
-    if root < 0 {
-        return None;
-    }
-    tuner.moving(collective, comm, false, |_| Some(0))
 }
 
 fn one(start: *mut c_void, count: impl Number, datatype: Datatype) -> arguments::Side {

@@ -3,14 +3,16 @@
 use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
+use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_refused, numbers, sum};
-use crate::abi::{Comm, Datatype, Op, is_in_place};
+use super::{Form, is_beyond, is_wrong, numbers, total};
+use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
 use crate::arguments::Arguments;
 use crate::arguments::lists::List;
 use crate::library::collectives::{Collectives, Number};
 use crate::node::Operands;
-use crate::tune::{Call, Elements, Tuner};
+use crate::tune::Tuner;
+use crate::world::World;
 
 /// Allreduce, reduce, scan, exscan and reduce_scatter_block, whose `count` is one block's.
 #[derive(Clone, Copy)]
@@ -29,31 +31,33 @@ impl<N: Number> Form for Reduction<N> {
     type Number = N;
 
     #[inline(always)]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
+    fn shared(&self, world: &World, n_ranks: u32) -> SharedCall {
+        let count = self.total(n_ranks);
+        SharedCall::of_elements(self.collective, count, world.type_bytes(self.datatype))
+    }
+
+    #[inline]
+    fn details(&self, world: &World, n_ranks: u32) -> SharedDetails {
         // Where the result of a rank has no meaning, its buffer has none, and may be any.
-        let everywhere = matches!(self.collective, Collective::Allreduce | Collective::Scan);
-        if self.root < 0 || (everywhere && is_refused(self.send, self.recv, self.count.into())) {
-            return None;
-        }
         let in_place = match self.collective {
             Collective::Allreduce | Collective::Scan | Collective::ReduceScatterBlock => {
                 is_in_place(self.send)
             }
             _ => false,
         };
-        let operands = (self.datatype, self.op);
-        tuner.reduction(self.collective, operands, comm, |n_ranks| {
-            let count = u64::try_from(self.count.into()).ok()?;
-            let blocks = match self.collective {
-                Collective::ReduceScatterBlock => n_ranks.into(),
-                _ => 1,
-            };
-            Some(Elements {
-                count: count.saturating_mul(blocks),
-                equal_blocks: true,
-                in_place,
-            })
-        })
+        SharedDetails {
+            in_place,
+            ..combining(world, self.total(n_ranks), self.datatype, self.op)
+        }
+    }
+
+    #[inline]
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+        let everywhere = matches!(self.collective, Collective::Allreduce | Collective::Scan);
+        is_wrong(world, self.count, self.datatype)
+            || is_no_operation(world, self.op)
+            || is_beyond(self.root, n_ranks)
+            || (everywhere && (is_in_place(self.recv) || self.is_alias()))
     }
 
     #[inline(always)]
@@ -95,6 +99,13 @@ impl<N: Number> Form for Reduction<N> {
             op,
             root,
         } = *self;
+        // One buffer for both sides, where Open MPI lets that pass, is what its own choice takes for a call in place;
+        // some of its algorithms would read what they have written.
+        let everywhere = matches!(collective, Collective::Allreduce | Collective::Scan);
+        let send = match cfg!(mpi = "openmpi") && everywhere && send == recv.cast_const() {
+            true => abi::MPI_IN_PLACE as *const c_void,
+            false => send,
+        };
         let function = match collective {
             Collective::Allreduce => library.allreduce,
             Collective::Scan => library.scan,
@@ -106,6 +117,49 @@ impl<N: Number> Form for Reduction<N> {
         // SAFETY: the caller's promise.
         unsafe { function(send, recv, count, datatype, op, comm) }
     }
+}
+
+impl<N: Number> Reduction<N> {
+    /// The elements of all blocks.
+    #[inline(always)]
+    fn total(&self, n_ranks: u32) -> i64 {
+        let count: i64 = self.count.into();
+        match self.collective {
+            Collective::ReduceScatterBlock => count.saturating_mul(n_ranks.into()),
+            _ => count,
+        }
+    }
+
+    /// Whether both buffers are one where the library refuses that on every rank: MPICH where there are elements;
+    /// Open MPI where there are several, and not in a scan (`allreduce.c`, `scan.c` of 4.1.4 and 5.0.5).
+    fn is_alias(&self) -> bool {
+        let refused = match (cfg!(mpi = "openmpi"), self.collective) {
+            (true, Collective::Allreduce) => self.count.into() > 1,
+            (true, _) => false,
+            (false, _) => self.count.into() != 0,
+        };
+        refused && self.send == self.recv.cast_const()
+    }
+}
+
+/// What all ranks know of a reduction of so many elements, but for where its operands lie.
+fn combining(world: &World, count: i64, datatype: Datatype, op: Op) -> SharedDetails {
+    let builtin_op = world.ops.get(op).is_some();
+    let facts = world.types.get(datatype);
+    let is_exact = facts.is_some_and(|facts| facts.exact);
+    SharedDetails {
+        count: Some(u64::try_from(count).unwrap_or(u64::MAX)),
+        commutative: builtin_op || (!is_no_operation(world, op) && world.is_commutative(op)),
+        builtin_op,
+        plain_elements: facts.is_some(),
+        combines: world.combines(datatype, op),
+        exact: is_exact && builtin_op,
+        ..SharedDetails::MOVES
+    }
+}
+
+fn is_no_operation(world: &World, op: Op) -> bool {
+    bits(op) == bits(world.handles.op_null)
 }
 
 /// Reduce_scatter.
@@ -122,21 +176,35 @@ impl<N: Number> Form for ReduceScatter<N> {
     type Number = N;
 
     #[inline]
-    fn classify<'a>(&self, tuner: &'a Tuner, comm: Comm) -> Option<Call<'a>> {
-        let operands = (self.datatype, self.op);
-        tuner.reduction(Collective::ReduceScatter, operands, comm, |n_ranks| {
-            // SAFETY: MPI asks for a count for each rank, the same on all ranks.
-            let counts = unsafe { numbers(self.counts, n_ranks) }?;
-            let first = counts.first().map_or(0, |&count| count.into());
-            // A rank without elements may have no receive buffer, and then is not in place with the
-            // others; so such calls count as in place on all ranks.
-            let some_without = counts.iter().any(|&count| count.into() == 0);
-            Some(Elements {
-                count: sum(counts),
-                equal_blocks: counts.iter().all(|&count| count.into() == first),
-                in_place: some_without || is_in_place(self.send),
-            })
-        })
+    fn shared(&self, world: &World, n_ranks: u32) -> SharedCall {
+        // SAFETY: MPI asks for a count for each rank, the same on all ranks.
+        let counts = unsafe { numbers(self.counts, n_ranks) };
+        let size = world.type_bytes(self.datatype);
+        SharedCall::of_elements(Collective::ReduceScatter, total(counts), size)
+    }
+
+    #[inline]
+    fn details(&self, world: &World, n_ranks: u32) -> SharedDetails {
+        // SAFETY: as above.
+        let counts = unsafe { numbers(self.counts, n_ranks) };
+        let all = counts.unwrap_or(&[]);
+        let first = all.first().map_or(0, |&count| count.into());
+        // A rank without elements may have no receive buffer, and then is not in place with the
+        // others; so such calls count as in place on all ranks.
+        let some_without = all.iter().any(|&count| count.into() == 0);
+        SharedDetails {
+            equal_blocks: all.iter().all(|&count| count.into() == first),
+            in_place: some_without || is_in_place(self.send),
+            ..combining(world, total(counts), self.datatype, self.op)
+        }
+    }
+
+    #[inline]
+    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { numbers(self.counts, n_ranks) }.is_none()
+            || world.is_no_type(self.datatype)
+            || is_no_operation(world, self.op)
     }
 
     #[inline]

@@ -3,13 +3,17 @@
 use std::ffi::c_int;
 
 use colltune_core::collective::Collective;
+use colltune_core::decide::call::{SharedCall, SharedDetails};
 
 use super::conversion::Conversion;
 use super::{Buffer, Default, Integer};
-use crate::abi::is_in_place;
+use crate::abi::{Comm, is_in_place};
 use crate::arguments::Arguments;
 use crate::fence::fence;
 use crate::forms::{self, Bcast, Exchanged, Form, Gathered, ReduceScatter, Scattered, Side};
+use crate::library::collectives::Collectives;
+use crate::tune::Tuner;
+use crate::world::World;
 
 entry!("MPI_Allreduce": mpi_allreduce_, mpi_allreduce_f08_,
     (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => allreduce);
@@ -59,14 +63,24 @@ entry!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_,
 fn tuned<F: Form>(
     default: Default,
     comm: Integer,
-    form: impl FnOnce(&Conversion) -> Option<F>,
+    form: impl Fn(&Conversion) -> Option<F>,
 ) -> c_int {
-    fence(default, |tuner| {
+    let converted = || {
         let conversion = Conversion::find()?;
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
-        forms::run(tuner, form(conversion)?, comm, default)
-    })
+        Some((form(conversion)?, comm))
+    };
+    let tuned = |tuner| {
+        let (form, comm) = converted()?;
+        forms::run(tuner, form, comm, default)
+    };
+    let failed = |tuner, code| {
+        if let Some((form, comm)) = converted() {
+            forms::failed(tuner, form, comm, code);
+        }
+    };
+    fence(default, tuned, failed)
 }
 
 /// Defines reductions that differ in nothing but their collective.
@@ -329,13 +343,42 @@ unsafe fn alltoallw(
     _: Integer,
     comm: Integer,
 ) -> c_int {
-    fence(default, |tuner| {
-        let conversion = Conversion::find()?;
-        // SAFETY: every argument is passed by reference.
-        let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
-        let in_place = is_in_place(conversion.buffer(send));
-        let call = tuner.moving(Collective::Alltoallw, comm, in_place, |_| Some(0))?;
-        let arguments = || Arguments::Nothing;
-        Some(tuner.run(call, arguments, default, |_| default()))
+    tuned(default, comm, |conversion| {
+        Some(ExchangedInFortran {
+            in_place: is_in_place(conversion.buffer(send)),
+        })
     })
+}
+
+/// An alltoallw of a Fortran program.
+#[derive(Clone, Copy)]
+struct ExchangedInFortran {
+    in_place: bool,
+}
+
+impl Form for ExchangedInFortran {
+    type Number = c_int;
+
+    fn shared(&self, _: &World, _: u32) -> SharedCall {
+        SharedCall::without_size(Collective::Alltoallw)
+    }
+
+    fn details(&self, _: &World, _: u32) -> SharedDetails {
+        SharedDetails {
+            in_place: self.in_place,
+            ..SharedDetails::MOVES
+        }
+    }
+
+    fn is_refused(&self, _: &World, _: u32) -> bool {
+        false
+    }
+
+    fn arguments(&self) -> Arguments {
+        Arguments::Nothing
+    }
+
+    unsafe fn native(&self, _: &Tuner, _: &Collectives<c_int>, _: Comm) -> c_int {
+        unreachable!("the library has no algorithm of its own to choose there")
+    }
 }

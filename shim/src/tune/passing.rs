@@ -6,12 +6,13 @@
 
 use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
+use colltune_core::decide::DEFAULT;
 use colltune_core::record::{Manner, Record};
 use colltune_core::select::key;
 
-use super::{DEFAULT, Tuner};
+use super::Tuner;
 use crate::abi::Comm;
-use crate::communicator::{Phase, State};
+use crate::communicator::State;
 use crate::forms::Message;
 use crate::library::collectives::Number;
 
@@ -32,7 +33,7 @@ impl Tuner {
     /// Whether this rank records calls that pass through.
     #[inline(always)]
     pub fn records_passing(&self) -> bool {
-        self.recorder.is_some() && self.handout.mode.records()
+        self.recorder.is_some() && self.rules.terms.mode.records()
     }
 
     /// Counts a call, on every rank; what to record of it if it is sampled. Every start of a persistent request is
@@ -51,13 +52,13 @@ impl Tuner {
         // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
         // on it at the same time.
         let state = unsafe { self.registry.find(comm) }?;
-        if state.phase == Phase::Aside {
+        if state.decider.is_aside() {
             return None;
         }
         state.passed.calls += 1;
         // Short-lived communicators cost nothing more.
         if !self.records_passing()
-            || state.passed.calls < u64::from(self.handout.settings.setup_after)
+            || state.passed.calls < u64::from(self.rules.terms.settings.setup_after)
         {
             return None;
         }
@@ -66,20 +67,20 @@ impl Tuner {
         let bytes = unsafe { message.bytes(self, state.n_ranks) }?;
         let class = u64::from(u64::BITS - bytes.leading_zeros());
         let code = 1 << 32 | (manner as u64) << 16 | (collective as u64) << 8 | class;
-        let key = key(self.handout.seed, state.id, code);
+        let key = key(self.rules.terms.seed, state.decider.agreed().id, code);
         let call = if is_persistent(manner) {
             state.passed.requests += 1;
             state.passed.requests << 32
         } else if state
             .passed
-            .is_sampled(code, key, self.handout.settings.samples_per_cell)
+            .is_sampled(code, key, self.rules.terms.settings.samples_per_cell)
         {
             state.passed.calls
         } else {
             return None;
         };
         Some(Passing {
-            comm: state.id,
+            comm: state.decider.agreed().id,
             call,
             bytes,
             layout,
@@ -90,14 +91,14 @@ impl Tuner {
     }
 
     fn layout_of_passed(&self, state: &mut State) -> Option<Layout> {
-        if matches!(state.phase, Phase::Ready | Phase::Sampling(_)) {
-            return Some(state.layout);
+        if let Some(membership) = state.decider.membership() {
+            return Some(membership.layout);
         }
         let comm = state.comm;
         *state
             .passed
             .layout
-            .get_or_insert_with(|| self.layout(comm).map(|(layout, _)| layout))
+            .get_or_insert_with(|| self.membership(comm).map(|members| members.layout))
     }
 
     /// Records a call, or the `start`-th start of a persistent request, between two ticks.

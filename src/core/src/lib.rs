@@ -5,8 +5,8 @@
 //! what a site decided ([`settings`], [`space`], [`environment`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
 //! for that ([`preset`]), how the ranks of a job find each other ([`rendezvous`], [`roster`]), then the stages of one call: [`classify`], whether it
-//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), [`record`]; and what is
-//! left of the last ones when a job hangs ([`flight`]).
+//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), all that decides on one
+//! communicator ([`decide`]), [`record`]; and what is left of the last ones when a job hangs ([`flight`]).
 #![forbid(unsafe_code)]
 
 pub mod collective;
@@ -33,6 +33,7 @@ pub mod rendezvous;
 pub mod roster;
 
 pub mod classify;
+pub mod decide;
 pub mod flight;
 pub mod preset;
 pub mod record;

@@ -1,0 +1,147 @@
+//! What the members of a communicator agree on in its set-up, once, before anything but `default` runs there.
+
+use std::collections::HashMap;
+
+use crate::catalogue::Variant;
+use crate::classify::Layout;
+use crate::collective::Collective;
+
+/// Who belongs to a communicator; every member knows that by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    pub layout: Layout,
+    /// Whether the ranks of each node stand together in rank order.
+    pub ranks_by_node: bool,
+}
+
+impl Membership {
+    /// From the node of each member, in rank order.
+    pub fn of(nodes: impl Iterator<Item = u32>) -> Membership {
+        let mut on_node = HashMap::<u32, u32>::new();
+        let (mut previous, mut changes, mut n_ranks) = (None, 0, 0);
+        for node in nodes {
+            *on_node.entry(node).or_default() += 1;
+            changes += usize::from(previous.replace(node) != Some(node));
+            n_ranks += 1;
+        }
+        Membership {
+            layout: Layout {
+                n_ranks,
+                nodes: on_node.len() as u32,
+                ppn: on_node.values().copied().max().unwrap_or(0),
+            },
+            ranks_by_node: changes == on_node.len(),
+        }
+    }
+}
+
+/// What one member can do, which the others cannot know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ability {
+    /// A number that no other communicator of the job has, from the first rank; 0 from the others.
+    pub number: u64,
+    /// Whether it can tell the library which algorithm to run.
+    pub native: Possible,
+    /// Whether our own algorithms may touch its buffers, wait for its neighbours and rely on them.
+    pub own_families: Possible,
+}
+
+/// Whether something can be done; what one member cannot is done by none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Possible {
+    Yes,
+    No,
+}
+
+impl From<bool> for Possible {
+    fn from(able: bool) -> Possible {
+        if able { Possible::Yes } else { Possible::No }
+    }
+}
+
+/// Words of an [`Ability`]; the members' are combined by the largest of each.
+pub const ABILITY_WORDS: usize = 3;
+
+impl Ability {
+    /// A word each, so that the largest of all members' says whether one of them cannot. What more is to be agreed
+    /// gets a word more.
+    pub fn words(self) -> [u64; ABILITY_WORDS] {
+        let unable = |possible| u64::from(possible == Possible::No);
+        [self.number, unable(self.native), unable(self.own_families)]
+    }
+}
+
+/// What all members know then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// The communicator's number in the job; 0 before the set-up.
+    pub id: u64,
+    pub native: Possible,
+    pub own_families: Possible,
+}
+
+impl Agreed {
+    /// Before the set-up.
+    pub(super) const NOTHING: Agreed = Agreed {
+        id: 0,
+        native: Possible::No,
+        own_families: Possible::No,
+    };
+
+    /// From the largest of each of the members' words.
+    pub fn of(words: [u64; ABILITY_WORDS]) -> Agreed {
+        let [id, no_native, no_own] = words;
+        Agreed {
+            id,
+            native: Possible::from(no_native == 0),
+            own_families: Possible::from(no_own == 0),
+        }
+    }
+
+    /// Whether the members can run a variant that is not `default` at all. What runs over a device's memory is the
+    /// library alone, and it gets the buffers themselves: broadcasts and alltoalls of some types would be packed.
+    pub fn allows(self, variant: &Variant) -> bool {
+        let packed = matches!(variant.collective, Collective::Bcast | Collective::Alltoall);
+        (self.native == Possible::Yes || !variant.is_steered())
+            && (self.own_families == Possible::Yes || (variant.own.is_none() && !packed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_member_cannot_do_none_does() {
+        let able = Ability {
+            number: 0,
+            native: Possible::Yes,
+            own_families: Possible::Yes,
+        };
+        let largest = |members: &[Ability]| {
+            let words = members.iter().map(|member| member.words());
+            let all = words.reduce(|a, b| std::array::from_fn(|at| a[at].max(b[at])));
+            Agreed::of(all.expect("there are members"))
+        };
+        let first = Ability { number: 7, ..able };
+        let agreed = largest(&[first, able, able]);
+        assert_eq!((agreed.id, agreed.native), (7, Possible::Yes));
+        let unable = Ability {
+            native: Possible::No,
+            ..able
+        };
+        let agreed = largest(&[first, able, unable]);
+        assert_eq!(agreed.native, Possible::No);
+        assert_eq!(agreed.own_families, Possible::Yes);
+    }
+
+    #[test]
+    fn members_of_a_node_stand_together_or_not() {
+        let of = |nodes: &[u32]| Membership::of(nodes.iter().copied());
+        let together = of(&[3, 3, 1, 1, 1, 0]);
+        let layout = together.layout;
+        assert_eq!((layout.n_ranks, layout.nodes, layout.ppn), (6, 3, 3));
+        assert!(together.ranks_by_node);
+        assert!(!of(&[0, 1, 0, 1]).ranks_by_node);
+    }
+}

@@ -1,0 +1,259 @@
+//! One cell on one communicator: how often it was called, what its next sampled call runs, what was seen of it.
+
+use std::collections::TryReserveError;
+
+use crate::model::CellModel;
+use crate::review::{self, Observed, Progress};
+use crate::select::{Chooser, key, word};
+use crate::thin::{next_sampled, rehearsals};
+
+use super::DEFAULT;
+use super::agreed::{Agreed, Membership};
+use super::rules::Rules;
+
+/// A review comes after that many samples at the latest.
+pub(super) const FRESH_MAX: usize = 64;
+
+/// One cell on one communicator.
+#[derive(Clone, Debug)]
+pub struct CellState {
+    /// Place in the model's cells.
+    pub model_cell: u32,
+    /// Calls of this cell so far.
+    pub(super) calls: u64,
+    /// From this call on to the sampled one, calls run what is drawn for that.
+    pub(super) next_drawn: u64,
+    /// The number of the next sampled call.
+    pub(super) next_sample: u64,
+    /// The variant that runs when nothing is sampled, by its place in the collective's variants.
+    pub(super) best: u16,
+    /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.
+    pub(super) told: u16,
+    /// Key of the counter-based random numbers.
+    key: u64,
+    /// Calls before a sampled one that run its variant.
+    rehearsals: u64,
+    pub(super) samples: u64,
+    gap_least: u64,
+    /// Draws a place in `arms`.
+    chooser: Chooser,
+    arms: Vec<Arm>,
+    /// The place of `default` in `arms`.
+    default_arm: Option<usize>,
+    first_ns: u64,
+    /// The samples since the last review.
+    pub(super) fresh: Vec<Timing>,
+}
+
+/// A variant that sampled calls may draw, and what this rank saw of it.
+#[derive(Clone, Copy, Debug)]
+struct Arm {
+    variant: u16,
+    /// 0 once it is dropped.
+    weight: f64,
+    seen: Observed,
+    /// Whether a review that knew the default has seen a sample of it.
+    judged: bool,
+}
+
+/// When a sampled call began and ended on this rank, on its node's clock, and where its record lies, if there is
+/// one: that is this rank's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub record: Option<usize>,
+}
+
+/// What a call runs by the cell alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub variant: u16,
+    pub sampled: bool,
+    /// The arm that was drawn.
+    pub arm: Option<usize>,
+}
+
+impl CellState {
+    pub(super) fn new(
+        rules: &Rules,
+        model_cell: u32,
+        membership: Membership,
+        agreed: Agreed,
+    ) -> Result<CellState, TryReserveError> {
+        let entry: &CellModel = &rules.terms.model.cells[model_cell as usize];
+        let mut weights = rules.weights(entry, membership, agreed);
+        let mut best = rules.best(entry, membership);
+        let sampling = !rules.is_forced(entry.cell.collective) && rules.terms.mode.records();
+        // One draw per cell and run: the same on every communicator, hence without its number.
+        let once = rules.draws_once();
+        let key = key(
+            rules.terms.seed,
+            if once { 0 } else { agreed.id },
+            model_cell.into(),
+        );
+        if once && sampling {
+            best = Chooser::new(&weights)
+                .draw(|| word(key, 0))
+                .unwrap_or(DEFAULT);
+            weights = vec![(best, 1.0)];
+        }
+        let mut arms = Vec::new();
+        let mut fresh = Vec::new();
+        if sampling {
+            arms.try_reserve_exact(weights.len())?;
+            fresh.try_reserve_exact(FRESH_MAX)?;
+        }
+        let rehearsals = rehearsals(weights.len(), entry.cell.bytes.lo);
+        if sampling {
+            // What there is no choice of, or is run anyway, waits for no review.
+            let alone = weights.len() == 1;
+            arms.extend(weights.into_iter().map(|(variant, weight)| Arm {
+                variant,
+                weight,
+                seen: Observed::default(),
+                judged: alone || variant == best,
+            }));
+        }
+        let first = if sampling { 0 } else { u64::MAX };
+        Ok(CellState {
+            model_cell,
+            calls: 0,
+            next_drawn: first,
+            next_sample: first,
+            best,
+            told: rules.told(entry.cell.collective, entry.cell.bytes),
+            key,
+            rehearsals,
+            samples: 0,
+            gap_least: 1,
+            chooser: chooser_of(&arms),
+            default_arm: arms.iter().position(|arm| arm.variant == DEFAULT),
+            arms,
+            first_ns: 0,
+            fresh,
+        })
+    }
+
+    /// What call `index` runs.
+    #[inline]
+    pub(super) fn wish(&self, index: u64) -> Wish {
+        let sampled = index == self.next_sample;
+        if index < self.next_drawn {
+            return Wish {
+                variant: self.best,
+                sampled,
+                arm: None,
+            };
+        }
+        let arm = self
+            .chooser
+            .draw(|| word(self.key, self.next_sample))
+            .map(usize::from);
+        // Counts that all ranks share decide.
+        let may_be_drawn = |arm: usize| {
+            let Arm { seen, judged, .. } = &self.arms[arm];
+            review::may_be_drawn(seen.samples, *judged)
+        };
+        let arm = arm.filter(|arm| may_be_drawn(*arm)).or(self.default_arm);
+        Wish {
+            variant: arm.map_or(DEFAULT, |arm| self.arms[arm].variant),
+            sampled,
+            arm,
+        }
+    }
+
+    /// The arm that a call counts for which fell back to the library's own choice.
+    pub(super) fn default_arm(&self) -> Option<usize> {
+        self.default_arm
+    }
+
+    /// Takes a sample into account; whether the ranks review the cell now.
+    #[inline]
+    pub(super) fn add(&mut self, arm: Option<usize>, timing: Timing) -> bool {
+        if self.samples == 0 {
+            self.first_ns = timing.start_ns;
+        }
+        self.samples += 1;
+        if self.fresh.len() < FRESH_MAX {
+            self.fresh.push(timing);
+        }
+        if let Some(arm) = arm {
+            let seen = &mut self.arms[arm].seen;
+            let ns = timing.end_ns.saturating_sub(timing.start_ns);
+            seen.fastest_ns = match seen.samples {
+                0 => ns,
+                _ => seen.fastest_ns.min(ns),
+            };
+            seen.samples += 1;
+            seen.total_ns = seen.total_ns.saturating_add(ns);
+        }
+        review::due(self.samples)
+    }
+
+    /// Says which call is sampled next, after call `index` was.
+    #[inline]
+    pub(super) fn plan(&mut self, index: u64, samples_per_cell: u32) {
+        self.next_sample = next_sampled(
+            self.key,
+            index,
+            self.rehearsals,
+            samples_per_cell,
+            self.gap_least,
+        );
+        self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
+    }
+
+    /// The words of a review that tell of the arms and of the time since the first sample.
+    pub(super) fn tell(&self, now_ns: u64, words: &mut Vec<u64>) {
+        for arm in &self.arms {
+            words.extend([arm.seen.fastest_ns, arm.seen.total_ns]);
+        }
+        words.push(now_ns.saturating_sub(self.first_ns));
+    }
+
+    /// How many words [`tell`](CellState::tell) has.
+    pub(super) fn n_words(&self) -> usize {
+        2 * self.arms.len() + 1
+    }
+
+    /// Concludes from the largest of each of the ranks' words: hopeless arms go, and the distance of samples follows
+    /// the budget.
+    pub(super) fn conclude(&mut self, words: &[u64], budget_ppm: u64) {
+        let (seen, elapsed_ns) = (&words[..2 * self.arms.len()], words[2 * self.arms.len()]);
+        let all = self.arms.iter().zip(seen.chunks_exact(2));
+        let observed: Vec<Observed> = all
+            .map(|(arm, largest)| Observed {
+                samples: arm.seen.samples,
+                fastest_ns: largest[0],
+                total_ns: largest[1],
+            })
+            .collect();
+        let progress = Progress {
+            calls: self.calls,
+            calls_per_sample: self.rehearsals + 1,
+            elapsed_ns,
+            budget_ppm,
+        };
+        let knows_default = self.default_arm;
+        if knows_default.is_none_or(|default| observed[default].samples > 0) {
+            for arm in self.arms.iter_mut().filter(|arm| arm.seen.samples > 0) {
+                arm.judged = true;
+            }
+        }
+        let verdict = review::review(&observed, self.default_arm, progress);
+        for (arm, dropped) in self.arms.iter_mut().zip(verdict.dropped) {
+            if dropped && arm.variant != DEFAULT {
+                arm.weight = 0.0;
+            }
+        }
+        self.gap_least = verdict.gap_least;
+        self.chooser = chooser_of(&self.arms);
+    }
+}
+
+fn chooser_of(arms: &[Arm]) -> Chooser {
+    let weights = arms.iter().zip(0u16..);
+    let weights: Vec<(u16, f64)> = weights.map(|(arm, place)| (place, arm.weight)).collect();
+    Chooser::new(&weights)
+}

@@ -1,0 +1,584 @@
+//! One communicator's decisions.
+
+use std::collections::TryReserveError;
+
+use crate::catalogue::Facts;
+use crate::classify::CellsBySize;
+use crate::collective::Collective;
+use crate::request::Mode;
+
+use super::DEFAULT;
+use super::agreed::{Agreed, Membership, Possible};
+use super::call::{SharedCall, SharedDetails};
+use super::cell::{CellState, FRESH_MAX, Timing};
+use super::impasse::{Impasse, Reason};
+use super::rules::{Rules, Telling};
+
+/// What decides on one communicator; one on each of its ranks.
+#[derive(Clone, Debug)]
+pub struct Decider {
+    standing: Standing,
+    /// Calls so far, the present one included.
+    calls: u64,
+    /// Calls from this number on fall into cells: that of the call at which the set-up was due.
+    tuned_from: u64,
+    /// What the calls before that moved, as the set-up counts it.
+    young_bytes: u64,
+    agreed: Agreed,
+    membership: Option<Membership>,
+    /// By collective; made at its first call behind the set-up.
+    cells: [Option<Cells>; Collective::ALL.len()],
+    /// Cells of which something was sampled: they share the budget.
+    cells_in_use: u64,
+    /// The sampled call that is under way; or that was left, by an exception or a longjmp, and not observed.
+    under_way: Option<UnderWay>,
+    /// Room for those of a review.
+    words: Vec<u64>,
+}
+
+/// How far a communicator has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Not set up: calls run `default`.
+    Young,
+    Ready,
+    /// Runs `default` for good; all members see that alike.
+    Aside,
+}
+
+/// The cells that calls of one collective fall into.
+#[derive(Clone, Debug)]
+struct Cells {
+    by_size: CellsBySize,
+    states: Vec<CellState>,
+}
+
+/// A sampled call that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnderWay {
+    pub collective: Collective,
+    pub chosen: Chosen,
+    pub start_ns: u64,
+    /// That of the decider, which looks no further meanwhile.
+    tuned_from: u64,
+}
+
+/// What is to be done about a call, which has been counted but where it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// The library's own choice, and nothing more.
+    Default,
+    /// All members compare what they can do; then [`Decider::set_up`] decides.
+    SetUp,
+    /// The collective's cells are to be made first: [`Decider::prepare`] does so, and decides. Nobody else is
+    /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
+    Prepare,
+    Chosen(Chosen),
+    /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
+    /// must this one ([`Decider::observe`]), and then decide anew: the present call is not counted yet.
+    Unobserved(UnderWay),
+    /// This rank has no memory for what the others are about to do.
+    NoMemory,
+}
+
+/// What a call in its cell runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The place of the cell among the collective's on this communicator.
+    pub place: usize,
+    /// The call's number in the cell.
+    pub index: u64,
+    /// What the cell asked for.
+    pub wish: u16,
+    /// What all ranks run: the wish where it applies. Before it runs, the ranks agree on what it needs.
+    pub variant: u16,
+    /// Whether it is timed, on all ranks.
+    pub sampled: bool,
+    arm: Option<usize>,
+}
+
+/// What follows a sampled call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum AfterSample {
+    Nothing,
+    /// All members combine the words of [`Decider::review`], and conclude.
+    Review,
+}
+
+/// Whether the ranks of a node have processors of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processors {
+    Own,
+    /// Most of a call's work is done before the last rank starts.
+    Shared,
+}
+
+impl Decider {
+    /// That of a communicator that may be tuned.
+    pub fn new() -> Decider {
+        Decider {
+            standing: Standing::Young,
+            calls: 0,
+            tuned_from: u64::MAX,
+            young_bytes: 0,
+            agreed: Agreed::NOTHING,
+            membership: None,
+            cells: Default::default(),
+            cells_in_use: 0,
+            under_way: None,
+            words: Vec::new(),
+        }
+    }
+
+    /// That of a communicator that all members see to be none of ours: one between two groups, or with members of
+    /// another job.
+    pub fn aside() -> Decider {
+        Decider {
+            standing: Standing::Aside,
+            ..Decider::new()
+        }
+    }
+
+    /// Runs `default` from here on, because the members could not agree: the library reports an error in that, as
+    /// where one of them is gone, and the communicator is of no use to any of them.
+    #[cold]
+    pub fn stand_aside(&mut self) {
+        self.standing = Standing::Aside;
+        self.under_way = None;
+        self.tuned_from = u64::MAX;
+    }
+
+    /// Whether the communicator runs `default` for good.
+    pub fn is_aside(&self) -> bool {
+        self.standing == Standing::Aside
+    }
+
+    /// Tuned calls so far, the present one included.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// What was agreed in the set-up.
+    pub fn agreed(&self) -> Agreed {
+        self.agreed
+    }
+
+    /// The members, once they were set up.
+    pub fn membership(&self) -> Option<Membership> {
+        self.membership
+    }
+
+    /// The place in the model of a cell of this communicator.
+    pub fn model_cell(&self, collective: Collective, place: usize) -> Option<u32> {
+        let cells = self.cells[collective.index()].as_ref()?;
+        Some(cells.states.get(place)?.model_cell)
+    }
+
+    /// Counts a call and decides what it runs. Comes first in every call of a tuned function, before anything is
+    /// asked that this rank alone knows; `details` are asked for where a variant has to be judged.
+    #[inline(always)]
+    pub fn decide(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        if self.calls < self.tuned_from {
+            return self.decide_young(rules, call, details);
+        }
+        self.calls += 1;
+        self.decide_in_cell(rules, call, details)
+    }
+
+    /// The calls up to the one at which the set-up is due, and those behind one that was left.
+    #[cold]
+    fn decide_young(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        if let Some(left) = self.under_way {
+            return Decision::Unobserved(left);
+        }
+        self.calls += 1;
+        self.young_bytes += Rules::setup_bytes(call.bytes);
+        let due = rules.setup_is_due(self.calls, self.young_bytes);
+        match self.standing {
+            Standing::Young if due || rules.telling == Telling::All => Decision::SetUp,
+            Standing::Ready if due => self.decide_due(rules, call, details),
+            Standing::Young | Standing::Ready | Standing::Aside => Decision::Default,
+        }
+    }
+
+    /// Takes what the members agreed on, and decides on the call that asked for it; `None` where they see that the
+    /// communicator is not to be tuned.
+    #[cold]
+    pub fn set_up(
+        &mut self,
+        rules: &Rules,
+        agreed: Option<(Agreed, Membership)>,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        let Some((agreed, membership)) = agreed else {
+            self.standing = Standing::Aside;
+            return Decision::Default;
+        };
+        self.agreed = agreed;
+        self.membership = Some(membership);
+        self.standing = Standing::Ready;
+        if rules.setup_is_due(self.calls, self.young_bytes) {
+            self.decide_due(rules, call, details)
+        } else {
+            Decision::Default
+        }
+    }
+
+    /// The first call that falls into a cell.
+    fn decide_due(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        self.tuned_from = self.calls - 1;
+        self.decide_in_cell(rules, call, details)
+    }
+
+    #[inline(always)]
+    fn decide_in_cell(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        let Some(cells) = &mut self.cells[call.collective.index()] else {
+            return Decision::Prepare;
+        };
+        // A model may leave sizes out.
+        let Some(place) = cells.by_size.position(call.bytes) else {
+            return Decision::Default;
+        };
+        let cell = &mut cells.states[place];
+        let index = cell.calls;
+        cell.calls = index + 1;
+        if index < cell.next_drawn && cell.best == DEFAULT && rules.telling == Telling::Needed {
+            return Decision::Default;
+        }
+        self.choose(rules, call, details, (place, index))
+    }
+
+    /// Makes the cells of a call's collective, and decides.
+    #[cold]
+    pub fn prepare(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Decision {
+        let which = call.collective.index();
+        if self.cells[which].is_none() && self.make_cells(rules, call.collective).is_err() {
+            return Decision::NoMemory;
+        }
+        self.decide_in_cell(rules, call, details)
+    }
+
+    fn make_cells(&mut self, rules: &Rules, collective: Collective) -> Result<(), TryReserveError> {
+        let Some(membership) = self.membership else {
+            unreachable!("calls fall into cells only behind the set-up");
+        };
+        let by_size = CellsBySize::new(&rules.terms.model, collective, membership.layout);
+        let states = by_size
+            .cells()
+            .iter()
+            .map(|&cell| CellState::new(rules, cell, membership, self.agreed));
+        let states = states.collect::<Result<Vec<_>, _>>()?;
+        let longest = states.iter().map(CellState::n_words).max().unwrap_or(0);
+        self.words.try_reserve(longest + 1 + 2 * FRESH_MAX)?;
+        self.cells[collective.index()] = Some(Cells { by_size, states });
+        Ok(())
+    }
+
+    /// What a call that is more than `default` runs.
+    #[inline]
+    fn choose(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: impl FnOnce() -> SharedDetails,
+        (place, index): (usize, u64),
+    ) -> Decision {
+        let cell = self.cell(call.collective, place);
+        let wish = cell.wish(index);
+        let default_arm = cell.default_arm();
+        let mut chosen = Chosen {
+            place,
+            index,
+            wish: wish.variant,
+            variant: wish.variant,
+            sampled: wish.sampled,
+            arm: wish.arm,
+        };
+        if wish.variant != DEFAULT {
+            let details = details();
+            let facts = self.facts(call, &details);
+            let variant = rules.variant(call.collective, wish.variant);
+            if !rules.applies(variant, &details, &facts, self.agreed) {
+                chosen.variant = DEFAULT;
+                chosen.arm = default_arm;
+            }
+        }
+        Decision::Chosen(chosen)
+    }
+
+    /// The call runs `default` after all, on all ranks: they have agreed that one of them lacks what its variant
+    /// needs.
+    pub fn fall_back(&self, collective: Collective, chosen: Chosen) -> Chosen {
+        Chosen {
+            variant: DEFAULT,
+            arm: self.cell(collective, chosen.place).default_arm(),
+            ..chosen
+        }
+    }
+
+    /// Undoes the counting of the last call, which the library has refused on this rank, at once and without a
+    /// message: it has not taken place. Whoever makes it right finds what the other ranks found.
+    #[cold]
+    pub fn take_back(&mut self, call: SharedCall) {
+        debug_assert!(self.calls > 0, "a call is counted before it is taken back");
+        self.end_sample();
+        self.calls = self.calls.saturating_sub(1);
+        if self.calls >= self.tuned_from {
+            let cells = self.cells[call.collective.index()].as_mut();
+            let cell = cells.and_then(|cells| {
+                let place = cells.by_size.position(call.bytes)?;
+                cells.states.get_mut(place)
+            });
+            if let Some(cell) = cell {
+                cell.calls = cell.calls.saturating_sub(1);
+            }
+        }
+        if self.calls <= self.tuned_from {
+            // It has not made the set-up due either.
+            self.tuned_from = u64::MAX;
+            let bytes = Rules::setup_bytes(call.bytes);
+            self.young_bytes = self.young_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// Counts a call of which the edge knows that it is like one that ran `variant` in this cell, and gives its
+    /// number there; `None`, and nothing is counted, where it does not simply run that again.
+    #[inline(always)]
+    pub fn repeat(&mut self, collective: Collective, place: usize, variant: u16) -> Option<u64> {
+        let cells = self.cells[collective.index()].as_mut()?;
+        let cell = cells.states.get_mut(place)?;
+        let index = cell.calls;
+        if index >= cell.next_drawn || cell.best != variant {
+            return None;
+        }
+        cell.calls = index + 1;
+        self.calls += 1;
+        Some(index)
+    }
+
+    /// The facts that needs are checked against.
+    pub fn facts(&self, call: SharedCall, details: &SharedDetails) -> Facts {
+        let Some(Membership {
+            layout,
+            ranks_by_node,
+        }) = self.membership
+        else {
+            unreachable!("a variant is judged only behind the set-up");
+        };
+        Facts {
+            n_ranks: layout.n_ranks,
+            nodes: layout.nodes,
+            message_bytes: call.bytes,
+            count: details.count,
+            commutative: details.commutative,
+            builtin_op: details.builtin_op,
+            in_place: details.in_place,
+            ranks_by_node,
+            equal_blocks: details.equal_blocks,
+            plain_elements: details.plain_elements,
+        }
+    }
+
+    /// What a call is recorded as: what the library was told before the run stands for its own choice. `None` where
+    /// nobody knows what ran, because the call lacks what that needs.
+    #[inline]
+    pub fn label(
+        &self,
+        rules: &Rules,
+        call: SharedCall,
+        chosen: &Chosen,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Option<u16> {
+        let told = self.cell(call.collective, chosen.place).told;
+        if chosen.variant != DEFAULT || told == DEFAULT {
+            return Some(chosen.variant);
+        }
+        rules.label_of_default(call, told, &self.facts(call, &details()))
+    }
+
+    /// A sampled call begins. Until it is observed every other decision waits for that.
+    #[inline]
+    pub fn begin_sample(&mut self, collective: Collective, chosen: Chosen, start_ns: u64) {
+        self.under_way = Some(UnderWay {
+            collective,
+            chosen,
+            start_ns,
+            tuned_from: self.tuned_from,
+        });
+        self.tuned_from = u64::MAX;
+    }
+
+    #[inline]
+    fn end_sample(&mut self) {
+        if let Some(ended) = self.under_way.take() {
+            self.tuned_from = ended.tuned_from;
+        }
+    }
+
+    /// Takes the time of a sampled call, of one that failed, too: all ranks must count the same samples.
+    #[inline]
+    pub fn observe(
+        &mut self,
+        rules: &Rules,
+        collective: Collective,
+        chosen: &Chosen,
+        timing: Timing,
+    ) -> AfterSample {
+        self.end_sample();
+        let alone = self
+            .membership
+            .is_some_and(|members| members.layout.n_ranks == 1);
+        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        self.cells_in_use += u64::from(cell.samples == 0);
+        let due = cell.add(chosen.arm, timing);
+        if due && !alone {
+            return AfterSample::Review;
+        }
+        if due {
+            // There is nobody to compare with, and nothing but `default` to draw.
+            cell.fresh.clear();
+        }
+        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
+        AfterSample::Nothing
+    }
+
+    /// What this rank tells the others of a cell: as many words on every rank, each to be replaced by the largest of
+    /// all, before they are concluded from. What made our own families possible in the set-up may have changed.
+    #[cold]
+    pub fn review(
+        &mut self,
+        collective: Collective,
+        chosen: &Chosen,
+        now_ns: u64,
+        processors: Processors,
+        own_families: Possible,
+    ) -> Vec<u64> {
+        let mut words = std::mem::take(&mut self.words);
+        words.clear();
+        let cell = self.cell(collective, chosen.place);
+        cell.tell(now_ns, &mut words);
+        words.push(u64::from(own_families == Possible::No));
+        if self.is_on_one_node() {
+            // Ranks of one node read one clock, so the last start and the last end can be found. Where ranks
+            // share processors, most of the work is done before the last one starts.
+            for timing in &cell.fresh {
+                let end = match processors {
+                    Processors::Own => timing.end_ns,
+                    Processors::Shared => timing.end_ns.saturating_sub(timing.start_ns),
+                };
+                words.extend([timing.start_ns, end]);
+            }
+        }
+        words
+    }
+
+    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records whose whole time is
+    /// known now, with start and length: from the start of the last rank, for which early ones wait, to the end of
+    /// the last rank; where ranks share processors the slowest rank's time.
+    #[cold]
+    pub fn conclude(
+        &mut self,
+        rules: &Rules,
+        collective: Collective,
+        chosen: &Chosen,
+        processors: Processors,
+        words: Vec<u64>,
+        mut correct: impl FnMut(usize, u64, u64),
+    ) {
+        let budget_ppm = rules.terms.settings.explore_budget_ppm() / self.cells_in_use.max(1);
+        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        let (of_cell, rest) = words.split_at(cell.n_words());
+        let (no_own, whole) = rest.split_at(1);
+        if no_own != [0] {
+            self.agreed.own_families = Possible::No;
+        }
+        for (timing, largest) in cell.fresh.iter().zip(whole.chunks_exact(2)) {
+            let Some(record) = timing.record else {
+                continue;
+            };
+            match processors {
+                Processors::Own => {
+                    correct(record, largest[0], largest[1].saturating_sub(largest[0]));
+                }
+                Processors::Shared => correct(record, timing.start_ns, largest[1]),
+            }
+        }
+        cell.fresh.clear();
+        if rules.terms.mode == Mode::Explore {
+            cell.conclude(of_cell, budget_ppm);
+        }
+        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
+        self.words = words;
+    }
+
+    /// The sentence that ends the job where this rank cannot go on with the others.
+    #[cold]
+    pub fn impasse(&self, collective: Collective, reason: Reason) -> Impasse {
+        Impasse {
+            collective,
+            call: self.calls,
+            comm: self.agreed.id,
+            reason,
+        }
+    }
+
+    fn is_on_one_node(&self) -> bool {
+        self.membership
+            .is_some_and(|members| members.layout.nodes == 1)
+    }
+
+    #[inline]
+    fn cell(&self, collective: Collective, place: usize) -> &CellState {
+        let Some(cells) = &self.cells[collective.index()] else {
+            unreachable!("a call is chosen only in a cell");
+        };
+        &cells.states[place]
+    }
+}
+
+impl Default for Decider {
+    fn default() -> Decider {
+        Decider::new()
+    }
+}
+
+/// Beside the other fields of a decider.
+#[inline]
+fn cell_mut(
+    cells: &mut [Option<Cells>; Collective::ALL.len()],
+    collective: Collective,
+    place: usize,
+) -> &mut CellState {
+    let Some(cells) = &mut cells[collective.index()] else {
+        unreachable!("a call is chosen only in a cell");
+    };
+    &mut cells.states[place]
+}

@@ -1,0 +1,347 @@
+//! What holds for every decision of a job: handed out by rank 0, with the library's variants beside it.
+
+use bincode::{Decode, Encode};
+
+use crate::algorithm::pattern::Pattern;
+use crate::bound;
+use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
+use crate::collective::Collective;
+use crate::library::Library;
+use crate::model::{CellModel, Model};
+use crate::node::between::LANES_MOST;
+use crate::node::layout;
+use crate::preset::{self, Preset};
+use crate::request::{Forced, Mode};
+use crate::settings::{Reproducible, Settings};
+use crate::space::Range;
+use crate::variant::{Family, VariantName};
+
+use super::DEFAULT;
+use super::agreed::{Agreed, Membership};
+use super::call::{SharedCall, SharedDetails};
+
+/// The job's terms, the same on all its ranks.
+#[derive(Clone, Debug, Encode, Decode)]
+pub struct JobTerms {
+    pub seed: u64,
+    pub mode: Mode,
+    pub forced: Vec<Forced>,
+    /// What the library was told before the job began.
+    pub presets: Vec<Preset>,
+    pub model: Model,
+    /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
+    /// which this job's draws are confined; `None`: to those of the model.
+    pub settings: Settings,
+}
+
+impl JobTerms {
+    /// Whether variants of a family may be drawn if the model has them.
+    pub fn draws(&self, family: Family) -> bool {
+        let families = self.settings.families.as_ref();
+        families.is_none_or(|families| families.contains(&family))
+    }
+
+    /// Whether any call of the job can run an algorithm of our own.
+    pub fn may_run_own(&self) -> bool {
+        const OWN: [Family; 3] = [Family::Mockup, Family::P2p, Family::Node];
+        let own = |name: &str| {
+            let variant = name.parse::<VariantName>();
+            variant.is_ok_and(|variant| OWN.contains(&variant.family))
+        };
+        let best = || self.model.cells.iter().any(|cell| own(&cell.best));
+        let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
+        self.forced.iter().any(|forced| own(&forced.variant))
+            || match self.mode {
+                Mode::Record | Mode::Off => false,
+                Mode::Exploit => best(),
+                Mode::Explore => {
+                    OWN.iter().any(|family| self.draws(*family))
+                        && (shares.any(|share| own(&share.name)) || best())
+                }
+            }
+    }
+}
+
+/// The terms, and every collective's variants in this library, `default` first.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub terms: JobTerms,
+    pub variants: [Vec<Variant>; Collective::ALL.len()],
+    pub names: [Vec<String>; Collective::ALL.len()],
+    /// By collective, the variant that every call runs to which it applies.
+    forced: [Option<u16>; Collective::ALL.len()],
+    /// Whether every call is to be told one by one, from a communicator's first on.
+    pub telling: Telling,
+}
+
+/// Which calls the edge wants to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Those that run or time something beside the library's own choice.
+    Needed,
+    /// All, with a number of the communicator from its first call on. What is drawn is the same.
+    All,
+}
+
+/// A communicator is set up when its calls so far have moved so many bytes, however few they are: by then a set-up,
+/// two short reductions and what the first draws ask for, is no more than what one of them takes.
+const SETUP_BYTES: u64 = 4 << 20;
+
+impl Rules {
+    pub fn new(terms: JobTerms, library: Library, telling: Telling) -> Rules {
+        let variants = Collective::ALL.map(|collective| catalogue::variants(library, collective));
+        let names = variants.each_ref().map(|all| {
+            let names = all.iter().map(|variant| variant.name.to_string());
+            names.collect::<Vec<_>>()
+        });
+        Rules {
+            forced: forced(&terms, &names),
+            terms,
+            variants,
+            names,
+            telling,
+        }
+    }
+
+    /// The same rules under changed terms.
+    #[cfg(test)]
+    pub(super) fn with(mut self, telling: Telling) -> Rules {
+        self.telling = telling;
+        self.forced = forced(&self.terms, &self.names);
+        self
+    }
+
+    pub fn variant(&self, collective: Collective, variant: u16) -> &Variant {
+        &self.variants[collective.index()][usize::from(variant)]
+    }
+
+    pub fn is_forced(&self, collective: Collective) -> bool {
+        self.forced[collective.index()].is_some()
+    }
+
+    pub(super) fn forced(&self, collective: Collective) -> Option<u16> {
+        let forced = self.forced[collective.index()]?;
+        Some(self.during_run(collective, forced))
+    }
+
+    /// The number of calls, the last one included, and the bytes that they moved, at which a communicator is set up.
+    pub(super) fn setup_is_due(&self, calls: u64, bytes: u64) -> bool {
+        let after = match self.terms.settings.reproducible {
+            // One choice from the first call on, not one before the set-up and another behind it.
+            Reproducible::Run => 1,
+            Reproducible::Off | Reproducible::Strict => u64::from(self.terms.settings.setup_after),
+        };
+        calls >= after || bytes >= SETUP_BYTES
+    }
+
+    /// How much of a call counts towards the bytes at which a communicator is set up.
+    pub(super) fn setup_bytes(bytes: u64) -> u64 {
+        bytes.min(SETUP_BYTES)
+    }
+
+    /// Whether the sampled calls of a cell draw anew, or one choice holds for the whole run.
+    pub(super) fn draws_once(&self) -> bool {
+        self.terms.settings.reproducible == Reproducible::Run && self.terms.mode == Mode::Explore
+    }
+
+    /// What the cell's sampled calls draw from on a communicator: variants and their weights.
+    pub(super) fn weights(
+        &self,
+        entry: &CellModel,
+        membership: Membership,
+        agreed: Agreed,
+    ) -> Vec<(u16, f64)> {
+        if self.terms.mode == Mode::Record {
+            return vec![(DEFAULT, 1.0)];
+        }
+        let collective = entry.cell.collective;
+        let possible = |variant: u16| {
+            let known = self.variant(collective, variant);
+            let layout = membership.layout;
+            variant == DEFAULT
+                || (agreed.allows(known)
+                    && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
+        };
+        let absurd = self.absurd(entry, membership);
+        let shares = entry.variants.iter().filter_map(|share| {
+            let variant = self.place_of(collective, &share.name)?;
+            let is_absurd = variant != DEFAULT && absurd[usize::from(variant)];
+            (self.is_wanted(collective, variant) && !is_absurd)
+                .then(|| (self.during_run(collective, variant), share.probability))
+        });
+        shares
+            .filter(|(variant, _)| possible(*variant))
+            .fold(Vec::new(), merged)
+    }
+
+    /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks.
+    fn absurd(&self, entry: &CellModel, membership: Membership) -> Vec<bool> {
+        let variants = &self.variants[entry.cell.collective.index()];
+        bound::absurd(variants, membership.layout.n_ranks, entry.cell.bytes)
+    }
+
+    /// What runs in a cell when nothing is sampled.
+    pub(super) fn best(&self, entry: &CellModel, membership: Membership) -> u16 {
+        let collective = entry.cell.collective;
+        if let Some(forced) = self.forced(collective) {
+            return forced;
+        }
+        if self.terms.mode == Mode::Record {
+            return DEFAULT;
+        }
+        let best = self.place_of(collective, &entry.best);
+        let absurd = self.absurd(entry, membership);
+        let best =
+            best.filter(|best| self.is_wanted(collective, *best) && !absurd[usize::from(*best)]);
+        best.map_or(DEFAULT, |best| self.during_run(collective, best))
+    }
+
+    /// What the library's own choice is for these sizes: what it was told before the run, or DEFAULT.
+    pub(super) fn told(&self, collective: Collective, bytes: Range) -> u16 {
+        let told = |one: &&Preset| one.collective == collective && one.bytes.contains(bytes.lo);
+        let told = self.terms.presets.iter().find(told);
+        let place = told.and_then(|one| self.place_of(collective, &one.variant));
+        place.unwrap_or(DEFAULT)
+    }
+
+    /// Why a variant does not apply to a call, where that is for what the variant needs of it.
+    pub fn unmet(&self, collective: Collective, variant: u16, facts: &Facts) -> Option<Unmet> {
+        self.variant(collective, variant).unmet(facts)
+    }
+
+    /// Whether a variant runs a call of a communicator. Only what all ranks share decides.
+    pub(super) fn applies(
+        &self,
+        variant: &Variant,
+        details: &SharedDetails,
+        facts: &Facts,
+        agreed: Agreed,
+    ) -> bool {
+        if !details.exact && self.terms.settings.reproducible == Reproducible::Strict {
+            return false;
+        }
+        // Messages of several blocks have counts of ints, too.
+        let total = total_bytes(variant.collective, facts.message_bytes, facts.n_ranks);
+        agreed.allows(variant)
+            && total <= i32::MAX as u64
+            && variant.applies(facts)
+            && (variant.own.is_none()
+                || (details.combines
+                    && fits(variant.own, facts)
+                    && !self.is_told_across(variant, facts.message_bytes)))
+    }
+
+    /// What a call that runs the library's own choice is recorded as, in a cell where that is `told`; `None` where
+    /// nobody knows what ran, because the call lacks what it needs.
+    pub(super) fn label_of_default(
+        &self,
+        call: SharedCall,
+        told: u16,
+        facts: &Facts,
+    ) -> Option<u16> {
+        if told == DEFAULT {
+            return Some(DEFAULT);
+        }
+        let known = self.variant(call.collective, told);
+        (call.bytes <= preset::BYTES_MAX && known.applies(facts)).then_some(told)
+    }
+
+    /// Whether the library's own choice between the nodes may be what it was told before the run.
+    fn is_told_across(&self, variant: &Variant, bytes: u64) -> bool {
+        let told = |own: fn(u64, &Preset) -> bool| {
+            let mut presets = self.terms.presets.iter();
+            presets.any(|one| one.collective == variant.collective && own(bytes, one))
+        };
+        match variant.own {
+            Some(Own::Node(OnNodes::Leaders(Crossing::Library))) => {
+                told(|bytes, one| one.bytes.contains(bytes))
+            }
+            // Shares are shorter.
+            Some(Own::Node(OnNodes::Lanes(Crossing::Library))) => {
+                told(|bytes, one| one.bytes.lo <= bytes)
+            }
+            _ => false,
+        }
+    }
+
+    /// What drawing a variant comes to where the library's own algorithms cannot be told apart during
+    /// a run: these all are its choice, whatever it was told before.
+    fn during_run(&self, collective: Collective, variant: u16) -> u16 {
+        match self.variant(collective, variant).steering {
+            Steering::Intel { .. } => DEFAULT,
+            _ => variant,
+        }
+    }
+
+    /// Whether the job may draw a variant if the model has it.
+    fn is_wanted(&self, collective: Collective, variant: u16) -> bool {
+        let family = self.variant(collective, variant).name.family;
+        variant == DEFAULT || self.terms.draws(family)
+    }
+
+    fn place_of(&self, collective: Collective, name: &str) -> Option<u16> {
+        place(&self.names[collective.index()], name)
+    }
+}
+
+fn forced(
+    terms: &JobTerms,
+    names: &[Vec<String>; Collective::ALL.len()],
+) -> [Option<u16>; Collective::ALL.len()] {
+    Collective::ALL.map(|collective| {
+        let mut all = terms.forced.iter();
+        let forced = all.find(|one| one.collective == collective)?;
+        place(&names[collective.index()], &forced.variant)
+    })
+}
+
+fn place(names: &[String], name: &str) -> Option<u16> {
+    let place = names.iter().position(|other| other == name)?;
+    u16::try_from(place).ok()
+}
+
+/// Adds a share to those of the same variant.
+fn merged(mut shares: Vec<(u16, f64)>, (variant, share): (u16, f64)) -> Vec<(u16, f64)> {
+    match shares.iter_mut().find(|(other, _)| *other == variant) {
+        Some((_, sum)) => *sum += share,
+        None => shares.push((variant, share)),
+    }
+    shares
+}
+
+/// Whether an unmet need is worth a word to who forced a variant: that there is nothing to do, or nobody to do it
+/// with, is not.
+pub fn is_worth_a_word(unmet: Unmet) -> bool {
+    ![Need::SomeBytes, Need::TwoRanks]
+        .map(Unmet::Call)
+        .contains(&unmet)
+}
+
+/// The bytes of the whole message: every rank counts them alike.
+pub fn total_bytes(collective: Collective, bytes: u64, n_ranks: u32) -> u64 {
+    // The message of a reduction is the whole vector, of however many blocks.
+    let blocks = match Pattern::of(collective) {
+        Some(pattern) if !pattern.is_reduction() => pattern.blocks(n_ranks as usize),
+        _ => 1,
+    };
+    // Of uneven blocks the size is the mean, cut to whole bytes.
+    let cut = u64::from(collective == Collective::Allgatherv);
+    bytes.saturating_add(cut).saturating_mul(blocks as u64)
+}
+
+/// Whether what runs a variant can take the call: shared memory is cut into cells that hold whole
+/// elements, one of each share, and a part of the block for each rank.
+fn fits(own: Option<Own>, facts: &Facts) -> bool {
+    let Some(Own::Node(on_nodes)) = own else {
+        return true;
+    };
+    let copies = match on_nodes {
+        OnNodes::Lanes(_) => LANES_MOST as u64,
+        _ => 1,
+    };
+    let element = match facts.count {
+        Some(count) if count > 0 => facts.message_bytes / count,
+        _ => 1,
+    };
+    layout::fits(element, copies) && layout::fits(1, u64::from(facts.n_ranks))
+}

@@ -1,0 +1,112 @@
+//! Whatever happens to single ranks, all ranks of a communicator decide alike.
+//!
+//! `COLLTUNE_SEED=n` runs one program alone, as a failure names it; `COLLTUNE_LONG=1` a hundred times as many.
+
+use super::agent::{End, Tally};
+use super::dice;
+use super::faults::Faults;
+use super::job::{Outcome, job};
+use crate::settings::Reproducible;
+
+/// Calls of single ranks in a test.
+const CALLS: u64 = 1_000_000;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn calls() -> u64 {
+    match variable("COLLTUNE_LONG") {
+        Some(1) => 100 * CALLS,
+        _ => CALLS,
+    }
+}
+
+/// Runs programs of `each` calls with different seeds, or the one that is asked for.
+fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> Tally {
+    let seeds = match variable("COLLTUNE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + programs,
+    };
+    let mut all = Tally::default();
+    for seed in seeds {
+        let tally = run(seed);
+        all.calls += tally.calls;
+        all.tuned += tally.tuned;
+        all.sampled += tally.sampled;
+        all.refused += tally.refused;
+        all.set_ups += tally.set_ups;
+        all.rooms += tally.rooms;
+        all.reviews += tally.reviews;
+    }
+    all
+}
+
+/// Ranks of a seed's job: few, mostly.
+fn few(seed: u64) -> u32 {
+    2 + (dice(seed, 6, 0) % 31) as u32
+}
+
+#[test]
+fn few_ranks_decide_alike_whatever_happens_to_some() {
+    let each = 5_000;
+    let tally = with_seeds(1_000, calls() / 2 / each, |seed| {
+        let job = job(few(seed)).programs(seed).threads(1 + (seed % 3) as u32);
+        let report = job.faults(Faults::MANY).run(each);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+    println!("{tally:?}");
+    if variable("COLLTUNE_SEED").is_none() {
+        assert!(tally.calls >= calls() / 2);
+        for (what, least) in [
+            (tally.tuned, 20),
+            (tally.sampled, 20),
+            (tally.refused, 200),
+            (tally.set_ups, 200),
+            (tally.rooms, 100),
+            (tally.reviews, 1_000),
+        ] {
+            assert!(what * least > tally.calls, "too little of it: {tally:?}");
+        }
+    }
+}
+
+#[test]
+fn a_thousand_ranks_decide_alike_whatever_happens_to_some() {
+    let n_ranks = [64, 200, 1000, 1024];
+    let each = calls() / 2 / n_ranks.len() as u64 / (calls() / CALLS);
+    let programs = n_ranks.len() as u64 * (calls() / CALLS);
+    with_seeds(2_000, programs, |seed| {
+        let n_ranks = n_ranks[(seed % 4) as usize];
+        let report = job(n_ranks).programs(seed).faults(Faults::MANY).run(each);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+}
+
+#[test]
+fn whoever_cannot_go_on_ends_all_with_one_sentence() {
+    let mut ended = 0;
+    with_seeds(3_000, 40, |seed| {
+        let job = job(few(seed)).programs(seed).faults(Faults::DEADLY);
+        let report = job.run(5_000);
+        report.assert_all_decided_alike();
+        if let Outcome::Ended(End::Impasse(_, impasse)) = &report.outcome {
+            ended += 1;
+            assert!(impasse.to_string().contains(", call "), "{impasse}");
+        }
+        report.tally
+    });
+    assert!(variable("COLLTUNE_SEED").is_some() || ended > 10, "{ended}");
+}
+
+#[test]
+fn one_choice_holds_from_a_communicators_first_call() {
+    with_seeds(4_000, 40, |seed| {
+        let job = job(few(seed)).programs(seed).faults(Faults::MANY);
+        let report = job.reproducible(Reproducible::Run).run(5_000);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+}

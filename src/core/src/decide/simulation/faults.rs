@@ -1,0 +1,111 @@
+//! What happens to single ranks and not to the others.
+
+use super::{dice, happens};
+
+/// How often something happens to a rank, in millionths of the occasions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A call with arguments that the library refuses, before the right one that the others make once.
+    pub refused: u64,
+    /// A type above 2 GiB, whose size the library's own numbers do not hold, where nothing is sent.
+    pub unknown_size: u64,
+    /// Buffers that are one and the same, which the library lets pass.
+    pub aliased: u64,
+    /// A rank that cannot steer the library, or that keeps our own algorithms off.
+    pub unable: u64,
+    /// A rank without room for a variant.
+    pub no_room: u64,
+    /// A call that took place and returned an error on this rank.
+    pub failing: u64,
+    /// A sampled call that the program leaves by an exception from its error handler.
+    pub left: u64,
+    /// Arguments that our own algorithms cannot take, though the library does not refuse them.
+    pub unfit: u64,
+    /// No memory for a collective's cells.
+    pub no_memory: u64,
+}
+
+impl Faults {
+    pub const NONE: Faults = Faults {
+        refused: 0,
+        unknown_size: 0,
+        aliased: 0,
+        unable: 0,
+        no_room: 0,
+        failing: 0,
+        left: 0,
+        unfit: 0,
+        no_memory: 0,
+    };
+
+    /// All that a job is to survive.
+    pub const MANY: Faults = Faults {
+        refused: 10_000,
+        unknown_size: 200_000,
+        aliased: 20_000,
+        unable: 30_000,
+        no_room: 5_000,
+        failing: 10_000,
+        left: 10_000,
+        unfit: 0,
+        no_memory: 0,
+    };
+
+    /// And what ends it, on one rank.
+    pub const DEADLY: Faults = Faults {
+        unfit: 3_000,
+        no_memory: 1_000,
+        ..Faults::MANY
+    };
+}
+
+/// Which faults happen where: a function of the place, whoever asks when.
+#[derive(Clone, Copy)]
+pub struct Fate {
+    pub seed: u64,
+    pub faults: Faults,
+}
+
+impl Fate {
+    /// Whether a fault of such a frequency, told from others by `what`, happens to a rank at an occasion.
+    fn strikes(&self, what: u64, (rank, occasion): (u32, u64), ppm: u64) -> bool {
+        ppm > 0 && happens(dice(self.seed, what << 32 | u64::from(rank), occasion), ppm)
+    }
+
+    pub fn is_refused(&self, rank: u32, act: u64) -> bool {
+        self.strikes(1, (rank, act), self.faults.refused)
+    }
+
+    pub fn is_unknown(&self, rank: u32, act: u64) -> bool {
+        self.strikes(2, (rank, act), self.faults.unknown_size)
+    }
+
+    pub fn is_aliased(&self, rank: u32, act: u64) -> bool {
+        self.strikes(3, (rank, act), self.faults.aliased)
+    }
+
+    /// Of a communicator: whether it can steer the library, and whether our own algorithms may run.
+    pub fn is_unable(&self, rank: u32, comm: u64) -> [bool; 2] {
+        [4, 5].map(|what| self.strikes(what, (rank, comm), self.faults.unable))
+    }
+
+    pub fn has_no_room(&self, rank: u32, occasion: u64) -> bool {
+        self.strikes(6, (rank, occasion), self.faults.no_room)
+    }
+
+    pub fn fails(&self, rank: u32, act: u64) -> bool {
+        self.strikes(7, (rank, act), self.faults.failing)
+    }
+
+    pub fn is_left(&self, rank: u32, act: u64) -> bool {
+        self.strikes(10, (rank, act), self.faults.left)
+    }
+
+    pub fn is_unfit(&self, rank: u32, act: u64) -> bool {
+        self.strikes(8, (rank, act), self.faults.unfit)
+    }
+
+    pub fn has_no_memory(&self, rank: u32, act: u64) -> bool {
+        self.strikes(9, (rank, act), self.faults.no_memory)
+    }
+}

@@ -1,0 +1,33 @@
+//! The decisions of all ranks of a job in one process, to be shown alike whatever happens to single ranks.
+//!
+//! ```text
+//! job(1000).programs(seed).faults(Faults::MANY).run(100_000).assert_all_decided_alike();
+//! ```
+//! A random program ([`script`]) calls collectives on communicators that come and go; [`agent`] is one thread of one
+//! rank, which goes through it as the shim does; [`fabric`] is the library, which lets ranks out of a collective when
+//! MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some order. In [`broken`]
+//! the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones.
+
+mod script;
+
+mod fabric;
+
+mod agent;
+mod faults;
+
+mod job;
+
+mod broken;
+mod claims;
+
+use crate::select::mix;
+
+/// A random number that is a function of what it is for.
+fn dice(seed: u64, what: u64, which: u64) -> u64 {
+    mix(mix(seed, what), which)
+}
+
+/// Whether something that happens so many times in a million happens.
+fn happens(word: u64, ppm: u64) -> bool {
+    word % 1_000_000 < ppm
+}

@@ -1,0 +1,76 @@
+/* What is legal, or harmless, and happens on rank 0 alone.
+ *
+ * usage: one_rank huge_type|one_buffer|refused ROUNDS
+ * Prints "ok" where every result is right. */
+#include "step.h"
+
+static int rank, n_ranks, wrong;
+
+static void expect(const char *what, long is, long should) {
+    if (is == should) return;
+    fprintf(stderr, "rank %d: %s is %ld, not %ld\n", rank, what, is, should);
+    wrong = 1;
+}
+
+static void use_all(void) {
+    int one = 1, sum = 0, word = rank == 1 ? 77 : 0;
+    MPI_Bcast(&word, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    expect("the broadcast", word, 77);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect("the sum", sum, n_ranks);
+}
+
+/* Nothing is sent, of a type of 4 GiB on one rank and of one of 4 bytes on the others. */
+static void huge_type(void) {
+    MPI_Datatype huge;
+    int word = 0;
+    MPI_Type_contiguous(1 << 30, MPI_INT, &huge);
+    MPI_Type_commit(&huge);
+    MPI_Bcast(&word, 0, rank == 0 ? huge : MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Type_free(&huge);
+    use_all();
+}
+
+/* Wrong, but Open MPI lets it pass. */
+static void one_buffer(void) {
+    int own = rank + 1, sum = 0, prefix[2] = {1, 2}, result[2] = {0, 0};
+    int *in = rank == 0 ? &sum : &own, *list = rank == 0 ? result : prefix;
+    *in = rank + 1, list[0] = 1, list[1] = 2;
+    MPI_Allreduce(in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect("the sum", sum, n_ranks * (n_ranks + 1) / 2);
+    MPI_Scan(list, result, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect("the prefix", result[1], 2 * (rank + 1));
+    use_all();
+}
+
+/* Rank 0 makes a mistake, which it is told, and then the right call, which the others have made meanwhile. */
+static void refused(void) {
+    int word = rank, all[STEP_RANKS];
+    if (rank == 0) {
+        int code = MPI_Gather(&word, -1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        expect("the refusal", code != MPI_SUCCESS, 1);
+        code = MPI_Bcast(&word, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+        expect("the refusal", code != MPI_SUCCESS, 1);
+    }
+    MPI_Gather(&word, 1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int r = 0; rank == 0 && r < n_ranks; r++) expect("the block", all[r], r);
+    use_all();
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const char *what = argc > 1 ? argv[1] : "";
+    for (int round = argc > 2 ? atoi(argv[2]) : 1; round > 0; round--) {
+        if (!strcmp(what, "huge_type")) huge_type();
+        if (!strcmp(what, "one_buffer")) one_buffer();
+        if (!strcmp(what, "refused")) refused();
+    }
+    int any = 0;
+    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0 && !any) puts("ok");
+    MPI_Finalize();
+    return any;
+}
