@@ -4,7 +4,6 @@ use super::agree::agree;
 use super::state::{Run, Telemetry};
 use crate::checksum::Broken;
 use crate::output::publish::make_folder;
-use crate::ranks::Ranks;
 use crate::telemetry::{
     BlockRow, Detail, Kind, MessageRow, Phase, PhaseRow, Rows, Traffic, Writer,
 };
