@@ -14,13 +14,9 @@ use crate::abi::Handle;
 use crate::fence::fence;
 use crate::forms::{self, Barrier};
 use crate::library::find;
-
-/// A Fortran INTEGER argument, or a handle, which holds one.
-type Integer = *const c_int;
-/// The error argument; null where the caller left it out.
-type Error = *mut c_int;
 #[cfg(mpi = "openmpi")]
-type Buffer = *mut c_void;
+use parameter::Buffer;
+use parameter::{Error, Integer};
 
 /// The next function of a name. It exists, since a program that calls it was linked against one.
 fn next(name: &CStr) -> *mut c_void {
@@ -87,6 +83,7 @@ mod blocking;
 mod completing;
 #[cfg(mpi = "openmpi")]
 mod conversion;
+mod parameter;
 mod passing;
 
 entry!("MPI_Init": mpi_init_, mpi_init_f08_, () => init);

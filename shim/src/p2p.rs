@@ -12,6 +12,7 @@
 //! each rank knows its own counts alone it is an [`exchange`] of the application's own blocks.
 
 mod channel;
+mod schedules;
 
 pub mod places;
 
@@ -22,22 +23,16 @@ mod exchange;
 
 pub mod retire;
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::c_int;
-use std::rc::Rc;
 
 use colltune_core::algorithm::lengths::{Before, Lengths};
 use colltune_core::algorithm::pattern::Holds;
-use colltune_core::algorithm::plan::Plan;
-use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
 use colltune_core::catalogue::Scheduled;
 
 use crate::abi;
 use crate::arguments::{Agreement, Arguments, Input, Members, Output, View};
-use crate::limits::Reservation;
 use crate::own_call::OwnCall;
 use crate::private::{self, Parent};
 use crate::scratch::{self, Demand, Promise, User};
@@ -45,258 +40,8 @@ use crate::world::World;
 use channel::Channel;
 pub use channel::OpenChannel;
 use places::Job;
-
-/// What hangs on a communicator for our own algorithms.
-pub struct Schedules {
-    channel: Channel,
-    /// Calls so far; the same on all ranks.
-    calls: u32,
-    /// By the variant's place in the trace's header, with the last root that it had.
-    classes: Vec<Classes>,
-    /// The same of other roots.
-    other_roots: HashMap<(usize, c_int), Classes>,
-    /// Whether a rank had no memory left to note what is agreed; then nothing more is.
-    closed: bool,
-    programs: Programs,
-    /// Whether a call is under way; still so behind one that was left by a longjmp.
-    under_way: Rc<Cell<bool>>,
-    /// Scratch memory of schedules and compositions, and of what runs on the nodes.
-    room: [Promise; 2],
-}
-
-impl Default for Schedules {
-    fn default() -> Schedules {
-        Schedules {
-            channel: Channel::default(),
-            calls: 0,
-            classes: Vec::new(),
-            other_roots: HashMap::new(),
-            closed: false,
-            programs: Programs::default(),
-            under_way: Rc::default(),
-            room: [User::Schedule, User::Node].map(Promise::to),
-        }
-    }
-}
-
-/// Programs that have been compiled.
-#[derive(Default)]
-struct Programs {
-    /// Where the blocks of the present call begin, where they are uneven.
-    starts: Vec<u64>,
-    all: Vec<Program>,
-    place_of: HashMap<Key, usize>,
-    recent: Option<(Key, usize)>,
-    memory: Reservation,
-}
-
-/// Who runs a schedule: all ranks of a communicator, or some of them.
-#[derive(Clone, Copy)]
-pub struct Group<'a> {
-    pub rank: usize,
-    /// For each rank of the group its rank in the world.
-    pub world_ranks: &'a [c_int],
-}
-
-impl Group<'_> {
-    fn members(&self) -> Members {
-        Members {
-            rank: self.rank,
-            n_ranks: self.world_ranks.len(),
-        }
-    }
-}
-
-/// The size classes of a variant that the members have agreed on with one root, as bits.
-#[derive(Clone, Copy, Default)]
-struct Classes {
-    root: c_int,
-    ready: u64,
-    failed: u64,
-}
-
-/// What a program depends on, beside the communicator.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    /// The place of the row.
-    row: usize,
-    case: Case,
-    buffers: Buffers,
-}
-
-/// Whether a schedule's input and output are one piece of memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Buffers {
-    Apart,
-    Shared,
-}
-
-/// A call with messages.
-struct RunningSchedule(Rc<Cell<bool>>);
-
-impl Drop for RunningSchedule {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-impl Schedules {
-    /// Gives back the channel, the programs and the scratch memory; waits for nobody.
-    pub fn free(&mut self) {
-        self.channel.free();
-        *self = Schedules::default();
-    }
-
-    /// The channel, once [`open`] said so.
-    pub fn channel(&self) -> &OpenChannel {
-        let Channel::Open(open) = &self.channel else {
-            unreachable!("a variant runs only after `ready` said so");
-        };
-        open
-    }
-
-    /// Counts a call, whose messages get a tag of their own.
-    pub fn count_call(&mut self) {
-        self.calls = self.calls.wrapping_add(1);
-    }
-
-    /// Whether the present call is one in so many.
-    pub fn is_one_in(&self, calls: u32) -> bool {
-        self.calls.is_multiple_of(calls)
-    }
-
-    /// Begins a call, which ends where an exception leaves it, too. Behind a longjmp nobody knows which messages are
-    /// still to come, so later ones cannot be told from them.
-    #[inline]
-    fn begin(&self, world: &World) -> RunningSchedule {
-        if self.under_way.replace(true) {
-            world.end_the_job(
-                "a longjmp has left an earlier one on this communicator among its messages",
-            );
-        }
-        RunningSchedule(Rc::clone(&self.under_way))
-    }
-
-    /// The tag of the present call.
-    pub fn tag(&self) -> c_int {
-        self.channel().tag(self.calls)
-    }
-}
-
-impl Schedules {
-    /// Makes room for a user's calls that need so much, or up to twice as many bytes: so much longer are the longest
-    /// messages of a class.
-    pub fn has_room(&mut self, user: User, demand: Demand) -> bool {
-        let bytes = demand.bytes.saturating_mul(2).saturating_add(1 << 12);
-        self.room[user as usize].raise(Demand { bytes, ..demand })
-    }
-
-    /// What is known of a variant's size classes with a root.
-    fn classes_with(&self, place: usize, root: c_int) -> Option<Classes> {
-        let last = self.classes.get(place).copied();
-        let known = last.filter(|classes| classes.root == root);
-        known.or_else(|| self.other_roots.get(&(place, root)).copied())
-    }
-
-    /// The same, as those of the variant's last root; `None` where there is no memory for them.
-    fn bring_up(&mut self, place: usize, root: c_int) -> Option<&mut Classes> {
-        self.other_roots.try_reserve(2).ok()?;
-        let missing = (place + 1).saturating_sub(self.classes.len());
-        self.classes.try_reserve(missing).ok()?;
-        if missing > 0 {
-            self.classes.resize(place + 1, Classes::default());
-        }
-        let last = self.classes[place];
-        if last.root != root {
-            let known = self.other_roots.remove(&(place, root));
-            self.other_roots.insert((place, last.root), last);
-            self.classes[place] = known.unwrap_or(Classes {
-                root,
-                ..Classes::default()
-            });
-        }
-        Some(&mut self.classes[place])
-    }
-}
-
-impl Programs {
-    /// The place of the program of a case, if it has been compiled.
-    #[inline]
-    fn find(&mut self, key: Key) -> Option<usize> {
-        if let Some((recent, place)) = self.recent
-            && recent == key
-        {
-            return Some(place);
-        }
-        let place = *self.place_of.get(&key)?;
-        self.recent = Some((key, place));
-        Some(place)
-    }
-
-    /// Compiles the program of a case, unless it is there. False where this rank has no room for it.
-    #[cold]
-    fn provide(&mut self, own: Scheduled, key: Key) -> bool {
-        if self.find(key).is_some() {
-            return true;
-        }
-        let listed = self.all.try_reserve(1).is_ok() && self.place_of.try_reserve(1).is_ok();
-        let starts = key.case.n_ranks + 1;
-        if !listed || self.starts.try_reserve(starts).is_err() {
-            return false;
-        }
-        let program = compile(own, key);
-        let bytes = self.memory.bytes() + program.bytes();
-        let fits = self.memory.resize(bytes);
-        if fits {
-            self.keep(key, program);
-        }
-        fits
-    }
-
-    /// The place of the program of a case. Where it was not provided, as for a message that is cut otherwise than the
-    /// one by which its class was settled, or on a rank whose arguments were wrong then, it is compiled now.
-    #[inline]
-    fn program(&mut self, own: Scheduled, key: Key) -> usize {
-        match self.find(key) {
-            Some(place) => place,
-            None => self.compile_late(own, key),
-        }
-    }
-
-    #[cold]
-    fn compile_late(&mut self, own: Scheduled, key: Key) -> usize {
-        let program = compile(own, key);
-        let bytes = self.memory.bytes() + program.bytes();
-        self.memory.must_hold(bytes);
-        self.keep(key, program)
-    }
-
-    fn keep(&mut self, key: Key, program: Program) -> usize {
-        self.all.push(program);
-        self.place_of.insert(key, self.all.len() - 1);
-        self.all.len() - 1
-    }
-
-    /// Gives back the programs behind the first so many.
-    #[cold]
-    fn keep_first(&mut self, len: usize) {
-        let dropped: u64 = self.all.drain(len..).map(|program| program.bytes()).sum();
-        self.place_of.retain(|_, place| *place < len);
-        self.recent = None;
-        self.memory.resize(self.memory.bytes() - dropped);
-    }
-}
-
-fn compile(own: Scheduled, key: Key) -> Program {
-    let (row, case) = (own.row(), key.case);
-    let schedule = (row.schedule)(case);
-    let plan = match key.buffers {
-        Buffers::Apart => Plan::new(schedule),
-        Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
-    };
-    Program::new(&plan, row.pattern.blocks(case.n_ranks))
-}
+use schedules::{Buffers, Key, Programs};
+pub use schedules::{Group, Schedules};
 
 /// The size class of a message: the number of its bits.
 fn class(bytes: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! Collectives that move data: packed bytes.
 
-use super::{ALIASES, Arguments, Before, Held, Input, Members, Output, Side, Uneven, View};
+use super::view::{ALIASES, Arguments, Before, Held, Input, Members, Output, Side, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::{ALIASES, Arguments, Before, Input, Members, Output, Uneven, View};
+use super::view::{ALIASES, Arguments, Before, Input, Members, Output, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 

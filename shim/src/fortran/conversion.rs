@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use colltune_core::collective::Collective;
 
-use super::{Buffer, Integer};
+use super::parameter::{Buffer, Integer};
 use crate::abi::{self, Datatype, Handle, is_in_place};
 use crate::forms::{Blocks, Reduction};
 use crate::library::find;

@@ -10,8 +10,8 @@ use colltune_core::catalogue::{OnNodes, Own};
 use colltune_core::collective::Collective;
 use colltune_core::node::layout::LINE_BYTES;
 
-use super::NodeMemory;
 use super::elements::Sum;
+use super::memory::NodeMemory;
 use super::patience::after_call;
 use super::short::Contribution;
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};

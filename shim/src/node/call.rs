@@ -10,15 +10,16 @@ use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
+use super::barrier;
 use super::collect::Layout;
 use super::elements::{Elements, Holed, Sum};
+use super::memory::{NodeMemory, Nodes};
 use super::part::{Part, packed_unit};
 use super::patience::{after_call, asks_after};
 use super::phases::{Between, Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
 use super::transfers;
-use super::{NodeMemory, Nodes, barrier};
 use crate::abi;
 use crate::arguments::{Input, Memory, Output, Unit, View};
 use crate::own_call::OwnCall;

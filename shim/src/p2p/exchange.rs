@@ -11,9 +11,10 @@ use colltune_core::algorithm::schedule::Buffer;
 use colltune_core::catalogue::Scheduled;
 use colltune_core::collective::Collective;
 
+use super::channel::Channel;
 use super::places::check;
 use super::retire::retiring;
-use super::{Buffers, Key, Schedules};
+use super::schedules::{Buffers, Key, Schedules};
 use crate::abi::{self, Comm, Datatype, is_in_place};
 use crate::arguments::lists::Located;
 use crate::arguments::{Arguments, Held, Members, Side};
@@ -112,7 +113,7 @@ pub fn run(
     call: &OwnCall<Scheduled>,
 ) -> Option<Result<(), c_int>> {
     let (tag, comm) = (schedules.tag(), world.messages.comm()?);
-    let super::Channel::Open(open) = &schedules.channel else {
+    let Channel::Open(open) = &schedules.channel else {
         return None;
     };
     let members = Members {

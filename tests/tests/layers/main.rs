@@ -34,22 +34,6 @@ const ROOTS: [&str; 13] = [
     "fuzz/fuzz_targets/trace.rs",
 ];
 
-/// Circles that are still there: the crate's folder, and every file of one. They may shrink and go, and have to
-/// be taken out of here then.
-const KNOWN: &[(&str, &[&str])] = &[
-    (
-        "shim/src",
-        &[
-            "arguments.rs",
-            "arguments/moving.rs",
-            "arguments/reducing.rs",
-        ],
-    ),
-    ("shim/src", &["fortran.rs", "fortran/conversion.rs"]),
-    ("shim/src", &["node.rs", "node/call.rs"]),
-    ("shim/src", &["p2p.rs", "p2p/exchange.rs"]),
-];
-
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -81,22 +65,11 @@ impl Read {
 #[test]
 fn no_file_uses_one_that_uses_it() {
     let top = top();
-    let mut known: BTreeSet<(String, BTreeSet<String>)> = KNOWN
-        .iter()
-        .map(|(root, files)| {
-            let files = files.iter().map(|file| (*file).to_owned());
-            ((*root).to_owned(), files.collect())
-        })
-        .collect();
-    assert_eq!(known.len(), KNOWN.len(), "a circle stands twice in KNOWN");
     let mut problems = Vec::new();
     for root in ROOTS {
         let read = Read::new(&top, root);
         for circle in circles(&read.graph) {
             let names: BTreeSet<_> = circle.iter().map(|file| read.name(&top, *file)).collect();
-            if known.remove(&(read.root.clone(), names.clone())) {
-                continue;
-            }
             let way: Vec<_> = way_round(&read.graph, &circle)
                 .into_iter()
                 .map(|file| read.name(&top, file))
@@ -109,14 +82,9 @@ fn no_file_uses_one_that_uses_it() {
             ));
         }
     }
-    for (root, files) in known {
-        problems.push(format!(
-            "{root}: this circle is no longer there as it stands in KNOWN: {files:?}"
-        ));
-    }
     assert!(
         problems.is_empty(),
-        "put what both sides use below them, and what is gone out of KNOWN:\n{}",
+        "put what both sides use below them:\n{}",
         problems.join("\n")
     );
 }
