@@ -219,7 +219,7 @@ impl Agent {
                 .expect("it acts there") as u32,
             position: 0,
             // Some are seen to be none of ours at once, some in the set-up.
-            decider: match spec.is_foreign && comm % 2 == 0 {
+            decider: match spec.is_foreign && comm.is_multiple_of(2) {
                 true => Decider::aside(),
                 false => Decider::new(),
             },
@@ -242,7 +242,7 @@ impl Agent {
     /// The handle of a freed communicator is the next one's, and so is what was kept under it.
     fn free(&mut self, job: &Surroundings, comm: u32) {
         let gone = self.seats.remove(&comm).expect("it was used");
-        let kept = job.mistake == Some(Mistake::FreedKept) && self.rank % 2 == 0;
+        let kept = job.mistake == Some(Mistake::FreedKept) && self.rank.is_multiple_of(2);
         let next = self.acts[self.next + 1..].iter();
         let mut next = next.map(|&act| job.script.acts[act as usize].comm);
         let unused = next.find(|next| !self.seats.contains_key(next));

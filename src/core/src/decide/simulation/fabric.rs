@@ -37,28 +37,24 @@ pub struct Mismatch {
 /// When a rank may leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
-    WhenAllAreIn,
+    BehindAll,
     /// Data come from the root alone.
-    WhenTheRootIsIn,
+    BehindRoot,
     /// Data go to the root alone.
-    RootWhenAllAreIn,
+    RootBehindAll,
     /// Data come from lower ranks.
-    WhenLowerAreIn,
+    BehindLower,
 }
 
 fn leaving(operation: Operation, collective: Option<Collective>) -> Leaving {
     match (operation, collective) {
         (Operation::Call { .. }, Some(collective)) => match collective {
-            Collective::Bcast | Collective::Scatter | Collective::Scatterv => {
-                Leaving::WhenTheRootIsIn
-            }
-            Collective::Reduce | Collective::Gather | Collective::Gatherv => {
-                Leaving::RootWhenAllAreIn
-            }
-            Collective::Scan | Collective::Exscan => Leaving::WhenLowerAreIn,
-            _ => Leaving::WhenAllAreIn,
+            Collective::Bcast | Collective::Scatter | Collective::Scatterv => Leaving::BehindRoot,
+            Collective::Reduce | Collective::Gather | Collective::Gatherv => Leaving::RootBehindAll,
+            Collective::Scan | Collective::Exscan => Leaving::BehindLower,
+            _ => Leaving::BehindAll,
         },
-        _ => Leaving::WhenAllAreIn,
+        _ => Leaving::BehindAll,
     }
 }
 
@@ -138,8 +134,7 @@ impl Fabric {
             *largest = (*largest).max(*word);
         }
         meeting.entered += 1;
-        if meeting.leaving == Leaving::WhenTheRootIsIn || meeting.leaving == Leaving::WhenLowerAreIn
-        {
+        if meeting.leaving == Leaving::BehindRoot || meeting.leaving == Leaving::BehindLower {
             meeting.is_in[step.member as usize] = true;
         }
         meeting.waiting.push((step.member, step.agent));
@@ -178,7 +173,7 @@ impl Fabric {
 impl Meeting {
     fn new(step: &Step, n_ranks: u32) -> Meeting {
         let leaving = leaving(step.operation, step.collective);
-        let by_member = matches!(leaving, Leaving::WhenTheRootIsIn | Leaving::WhenLowerAreIn);
+        let by_member = matches!(leaving, Leaving::BehindRoot | Leaving::BehindLower);
         Meeting {
             operation: step.operation,
             leaving,
@@ -197,20 +192,20 @@ impl Meeting {
         let all = self.entered == n_ranks;
         match self.leaving {
             _ if all => free.extend(self.waiting.drain(..).map(|(_, agent)| agent)),
-            Leaving::WhenAllAreIn => {}
-            Leaving::WhenTheRootIsIn => {
+            Leaving::BehindAll => {}
+            Leaving::BehindRoot => {
                 if self.is_in[self.root as usize] {
                     free.extend(self.waiting.drain(..).map(|(_, agent)| agent));
                 }
             }
-            Leaving::RootWhenAllAreIn => {
+            Leaving::RootBehindAll => {
                 if newcomer != self.root
                     && let Some((_, agent)) = self.waiting.pop()
                 {
                     free.push(agent);
                 }
             }
-            Leaving::WhenLowerAreIn => {
+            Leaving::BehindLower => {
                 let before = self.prefix;
                 while self.is_in.get(self.prefix) == Some(&true) {
                     self.prefix += 1;
