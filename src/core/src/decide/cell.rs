@@ -14,6 +14,9 @@ use super::rules::Rules;
 /// A review comes after that many samples at the latest.
 pub(super) const FRESH_MAX: usize = 64;
 
+/// How often is drawn anew where what was drawn waits for the review of its first sample; then `default` runs.
+const DRAWS: u64 = 4;
+
 /// One cell on one communicator.
 #[derive(Clone, Debug)]
 pub struct CellState {
@@ -146,16 +149,18 @@ impl CellState {
                 arm: None,
             };
         }
-        let arm = self
-            .chooser
-            .draw(|| word(self.key, self.next_sample))
-            .map(usize::from);
         // Counts that all ranks share decide.
-        let may_be_drawn = |arm: usize| {
-            let Arm { seen, judged, .. } = &self.arms[arm];
+        let may_be_drawn = |arm: &usize| {
+            let Arm { seen, judged, .. } = &self.arms[*arm];
             review::may_be_drawn(seen.samples, *judged)
         };
-        let arm = arm.filter(|arm| may_be_drawn(*arm)).or(self.default_arm);
+        let mut draws = (0..DRAWS).filter_map(|turn| {
+            let drawn = self
+                .chooser
+                .draw(|| word(self.key, self.next_sample | turn << 56));
+            drawn.map(usize::from)
+        });
+        let arm = draws.find(may_be_drawn).or(self.default_arm);
         Wish {
             variant: arm.map_or(DEFAULT, |arm| self.arms[arm].variant),
             sampled,
@@ -188,7 +193,8 @@ impl CellState {
             seen.samples += 1;
             seen.total_ns = seen.total_ns.saturating_add(ns);
         }
-        review::due(self.samples)
+        // Where there are few, all of them wait for a review before a usual one comes.
+        review::due(self.samples) || (self.arms.len() > 1 && self.samples == self.arms.len() as u64)
     }
 
     /// Says which call is sampled next, after call `index` was.
