@@ -9,6 +9,18 @@ use crate::flight;
 use crate::frames;
 use crate::library::{self, HandleTable, Handles, Pmpi, TakenBy, TypeFacts};
 
+/// How long launchers are given to pass a job's last words on: Hydra drops what it has not read.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Ends the job, whose last words have been said.
+#[cold]
+pub fn abort(pmpi: &Pmpi, handles: &Handles) -> ! {
+    std::thread::sleep(LAST_WORDS);
+    // SAFETY: MPI_COMM_WORLD is valid until MPI_Finalize, before which the tuner is disarmed.
+    unsafe { (pmpi.abort)(handles.comm_world, 1) };
+    std::process::abort()
+}
+
 /// One rank of the job, and the library that it calls. Built once after the handshake.
 pub struct World {
     pub pmpi: &'static Pmpi,
@@ -74,12 +86,10 @@ impl World {
         self.abort()
     }
 
-    /// Ends the job.
+    /// Ends the job, whose last words have been said.
     pub fn abort(&self) -> ! {
         flight::write();
-        // SAFETY: MPI_COMM_WORLD is valid until MPI_Finalize, before which the tuner is disarmed.
-        unsafe { (self.pmpi.abort)(self.handles.comm_world, 1) };
-        std::process::abort()
+        abort(self.pmpi, &self.handles)
     }
 
     /// Replaces each number by the largest that a member of `comm` has. Collective; `false`, on this rank, where the

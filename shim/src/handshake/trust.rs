@@ -14,6 +14,7 @@ use crate::abi::{self, Request};
 use crate::handshake::Outcome;
 use crate::library::{Handles, Pmpi};
 use crate::warn::say;
+use crate::world::abort;
 
 /// Longer than any rank may be held up in a job that is well: a wrong guess ends it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -168,8 +169,6 @@ impl Trust<'_> {
             self.timeout.as_secs_f64(),
             named.join(", ")
         ));
-        // SAFETY: the world is valid; the job ends here.
-        unsafe { (self.pmpi.abort)(self.handles.comm_world, 1) };
-        std::process::abort()
+        abort(self.pmpi, self.handles)
     }
 }

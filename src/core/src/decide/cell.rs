@@ -193,8 +193,7 @@ impl CellState {
             seen.samples += 1;
             seen.total_ns = seen.total_ns.saturating_add(ns);
         }
-        // Where there are few, all of them wait for a review before a usual one comes.
-        review::due(self.samples) || (self.arms.len() > 1 && self.samples == self.arms.len() as u64)
+        review::due(self.samples)
     }
 
     /// Says which call is sampled next, after call `index` was.
