@@ -29,7 +29,11 @@ on_each_library! {
 
     fn a_panic_in_mpi_init_names_rank_and_call(mpi: Mpi) {
         let force = "allreduce=p2p:recursive_doubling";
-        panics_in("MPI_Init", mpi, |job| job.force(force).env("COLLTUNE_HANDSHAKE", "trust").env("TOOL_LIES", "1"));
+        // A launcher that can be asked would find the wrong rank missing.
+        let unserved = tool(mpi, "nameless");
+        panics_in("MPI_Init", mpi, |job| {
+            job.force(force).preload_tool(unserved).env("COLLTUNE_HANDSHAKE", "trust").env("TOOL_LIES", "1")
+        });
     }
 
     fn calls_when_mains_thread_locals_are_gone_are_right(mpi: Mpi) {
