@@ -67,15 +67,15 @@ impl Tuner {
     /// Keeps what was decided for a communicator's present call, until the call ends.
     #[inline(always)]
     fn under_way(&self, state: &State, call: SharedCall, variant: u16) -> Option<UnderWay> {
-        let entered = Entered {
+        let flight = self.flight?;
+        Some(flight.enter(Entered {
             comm: state.decider.agreed().id,
             n_ranks: state.n_ranks,
             call: state.decider.calls().saturating_sub(1),
             collective: call.collective,
             bytes: call.bytes,
             variant: self.first_variant[call.collective.index()] + variant,
-        };
-        self.flight.map(|flight| flight.enter(entered))
+        }))
     }
 
     /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each

@@ -54,6 +54,12 @@ impl Tuner {
             impl Fn(Comm) -> c_int,
         >,
     ) -> c_int {
+        // What the library refuses of its own choice it says by itself.
+        if let Decision::Chosen(chosen) = decision
+            && chosen.variant == DEFAULT
+        {
+            return self.run_chosen(state, call, chosen, ways);
+        }
         if (ways.is_refused)() {
             return self.run_refused(state, call, decision, &ways.default);
         }

@@ -139,7 +139,7 @@ impl CellState {
     }
 
     /// What call `index` runs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn wish(&self, index: u64) -> Wish {
         let sampled = index == self.next_sample;
         if index < self.next_drawn {

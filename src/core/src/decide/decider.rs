@@ -303,7 +303,7 @@ impl Decider {
     }
 
     /// What a call that is more than `default` runs.
-    #[inline]
+    #[inline(always)]
     fn choose(
         &mut self,
         rules: &Rules,
