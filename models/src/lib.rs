@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod evidence;
 pub mod compare;
 pub mod regress;
 pub mod robust;

@@ -1,0 +1,76 @@
+//! What recorded calls say about variants, reduced to sufficient statistics.
+//!
+//! Records of all ranks become a [`Call`]; the calls of one run at one shape become one [`Evidence`] for each
+//! variant. Evidence is kept for ever and is all that a training reads, so a training's time does not grow
+//! with the number of records.
+
+use colltune_core::collective::Collective;
+
+/// Where calls are comparable: one collective, message size and layout.
+///
+/// Units: `message_bytes` as the core defines it for each collective; `nodes` and `n_ranks` of the communicator,
+/// `ppn` the most ranks that it has on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    pub collective: Collective,
+    pub message_bytes: u64,
+    pub nodes: u32,
+    pub ppn: u32,
+    pub n_ranks: u32,
+}
+
+/// One sampled call, as its ranks saw it together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Call {
+    /// Place of the run in the list of runs.
+    pub run: u32,
+    /// The communicator's number in the run; with `index` the identity of the call.
+    pub comm: u64,
+    pub index: u64,
+    pub shape: Shape,
+    /// Place in the catalogue of the collective; 0 is `default`.
+    pub variant: u16,
+    /// When it began, on some clock of the run.
+    pub start_ns: u64,
+    /// Mean over the ranks of the time inside the call.
+    pub time_ns: f64,
+    /// Mean over the ranks of the time from the end of the call to the rank's next tuned call: what the variant
+    /// shifts into what follows is in there, with what the program computes. `None` where nobody knows it.
+    pub shift_ns: Option<f64>,
+    /// From the last arrival to the last departure where the ranks share a clock, else the shortest time of any
+    /// rank: the part of `time_ns` that is not waiting for late ranks is hardly more.
+    pub work_ns: f64,
+}
+
+/// Number, mean and sum of squared deviations of a quantity (Welford's).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    pub n: u64,
+    pub mean: f64,
+    pub m2: f64,
+}
+
+/// What one run says of one variant at one shape.
+///
+/// Units: times are divided by `level_ns`, the time of a typical call of the run at this shape whatever its variant;
+/// drift within the run is taken out by windows of calls before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    pub run: u32,
+    pub shape: Shape,
+    pub variant: u16,
+    /// Sampled calls behind it.
+    pub calls: u64,
+    pub level_ns: f64,
+    /// Of the calls' times without the stalls.
+    pub time: Moments,
+    /// Of what came behind the calls, less what came behind a typical one.
+    pub shift: Moments,
+    /// Of both together, call by call: their covariance follows.
+    pub total: Moments,
+    /// Calls that took many times the typical time, and how much longer than the others in sum.
+    pub stalls: u64,
+    pub stall_excess: f64,
+    /// Mean of the work, the part that is not waiting for late ranks.
+    pub work: f64,
+}
