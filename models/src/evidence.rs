@@ -22,7 +22,7 @@ pub struct Shape {
 /// One sampled call, as its ranks saw it together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
-    /// Place of the run in the list of runs.
+    /// Place of the run in the list of runs, the oldest first.
     pub run: u32,
     /// The communicator's number in the run; with `index` the identity of the call.
     pub comm: u64,
@@ -56,13 +56,18 @@ pub struct Moments {
 /// drift within the run is taken out by windows of calls before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
+    /// Place of the run in the list of runs, the oldest first.
     pub run: u32,
     pub shape: Shape,
     pub variant: u16,
-    /// Sampled calls behind it.
+    /// Variants of one run and shape that met in a block, be it through others, have the same number and the same
+    /// level. Those with different numbers never met, so only runs compare them.
+    pub component: u16,
+    /// Sampled calls behind it, stalls included.
     pub calls: u64,
     pub level_ns: f64,
-    /// Of the calls' times without the stalls.
+    /// Of the calls' times without the stalls, and without blocks that know a single variant (unless there is no
+    /// other), whose calls say nothing of any difference.
     pub time: Moments,
     /// Of what came behind the calls, less what came behind a typical one.
     pub shift: Moments,

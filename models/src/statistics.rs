@@ -2,6 +2,7 @@
 
 use colltune_core::model::Source;
 use colltune_core::space::Cell;
+use colltune_core::variant::DEFAULT;
 use serde::{Deserialize, Serialize};
 
 /// One cell, in the layout of `status --json`.
@@ -12,19 +13,59 @@ pub struct CellStatistics {
     pub source: Source,
     /// The variant to run when nothing is sampled.
     pub best: String,
-    /// The default's time over the best variant's; 1 where `best` is `default`.
+    /// The default's time over the best variant's; 1 where `best` is `default`. Shrunk: what is the largest of many
+    /// noisy numbers is not told as it came out.
     pub gain: f64,
+    /// Its 95 % interval.
+    #[serde(default = "one")]
+    pub gain_lo: f64,
+    #[serde(default = "one")]
+    pub gain_hi: f64,
+    /// Share of the time in all recorded collectives, by calls and time.
+    #[serde(default)]
+    pub time_share: f64,
+    /// Share of the time that is waiting for late ranks.
+    #[serde(default)]
+    pub waiting: f64,
+    /// Octaves by which the level of its newest runs differs from the older ones', where that is more than noise.
+    #[serde(default)]
+    pub drift: f64,
+    /// Why exploring has ended; empty while it goes on.
+    #[serde(default)]
+    pub settled: String,
     pub variants: Vec<VariantStatistics>,
 }
 
 /// One variant in one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantStatistics {
     pub name: String,
     /// Calls that were timed, each counted once however many ranks recorded it.
     pub samples: u64,
     pub probability: f64,
     pub time_ns: Interval,
+    /// The default's time over this one's; `None` where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contrast: Option<Contrast>,
+    /// Whether it may stand in for the default: the one rule that exploiting, status and exports share.
+    #[serde(default)]
+    pub replaces_default: bool,
+    /// Why, or why not.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// A gain with its 95 % interval, shrunk towards what is known of other cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contrast {
+    pub gain: f64,
+    pub lo: f64,
+    pub hi: f64,
+}
+
+/// The gain of cells that keep the default, in files that say no interval.
+fn one() -> f64 {
+    1.0
 }
 
 /// A time with its 95 % confidence interval; predictions have no interval, the unknown no time.
@@ -36,6 +77,23 @@ pub struct Interval {
 }
 
 impl CellStatistics {
+    /// A cell about which nothing is known.
+    pub fn unknown(cell: Cell) -> CellStatistics {
+        CellStatistics {
+            cell,
+            source: Source::Prior,
+            best: DEFAULT.to_owned(),
+            gain: 1.0,
+            gain_lo: 1.0,
+            gain_hi: 1.0,
+            time_share: 0.0,
+            waiting: 0.0,
+            drift: 0.0,
+            settled: String::new(),
+            variants: Vec::new(),
+        }
+    }
+
     pub fn samples(&self) -> u64 {
         self.variants.iter().map(|variant| variant.samples).sum()
     }

@@ -34,7 +34,7 @@ pub enum DbError {
     #[error("train {library}: {error}")]
     Learn {
         library: Library,
-        error: colltune_models::LearnError,
+        error: colltune_models::baseline::LearnError,
     },
 }
 

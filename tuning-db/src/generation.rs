@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::model::{CellModel, Model, Source};
+use colltune_core::model::{CellModel, Model};
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
-use colltune_core::variant::DEFAULT;
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
-use colltune_models::learn::Learned;
-use colltune_models::regress::Regression;
-use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
+use colltune_models::baseline::Learned;
+use colltune_models::baseline::regress::Regression;
+use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::{Deserialize, Serialize};
 
 use crate::check_word::check_word;
@@ -345,9 +344,6 @@ fn with_unknown(model: &Model, space: &Space, known: Vec<CellStatistics>) -> Vec
     };
     let nothing_known = |cell: Cell| CellStatistics {
         cell,
-        source: Source::Predicted,
-        best: DEFAULT.to_owned(),
-        gain: 1.0,
         variants: holder(&cell)
             .into_iter()
             .flat_map(|entry| &entry.variants)
@@ -355,9 +351,10 @@ fn with_unknown(model: &Model, space: &Space, known: Vec<CellStatistics>) -> Vec
                 name: share.name.clone(),
                 samples: 0,
                 probability: share.probability,
-                time_ns: Interval::default(),
+                ..VariantStatistics::default()
             })
             .collect(),
+        ..CellStatistics::unknown(cell)
     };
     space
         .cells()

@@ -12,7 +12,7 @@ use colltune_core::library::{Library, Product};
 use colltune_core::record::{Header, Manner, Record, read};
 use colltune_core::select::mix;
 use colltune_core::variant::Family;
-use colltune_models::call::Row;
+use colltune_models::baseline::call::Row;
 
 /// The library that synthetic runs claim to use.
 pub const LIBRARY: Library = Library {

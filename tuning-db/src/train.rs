@@ -10,8 +10,8 @@ use colltune_core::model::{Model, Source};
 use colltune_core::record::Manner;
 use colltune_core::settings::Settings;
 use colltune_core::variant::DEFAULT;
-use colltune_models::call::Row;
-use colltune_models::learn::{Context, learn};
+use colltune_models::baseline::call::Row;
+use colltune_models::baseline::{Context, learn};
 use colltune_models::statistics::CellStatistics;
 
 use crate::database::{Database, DbError};

@@ -7,9 +7,9 @@ use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::settings::Settings;
 use colltune_db::test_support::{COLLECTIVES, LIBRARY, Run, is_drawn, time_ns};
-use colltune_models::call::Row;
-use colltune_models::learn;
-use colltune_models::learn::{Context, Learned};
+use colltune_models::baseline::call::Row;
+use colltune_models::baseline::learn;
+use colltune_models::baseline::{Context, Learned};
 
 const SIZES: [u64; 6] = [8, 128, 2048, 16_384, 131_072, 1 << 20];
 

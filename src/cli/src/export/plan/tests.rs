@@ -59,16 +59,14 @@ pub fn published(library: &str, rows: &[Row]) -> Published {
     let cells = rows
         .iter()
         .map(|&(collective, bytes, nodes, ppn, best)| CellStatistics {
-            cell: Cell {
+            source: Source::Measured,
+            best: best.to_owned(),
+            ..CellStatistics::unknown(Cell {
                 collective,
                 bytes: bytes.into(),
                 nodes: nodes.into(),
                 ppn: ppn.into(),
-            },
-            source: Source::Measured,
-            best: best.to_owned(),
-            gain: 1.0,
-            variants: Vec::new(),
+            })
         });
     Published {
         schema: 1,
@@ -236,6 +234,7 @@ fn where_an_algorithm_of_our_own_wins_the_best_native_one_stands_if_it_is_proven
             lo: Some(lo),
             hi: Some(hi),
         },
+        ..VariantStatistics::default()
     };
     let mut stands = |variants: Vec<VariantStatistics>| {
         state.cells[0].variants = variants;

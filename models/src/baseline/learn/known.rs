@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use colltune_core::catalogue::Variant;
 use colltune_core::model::{CellModel, Share, Source};
 
-use crate::compare::{Comparison, DOUBT, Effect, SAMPLES_LEAST};
+use crate::baseline::compare::{Comparison, DOUBT, Effect, SAMPLES_LEAST};
+use crate::baseline::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
 use crate::statistics::{CellStatistics, Interval, VariantStatistics};
-use crate::weigh::{Exploring, TEMPERATURE, Weighed, weigh};
 
 /// A variant is not drawn again where it is surely slower than the fastest by this factor.
 const TIMES_FASTEST_TO_DOMINATE: f64 = 10.0;
@@ -214,6 +214,8 @@ impl Known<'_> {
                 samples: samples(place),
                 probability: share_of(place),
                 time_ns: interval(place),
+                replaces_default: source == Source::Measured && place != 0 && place == best,
+                ..VariantStatistics::default()
             })
             .collect();
         CellStatistics {
@@ -222,6 +224,7 @@ impl Known<'_> {
             best: name(best),
             gain: (gain * 1e4).round() / 1e4,
             variants,
+            ..CellStatistics::unknown(entry.cell)
         }
     }
 }

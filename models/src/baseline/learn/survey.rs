@@ -9,8 +9,8 @@ use colltune_core::space::{Cell, Range};
 use rayon::prelude::*;
 
 use super::error::LearnError;
-use crate::compare::Comparison;
-use crate::regress::{Place, Point, RegressError, Regression, densify};
+use crate::baseline::compare::Comparison;
+use crate::baseline::regress::{Place, Point, RegressError, Regression, densify};
 
 /// Predictions further than this many octaves from any measurement are not used.
 const REACH: f64 = 2.5;

@@ -11,9 +11,9 @@ use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
 use rayon::prelude::*;
 
-use crate::call::{self, Call, Row};
-use crate::compare::{Comparison, compare};
-use crate::regress::Regression;
+use crate::baseline::call::{self, Call, Row};
+use crate::baseline::compare::{Comparison, compare};
+use crate::baseline::regress::Regression;
 use crate::statistics::CellStatistics;
 
 mod error;

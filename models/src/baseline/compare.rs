@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::call::Call;
-use crate::robust::{median, trimmed, winsorized};
+use crate::baseline::call::Call;
+use crate::baseline::robust::{median, trimmed, winsorized};
 
 /// Effects are beyond doubt when they differ by this many standard errors: one wrong choice in
 /// about 40 cells with twenty variants each, if noise were all there is.

@@ -3,7 +3,7 @@
 use colltune_core::collective::Collective;
 use thiserror::Error;
 
-use crate::regress::RegressError;
+use crate::baseline::regress::RegressError;
 
 #[derive(Clone, Debug, Error)]
 pub enum LearnError {
