@@ -153,7 +153,17 @@ impl Registry {
     /// As for [`Registry::find`].
     #[expect(clippy::mut_from_ref, reason = "as in `find`")]
     pub unsafe fn find_again(&self, comm: Comm) -> Option<&mut State> {
-        let handle = bits(comm);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.find_by_bits(bits(comm)) }
+    }
+
+    /// The same by the bits of the handle. A communicator that was freed since is not found, unless another one has
+    /// its handle now.
+    ///
+    /// # Safety
+    /// As for [`Registry::find`].
+    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
         let slot = self.cache[place(handle)].load(Ordering::Acquire);
         // SAFETY: slots are never freed.
         let is_its = !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle;

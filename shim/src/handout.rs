@@ -10,6 +10,7 @@ use colltune_core::catalogue::{self, Steering};
 use colltune_core::decide::rules::JobTerms;
 use colltune_core::environment;
 use colltune_core::library::Library;
+use colltune_core::machine;
 use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
@@ -316,22 +317,8 @@ fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
 
 /// The machine's name where the site gives none.
 pub fn machine_name() -> String {
-    std::env::var("SLURM_CLUSTER_NAME")
-        .ok()
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| {
-            let host = host_name();
-            let name = host
-                .split('.')
-                .next()
-                .unwrap_or("")
-                .trim_end_matches(|c: char| c.is_ascii_digit());
-            if name.is_empty() {
-                "unnamed".to_owned()
-            } else {
-                name.to_owned()
-            }
-        })
+    let slurm = std::env::var("SLURM_CLUSTER_NAME").ok();
+    machine::name(slurm.as_deref(), &host_name())
 }
 
 pub fn host_name() -> String {

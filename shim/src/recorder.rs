@@ -3,7 +3,7 @@
 //! No page of the file is ever mapped, so whatever becomes of it (truncated or removed by somebody, a full disk, a
 //! server that has forgotten it) costs samples and raises no signal in the program. Records are written where the
 //! ranks have compared notes anyway, in the reviews, and at MPI_Finalize. A job that dies loses what came after the
-//! last review of a cell; records that a late review corrected far back keep this rank's own times.
+//! last review of a cell; records to which a late review added something far back keep this rank's own times alone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,12 +12,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use colltune_core::record::{Header, RECORD_BYTES, Record};
+use colltune_core::record::{CallTimes, Header, RECORD_BYTES, Record};
 
 use crate::quiet::quietly;
 
-/// The most records of one rank, 16 MiB, whatever `records_per_run` allows: they stay in memory.
-const RECORDS_MAX: u64 = 1 << 18;
+/// The most records of one rank, 14 MiB, whatever `records_per_run` allows: they stay in memory.
+const RECORDS_MAX: u64 = 1 << 17;
 /// Records that are written in one go, 64 KiB, and the most that a review writes again.
 const PIECE: usize = (64 << 10) / RECORD_BYTES;
 /// How often a call that signals interrupt is tried again.
@@ -115,16 +115,26 @@ impl Recorder {
         Some(place)
     }
 
-    /// Corrects the times of a record of this rank: `place` came from `write`.
-    pub fn correct(&self, place: usize, start_ns: u64, duration_ns: u64) {
+    /// Adds to a record of this rank how long it was to the next call: `place` came from `write`.
+    pub fn shift(&self, place: usize, shift_ns: u64) {
+        self.amend(place, |record| Record {
+            shift_ns: Some(shift_ns),
+            ..record
+        });
+    }
+
+    /// Adds what the ranks agreed on.
+    pub fn agree(&self, place: usize, times: CallTimes) {
+        self.amend(place, |record| Record {
+            agreed: Some(times),
+            ..record
+        });
+    }
+
+    fn amend(&self, place: usize, amended: impl FnOnce(Record) -> Record) {
         let slot = &self.slots[place];
         if let Some(record) = load(slot) {
-            let record = Record {
-                start_ns,
-                duration_ns,
-                ..record
-            };
-            store(slot, &record);
+            store(slot, &amended(record));
             self.corrected.fetch_min(place, Ordering::Release);
         }
     }

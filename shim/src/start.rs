@@ -31,7 +31,7 @@ use crate::pending;
 use crate::private;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
-use crate::tune::Tuner;
+use crate::tune::{Gap, Tuner};
 use crate::warn::say;
 use crate::world::{Messages, World, rank_in_environment};
 
@@ -421,6 +421,7 @@ fn build(
         incoming,
         thread_multiple: thread_level == abi::THREAD_MULTIPLE,
         busy: AtomicUsize::new(0),
+        gap: Gap::default(),
         next_comm: AtomicU64::new(0),
         warned: Default::default(),
     })
@@ -488,6 +489,8 @@ fn open_trace(
             started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
             capacity: terms.settings.records_per_run,
             variants,
+            context: Vec::new(),
+            transport: String::new(),
         };
         Recorder::create(incoming.as_ref(), &header)
     });

@@ -7,6 +7,9 @@ pub use execute::Ways;
 mod refusal;
 mod review;
 
+mod gap;
+pub use gap::Gap;
+
 mod passing;
 pub use passing::Passing;
 
@@ -44,8 +47,9 @@ pub struct Tuner {
     /// The folder of this job's traces.
     pub incoming: Option<String>,
     pub thread_multiple: bool,
-    /// An address in the frame of the tuned call that is under way; 0 while none is.
+    /// An address in the frame of the tuned call that is under way; while none is, the mark of the gap.
     pub busy: AtomicUsize,
+    pub gap: Gap,
     pub next_comm: AtomicU64,
     pub warned: [AtomicBool; Collective::ALL.len()],
 }
@@ -95,7 +99,8 @@ impl Tuner {
 
     #[inline(always)]
     pub fn leave(&self) {
-        self.busy.store(0, Ordering::Relaxed);
+        let mark = self.gap.mark.load(Ordering::Relaxed);
+        self.busy.store(mark, Ordering::Relaxed);
     }
 
     /// Whether a tuned call is under way, and this one belongs to it.
@@ -108,6 +113,11 @@ impl Tuner {
     /// Whether the call that is noted is under way still, and was not left by a longjmp.
     #[cold]
     fn is_under_way(&self, outer: usize, here: usize) -> bool {
+        if outer == gap::OPEN {
+            self.close_gap();
+            self.leave();
+            return false;
+        }
         let alive = frames::is_alive(outer, here);
         if !alive {
             self.leave();
@@ -118,6 +128,7 @@ impl Tuner {
 
     /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
     pub fn finish(&'static self) {
+        self.close_gap();
         self.registry.wind_down();
         messages::free(self.messages, self.pmpi);
         let kept = self.recorder.as_ref().map(Recorder::finish);

@@ -95,6 +95,15 @@ impl World {
     /// Replaces each number by the largest that a member of `comm` has. Collective; `false`, on this rank, where the
     /// library reports an error.
     pub fn largest(&self, comm: Comm, numbers: &mut [u64]) -> bool {
+        self.combine(comm, numbers, self.handles.max)
+    }
+
+    /// The same with the sum over all members.
+    pub fn sum(&self, comm: Comm, numbers: &mut [u64]) -> bool {
+        self.combine(comm, numbers, self.handles.sum)
+    }
+
+    fn combine(&self, comm: Comm, numbers: &mut [u64], op: Op) -> bool {
         let (send, recv) = (abi::MPI_IN_PLACE as *const c_void, numbers.as_mut_ptr());
         // SAFETY: the buffer holds as many 64-bit numbers as are announced.
         let code = unsafe {
@@ -103,7 +112,7 @@ impl World {
                 recv.cast(),
                 numbers.len() as c_int,
                 self.handles.uint64,
-                self.handles.max,
+                op,
                 comm,
             )
         };

@@ -1,21 +1,11 @@
 //! What the machine is called that this process runs on.
 
-/// The name of this machine: what Slurm calls it, else the host name without trailing digits.
+use colltune_core::machine;
+
+/// The name of this machine, as its jobs find it.
 pub fn machine_here() -> String {
-    if let Some(name) = std::env::var("SLURM_CLUSTER_NAME")
-        .ok()
-        .filter(|name| !name.is_empty())
-    {
-        return name;
-    }
-    let host = host_name();
-    let short = host.split('.').next().unwrap_or(&host);
-    let bare = short.trim_end_matches(|c: char| c.is_ascii_digit());
-    if bare.is_empty() {
-        short.to_owned()
-    } else {
-        bare.to_owned()
-    }
+    let slurm = std::env::var("SLURM_CLUSTER_NAME").ok();
+    machine::name(slurm.as_deref(), &host_name())
 }
 
 pub(crate) fn host_name() -> String {

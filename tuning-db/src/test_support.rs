@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::{Library, Product};
-use colltune_core::record::{Header, Manner, Record, read};
+use colltune_core::record::{CallClass, Header, Manner, Record, read};
 use colltune_core::select::mix;
 use colltune_core::variant::Family;
 use colltune_models::baseline::call::Row;
@@ -80,6 +80,8 @@ impl Run {
                 .iter()
                 .map(|variant| (variant.collective, variant.name.to_string()))
                 .collect(),
+            context: Vec::new(),
+            transport: String::new(),
         }
     }
 
@@ -121,6 +123,9 @@ impl Run {
                     collective,
                     drawn: true,
                     manner: Manner::Blocking,
+                    shift_ns: None,
+                    agreed: None,
+                    class: CallClass::default(),
                 };
                 trace.extend(record.to_bytes());
             }

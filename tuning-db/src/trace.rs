@@ -191,7 +191,7 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
         }
     }
     let written = records.len();
-    let damage = damaged_records(bytes, header.variants.len());
+    let damage = damaged_records(bytes);
     records.retain(|record| is_possible(record, &header));
     let impossible = written - records.len();
     let damage = damage.or_else(|| {
@@ -209,18 +209,8 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
     })
 }
 
-/// The last record may be torn, as a kill leaves it; any other that does not check is damage.
-fn damaged_records(bytes: &[u8], n_variants: usize) -> Option<String> {
-    let header_bytes = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?) as usize;
-    let first = (24 + header_bytes).next_multiple_of(RECORD_BYTES);
-    let (records, _) = bytes.get(first..)?.as_chunks::<RECORD_BYTES>();
-    let last = records
-        .iter()
-        .rposition(|record| record.iter().any(|byte| *byte != 0))?;
-    let damaged = records[..last]
-        .iter()
-        .filter(|record| Record::from_bytes(record, n_variants).is_none())
-        .count();
+fn damaged_records(bytes: &[u8]) -> Option<String> {
+    let damaged = record::n_damaged(bytes).ok()?;
     (damaged > 0).then(|| format!("{damaged} damaged record(s) in it; the others were taken"))
 }
 

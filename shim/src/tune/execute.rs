@@ -9,8 +9,8 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
 use colltune_core::decide::rules::is_worth_a_word;
-use colltune_core::decide::{Chosen, DEFAULT, Decision, Timing};
-use colltune_core::record::{Manner, Record};
+use colltune_core::decide::{AfterSample, Chosen, DEFAULT, Decision, Timing};
+use colltune_core::record::{CallClass, Manner, Record};
 use colltune_core::request::Mode;
 
 use super::Tuner;
@@ -185,7 +185,8 @@ impl Tuner {
             let label = state
                 .decider
                 .label(&self.rules, call, &chosen, ways.details)?;
-            recorder.write(|| self.record(state, call, label, before, after))
+            let class = CallClass::of(call, &(ways.details)());
+            recorder.write(|| self.record(state, (call, class), label, before, after))
         });
         // Observed even where it failed: all ranks must count the same samples.
         let timing = Timing {
@@ -193,7 +194,11 @@ impl Tuner {
             end_ns: self.clock.at_ns(after),
             record,
         };
-        self.take(state, collective, &chosen, timing);
+        let then = self.take(state, collective, &chosen, timing);
+        // A review makes ranks wait for each other: what comes behind it is not the variant's.
+        if then == AfterSample::Nothing {
+            self.open_gap(state, collective, &chosen, after, record);
+        }
         code
     }
 
@@ -336,7 +341,7 @@ impl Tuner {
     fn record(
         &self,
         state: &State,
-        call: SharedCall,
+        (call, class): (SharedCall, CallClass),
         variant: u16,
         before: u64,
         after: u64,
@@ -348,6 +353,8 @@ impl Tuner {
             message_bytes: call.bytes,
             start_ns: self.clock.at_ns(before),
             duration_ns: self.clock.span_ns(after.wrapping_sub(before)),
+            shift_ns: None,
+            agreed: None,
             nodes: layout.nodes,
             ppn: layout.ppn,
             n_ranks: layout.n_ranks,
@@ -355,6 +362,7 @@ impl Tuner {
             collective: call.collective,
             drawn: self.rules.terms.mode == Mode::Explore,
             manner: Manner::Blocking,
+            class,
         }
     }
 

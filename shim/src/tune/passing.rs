@@ -7,7 +7,7 @@
 use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
 use colltune_core::decide::DEFAULT;
-use colltune_core::record::{Manner, Record};
+use colltune_core::record::{CallClass, Manner, Record};
 use colltune_core::select::key;
 
 use super::Tuner;
@@ -112,6 +112,8 @@ impl Tuner {
             message_bytes: passing.bytes,
             start_ns: self.clock.at_ns(begun),
             duration_ns: self.clock.span_ns(ended.wrapping_sub(begun)),
+            shift_ns: None,
+            agreed: None,
             nodes: passing.layout.nodes,
             ppn: passing.layout.ppn,
             n_ranks: passing.layout.n_ranks,
@@ -119,6 +121,7 @@ impl Tuner {
             collective: passing.collective,
             drawn: false,
             manner: passing.manner,
+            class: CallClass::default(),
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
-use colltune_core::decide::{AfterSample, Chosen, Processors, Timing, UnderWay};
+use colltune_core::decide::{AfterSample, Chosen, Timing, UnderWay};
 
 use super::Tuner;
 use crate::clock;
@@ -10,7 +10,7 @@ use crate::communicator::State;
 use crate::floating;
 
 impl Tuner {
-    /// Takes the time of a sampled call, and reviews its cell where that is due.
+    /// Takes the time of a sampled call, and reviews its cell where that is due. Says whether it did.
     #[inline]
     pub(super) fn take(
         &self,
@@ -18,7 +18,7 @@ impl Tuner {
         collective: Collective,
         chosen: &Chosen,
         timing: Timing,
-    ) {
+    ) -> AfterSample {
         let after = state
             .decider
             .observe(&self.rules, collective, chosen, timing);
@@ -28,6 +28,7 @@ impl Tuner {
                 recorder.keep();
             }
         }
+        after
     }
 
     /// The same of one that did not return to us: an exception or a longjmp left it.
@@ -38,38 +39,34 @@ impl Tuner {
             end_ns: self.clock.at_ns(clock::ticks()),
             record: None,
         };
-        self.take(state, left.collective, &left.chosen, timing);
+        let _ = self.take(state, left.collective, &left.chosen, timing);
     }
 
     /// Combines what the ranks saw of a cell; all conclude the same. A collective of the library on the program's own
     /// communicator, at a call of all its ranks.
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
-        let processors = match self.shares_processors {
-            true => Processors::Shared,
-            false => Processors::Own,
-        };
         let now_ns = self.clock.at_ns(clock::ticks());
         let mut words = state.decider.review(
             collective,
             chosen,
             now_ns,
-            processors,
             // A runtime for devices may have been loaded since.
             (!self.may_have_device_memory()).into(),
         );
-        if !self.largest(state.comm, &mut words) {
+        let comm = state.comm;
+        if !self.largest(comm, &mut words.largest) || !self.sum(comm, &mut words.sums) {
             state.decider.stand_aside();
             return;
         }
-        let correct = |record, start_ns, duration_ns| {
+        let correct = |record, times| {
             if let Some(recorder) = &self.recorder {
-                recorder.correct(record, start_ns, duration_ns);
+                recorder.agree(record, times);
             }
         };
         state
             .decider
-            .conclude(&self.rules, collective, chosen, processors, words, correct);
+            .conclude(&self.rules, collective, chosen, words, correct);
         if state.decider.agreed().own_families == Possible::No {
             state.again = None;
         }

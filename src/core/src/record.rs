@@ -1,30 +1,48 @@
 //! The layout of a trace: what one rank recorded in one run.
 //!
 //! ```text
-//! 0   magic "COLLTRC2"          8 bytes
+//! 0   magic "COLLTRC3"          8 bytes
 //! 8   length of the header h    u32, little-endian like every number here
 //! 12  zero                      u32
 //! 16  check word of the header  u64
 //! 24  header, bincode 2         h bytes
-//! p   records of 64 bytes, p = 24 + h rounded up to 64; those whose check word is wrong are passed over
-//! ```
-//! Records are written behind each other, and may be written again in their places when the ranks have
-//! compared their times. A job that is killed leaves what it had at its last review; of what another thread was about
-//! to record there may be a torn record. Space that was reserved and not used is zero, which is no valid record.
+//! p   records of 112 bytes, p = 24 + h rounded up to 112; those whose check word is wrong are passed over
 //!
-//! Byte 55 of a record is 1 for a drawn variant, plus twice the number of its [`Manner`]. Traces that
-//! begin with "COLLTRC1" have blocking calls alone, and are read, too.
+//! a record:
+//! 0   communicator, call, message bytes, start, time of this rank, its shift     u64 each
+//! 48  agreed: mean time, mean shift, slowest rank's time, work                   u64 each
+//! 80  nodes, ranks per node, ranks                                               u32 each
+//! 92  variant                                                                    u16
+//! 94  collective                                                                 u8
+//! 95  1 for a drawn variant, plus twice the number of its [`Manner`]             u8
+//! 96  1 where the ranks have agreed, flags and element size of its [`CallClass`] u8, u8, u16
+//! 104 check word                                                                 u64
+//! ```
+//! Times are in nanoseconds; an unknown shift has all bits set. Records are written behind each other, and may be
+//! written again in their places when the ranks have compared their times. A job that is killed leaves what it had at
+//! its last review; of what another thread was about to record there may be a torn record. Space that was reserved and
+//! not used is zero, which is no valid record.
+//!
+//! Traces that begin with "COLLTRC2" have records of 64 bytes, whose check word stands at 56, without what stands at
+//! 40 to 79 and 96 to 99, and a header without context and transport; on one node `start` is when the last rank
+//! started and `time` that from there to the end of the last rank, once the ranks had compared. Those of "COLLTRC1"
+//! have blocking calls alone. Both are read, too.
+
+mod recorded;
+pub use recorded::{CallClass, CallTimes, Manner, Record};
+
+mod layout;
+pub use layout::RECORD_BYTES;
 
 use bincode::{Decode, Encode};
 use thiserror::Error;
 
 use crate::collective::Collective;
 use crate::select::mix;
+use layout::{Layout, word32, word64};
 
-pub const MAGIC: [u8; 8] = *b"COLLTRC2";
-/// Of traces without a manner.
-const MAGIC_BEFORE: [u8; 8] = *b"COLLTRC1";
-pub const RECORD_BYTES: usize = 64;
+pub const MAGIC: [u8; 8] = *b"COLLTRC3";
+const MAGICS_BEFORE: [[u8; 8]; 2] = [*b"COLLTRC2", *b"COLLTRC1"];
 /// A header is refused above this length, whatever its length field says.
 pub const HEADER_BYTES_MAX: usize = 1 << 20;
 const PREFIX_BYTES: usize = 24;
@@ -50,84 +68,55 @@ pub struct Header {
     pub capacity: u64,
     /// `Record::variant` is a place in this list.
     pub variants: Vec<(Collective, String)>,
+    /// What decides how long calls take and is not told above: settings of the library, processors, binding, kernel.
+    pub context: Vec<(String, String)>,
+    /// What carries messages between nodes, as far as it is known; empty where it is not.
+    pub transport: String,
 }
 
-/// How a collective is called. Only blocking calls are tuned; the others pass through, and their
-/// records are never taken for those of blocking calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Manner {
-    Blocking = 0,
-    /// From `MPI_I...` to the call that completes the request.
-    Nonblocking = 1,
-    /// From each `MPI_Start` to the call that completes the request.
-    Persistent = 2,
-    /// On the neighbours in the communicator's topology; blocking, nonblocking and persistent.
-    Neighborhood = 3,
-    NeighborhoodNonblocking = 4,
-    NeighborhoodPersistent = 5,
+/// The header of versions 1 and 2.
+#[derive(Decode)]
+struct HeaderBefore {
+    job: String,
+    rank: u32,
+    world_ranks: u32,
+    library: String,
+    machine: String,
+    host: String,
+    clock: u64,
+    generation: u64,
+    colltune_version: String,
+    started_unix_ms: u64,
+    capacity: u64,
+    variants: Vec<(Collective, String)>,
 }
 
-impl Manner {
-    /// Every manner, in the order of its number.
-    pub const ALL: [Manner; 6] = [
-        Manner::Blocking,
-        Manner::Nonblocking,
-        Manner::Persistent,
-        Manner::Neighborhood,
-        Manner::NeighborhoodNonblocking,
-        Manner::NeighborhoodPersistent,
-    ];
-
-    /// The name in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Manner::Blocking => "blocking",
-            Manner::Nonblocking => "nonblocking",
-            Manner::Persistent => "persistent",
-            Manner::Neighborhood => "neighborhood",
-            Manner::NeighborhoodNonblocking => "neighborhood_nonblocking",
-            Manner::NeighborhoodPersistent => "neighborhood_persistent",
+impl From<HeaderBefore> for Header {
+    fn from(before: HeaderBefore) -> Header {
+        Header {
+            job: before.job,
+            rank: before.rank,
+            world_ranks: before.world_ranks,
+            library: before.library,
+            machine: before.machine,
+            host: before.host,
+            clock: before.clock,
+            generation: before.generation,
+            colltune_version: before.colltune_version,
+            started_unix_ms: before.started_unix_ms,
+            capacity: before.capacity,
+            variants: before.variants,
+            context: Vec::new(),
+            transport: String::new(),
         }
     }
-
-    pub fn from_name(name: &str) -> Option<Manner> {
-        Self::ALL.into_iter().find(|manner| manner.name() == name)
-    }
 }
-
-/// One recorded call on one rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// The communicator's agreed number; with `call` the identity of the call on all its ranks. 0 where
-    /// the ranks never agreed on one, because they made no blocking calls.
-    pub comm: u64,
-    /// Number of the call among the tuned calls of its communicator, or among those that pass through;
-    /// of persistent ones 2^32 times the request's number plus that of the start.
-    pub call: u64,
-    pub message_bytes: u64,
-    /// On the recording rank's clock, see [`Header::clock`]. On a communicator of one node: when the
-    /// last rank started, once the ranks have compared their times.
-    pub start_ns: u64,
-    /// Of this rank; likewise: from the start of the last rank to the end of the last rank.
-    pub duration_ns: u64,
-    pub nodes: u32,
-    pub ppn: u32,
-    pub n_ranks: u32,
-    pub variant: u16,
-    pub collective: Collective,
-    /// Whether the variant was drawn; otherwise it was the library's default in `record` mode.
-    pub drawn: bool,
-    pub manner: Manner,
-}
-
-const _: () = assert!(RECORD_BYTES == 5 * 8 + 3 * 4 + 2 + 1 + 1 + 8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
     #[error("read the trace: it is {0} bytes long, shorter than any header")]
     Short(usize),
-    #[error("read the trace: it begins with neither COLLTRC2 nor COLLTRC1")]
+    #[error("read the trace: it begins with none of COLLTRC3, COLLTRC2 and COLLTRC1")]
     Magic,
     #[error("read the trace: its header claims {claimed} bytes, the file has {present}")]
     HeaderLength { claimed: usize, present: usize },
@@ -162,22 +151,34 @@ pub fn frame(header: &[u8]) -> Vec<u8> {
 ///
 /// Errors: for anything that is no trace or whose lengths lie; nothing is allocated on their word.
 pub fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>), TraceError> {
-    let (header, records_at) = read_header(bytes)?;
-    let (records, _) = bytes[records_at.min(bytes.len())..].as_chunks::<RECORD_BYTES>();
-    let valid = records
-        .iter()
-        .filter_map(|bytes| Record::from_bytes(bytes, header.variants.len()));
-    let records = valid.collect();
+    let (header, layout, records_at) = read_header(bytes)?;
+    let behind = &bytes[records_at.min(bytes.len())..];
+    let records = layout.records(behind, header.variants.len());
+    let records = records.flatten().collect();
     Ok((header, records))
 }
 
-fn read_header(bytes: &[u8]) -> Result<(Header, usize), TraceError> {
-    if bytes.len() < PREFIX_BYTES {
+/// How many records of a trace do not check though others follow them. The last one may be torn, as a kill leaves it.
+///
+/// Errors: as for [`read`].
+pub fn n_damaged(bytes: &[u8]) -> Result<usize, TraceError> {
+    let (header, layout, records_at) = read_header(bytes)?;
+    let behind = &bytes[records_at.min(bytes.len())..];
+    let used = behind.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+    let before_last = used / layout.record_bytes() * layout.record_bytes();
+    let records = layout.records(&behind[..before_last], header.variants.len());
+    Ok(records.filter(Option::is_none).count())
+}
+
+fn read_header(bytes: &[u8]) -> Result<(Header, Layout, usize), TraceError> {
+    let Some(magic) = bytes.first_chunk().filter(|_| bytes.len() >= PREFIX_BYTES) else {
         return Err(TraceError::Short(bytes.len()));
-    }
-    if bytes[..8] != MAGIC && bytes[..8] != MAGIC_BEFORE {
-        return Err(TraceError::Magic);
-    }
+    };
+    let layout = match *magic {
+        MAGIC => Layout::Full,
+        magic if MAGICS_BEFORE.contains(&magic) => Layout::Short,
+        _ => return Err(TraceError::Magic),
+    };
     let claimed = word32(bytes, 8) as usize;
     let present = bytes.len() - PREFIX_BYTES;
     if claimed > present || claimed > HEADER_BYTES_MAX {
@@ -188,92 +189,14 @@ fn read_header(bytes: &[u8]) -> Result<(Header, usize), TraceError> {
         return Err(TraceError::HeaderCheck);
     }
     let config = bincode::config::standard().with_limit::<HEADER_BYTES_MAX>();
-    let (header, _) = bincode::decode_from_slice(header, config)
-        .map_err(|error| TraceError::Header(error.to_string()))?;
-    Ok((
-        header,
-        (PREFIX_BYTES + claimed).next_multiple_of(RECORD_BYTES),
-    ))
-}
-
-impl Record {
-    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
-        let mut bytes = [0; RECORD_BYTES];
-        let numbers = [
-            self.comm,
-            self.call,
-            self.message_bytes,
-            self.start_ns,
-            self.duration_ns,
-        ];
-        for (place, number) in numbers.into_iter().enumerate() {
-            bytes[8 * place..8 * place + 8].copy_from_slice(&number.to_le_bytes());
-        }
-        for (place, number) in [self.nodes, self.ppn, self.n_ranks].into_iter().enumerate() {
-            bytes[40 + 4 * place..44 + 4 * place].copy_from_slice(&number.to_le_bytes());
-        }
-        bytes[52..54].copy_from_slice(&self.variant.to_le_bytes());
-        bytes[54] = self.collective as u8;
-        bytes[55] = u8::from(self.drawn) | (self.manner as u8) << 1;
-        let check = check_record(&bytes);
-        bytes[56..].copy_from_slice(&check.to_le_bytes());
-        bytes
-    }
-
-    /// `None` for a torn or unused record, and for one that names no known collective, variant or manner.
-    pub fn from_bytes(bytes: &[u8; RECORD_BYTES], n_variants: usize) -> Option<Record> {
-        if check_record(bytes) != word64(bytes, 56) {
-            return None;
-        }
-        let variant = u16::from_le_bytes([bytes[52], bytes[53]]);
-        let known = usize::from(variant) < n_variants;
-        let record = Record {
-            comm: word64(bytes, 0),
-            call: word64(bytes, 8),
-            message_bytes: word64(bytes, 16),
-            start_ns: word64(bytes, 24),
-            duration_ns: word64(bytes, 32),
-            nodes: word32(bytes, 40),
-            ppn: word32(bytes, 44),
-            n_ranks: word32(bytes, 48),
-            variant,
-            collective: Collective::from_index(bytes[54].into())?,
-            drawn: bytes[55] & 1 != 0,
-            manner: *Manner::ALL.get(usize::from(bytes[55] >> 1))?,
-        };
-        known.then_some(record)
-    }
-}
-
-fn word64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(
-        bytes[at..at + 8]
-            .try_into()
-            .expect("eight bytes were sliced"),
-    )
-}
-
-fn word32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(
-        bytes[at..at + 4]
-            .try_into()
-            .expect("four bytes were sliced"),
-    )
-}
-
-/// The check word over the first 56 bytes of a record. Two independent chains of multiplications,
-/// so that it costs a few nanoseconds; a record of zeros does not check.
-fn check_record(bytes: &[u8; RECORD_BYTES]) -> u64 {
-    let (mut a, mut b) = (0x2545_f491_4f6c_dd1du64, 0x9e37_79b9_7f4a_7c15u64);
-    for place in (0..48).step_by(16) {
-        a = (a ^ word64(bytes, place))
-            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-            .rotate_left(29);
-        b = (b ^ word64(bytes, place + 8))
-            .wrapping_mul(0x94d0_49bb_1331_11eb)
-            .rotate_left(31);
-    }
-    mix(a ^ word64(bytes, 48), b)
+    let decoded = match layout {
+        Layout::Full => bincode::decode_from_slice(header, config).map(|(header, _)| header),
+        Layout::Short => bincode::decode_from_slice::<HeaderBefore, _>(header, config)
+            .map(|(header, _)| header.into()),
+    };
+    let header = decoded.map_err(|error| TraceError::Header(error.to_string()))?;
+    let records_at = (PREFIX_BYTES + claimed).next_multiple_of(layout.record_bytes());
+    Ok((header, layout, records_at))
 }
 
 fn check_bytes(bytes: &[u8]) -> u64 {
@@ -289,6 +212,7 @@ fn check_bytes(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::call::{SharedCall, SharedDetails};
 
     fn header() -> Header {
         Header {
@@ -307,6 +231,8 @@ mod tests {
                 (Collective::Allreduce, "default".to_owned()),
                 (Collective::Bcast, "native:ring".to_owned()),
             ],
+            context: vec![("kernel".to_owned(), "6.1".to_owned())],
+            transport: "tcp".to_owned(),
         }
     }
 
@@ -317,6 +243,13 @@ mod tests {
             message_bytes: 8,
             start_ns: 123_456,
             duration_ns: 3_000,
+            shift_ns: Some(40_000),
+            agreed: Some(CallTimes {
+                time_ns: 2_500,
+                shift_ns: None,
+                slowest_ns: 3_100,
+                work_ns: 1_900,
+            }),
             nodes: 4,
             ppn: 2,
             n_ranks: 8,
@@ -324,6 +257,12 @@ mod tests {
             collective: Collective::Bcast,
             drawn: true,
             manner: Manner::Blocking,
+            class: CallClass {
+                in_place: true,
+                rounds: true,
+                element_bytes: 8,
+                ..CallClass::default()
+            },
         }
     }
 
@@ -343,30 +282,108 @@ mod tests {
     }
 
     #[test]
-    fn manners_read_back_and_a_trace_without_them_has_blocking_calls() {
+    fn what_is_unknown_and_every_manner_and_class_read_back() {
+        let base = record(1);
+        let mut records = vec![
+            Record {
+                shift_ns: None,
+                ..base
+            },
+            Record {
+                agreed: None,
+                ..base
+            },
+            Record {
+                agreed: Some(CallTimes {
+                    shift_ns: Some(0),
+                    ..base.agreed.unwrap()
+                }),
+                ..base
+            },
+        ];
         for (number, manner) in (0..).zip(Manner::ALL) {
             assert_eq!(
                 (manner as u8, Manner::from_name(manner.name())),
                 (number, Some(manner))
             );
-            for drawn in [false, true] {
-                let record = Record {
-                    drawn,
-                    manner,
-                    ..record(1)
-                };
-                assert_eq!(Record::from_bytes(&record.to_bytes(), 2), Some(record));
-            }
+            records.extend([false, true].map(|drawn| Record {
+                drawn,
+                manner,
+                ..base
+            }));
         }
-        let mut before = trace(3);
-        before[..8].copy_from_slice(b"COLLTRC1");
-        let records = read(&before).unwrap().1;
-        assert!(
-            records.len() == 3
-                && records
-                    .iter()
-                    .all(|record| record.manner == Manner::Blocking)
+        records.extend((0..64).map(|flags| Record {
+            class: CallClass::of_flags(flags, 3),
+            ..base
+        }));
+        for record in records {
+            assert_eq!(Record::from_bytes(&record.to_bytes(), 2), Some(record));
+        }
+    }
+
+    #[test]
+    fn a_class_says_what_all_ranks_know_of_a_call() {
+        let call = |bytes| SharedCall {
+            collective: Collective::Allreduce,
+            bytes,
+        };
+        let sum_of_doubles = SharedDetails {
+            count: Some(4),
+            exact: false,
+            ..SharedDetails::MOVES
+        };
+        let class = CallClass::of(call(32), &sum_of_doubles);
+        assert_eq!(
+            class,
+            CallClass {
+                rounds: true,
+                element_bytes: 8,
+                ..CallClass::default()
+            }
         );
+        for (bytes, count) in [(0, Some(0)), (1 << 40, Some(1)), (8, None)] {
+            let details = SharedDetails {
+                count,
+                ..SharedDetails::MOVES
+            };
+            assert_eq!(CallClass::of(call(bytes), &details), CallClass::default());
+        }
+    }
+
+    /// What is read of each version, whatever is written today.
+    #[test]
+    fn traces_of_all_versions_stay_readable() {
+        let old_header = Header {
+            context: Vec::new(),
+            transport: String::new(),
+            ..header()
+        };
+        let old = |call| Record {
+            shift_ns: None,
+            agreed: None,
+            class: CallClass::default(),
+            ..record(call)
+        };
+        let first = include_bytes!("../golden/trace-1.bin");
+        assert_eq!(read(first), Ok((old_header.clone(), vec![old(0), old(1)])));
+        let manners = [
+            Manner::Blocking,
+            Manner::Nonblocking,
+            Manner::NeighborhoodPersistent,
+        ];
+        let records = (0..).zip(manners).map(|(call, manner)| Record {
+            manner,
+            drawn: call == 0,
+            ..old(call)
+        });
+        let second = include_bytes!("../golden/trace-2.bin");
+        assert_eq!(read(second), Ok((old_header, records.collect())));
+        let third = include_bytes!("../golden/trace-3.bin");
+        if std::env::var_os("COLLTUNE_BLESS").is_some() {
+            std::fs::write("golden/trace-3.bin", trace(3)).unwrap();
+        } else {
+            assert_eq!(third.as_slice(), trace(3), "the format has changed");
+        }
     }
 
     #[test]
@@ -375,9 +392,12 @@ mod tests {
         for cut in 1..RECORD_BYTES {
             assert_eq!(read(&whole[..whole.len() - cut]).unwrap().1.len(), 4);
         }
+        assert_eq!(n_damaged(&whole[..whole.len() - 1]), Ok(0));
         let mut middle = whole.clone();
         middle[whole.len() - 3 * RECORD_BYTES] ^= 1;
         assert_eq!(read(&middle).unwrap().1.len(), 4);
+        middle.resize(middle.len() + 2 * RECORD_BYTES, 0);
+        assert_eq!(n_damaged(&middle), Ok(1));
         let at = whole.len() - RECORD_BYTES;
         for byte in at..whole.len() {
             let mut torn = whole.clone();

@@ -1,17 +1,41 @@
 //! What the ranks of a communicator conclude together from their samples of one cell.
 //!
-//! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest of
-//! each, over ranks) and each applies this same function to the same numbers, so all conclude the
+//! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest and the
+//! sum of each, over ranks) and each applies this same function to the same numbers, so all conclude the
 //! same: which variants are dropped for the rest of the run, and how far apart samples must be to
 //! keep the cost of exploring within its budget.
 
-/// One variant's samples on a communicator, as seen by the slowest rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// One variant's samples on a communicator, as its ranks agreed on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
     /// Sampled calls that ran it: the same number on every rank.
     pub samples: u64,
+    /// Of the slowest rank of each call.
     pub fastest_ns: u64,
     pub total_ns: u64,
+    /// Mean over the ranks of the time inside a call.
+    pub time: Sums,
+    /// Mean over the ranks of that and of the time from there to each one's next call: what the call costs the
+    /// program. Of the last sample before each review it is not known.
+    pub cost: Sums,
+}
+
+/// How many values of a quantity there are, their sum and that of their squares.
+///
+/// Units: nanoseconds and their squares. All ranks compute them alike from numbers that they have agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    pub n: u64,
+    pub sum: f64,
+    pub sum_of_squares: f64,
+}
+
+impl Sums {
+    pub fn add(&mut self, value: f64) {
+        self.n += 1;
+        self.sum += value;
+        self.sum_of_squares += value * value;
+    }
 }
 
 /// Where exploring a cell stands.
@@ -46,10 +70,15 @@ pub const SAMPLES_TO_DROP: u64 = 3;
 pub const LEARNING_SAMPLES: u64 = 64;
 pub const LEARNING_GAP: u64 = 4;
 
-/// Whether a review is due after the `samples`-th sample of a cell: at 8, 16, ... 64, 128, 192, ...
+/// Messages from this size on come seldom, and a review is quick beside them.
+const REVIEWED_EARLY_FROM: u64 = 32 << 10;
+
+/// Whether a review is due after the `samples`-th sample of a cell whose messages have so many bytes at least: at 8,
+/// 16, ... 64, 128, 192, ..., and of long messages at 2 and 4, too.
 #[inline]
-pub const fn due(samples: u64) -> bool {
-    samples.is_multiple_of(if samples <= 64 { 8 } else { 64 }) && samples > 0
+pub const fn due(samples: u64, least_bytes: u64) -> bool {
+    let early = least_bytes >= REVIEWED_EARLY_FROM && (samples == 2 || samples == 4);
+    early || samples.is_multiple_of(if samples <= 64 { 8 } else { 64 }) && samples > 0
 }
 
 /// Whether a variant with so many samples may be drawn: not where a review that knows the default has yet to
@@ -135,6 +164,7 @@ mod tests {
             samples,
             fastest_ns: each_ns,
             total_ns: samples * each_ns,
+            ..Observed::default()
         }
     }
 
@@ -173,7 +203,7 @@ mod tests {
             let waits = !may_be_drawn(observed[wish].samples, judged[wish]);
             let arm = if dropped[wish] || waits { 0 } else { wish };
             observed[arm] = seen(observed[arm].samples + 1, takes[arm]);
-            if due(draw as u64 + 1) {
+            if due(draw as u64 + 1, 8) {
                 dropped = review(&observed, Some(0), EASY).dropped;
                 judged = observed.map(|arm| arm.samples > 0 && observed[0].samples > 0);
             }
@@ -241,6 +271,7 @@ mod tests {
                     samples,
                     fastest_ns: ns,
                     total_ns: ns,
+                    ..Observed::default()
                 };
                 let progress = Progress {
                     calls: samples,
@@ -253,7 +284,17 @@ mod tests {
             }
         }
         assert!(review(&[], None, EASY).dropped.is_empty());
+    }
+
+    #[test]
+    fn reviews_are_frequent_at_first_and_come_early_where_messages_are_long() {
+        let all = |least_bytes| {
+            (0..300)
+                .filter(|&n| due(n, least_bytes))
+                .collect::<Vec<_>>()
+        };
         let first = [8, 16, 24, 32, 40, 48, 56, 64, 128, 192, 256];
-        assert_eq!((0..300).filter(|&n| due(n)).collect::<Vec<_>>(), first);
+        assert_eq!(all((32 << 10) - 1), first);
+        assert_eq!(all(32 << 10), [&[2, 4], &first[..]].concat());
     }
 }

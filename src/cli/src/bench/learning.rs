@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::library::{Library, Product};
-use colltune_core::record::{Header, Manner, Record};
+use colltune_core::record::{CallClass, Header, Manner, Record};
 use colltune_core::select::mix;
 
 use super::report::{Finding, Report, Row, Target};
@@ -190,6 +190,8 @@ fn header(
             .iter()
             .map(|variant| (variant.collective, variant.name.to_string()))
             .collect(),
+        context: Vec::new(),
+        transport: String::new(),
     }
 }
 
@@ -221,6 +223,9 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
         collective,
         drawn: true,
         manner: Manner::Blocking,
+        shift_ns: None,
+        agreed: None,
+        class: CallClass::default(),
     }
 }
 

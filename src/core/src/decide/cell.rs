@@ -3,6 +3,7 @@
 use std::collections::TryReserveError;
 
 use crate::model::CellModel;
+use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
 use crate::select::{Chooser, key, word};
 use crate::thin::{next_sampled, rehearsals};
@@ -44,8 +45,10 @@ pub struct CellState {
     /// The place of `default` in `arms`.
     default_arm: Option<usize>,
     first_ns: u64,
+    /// The least message size of the cell.
+    least_bytes: u64,
     /// The samples since the last review.
-    pub(super) fresh: Vec<Timing>,
+    fresh: Vec<Fresh>,
 }
 
 /// A variant that sampled calls may draw, and what this rank saw of it.
@@ -66,6 +69,73 @@ pub struct Timing {
     pub start_ns: u64,
     pub end_ns: u64,
     pub record: Option<usize>,
+}
+
+/// A sample since the last review.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fresh {
+    arm: Option<usize>,
+    timing: Timing,
+    /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
+    shift_ns: u64,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+/// Beyond these a call, or what comes behind it, counts as that long: sums over 2^24 ranks stay within a word.
+const SPAN_NS_MAX: u64 = 1 << 40;
+
+impl Fresh {
+    fn time_ns(&self) -> u64 {
+        let Timing {
+            start_ns, end_ns, ..
+        } = self.timing;
+        end_ns.saturating_sub(start_ns).min(SPAN_NS_MAX)
+    }
+}
+
+/// What this rank tells the others in a review, as many words on every rank: of some the largest of all is wanted,
+/// of the others the sum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub largest: Vec<u64>,
+    pub sums: Vec<u64>,
+}
+
+/// Words of a sample in a review.
+const LARGEST: usize = 5;
+const SUMS: usize = 2;
+
+impl Words {
+    /// Room for those of any review.
+    pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
+        self.largest.try_reserve(2 + LARGEST * FRESH_MAX)?;
+        self.sums.try_reserve(SUMS * FRESH_MAX)
+    }
+}
+
+/// What the words of all ranks say of one sample.
+fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> CallTimes {
+    let [
+        start_ns,
+        end_ns,
+        not_shortest_ns,
+        slowest_ns,
+        longest_shift_ns,
+    ] = largest
+    else {
+        unreachable!("there are so many words of a sample")
+    };
+    let n_ranks = u64::from(members.layout.n_ranks.max(1));
+    CallTimes {
+        time_ns: sums[0] / n_ranks,
+        shift_ns: (*longest_shift_ns != UNKNOWN).then_some(sums[1] / n_ranks),
+        slowest_ns: *slowest_ns,
+        work_ns: match members.layout.nodes {
+            // Ranks of one node read one clock.
+            1 => end_ns.saturating_sub(*start_ns),
+            _ => !not_shortest_ns,
+        },
+    }
 }
 
 /// What a call runs by the cell alone.
@@ -134,6 +204,7 @@ impl CellState {
             default_arm: arms.iter().position(|arm| arm.variant == DEFAULT),
             arms,
             first_ns: 0,
+            least_bytes: entry.cell.bytes.lo,
             fresh,
         })
     }
@@ -181,19 +252,28 @@ impl CellState {
         }
         self.samples += 1;
         if self.fresh.len() < FRESH_MAX {
-            self.fresh.push(timing);
+            self.fresh.push(Fresh {
+                arm,
+                timing,
+                shift_ns: UNKNOWN,
+            });
         }
         if let Some(arm) = arm {
-            let seen = &mut self.arms[arm].seen;
-            let ns = timing.end_ns.saturating_sub(timing.start_ns);
-            seen.fastest_ns = match seen.samples {
-                0 => ns,
-                _ => seen.fastest_ns.min(ns),
-            };
-            seen.samples += 1;
-            seen.total_ns = seen.total_ns.saturating_add(ns);
+            self.arms[arm].seen.samples += 1;
         }
-        review::due(self.samples)
+        review::due(self.samples, self.least_bytes)
+    }
+
+    /// Takes how long it was from the end of the last sample to this rank's next call.
+    pub(super) fn close_gap(&mut self, shift_ns: u64) {
+        if let Some(last) = self.fresh.last_mut() {
+            last.shift_ns = shift_ns.min(SPAN_NS_MAX);
+        }
+    }
+
+    /// Forgets the samples since the last review, where there is nobody to compare them with.
+    pub(super) fn forget(&mut self) {
+        self.fresh.clear();
     }
 
     /// Says which call is sampled next, after call `index` was.
@@ -209,31 +289,46 @@ impl CellState {
         self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
     }
 
-    /// The words of a review that tell of the arms and of the time since the first sample.
-    pub(super) fn tell(&self, now_ns: u64, words: &mut Vec<u64>) {
-        for arm in &self.arms {
-            words.extend([arm.seen.fastest_ns, arm.seen.total_ns]);
+    /// The words of a review: of the time since the first sample, and of every fresh one.
+    pub(super) fn tell(&self, now_ns: u64, words: &mut Words) {
+        words.largest.push(now_ns.saturating_sub(self.first_ns));
+        for fresh in &self.fresh {
+            let (time_ns, shift_ns) = (fresh.time_ns(), fresh.shift_ns);
+            let Timing {
+                start_ns, end_ns, ..
+            } = fresh.timing;
+            words
+                .largest
+                .extend([start_ns, end_ns, !time_ns, time_ns, shift_ns]);
+            words.sums.extend([time_ns, shift_ns.min(SPAN_NS_MAX)]);
         }
-        words.push(now_ns.saturating_sub(self.first_ns));
     }
 
-    /// How many words [`tell`](CellState::tell) has.
-    pub(super) fn n_words(&self) -> usize {
-        2 * self.arms.len() + 1
+    /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
+    /// of them.
+    pub(super) fn hear(
+        &mut self,
+        words: &Words,
+        members: &Membership,
+        mut correct: impl FnMut(usize, CallTimes),
+    ) {
+        let samples = words.largest[2..].chunks_exact(LARGEST);
+        let samples = samples.zip(words.sums.chunks_exact(SUMS));
+        for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
+            let times = agreed(largest, sums, members);
+            if let Some(record) = fresh.timing.record {
+                correct(record, times);
+            }
+            if let Some(arm) = fresh.arm {
+                self.arms[arm].take(&times, sums, members);
+            }
+        }
     }
 
-    /// Concludes from the largest of each of the ranks' words: hopeless arms go, and the distance of samples follows
+    /// Concludes from the samples that all ranks have told of: hopeless arms go, and the distance of samples follows
     /// the budget.
-    pub(super) fn conclude(&mut self, words: &[u64], budget_ppm: u64) {
-        let (seen, elapsed_ns) = (&words[..2 * self.arms.len()], words[2 * self.arms.len()]);
-        let all = self.arms.iter().zip(seen.chunks_exact(2));
-        let observed: Vec<Observed> = all
-            .map(|(arm, largest)| Observed {
-                samples: arm.seen.samples,
-                fastest_ns: largest[0],
-                total_ns: largest[1],
-            })
-            .collect();
+    pub(super) fn conclude(&mut self, elapsed_ns: u64, budget_ppm: u64) {
+        let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
         let progress = Progress {
             calls: self.calls,
             calls_per_sample: self.rehearsals + 1,
@@ -254,6 +349,23 @@ impl CellState {
         }
         self.gap_least = verdict.gap_least;
         self.chooser = chooser_of(&self.arms);
+    }
+}
+
+impl Arm {
+    fn take(&mut self, times: &CallTimes, sums: &[u64], members: &Membership) {
+        let seen = &mut self.seen;
+        let slowest_ns = times.slowest_ns;
+        seen.fastest_ns = match seen.time.n {
+            0 => slowest_ns,
+            _ => seen.fastest_ns.min(slowest_ns),
+        };
+        seen.total_ns = seen.total_ns.saturating_add(slowest_ns);
+        let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
+        seen.time.add(mean(sums[0]));
+        if times.shift_ns.is_some() {
+            seen.cost.add(mean(sums[0]) + mean(sums[1]));
+        }
     }
 }
 

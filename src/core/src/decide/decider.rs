@@ -5,12 +5,13 @@ use std::collections::TryReserveError;
 use crate::catalogue::Facts;
 use crate::classify::CellsBySize;
 use crate::collective::Collective;
+use crate::record::CallTimes;
 use crate::request::Mode;
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Possible};
 use super::call::{SharedCall, SharedDetails};
-use super::cell::{CellState, FRESH_MAX, Timing};
+use super::cell::{CellState, Timing, Words};
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
 
@@ -33,7 +34,7 @@ pub struct Decider {
     /// The sampled call that is under way; or that was left, by an exception or a longjmp, and not observed.
     under_way: Option<UnderWay>,
     /// Room for those of a review.
-    words: Vec<u64>,
+    words: Words,
 }
 
 /// How far a communicator has come.
@@ -107,14 +108,6 @@ pub enum AfterSample {
     Review,
 }
 
-/// Whether the ranks of a node have processors of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Processors {
-    Own,
-    /// Most of a call's work is done before the last rank starts.
-    Shared,
-}
-
 impl Decider {
     /// That of a communicator that may be tuned.
     pub fn new() -> Decider {
@@ -128,7 +121,7 @@ impl Decider {
             cells: Default::default(),
             cells_in_use: 0,
             under_way: None,
-            words: Vec::new(),
+            words: Words::default(),
         }
     }
 
@@ -296,8 +289,7 @@ impl Decider {
             .iter()
             .map(|&cell| CellState::new(rules, cell, membership, self.agreed));
         let states = states.collect::<Result<Vec<_>, _>>()?;
-        let longest = states.iter().map(CellState::n_words).max().unwrap_or(0);
-        self.words.try_reserve(longest + 1 + 2 * FRESH_MAX)?;
+        self.words.reserve()?;
         self.cells[collective.index()] = Some(Cells { by_size, states });
         Ok(())
     }
@@ -464,76 +456,58 @@ impl Decider {
         }
         if due {
             // There is nobody to compare with, and nothing but `default` to draw.
-            cell.fresh.clear();
+            cell.forget();
         }
         cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
         AfterSample::Nothing
     }
 
-    /// What this rank tells the others of a cell: as many words on every rank, each to be replaced by the largest of
-    /// all, before they are concluded from. What made our own families possible in the set-up may have changed.
+    /// Takes how long it was from the end of a cell's last sample to this rank's next call on any communicator.
+    #[cold]
+    pub fn close_gap(&mut self, collective: Collective, place: usize, shift_ns: u64) {
+        cell_mut(&mut self.cells, collective, place).close_gap(shift_ns);
+    }
+
+    /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
+    /// concluded from. What made our own families possible in the set-up may have changed.
     #[cold]
     pub fn review(
         &mut self,
         collective: Collective,
         chosen: &Chosen,
         now_ns: u64,
-        processors: Processors,
         own_families: Possible,
-    ) -> Vec<u64> {
+    ) -> Words {
         let mut words = std::mem::take(&mut self.words);
-        words.clear();
-        let cell = self.cell(collective, chosen.place);
-        cell.tell(now_ns, &mut words);
-        words.push(u64::from(own_families == Possible::No));
-        if self.is_on_one_node() {
-            // Ranks of one node read one clock, so the last start and the last end can be found. Where ranks
-            // share processors, most of the work is done before the last one starts.
-            for timing in &cell.fresh {
-                let end = match processors {
-                    Processors::Own => timing.end_ns,
-                    Processors::Shared => timing.end_ns.saturating_sub(timing.start_ns),
-                };
-                words.extend([timing.start_ns, end]);
-            }
-        }
+        words.largest.clear();
+        words.sums.clear();
+        words.largest.push(u64::from(own_families == Possible::No));
+        self.cell(collective, chosen.place).tell(now_ns, &mut words);
         words
     }
 
-    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records whose whole time is
-    /// known now, with start and length: from the start of the last rank, for which early ones wait, to the end of
-    /// the last rank; where ranks share processors the slowest rank's time.
+    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records of the samples, with
+    /// what is agreed on them.
     #[cold]
     pub fn conclude(
         &mut self,
         rules: &Rules,
         collective: Collective,
         chosen: &Chosen,
-        processors: Processors,
-        words: Vec<u64>,
-        mut correct: impl FnMut(usize, u64, u64),
+        words: Words,
+        correct: impl FnMut(usize, CallTimes),
     ) {
+        let Some(members) = self.membership else {
+            unreachable!("calls are sampled only behind the set-up");
+        };
         let budget_ppm = rules.terms.settings.explore_budget_ppm() / self.cells_in_use.max(1);
-        let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        let (of_cell, rest) = words.split_at(cell.n_words());
-        let (no_own, whole) = rest.split_at(1);
-        if no_own != [0] {
+        if words.largest[0] != 0 {
             self.agreed.own_families = Possible::No;
         }
-        for (timing, largest) in cell.fresh.iter().zip(whole.chunks_exact(2)) {
-            let Some(record) = timing.record else {
-                continue;
-            };
-            match processors {
-                Processors::Own => {
-                    correct(record, largest[0], largest[1].saturating_sub(largest[0]));
-                }
-                Processors::Shared => correct(record, timing.start_ns, largest[1]),
-            }
-        }
-        cell.fresh.clear();
+        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        cell.hear(&words, &members, correct);
         if rules.terms.mode == Mode::Explore {
-            cell.conclude(of_cell, budget_ppm);
+            cell.conclude(words.largest[1], budget_ppm);
         }
         cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
         self.words = words;
@@ -548,11 +522,6 @@ impl Decider {
             comm: self.agreed.id,
             reason,
         }
-    }
-
-    fn is_on_one_node(&self) -> bool {
-        self.membership
-            .is_some_and(|members| members.layout.nodes == 1)
     }
 
     #[inline]

@@ -19,10 +19,10 @@ pub mod agreed;
 pub mod rooms;
 
 mod cell;
-pub use cell::Timing;
+pub use cell::{Timing, Words};
 
 mod decider;
-pub use decider::{AfterSample, Chosen, Decider, Decision, Processors, UnderWay};
+pub use decider::{AfterSample, Chosen, Decider, Decision, UnderWay};
 
 pub mod impasse;
 

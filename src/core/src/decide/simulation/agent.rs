@@ -12,7 +12,9 @@ use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::impasse::{Impasse, Reason};
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::rules::Rules;
-use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, Processors, Timing};
+use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, Timing, Words};
+use crate::record::CallTimes;
+use crate::select::mix;
 use crate::settings::Reproducible;
 
 /// What an edge may get wrong: each has been a fault of the shim, or lies near.
@@ -49,12 +51,13 @@ pub struct Surroundings {
     pub fate: Fate,
     pub mistake: Option<Mistake>,
     pub ppn: u32,
-    pub processors: Processors,
     /// By rank, the communicators that it numbered.
     pub numbered: Vec<u64>,
     pub tally: Tally,
     /// What calls of one shape ran on a communicator.
     pub ran: HashMap<Shape, u16>,
+    /// What ranks heard in a review of a communicator.
+    pub heard: HashMap<(u32, u64), u64>,
 }
 
 /// What a choice may depend on.
@@ -88,6 +91,8 @@ pub enum End {
     Mismatch(Mismatch),
     /// A call of one shape did not run what such calls ran before, though one choice was to hold.
     Irreproducible(Shape, [u16; 2]),
+    /// Ranks heard different times of one sample, in an operation of a communicator.
+    HeardOtherwise(u32, u64),
 }
 
 pub enum Progress {
@@ -105,6 +110,8 @@ pub struct Agent {
     /// Whether the present call has been refused once.
     was_refused: bool,
     clock_ns: u64,
+    /// Where the last sample was, and when it ended, until the next call.
+    gap: Option<(u32, Collective, usize, u64)>,
     words: Vec<u64>,
     own_words: Vec<u64>,
 }
@@ -122,8 +129,15 @@ enum Awaited {
     SetUp(SharedCall),
     Room(SharedCall, Chosen, Class),
     Call(SharedCall, Option<Chosen>),
-    Review(SharedCall, (Collective, Chosen), Behind),
+    Review(SharedCall, Reviewed, Behind),
     Split,
+}
+
+/// What is reviewed, and how many of the words are to be the largest.
+struct Reviewed {
+    collective: Collective,
+    chosen: Chosen,
+    n_largest: usize,
 }
 
 /// Where a review stands.
@@ -152,6 +166,7 @@ impl Agent {
             awaited: None,
             was_refused: false,
             clock_ns: 0,
+            gap: None,
             words: Vec::new(),
             own_words: Vec::new(),
         }
@@ -211,6 +226,7 @@ impl Agent {
         let comm = job.script.acts[act as usize].comm;
         let spec = &job.script.comms[comm as usize];
         let rank = self.rank;
+        self.close_gap(act);
         self.seats.entry(comm).or_insert_with(|| Seat {
             member: spec
                 .members
@@ -236,6 +252,18 @@ impl Agent {
                 let message = *message;
                 self.call(job, act, &message)
             }
+        }
+    }
+
+    /// Behind a sample any call says how long it was until then; some ranks do not know it.
+    fn close_gap(&mut self, act: u32) {
+        let Some((comm, collective, place, since_ns)) = self.gap.take() else {
+            return;
+        };
+        self.clock_ns += 100 + dice(since_ns, act.into(), self.rank.into()) % 10_000;
+        if let Some(seat) = self.seats.get_mut(&comm) {
+            let shift_ns = self.clock_ns - since_ns;
+            seat.decider.close_gap(collective, place, shift_ns);
         }
     }
 
@@ -349,7 +377,7 @@ impl Agent {
                     let timing = Timing {
                         start_ns: left.start_ns,
                         end_ns: self.clock_ns,
-                        record: None,
+                        record: Some(left.chosen.index as usize),
                     };
                     let (collective, chosen) = (left.collective, left.chosen);
                     let after = seat.decider.observe(rules, collective, &chosen, timing);
@@ -530,27 +558,51 @@ impl Agent {
                 let timing = Timing {
                     start_ns,
                     end_ns: self.clock_ns,
-                    record: None,
+                    record: Some(chosen.index as usize),
                 };
                 let after = seat
                     .decider
                     .observe(rules, call.collective, &chosen, timing);
                 match after {
-                    AfterSample::Nothing => Ok(Next::Done),
+                    AfterSample::Nothing => {
+                        let knows = !job.fate.is_left(self.rank, act.into());
+                        let gap = (comm, call.collective, chosen.place, self.clock_ns);
+                        self.gap = knows.then_some(gap);
+                        Ok(Next::Done)
+                    }
                     AfterSample::Review => {
                         let reviewed = (call.collective, chosen);
                         Ok(self.review(job, comm, call, reviewed, Behind::Sample))
                     }
                 }
             }
-            Awaited::Review(call, (collective, chosen), behind) => {
+            Awaited::Review(call, reviewed, behind) => {
+                let Reviewed {
+                    collective,
+                    chosen,
+                    n_largest,
+                } = reviewed;
                 let words = match is_deaf(Mistake::OwnTimes) {
                     true => self.own_words.clone(),
                     false => self.words.clone(),
                 };
-                let processors = job.processors;
+                let (largest, sums) = words.split_at(n_largest);
+                let words = Words {
+                    largest: largest.to_vec(),
+                    sums: sums.to_vec(),
+                };
+                let mut heard = 0;
+                let hear = |record: usize, times: CallTimes| {
+                    let shift_ns = times.shift_ns.unwrap_or(u64::MAX);
+                    let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
+                    heard = words.into_iter().fold(mix(heard, record as u64), mix);
+                };
                 seat.decider
-                    .conclude(rules, collective, &chosen, processors, words, |_, _, _| {});
+                    .conclude(rules, collective, &chosen, words, hear);
+                let review = (comm, seat.position);
+                if *job.heard.entry(review).or_insert(heard) != heard {
+                    return Err(End::HeardOtherwise(comm, seat.position));
+                }
                 match behind {
                     Behind::Sample => Ok(Next::Done),
                     Behind::LeftSample => {
@@ -572,16 +624,18 @@ impl Agent {
     ) -> Next {
         job.tally.reviews += 1;
         let seat = self.seats.get_mut(&comm).expect("it was made");
-        self.own_words = seat.decider.review(
+        let told = seat
+            .decider
+            .review(collective, &chosen, self.clock_ns, Possible::Yes);
+        let (largest, sums) = (told.largest.len(), told.sums.len());
+        self.own_words = [told.largest, told.sums].concat();
+        let reviewed = Reviewed {
             collective,
-            &chosen,
-            self.clock_ns,
-            job.processors,
-            Possible::Yes,
-        );
-        let words = self.own_words.len();
-        let awaited = Awaited::Review(call, (collective, chosen), behind);
-        Next::Enter(Operation::Review { words }, awaited)
+            chosen,
+            n_largest: largest,
+        };
+        let awaited = Awaited::Review(call, reviewed, behind);
+        Next::Enter(Operation::Review { largest, sums }, awaited)
     }
 
     /// Whether the program leaves a sampled call by an exception. The others may have to wait for this rank's next

@@ -12,8 +12,10 @@ pub enum Operation {
     Room {
         variant: u16,
     },
+    /// So many words of which the largest is wanted, and so many that are added up behind them.
     Review {
-        words: usize,
+        largest: usize,
+        sums: usize,
     },
     Call {
         act: u32,
@@ -63,7 +65,7 @@ struct Meeting {
     operation: Operation,
     leaving: Leaving,
     root: u32,
-    /// The largest of each of the members' words.
+    /// The largest, or the sum, of each of the members' words.
     words: Vec<u64>,
     /// Members that are in, and those that left.
     entered: u32,
@@ -130,8 +132,15 @@ impl Fabric {
                 others: meeting.operation,
             });
         }
-        for (largest, word) in meeting.words.iter_mut().zip(step.words) {
-            *largest = (*largest).max(*word);
+        let n_largest = match step.operation {
+            Operation::Review { largest, .. } => largest,
+            _ => step.words.len(),
+        };
+        for (place, (all, word)) in meeting.words.iter_mut().zip(step.words).enumerate() {
+            *all = match place < n_largest {
+                true => (*all).max(*word),
+                false => *all + *word,
+            };
         }
         meeting.entered += 1;
         if meeting.leaving == Leaving::BehindRoot || meeting.leaving == Leaving::BehindLower {

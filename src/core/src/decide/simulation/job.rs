@@ -9,7 +9,6 @@ use super::fabric::{Fabric, Operation};
 use super::faults::{Fate, Faults};
 use super::script::{Extent, Script};
 use crate::collective::{Collective, MessageSize};
-use crate::decide::Processors;
 use crate::decide::rules::{JobTerms, Rules, Telling};
 use crate::library::Library;
 use crate::model::Model;
@@ -132,13 +131,10 @@ impl Builder {
             fate: Fate { seed, faults },
             mistake: self.mistake,
             ppn: 1 + (dice(seed, 2, 0) % u64::from(n_ranks)) as u32,
-            processors: match dice(seed, 3, 0) % 2 {
-                0 => Processors::Own,
-                _ => Processors::Shared,
-            },
             numbered: vec![0; n_ranks as usize],
             tally: Tally::default(),
             ran: HashMap::new(),
+            heard: HashMap::new(),
         };
         let outcome = go(&mut agents, &mut job, &mut fabric, order);
         Report {

@@ -1,0 +1,178 @@
+//! Records as bytes, in the layouts of all versions.
+//!
+//! Every layout ends with a check word over the bytes before it; a record of zeros does not check.
+
+use super::recorded::{CallClass, CallTimes, Manner, Record};
+use crate::collective::Collective;
+use crate::select::mix;
+
+pub const RECORD_BYTES: usize = 112;
+/// Of versions 1 and 2.
+const RECORD_BYTES_BEFORE: usize = 64;
+/// A time that nobody knows.
+const UNKNOWN: u64 = u64::MAX;
+
+/// How the records of a trace lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Of versions 1 and 2, which differ in nothing that would not read alike.
+    Short,
+    /// Of version 3.
+    Full,
+}
+
+impl Layout {
+    pub(super) fn record_bytes(self) -> usize {
+        match self {
+            Layout::Short => RECORD_BYTES_BEFORE,
+            Layout::Full => RECORD_BYTES,
+        }
+    }
+
+    /// The records in the bytes behind a header; `None` for each that is torn or unused, or names nothing known.
+    pub(super) fn records(
+        self,
+        bytes: &[u8],
+        n_variants: usize,
+    ) -> impl Iterator<Item = Option<Record>> {
+        let records = bytes.chunks_exact(self.record_bytes());
+        records.map(move |bytes| self.record(bytes, n_variants))
+    }
+
+    fn record(self, bytes: &[u8], n_variants: usize) -> Option<Record> {
+        let (_, word) = bytes.split_last_chunk::<8>()?;
+        if check(bytes) != u64::from_le_bytes(*word) {
+            return None;
+        }
+        let record = match self {
+            Layout::Short => short(bytes)?,
+            Layout::Full => full(bytes)?,
+        };
+        (usize::from(record.variant) < n_variants).then_some(record)
+    }
+}
+
+impl Record {
+    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        let agreed = self.agreed.unwrap_or_default();
+        let known = |ns: Option<u64>| ns.unwrap_or(UNKNOWN);
+        let numbers = [
+            self.comm,
+            self.call,
+            self.message_bytes,
+            self.start_ns,
+            self.duration_ns,
+            known(self.shift_ns),
+            agreed.time_ns,
+            known(agreed.shift_ns),
+            agreed.slowest_ns,
+            agreed.work_ns,
+        ];
+        let (words, _) = bytes.as_chunks_mut::<8>();
+        for (word, number) in words.iter_mut().zip(numbers) {
+            *word = number.to_le_bytes();
+        }
+        for (place, number) in [self.nodes, self.ppn, self.n_ranks].into_iter().enumerate() {
+            bytes[80 + 4 * place..84 + 4 * place].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[92..94].copy_from_slice(&self.variant.to_le_bytes());
+        bytes[94] = self.collective as u8;
+        bytes[95] = u8::from(self.drawn) | (self.manner as u8) << 1;
+        bytes[96] = u8::from(self.agreed.is_some());
+        bytes[97] = self.class.flags();
+        bytes[98..100].copy_from_slice(&self.class.element_bytes.to_le_bytes());
+        let word = check(&bytes);
+        bytes[RECORD_BYTES - 8..].copy_from_slice(&word.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for a torn or unused record, and for one that names no known collective, variant or manner.
+    pub fn from_bytes(bytes: &[u8; RECORD_BYTES], n_variants: usize) -> Option<Record> {
+        Layout::Full.record(bytes, n_variants)
+    }
+}
+
+fn full(bytes: &[u8]) -> Option<Record> {
+    let known = |at| Some(word64(bytes, at)).filter(|&ns| ns != UNKNOWN);
+    let agreed = CallTimes {
+        time_ns: word64(bytes, 48),
+        shift_ns: known(56),
+        slowest_ns: word64(bytes, 64),
+        work_ns: word64(bytes, 72),
+    };
+    Some(Record {
+        comm: word64(bytes, 0),
+        call: word64(bytes, 8),
+        message_bytes: word64(bytes, 16),
+        start_ns: word64(bytes, 24),
+        duration_ns: word64(bytes, 32),
+        shift_ns: known(40),
+        agreed: (bytes[96] & 1 != 0).then_some(agreed),
+        nodes: word32(bytes, 80),
+        ppn: word32(bytes, 84),
+        n_ranks: word32(bytes, 88),
+        variant: word16(bytes, 92),
+        collective: Collective::from_index(bytes[94].into())?,
+        drawn: bytes[95] & 1 != 0,
+        manner: *Manner::ALL.get(usize::from(bytes[95] >> 1))?,
+        class: CallClass::of_flags(bytes[97], word16(bytes, 98)),
+    })
+}
+
+fn short(bytes: &[u8]) -> Option<Record> {
+    Some(Record {
+        comm: word64(bytes, 0),
+        call: word64(bytes, 8),
+        message_bytes: word64(bytes, 16),
+        start_ns: word64(bytes, 24),
+        duration_ns: word64(bytes, 32),
+        shift_ns: None,
+        agreed: None,
+        nodes: word32(bytes, 40),
+        ppn: word32(bytes, 44),
+        n_ranks: word32(bytes, 48),
+        variant: word16(bytes, 52),
+        collective: Collective::from_index(bytes[54].into())?,
+        drawn: bytes[55] & 1 != 0,
+        manner: *Manner::ALL.get(usize::from(bytes[55] >> 1))?,
+        class: CallClass::default(),
+    })
+}
+
+fn word16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(super) fn word32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(
+        bytes[at..at + 4]
+            .try_into()
+            .expect("four bytes were sliced"),
+    )
+}
+
+pub(super) fn word64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(
+        bytes[at..at + 8]
+            .try_into()
+            .expect("eight bytes were sliced"),
+    )
+}
+
+/// The check word of a record: an odd number of words, and room for this one. Two independent chains of
+/// multiplications, so that it costs a few nanoseconds.
+#[inline]
+fn check(bytes: &[u8]) -> u64 {
+    let (mut a, mut b) = (0x2545_f491_4f6c_dd1du64, 0x9e37_79b9_7f4a_7c15u64);
+    let last = bytes.len() - 16;
+    for place in (0..last).step_by(16) {
+        a = (a ^ word64(bytes, place))
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            .rotate_left(29);
+        b = (b ^ word64(bytes, place + 8))
+            .wrapping_mul(0x94d0_49bb_1331_11eb)
+            .rotate_left(31);
+    }
+    mix(a ^ word64(bytes, last), b)
+}

@@ -1,0 +1,155 @@
+//! What is recorded of a call.
+
+use crate::collective::Collective;
+use crate::decide::call::{SharedCall, SharedDetails};
+
+/// How a collective is called. Only blocking calls are tuned; the others pass through, and their
+/// records are never taken for those of blocking calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Manner {
+    Blocking = 0,
+    /// From `MPI_I...` to the call that completes the request.
+    Nonblocking = 1,
+    /// From each `MPI_Start` to the call that completes the request.
+    Persistent = 2,
+    /// On the neighbours in the communicator's topology; blocking, nonblocking and persistent.
+    Neighborhood = 3,
+    NeighborhoodNonblocking = 4,
+    NeighborhoodPersistent = 5,
+}
+
+impl Manner {
+    /// Every manner, in the order of its number.
+    pub const ALL: [Manner; 6] = [
+        Manner::Blocking,
+        Manner::Nonblocking,
+        Manner::Persistent,
+        Manner::Neighborhood,
+        Manner::NeighborhoodNonblocking,
+        Manner::NeighborhoodPersistent,
+    ];
+
+    /// The name in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Manner::Blocking => "blocking",
+            Manner::Nonblocking => "nonblocking",
+            Manner::Persistent => "persistent",
+            Manner::Neighborhood => "neighborhood",
+            Manner::NeighborhoodNonblocking => "neighborhood_nonblocking",
+            Manner::NeighborhoodPersistent => "neighborhood_persistent",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Manner> {
+        Self::ALL.into_iter().find(|manner| manner.name() == name)
+    }
+}
+
+/// One recorded call on one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The communicator's agreed number; with `call` the identity of the call on all its ranks. 0 where
+    /// the ranks never agreed on one, because they made no blocking calls.
+    pub comm: u64,
+    /// Number of the call among the tuned calls of its communicator, or among those that pass through;
+    /// of persistent ones 2^32 times the request's number plus that of the start.
+    pub call: u64,
+    pub message_bytes: u64,
+    /// On the recording rank's clock, see [`Header::clock`](super::Header::clock).
+    pub start_ns: u64,
+    /// This rank's time inside the call.
+    pub duration_ns: u64,
+    /// From there to this rank's next call of a collective, on whichever communicator. `None` where nobody measured
+    /// it: a review lies in between, or threads call at will.
+    pub shift_ns: Option<u64>,
+    /// `None` where the call has not come to a review.
+    pub agreed: Option<CallTimes>,
+    pub nodes: u32,
+    pub ppn: u32,
+    pub n_ranks: u32,
+    pub variant: u16,
+    pub collective: Collective,
+    /// Whether the variant was drawn; otherwise it was the library's default in `record` mode.
+    pub drawn: bool,
+    pub manner: Manner,
+    pub class: CallClass,
+}
+
+/// What the ranks of a communicator agreed on about one call: the same on all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    /// Mean over all ranks of the time inside the call.
+    pub time_ns: u64,
+    /// Mean over all ranks of the time from there to each one's next collective.
+    pub shift_ns: Option<u64>,
+    /// The longest time of any rank.
+    pub slowest_ns: u64,
+    /// From the last arrival to the last departure where all ranks share a clock, else the shortest time of any
+    /// rank: of `time_ns` hardly more than this is not waiting for late ranks.
+    pub work_ns: u64,
+}
+
+/// What else all ranks know of a call; where nobody asked, as for calls that pass through, nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallClass {
+    pub in_place: bool,
+    /// Whether a reduction's operation is user-defined.
+    pub own_operation: bool,
+    /// Whether its operands have to be combined in order.
+    pub ordered: bool,
+    /// Whether its result depends on the order, as with sums of floating-point numbers.
+    pub rounds: bool,
+    /// Whether its elements are of a derived type.
+    pub derived: bool,
+    /// Whether blocks differ in length.
+    pub uneven: bool,
+    /// Bytes of a reduction's element; 0 where they are unknown or too many.
+    pub element_bytes: u16,
+}
+
+impl CallClass {
+    pub fn of(call: SharedCall, details: &SharedDetails) -> CallClass {
+        let element_bytes = details
+            .count
+            .and_then(|count| call.bytes.checked_div(count))
+            .and_then(|bytes| u16::try_from(bytes).ok());
+        CallClass {
+            in_place: details.in_place,
+            own_operation: !details.builtin_op,
+            ordered: !details.commutative,
+            rounds: !details.exact,
+            derived: !details.plain_elements,
+            uneven: !details.equal_blocks,
+            element_bytes: element_bytes.unwrap_or(0),
+        }
+    }
+
+    pub(super) fn flags(self) -> u8 {
+        let flags = [
+            self.in_place,
+            self.own_operation,
+            self.ordered,
+            self.rounds,
+            self.derived,
+            self.uneven,
+        ];
+        let bits = flags.into_iter().zip(0..);
+        bits.map(|(flag, bit)| u8::from(flag) << bit).sum()
+    }
+
+    pub(super) fn of_flags(flags: u8, element_bytes: u16) -> CallClass {
+        let [in_place, own_operation, ordered, rounds, derived, uneven] =
+            std::array::from_fn(|bit| flags >> bit & 1 != 0);
+        CallClass {
+            in_place,
+            own_operation,
+            ordered,
+            rounds,
+            derived,
+            uneven,
+            element_bytes,
+        }
+    }
+}
