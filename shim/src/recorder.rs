@@ -115,18 +115,18 @@ impl Recorder {
         Some(place)
     }
 
-    /// Corrects the times of a record of this rank: `place` came from `write`.
-    pub fn correct(&self, place: usize, start_ns: u64, duration_ns: u64) {
+    /// Corrects the times of a record of this rank, and returns it as it was: `place` came from `write`.
+    pub fn correct(&self, place: usize, start_ns: u64, duration_ns: u64) -> Option<Record> {
         let slot = &self.slots[place];
-        if let Some(record) = load(slot) {
-            let record = Record {
-                start_ns,
-                duration_ns,
-                ..record
-            };
-            store(slot, &record);
-            self.corrected.fetch_min(place, Ordering::Release);
-        }
+        let before = load(slot)?;
+        let record = Record {
+            start_ns,
+            duration_ns,
+            ..before
+        };
+        store(slot, &record);
+        self.corrected.fetch_min(place, Ordering::Release);
+        Some(before)
     }
 
     /// Writes what is new to the file, and what was corrected within the last piece. To be called where a few
