@@ -78,7 +78,15 @@ pub fn run(
     let call = form.shared(tuner, n_ranks);
     let details = move || form.details(tuner, n_ranks);
     let decision = state.decider.decide(&tuner.rules, call, details);
-    if matches!(decision, Decision::Default) && tuner.rules.telling == Telling::Needed {
+    let is_default = matches!(decision, Decision::Default);
+    if is_default && tuner.is_plain {
+        return None;
+    }
+    let span = tuner
+        .account
+        .as_ref()
+        .and_then(|account| account.count(call));
+    if is_default && span.is_none() && tuner.rules.telling == Telling::Needed {
         return None;
     }
     // The form goes along by value, so that it need not lie in memory before.

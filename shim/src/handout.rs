@@ -15,7 +15,7 @@ use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
-use colltune_core::settings::Settings;
+use colltune_core::settings::{Settings, SummaryTo};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 
 /// What every rank of the job works with.
@@ -28,6 +28,8 @@ pub struct Handout {
     pub flight: Option<String>,
     /// Where traces go; `None` when nothing is recorded.
     pub incoming: Option<String>,
+    /// Where the run's file in the ledger goes; `None` without a database.
+    pub ledger: Option<String>,
 }
 
 /// What rank 0 found, with the messages that it has for the user.
@@ -64,8 +66,15 @@ pub fn wanted(variables: &[(String, String)]) -> bool {
         environment::LOG,
         environment::MODE,
     ];
-    asks.iter().any(|name| variable(variables, name).is_some())
-        && variable(variables, environment::MODE) != Some("off")
+    let asks = asks.iter().any(|name| variable(variables, name).is_some());
+    let is_off = variable(variables, environment::MODE) == Some(Mode::Off.name());
+    asks && !is_off || wants_summary(variables)
+}
+
+/// Whether the environment asks for a summary, in whatever mode; what is wrong with it rank 0 will say.
+fn wants_summary(variables: &[(String, String)]) -> bool {
+    let value = variable(variables, environment::SUMMARY);
+    value.is_some_and(|value| !["0", "false"].contains(&value))
 }
 
 /// What is wrong with variables of ours that are left out above.
@@ -103,6 +112,7 @@ struct Request {
     mode: Mode,
     forced: Vec<Forced>,
     log: Option<String>,
+    flight: Option<String>,
 }
 
 fn read_request(
@@ -124,10 +134,14 @@ fn read_request(
         .map(request::parse_log)
         .transpose()
         .map_err(|error| named(environment::LOG, error))?;
+    let flight = flight_folder(variables);
     let db = text(environment::DB).map(PathBuf::from);
     let mode = match (mode, &db) {
         (Some(mode), Some(_)) => mode,
         (None, Some(_)) => Mode::Explore,
+        (Some(Mode::Off), None) => Mode::Off,
+        // Nothing but a summary is asked for.
+        (None, None) if forced.is_empty() && log.is_none() && flight.is_none() => Mode::Off,
         (Some(mode @ (Mode::Explore | Mode::Record)), None) => {
             warnings.push(format!(
                 "COLLTUNE_MODE={} needs a database: set COLLTUNE_DB; nothing is recorded",
@@ -137,12 +151,18 @@ fn read_request(
         }
         (_, None) => Mode::Exploit,
     };
-    Ok(Request {
+    let mut request = Request {
         db,
         mode,
         forced,
         log,
-    })
+        flight,
+    };
+    if request.mode == Mode::Off {
+        request.forced.clear();
+        (request.log, request.flight) = (None, None);
+    }
+    Ok(request)
 }
 
 fn read_database(
@@ -161,7 +181,17 @@ fn read_database(
         }
     };
     let machine = settings.machine.clone().unwrap_or_else(machine_name);
-    let model = match request.db.as_deref().map(|db| read_model(db, library)) {
+    if let SummaryTo::File(file) = &mut settings.summary
+        && let Ok(whole) = std::path::absolute(&*file)
+    {
+        *file = whole.to_string_lossy().into_owned();
+    }
+    let of_mode = request.db.as_deref().filter(|_| request.mode != Mode::Off);
+    let model = match of_mode.map(|db| read_model(db, library)) {
+        // Nothing is drawn, so there are no cells.
+        None if request.mode == Mode::Off => {
+            Model::initial_within(&settings, library, &machine, 0, 0)
+        }
         None | Some(Ok(None)) => {
             let simulated = request.db.as_deref().map(|db| read_simulated(db, library));
             match simulated.transpose() {
@@ -191,6 +221,10 @@ fn read_database(
             None
         }
     });
+    let ledger = request.db.as_deref().map(|db| {
+        let folder = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
+        folder.join("incoming").to_string_lossy().into_owned()
+    });
     // A forced variant is forced from the first call on.
     if !request.forced.is_empty() {
         settings.setup_after = 1;
@@ -211,8 +245,9 @@ fn read_database(
             settings,
         },
         log: request.log,
-        flight: flight_folder(variables),
+        flight: request.flight,
         incoming,
+        ledger,
     })
 }
 

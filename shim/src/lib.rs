@@ -17,6 +17,7 @@ mod handout;
 mod handshake;
 mod start;
 
+mod account;
 mod arguments;
 mod call_log;
 mod clock;

@@ -117,26 +117,26 @@ impl Recorder {
 
     /// Adds to a record of this rank how long it was to the next call: `place` came from `write`.
     pub fn shift(&self, place: usize, shift_ns: u64) {
-        self.amend(place, |record| Record {
+        let _ = self.amend(place, |record| Record {
             shift_ns: Some(shift_ns),
             ..record
         });
     }
 
-    /// Adds what the ranks agreed on.
-    pub fn agree(&self, place: usize, times: CallTimes) {
+    /// Adds what the ranks agreed on, and returns the record as it was.
+    pub fn agree(&self, place: usize, times: CallTimes) -> Option<Record> {
         self.amend(place, |record| Record {
             agreed: Some(times),
             ..record
-        });
+        })
     }
 
-    fn amend(&self, place: usize, amended: impl FnOnce(Record) -> Record) {
+    fn amend(&self, place: usize, amended: impl FnOnce(Record) -> Record) -> Option<Record> {
         let slot = &self.slots[place];
-        if let Some(record) = load(slot) {
-            store(slot, &amended(record));
-            self.corrected.fetch_min(place, Ordering::Release);
-        }
+        let before = load(slot)?;
+        store(slot, &amended(before));
+        self.corrected.fetch_min(place, Ordering::Release);
+        Some(before)
     }
 
     /// Writes what is new to the file, and what was corrected within the last piece. To be called where a few

@@ -12,9 +12,11 @@ use colltune_core::environment;
 use colltune_core::library::{Abi, Library};
 use colltune_core::record::Header;
 use colltune_core::roster::{self, hash_bytes};
-use colltune_core::settings::parse_duration;
+use colltune_core::select::mix;
+use colltune_core::settings::{SummaryTo, parse_duration};
 
 use crate::abi::{self, Comm};
+use crate::account::{Account, Destination, Threads};
 use crate::call_log::CallLog;
 use crate::clock::{Conversion, Reading};
 use crate::communicator::Registry;
@@ -344,6 +346,7 @@ fn build(
         terms,
         incoming,
         flight,
+        ledger,
         ..
     } = handout;
     // Where every decision is told, by all ranks, communicators get their numbers at the first call.
@@ -396,6 +399,8 @@ fn build(
             >(query)(&mut thread_level)
         };
     }
+    let thread_multiple = thread_level == abi::THREAD_MULTIPLE;
+    let account = open_account(&rules.terms, rank, thread_multiple, clock, ledger);
     let Predefined { types, pairs, ops } = ask_for_predefined(pmpi, &handles);
     Some(Tuner {
         world: World {
@@ -411,6 +416,10 @@ fn build(
             wait_word_after: rules.terms.settings.wait_word_after,
         },
         steer: Steer::new(&rules.variants),
+        is_plain: account.is_none() && rules.telling == Telling::Needed,
+        account,
+        job,
+        library: library.to_string(),
         rules,
         first_variant,
         registry,
@@ -419,7 +428,7 @@ fn build(
         log: log.map(Mutex::new),
         flight,
         incoming,
-        thread_multiple: thread_level == abi::THREAD_MULTIPLE,
+        thread_multiple,
         busy: AtomicUsize::new(0),
         gap: Gap::default(),
         next_comm: AtomicU64::new(0),
@@ -507,6 +516,31 @@ fn open_trace(
         ));
     }
     recorder
+}
+
+/// The account, where anybody wants to see it: all ranks know that alike.
+fn open_account(
+    terms: &JobTerms,
+    rank: u32,
+    thread_multiple: bool,
+    clock: Conversion,
+    ledger: Option<String>,
+) -> Option<Account> {
+    let summary = terms.settings.summary.clone();
+    if summary == SummaryTo::Nobody && ledger.is_none() {
+        return None;
+    }
+    let threads = match thread_multiple {
+        true => Threads::Several,
+        false => Threads::One,
+    };
+    let to = Destination { summary, ledger };
+    Some(Account::open(
+        mix(terms.seed, rank.into()),
+        threads,
+        clock,
+        to,
+    ))
 }
 
 fn open_log(pmpi: &Pmpi, handles: &Handles, rank: u32, handout: &Handout) -> Option<CallLog> {

@@ -21,6 +21,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
 use colltune_core::decide::rules::Rules;
 
+use crate::account::Account;
 use crate::call_log::CallLog;
 use crate::clock::Conversion;
 use crate::communicator::{Registry, State};
@@ -44,6 +45,14 @@ pub struct Tuner {
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
     pub flight: Option<&'static Flight>,
+    /// Where the time goes, where somebody wants to know.
+    pub account: Option<Account>,
+    /// Whether a call is neither logged nor kept nor counted for anybody.
+    pub is_plain: bool,
+    /// The job's name in files.
+    pub job: String,
+    /// The library, as the database names it.
+    pub library: String,
     /// The folder of this job's traces.
     pub incoming: Option<String>,
     pub thread_multiple: bool,
@@ -126,9 +135,12 @@ impl Tuner {
         alive
     }
 
-    /// Closes the trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
+    /// Closes account and trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
     pub fn finish(&'static self) {
         self.close_gap();
+        if let Some(account) = &self.account {
+            account.close(&self.world, &self.rules.terms, &self.job, &self.library);
+        }
         self.registry.wind_down();
         messages::free(self.messages, self.pmpi);
         let kept = self.recorder.as_ref().map(Recorder::finish);

@@ -82,6 +82,9 @@ unsafe fn watch<N: Number>(
     let Some(tuner) = fence::armed() else {
         return call();
     };
+    if let Some(account) = &tuner.account {
+        account.pass();
+    }
     let records = tuner.records_passing();
     let now = || if records { clock::ticks() } else { 0 };
     let begun = now();

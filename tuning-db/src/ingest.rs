@@ -124,7 +124,9 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
             for entry in entries {
                 let entry = entry.map_err(at("read the folder", folder))?;
                 // Network file systems keep files that are still open under such names.
-                if !entry.file_name().to_string_lossy().starts_with('.') {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                if !name.starts_with('.') && !is_of_the_ledger(&name) {
                     paths.push(entry.path());
                 }
             }
@@ -132,6 +134,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
     }
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// Whether an entry is what a job says of itself at its end, or is about to: no trace.
+fn is_of_the_ledger(name: &str) -> bool {
+    name.strip_suffix(".open").unwrap_or(name).ends_with(".run")
 }
 
 fn refuse(

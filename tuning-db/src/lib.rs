@@ -4,6 +4,7 @@
 //! DB/colltune.toml       what the site decided; written with comments when the database is made
 //! DB/train.lock          who trains, while somebody does
 //! DB/incoming/           traces, JOB.RANK.trace (JOB.RANK.trace.open while the job runs)
+//!                        and what jobs say of themselves at their end, JOB.run, which nothing here reads yet
 //! DB/quarantine/         refused traces, each with NAME.reason
 //! DB/LIBRARY/data/       *.parquet, immutable; each lists in its footer the traces that it holds
 //! DB/LIBRARY/generations/NNNNNN/  probabilities.json, cells.json, meta.json, models/

@@ -225,6 +225,20 @@ fn whatever_lies_in_incoming_the_rest_goes_on() {
 }
 
 #[test]
+fn what_jobs_say_of_themselves_stays_where_it_is() {
+    let (_folder, db) = database();
+    let runs = ["one.run", "two.run.open"];
+    for name in runs {
+        fs::write(db.incoming().join(name), "{}").unwrap();
+    }
+    small("good").write(&db.incoming()).unwrap();
+    let report = trained(&db);
+    assert_eq!(report.ingest.records, 600);
+    assert_eq!(report.ingest.quarantined, []);
+    assert_eq!(names(&db.incoming()), runs.map(str::to_owned).into());
+}
+
+#[test]
 fn names_that_are_no_text_are_refused_too() {
     use std::os::unix::ffi::OsStrExt;
     let (_folder, db) = database();

@@ -142,11 +142,20 @@ impl Tuner {
         let mut chosen = chosen;
         if chosen.wish != chosen.variant {
             self.warn_forced(state, call, &chosen, ways.details);
+            if let Some(account) = &self.account {
+                account.unfit(collective);
+            }
         }
         let mut own = self.own_call(call, chosen.variant, &ways.arguments);
         if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, &own) {
             chosen = state.decider.fall_back(collective, chosen);
             own = None;
+            if let Some(account) = &self.account {
+                account.lacking(collective);
+            }
+        }
+        if let Some(account) = self.account.as_ref().filter(|_| chosen.variant != DEFAULT) {
+            account.tuned(call);
         }
         if self.log.is_some() {
             let label = state
@@ -250,10 +259,16 @@ impl Tuner {
             collective: Collective::Allreduce,
             bytes: again.bytes as u64,
         };
-        if self.log.is_some() {
+        let _told = (!self.is_plain).then(|| {
             self.log_call(state, call, Some(place), (variant, false));
-        }
-        let _under_way = self.under_way(state, call, variant);
+            let under_way = self.under_way(state, call, variant);
+            let account = self.account.as_ref();
+            let span = account.and_then(|account| {
+                account.tuned(call);
+                account.count(call)
+            });
+            (under_way, span)
+        });
         let families = state.families.on_nodes();
         // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
         Some(unsafe { again.run(self, comm, families, &operands) })

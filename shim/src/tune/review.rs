@@ -3,6 +3,7 @@
 use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
 use colltune_core::decide::{AfterSample, Chosen, Timing, UnderWay};
+use colltune_core::record::CallTimes;
 
 use super::Tuner;
 use crate::clock;
@@ -59,9 +60,13 @@ impl Tuner {
             state.decider.stand_aside();
             return;
         }
-        let correct = |record, times| {
-            if let Some(recorder) = &self.recorder {
-                recorder.agree(record, times);
+        let correct = |record, times: CallTimes| {
+            let recorder = self.recorder.as_ref();
+            let own = recorder.and_then(|recorder| recorder.agree(record, times));
+            // Where ranks share processors, much of the work is done before the last one arrives.
+            let own = own.filter(|_| !self.shares_processors);
+            if let Some((account, own)) = self.account.as_ref().zip(own) {
+                account.compared(collective, own.message_bytes, times.time_ns, times.work_ns);
             }
         };
         state

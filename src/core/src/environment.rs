@@ -17,6 +17,8 @@ pub const LOG: &str = "COLLTUNE_LOG";
 pub const HANDSHAKE: &str = "COLLTUNE_HANDSHAKE";
 pub const HANDSHAKE_TIMEOUT: &str = "COLLTUNE_HANDSHAKE_TIMEOUT";
 pub const PRESETS: &str = "COLLTUNE_PRESETS";
+/// The variable of the setting `summary`, which alone makes the shim count calls.
+pub const SUMMARY: &str = "COLLTUNE_SUMMARY";
 pub const LIB: &str = "COLLTUNE_LIB";
 
 /// Who reads a variable.

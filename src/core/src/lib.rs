@@ -34,6 +34,7 @@ pub mod space;
 pub mod rendezvous;
 pub mod roster;
 
+pub mod account;
 pub mod classify;
 pub mod decide;
 pub mod flight;

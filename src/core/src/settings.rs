@@ -25,7 +25,9 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-pub use fields::{FAMILIES, Gpu, HOPELESS_BY_SHAPE, HOPELESS_SIMULATED, Reproducible, Settings};
+pub use fields::{
+    FAMILIES, Gpu, HOPELESS_BY_SHAPE, HOPELESS_SIMULATED, Reproducible, Settings, SummaryTo,
+};
 pub use keys::{KEYS, Key, Shown, explained, find};
 pub use values::parse_duration;
 
@@ -122,7 +124,7 @@ mod tests {
     }
 
     /// Keys, values as the file has them, and as variables do.
-    const VALUES: [(&str, &str, &str); 17] = [
+    const VALUES: [(&str, &str, &str); 18] = [
         ("machine", "\"hydra\"", "hydra"),
         ("exclude", "[\"native:linear\"]", "native:linear"),
         ("families", "[\"p2p\", \"native\"]", "native, p2p"),
@@ -139,6 +141,7 @@ mod tests {
         ("setup_after", "1", "1"),
         ("wait_word_after", "\"5s\"", "5"),
         ("stale_after", "\"2h\"", "2h"),
+        ("summary", "true", "1"),
         ("seed", "7", "7"),
     ];
 
@@ -203,6 +206,7 @@ mod tests {
             text.contains("64 pages") && text.contains("64MiB"),
             "{text}"
         );
+        assert!(problem("summary = 2").1.contains("a file"));
         assert!(problem("gpu = \"on\"").1.contains("\"host-only\""));
         let (line, text) = problem("seed = 1\nspace = 3");
         assert_eq!(line, 2, "{text}");

@@ -75,6 +75,8 @@ Examples:
       Run the best known variants, record nothing.
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       One variant on every call that it applies to; `colltune variants` lists them.
+  colltune run --summary runs.jsonl -- mpirun -n 8 ./solver
+      Tune nothing; say how much of the time went into collectives.
   colltune run --db ./hydra.db -- mpirun -n 1 ./master : -n 7 ./worker
       Every program of a multi-program line is tuned.
 
@@ -102,6 +104,9 @@ pub struct Args {
     /// Write each tuned call as a line of JSON to DIR/rank-N.jsonl
     #[arg(long, value_name = "calls:DIR")]
     log: Option<String>,
+    /// Add a line of JSON to FILE when the job ends: time in collectives, waiting, what could be gained at most
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
     /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
     #[arg(long, value_parser = runs_on, value_name = "LIBRARY")]
     mpi: Option<RunsOn>,
@@ -198,6 +203,9 @@ impl Request<'_> {
         }
         if let Some(force) = &args.force {
             set(environment::FORCE, force.into());
+        }
+        if let Some(file) = &args.summary {
+            set(environment::SUMMARY, absolute(file)?);
         }
         if let Some(folder) = &self.log {
             std::fs::create_dir_all(folder)

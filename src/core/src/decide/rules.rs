@@ -124,14 +124,15 @@ impl Rules {
         Some(self.during_run(collective, forced))
     }
 
-    /// The number of calls, the last one included, and the bytes that they moved, at which a communicator is set up.
+    /// The number of calls, the last one included, and the bytes that they moved, at which a communicator is set up;
+    /// never where calls are counted alone.
     pub(super) fn setup_is_due(&self, calls: u64, bytes: u64) -> bool {
         let after = match self.terms.settings.reproducible {
             // One choice from the first call on, not one before the set-up and another behind it.
             Reproducible::Run => 1,
             Reproducible::Off | Reproducible::Strict => u64::from(self.terms.settings.setup_after),
         };
-        calls >= after || bytes >= SETUP_BYTES
+        self.terms.mode != Mode::Off && (calls >= after || bytes >= SETUP_BYTES)
     }
 
     /// How much of a call counts towards the bytes at which a communicator is set up.

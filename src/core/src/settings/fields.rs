@@ -32,6 +32,17 @@ pub enum Gpu {
     HostOnly,
 }
 
+/// Where what a job did and how long it took is said when it ends.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub enum SummaryTo {
+    #[default]
+    Nobody,
+    /// One sentence on the error stream of rank 0.
+    Stderr,
+    /// One line of JSON at the end of a file.
+    File(String),
+}
+
 /// Every setting of a database, with its default.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Settings {
@@ -58,6 +69,7 @@ pub struct Settings {
     pub hopeless_factor: Option<f64>,
     /// What the simulator found for a library; it lies in the library's folder, not among the keys.
     pub simulated: BTreeMap<Library, Simulated>,
+    pub summary: SummaryTo,
     pub reproducible: Reproducible,
     pub gpu: Gpu,
     /// The most memory that a rank takes for everything of ours in a job: bytes.
@@ -87,6 +99,7 @@ impl Default for Settings {
             explore_budget: 0.02,
             hopeless_factor: None,
             simulated: BTreeMap::new(),
+            summary: SummaryTo::Nobody,
             reproducible: Reproducible::Off,
             gpu: Gpu::Off,
             memory_per_rank_max: 64 << 20,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::fields::{FAMILIES, Gpu, Reproducible, Settings};
+use super::fields::{FAMILIES, Gpu, Reproducible, Settings, SummaryTo};
 use super::values;
 use crate::variant::Family;
 
@@ -46,6 +46,7 @@ enum Takes {
     Factor(fn(&mut Settings, f64)),
     Time(fn(&mut Settings, Duration)),
     Bytes(fn(&mut Settings, u64)),
+    Summary(fn(&mut Settings, SummaryTo)),
     Word(&'static [Word]),
 }
 
@@ -70,6 +71,7 @@ impl fmt::Display for Takes {
             Takes::Share(_) => f.write_str("a share from 0 to 1"),
             Takes::Factor(_) => f.write_str("a factor above 1"),
             Takes::Time(_) => f.write_str("a time such as \"10s\", \"500ms\", \"1h\""),
+            Takes::Summary(_) => f.write_str("true, false or the path of a file"),
             Takes::Bytes(_) => f.write_str("a number of bytes such as 4096, \"64MiB\", \"1GiB\""),
             Takes::Word(words) => {
                 let names = listed(&mut words.iter().map(|(word, _)| *word));
@@ -115,6 +117,7 @@ impl Key {
             }
             Takes::Time(set) => set(settings, values::duration(value).ok_or_else(refused)?),
             Takes::Bytes(set) => set(settings, values::bytes(value).ok_or_else(refused)?),
+            Takes::Summary(set) => set(settings, values::summary(value).ok_or_else(refused)?),
             Takes::Word(words) => {
                 let named = |(word, _): &&Word| value.as_str() == Some(*word);
                 let (_, set) = words.iter().find(named).ok_or_else(refused)?;
@@ -277,6 +280,13 @@ pub static KEYS: &[Key] = &[
         Takes::Time(|settings, time| settings.stale_after = time),
         Shown::Default("\"1h\""),
         "How old the trace of a job that never ended must be to be taken.",
+    ),
+    key(
+        "summary",
+        Takes::Summary(|settings, to| settings.summary = to),
+        Shown::Default("false"),
+        "Whether a job says at its end how much of its time went into collectives: true (a line on the\n\
+         error stream), or the path of a file to which each job adds one line of JSON.",
     ),
     key(
         "seed",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fields::SummaryTo;
 use crate::variant::{Family, Size, VariantName};
 
 pub(super) fn name(value: &toml::Value) -> Option<String> {
@@ -57,6 +58,21 @@ pub(super) fn whole(value: &toml::Value) -> Option<u64> {
 pub(super) fn number(value: &toml::Value) -> Option<f64> {
     let whole = || value.as_integer().map(|number| number as f64);
     value.as_float().or_else(whole)
+}
+
+/// Where a summary goes: yes and no, as files and as variables say it, or a file.
+pub(super) fn summary(value: &toml::Value) -> Option<SummaryTo> {
+    match value {
+        toml::Value::Boolean(true) | toml::Value::Integer(1) => Some(SummaryTo::Stderr),
+        toml::Value::Boolean(false) | toml::Value::Integer(0) => Some(SummaryTo::Nobody),
+        toml::Value::String(text) => match text.as_str() {
+            "" => None,
+            "true" => Some(SummaryTo::Stderr),
+            "false" => Some(SummaryTo::Nobody),
+            file => Some(SummaryTo::File(file.to_owned())),
+        },
+        _ => None,
+    }
 }
 
 /// A number of bytes, with a unit or without.

@@ -1,0 +1,190 @@
+//! Where this rank's time goes: its calls of collectives, counted by kind and timed in part. The ranks add up what they
+//! have seen when the job ends; until then it is each rank's own, and nothing decides by it.
+
+mod closing;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use colltune_core::account::{self, KINDS, Seen, Timed, Together};
+use colltune_core::collective::Collective;
+use colltune_core::decide::call::SharedCall;
+
+use crate::clock::{self, Conversion};
+
+/// Which calls may run at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    One,
+    /// Several threads count in the same places.
+    Several,
+}
+
+/// Where an account goes when the job ends; the same on all ranks.
+pub struct Destination {
+    pub summary: colltune_core::settings::SummaryTo,
+    /// The folder of the database that takes one file for each job.
+    pub ledger: Option<String>,
+}
+
+/// The account of one rank.
+pub struct Account {
+    kinds: Box<[Kind]>,
+    /// Calls that pass through.
+    passed: AtomicU64,
+    /// By collective, calls to which the variant that was meant does not apply, and those for which a rank had not
+    /// what it needs.
+    unfit: [AtomicU64; Collective::ALL.len()],
+    lacking: [AtomicU64; Collective::ALL.len()],
+    threads: Threads,
+    clock: Conversion,
+    seed: u64,
+    /// When MPI_Init returned.
+    began: u64,
+    began_unix_ms: u64,
+    to: Destination,
+}
+
+/// What was seen of a collective and a range of sizes; times are in ticks.
+#[derive(Default)]
+struct Kind {
+    calls: AtomicU64,
+    next_timed: AtomicU64,
+    always_calls: AtomicU64,
+    always_ticks: AtomicU64,
+    thinned_calls: AtomicU64,
+    thinned_ticks: AtomicU64,
+    tuned: AtomicU64,
+    compared_ns: AtomicU64,
+    work_ns: AtomicU64,
+}
+
+/// A call that is being timed; its end is when this goes.
+pub struct Span<'a> {
+    threads: Threads,
+    calls: &'a AtomicU64,
+    ticks: &'a AtomicU64,
+    begun: u64,
+}
+
+impl Drop for Span<'_> {
+    fn drop(&mut self) {
+        let ticks = clock::ticks().wrapping_sub(self.begun);
+        add(self.calls, 1, self.threads);
+        add(self.ticks, ticks, self.threads);
+    }
+}
+
+/// Adds to a number, as cheaply as the threads allow.
+#[inline(always)]
+fn add(number: &AtomicU64, more: u64, threads: Threads) -> u64 {
+    if threads == Threads::Several {
+        return number.fetch_add(more, Ordering::Relaxed);
+    }
+    let before = number.load(Ordering::Relaxed);
+    number.store(before.wrapping_add(more), Ordering::Relaxed);
+    before
+}
+
+impl Account {
+    /// An account that begins now.
+    pub fn open(seed: u64, threads: Threads, clock: Conversion, to: Destination) -> Account {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let none = || [const { AtomicU64::new(0) }; Collective::ALL.len()];
+        Account {
+            kinds: std::iter::repeat_with(Kind::default).take(KINDS).collect(),
+            passed: AtomicU64::new(0),
+            unfit: none(),
+            lacking: none(),
+            threads,
+            clock,
+            seed,
+            began: clock::ticks(),
+            began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
+            to,
+        }
+    }
+
+    /// Counts a call; times it, until the span goes, where it is one of those that are timed.
+    #[inline(always)]
+    pub fn count(&self, call: SharedCall) -> Option<Span<'_>> {
+        let place = account::kind(call.collective, call.bytes);
+        let kind = &self.kinds[place];
+        let index = add(&kind.calls, 1, self.threads);
+        if index < kind.next_timed.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.time(kind, place, index))
+    }
+
+    fn time<'a>(&self, kind: &'a Kind, place: usize, index: u64) -> Span<'a> {
+        let next = account::next_timed(self.seed, place, index);
+        kind.next_timed.store(next, Ordering::Relaxed);
+        let (calls, ticks) = match account::is_always_timed(place, index) {
+            true => (&kind.always_calls, &kind.always_ticks),
+            false => (&kind.thinned_calls, &kind.thinned_ticks),
+        };
+        Span {
+            threads: self.threads,
+            calls,
+            ticks,
+            begun: clock::ticks(),
+        }
+    }
+
+    /// Counts a call that passes through.
+    #[inline(always)]
+    pub fn pass(&self) {
+        add(&self.passed, 1, self.threads);
+    }
+
+    /// The call runs something else than the library's own choice.
+    #[inline(always)]
+    pub fn tuned(&self, call: SharedCall) {
+        let kind = &self.kinds[account::kind(call.collective, call.bytes)];
+        add(&kind.tuned, 1, self.threads);
+    }
+
+    /// A call runs the library's own choice, because what was meant does not apply to it.
+    pub fn unfit(&self, collective: Collective) {
+        add(&self.unfit[collective.index()], 1, self.threads);
+    }
+
+    /// The same because a rank had not what it needs.
+    pub fn lacking(&self, collective: Collective) {
+        add(&self.lacking[collective.index()], 1, self.threads);
+    }
+
+    /// A call was compared: what it took on this rank, and from the last one's arrival to the last one's departure.
+    pub fn compared(&self, collective: Collective, bytes: u64, own_ns: u64, work_ns: u64) {
+        let kind = &self.kinds[account::kind(collective, bytes)];
+        add(&kind.compared_ns, own_ns, self.threads);
+        add(&kind.work_ns, work_ns.min(own_ns), self.threads);
+    }
+
+    /// The ticks since MPI_Init.
+    fn wall_ns(&self) -> u64 {
+        self.clock.span_ns(clock::ticks().wrapping_sub(self.began))
+    }
+
+    /// What this rank has to tell of each kind.
+    fn kinds(&self) -> impl Iterator<Item = Together> {
+        let timed = |calls: &AtomicU64, ticks: &AtomicU64| Timed {
+            calls: calls.load(Ordering::Relaxed),
+            ns: self.clock.span_ns(ticks.load(Ordering::Relaxed)),
+        };
+        self.kinds.iter().map(move |kind| {
+            let seen = Seen {
+                calls: kind.calls.load(Ordering::Relaxed),
+                always: timed(&kind.always_calls, &kind.always_ticks),
+                thinned: timed(&kind.thinned_calls, &kind.thinned_ticks),
+            };
+            Together {
+                calls: seen.calls,
+                tuned: kind.tuned.load(Ordering::Relaxed),
+                ns: seen.ns(),
+                compared_ns: kind.compared_ns.load(Ordering::Relaxed),
+                work_ns: kind.work_ns.load(Ordering::Relaxed),
+            }
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! The end of a job: the ranks add their accounts up, and rank 0 writes what comes of it.
+
+use std::ffi::{c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use colltune_core::account::{JobFacts, JobSummary, KINDS, Refused, SIZES, Together, WORDS};
+use colltune_core::collective::Collective;
+use colltune_core::decide::rules::JobTerms;
+use colltune_core::roster;
+use colltune_core::settings::SummaryTo;
+
+use super::Account;
+use crate::abi::{self, Op};
+use crate::fault_tolerance;
+use crate::private;
+use crate::quiet::quietly;
+use crate::warn::say;
+use crate::world::World;
+
+const COLLECTIVES: usize = Collective::ALL.len();
+/// What is added up beside the kinds: calls that pass through, and by collective those that were refused.
+const SUMS: usize = KINDS * WORDS + 1 + 2 * COLLECTIVES;
+/// Of what the largest counts: the wall time, the time in collectives, and that by collective.
+const LARGEST: usize = 2 + COLLECTIVES;
+
+const UNFIT: &str = "the variant does not apply to them";
+const LACKING: &str = "a rank lacks memory or a communicator for the variant";
+
+impl Account {
+    /// Adds up what the ranks have seen, and writes it. Collective over the world; from MPI_Finalize, where all ranks
+    /// come by, and only once.
+    pub fn close(&self, world: &World, terms: &JobTerms, job: &str, library: &str) {
+        // The others may be gone. Nobody waits for them here.
+        if fault_tolerance::is_asked_for() {
+            if world.rank == 0 && self.to.summary != SummaryTo::Nobody {
+                say("there is no summary of a job that goes on without ranks that die");
+            }
+            return;
+        }
+        let (mut sums, mut largest) = self.words();
+        let handler = private::silence(world.pmpi, &world.handles, world.handles.comm_world);
+        let combined = combine(world, &mut sums, world.handles.sum)
+            && combine(world, &mut largest, world.handles.max);
+        private::restore(world.pmpi, world.handles.comm_world, handler);
+        if world.rank != 0 || !combined {
+            return;
+        }
+        let summary = self.summary(world, terms, (job, library), (&sums, &largest));
+        self.tell(&summary);
+        if let Some(folder) = &self.to.ledger {
+            // A job that may not write to the database, as many that exploit it, is none of the ledger's.
+            let _ = keep(Path::new(folder), &summary);
+        }
+    }
+
+    /// What this rank adds, and what may be the largest.
+    fn words(&self) -> (Vec<u64>, Vec<u64>) {
+        let wall_ns = self.wall_ns();
+        let kinds: Vec<Together> = self.kinds().collect();
+        let of_collectives = kinds.chunks_exact(SIZES);
+        let ns: Vec<u64> = of_collectives
+            .map(|sizes| {
+                sizes
+                    .iter()
+                    .fold(0, |sum: u64, kind| sum.saturating_add(kind.ns))
+            })
+            .collect();
+        let all_ns = ns.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        // It is an estimate, and threads may call at once; but no rank is longer in collectives than in the job.
+        let within = |ns: u64| match all_ns > wall_ns {
+            true => (u128::from(ns) * u128::from(wall_ns) / u128::from(all_ns)) as u64,
+            false => ns,
+        };
+        let mut sums = Vec::with_capacity(SUMS);
+        for kind in kinds {
+            let ns = within(kind.ns);
+            sums.extend(Together { ns, ..kind }.words());
+        }
+        let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        sums.push(number(&self.passed));
+        sums.extend(self.unfit.iter().chain(&self.lacking).map(number));
+        let mut largest = vec![wall_ns, all_ns.min(wall_ns)];
+        largest.extend(ns.into_iter().map(within));
+        debug_assert!(sums.len() == SUMS && largest.len() == LARGEST);
+        (sums, largest)
+    }
+
+    fn summary(
+        &self,
+        world: &World,
+        terms: &JobTerms,
+        (job, library): (&str, &str),
+        (sums, largest): (&[u64], &[u64]),
+    ) -> JobSummary {
+        let (of_kinds, rest) = sums.split_at(KINDS * WORDS);
+        let (words, _) = of_kinds.as_chunks::<WORDS>();
+        let kinds: Vec<Together> = words.iter().map(|words| Together::of(*words)).collect();
+        let (unfit, lacking) = rest[1..].split_at(COLLECTIVES);
+        let mut longest_of_ns = [0; COLLECTIVES];
+        longest_of_ns.copy_from_slice(&largest[2..]);
+        let facts = JobFacts {
+            job: job.to_owned(),
+            program: program(),
+            mode: terms.mode.name().to_owned(),
+            library: library.to_owned(),
+            machine: terms.model.machine.clone(),
+            generation: terms.model.generation,
+            ranks: world.node_of_rank.len() as u64,
+            nodes: roster::extent(&world.node_of_rank).0,
+            started_unix_ms: self.began_unix_ms,
+            wall_ns: largest[0],
+            longest_ns: largest[1],
+            longest_of_ns,
+            passed: rest[0],
+            refused: refused(unfit, UNFIT)
+                .chain(refused(lacking, LACKING))
+                .collect(),
+        };
+        JobSummary::new(facts, &kinds)
+    }
+
+    /// Says it where the user asked for it.
+    fn tell(&self, summary: &JobSummary) {
+        match &self.to.summary {
+            SummaryTo::Nobody => {}
+            SummaryTo::Stderr => say(&summary.sentence()),
+            SummaryTo::File(file) => {
+                if let Err(error) = append(Path::new(file), &summary.line()) {
+                    say(&format!(
+                        "failed to write the job's summary to {file}: {error}; the job itself is complete"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn refused(calls: &[u64], reason: &str) -> impl Iterator<Item = Refused> {
+    let known = Collective::ALL.into_iter().zip(calls);
+    let refused = known.filter(|(_, calls)| **calls > 0);
+    refused.map(move |(collective, calls)| Refused {
+        collective,
+        calls: *calls,
+        reason: reason.to_owned(),
+    })
+}
+
+/// Combines numbers at rank 0. Collective over the world; false, on this rank, where the library reports an error.
+fn combine(world: &World, numbers: &mut [u64], op: Op) -> bool {
+    let (send, recv): (*const c_void, *mut c_void) = match world.rank {
+        0 => (abi::MPI_IN_PLACE as _, numbers.as_mut_ptr().cast()),
+        _ => (numbers.as_ptr().cast(), null_mut()),
+    };
+    // SAFETY: the buffer that counts on this rank holds as many 64-bit numbers as are announced.
+    let code = unsafe {
+        (world.pmpi.reduce)(
+            send,
+            recv,
+            numbers.len() as c_int,
+            world.handles.uint64,
+            op,
+            0,
+            world.handles.comm_world,
+        )
+    };
+    code == abi::SUCCESS
+}
+
+/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
+fn program() -> String {
+    let file = std::env::current_exe().unwrap_or_default();
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Adds a line to a file in one write, so that those of several jobs do not mix.
+fn append(file: &Path, line: &str) -> io::Result<()> {
+    // A pipe that nobody reads must not hold the job up.
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    let mut file = options.custom_flags(libc::O_NONBLOCK).open(file)?;
+    write_at_once(&mut file, line)
+}
+
+/// Puts a summary beside the traces as `JOB.run`; nobody sees half of one.
+fn keep(folder: &Path, summary: &JobSummary) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let name = |end: &str| folder.join(format!("{}.run{end}", summary.job));
+    let open = name(".open");
+    let mut file = File::create_new(&open)?;
+    let written = write_at_once(&mut file, &summary.line());
+    let kept = written.and_then(|()| std::fs::rename(&open, name("")));
+    if kept.is_err() {
+        let _ = std::fs::remove_file(&open);
+    }
+    kept
+}
+
+fn write_at_once(file: &mut File, line: &str) -> io::Result<()> {
+    let written = quietly(|| file.write(line.as_bytes()))?;
+    if written < line.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Where a job's time goes: calls of collectives by collective and size, counted all and timed in part, and what is
+//! said of them when the job ends.
+//!
+//! Reading the clock twice costs more than everything else that a call without tuning pays. So of each kind of call
+//! the first few are timed, and of the rest one in [`THINNED`] at a random distance, unless they are long; the time of
+//! a kind is that of the first and as often the mean of the rest as there were calls. Nothing decides by it.
+
+mod summary;
+pub use summary::{
+    JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,
+};
+
+use crate::collective::Collective;
+use crate::select::{key, word};
+
+/// Ranges of message bytes: none, then powers of 4, the last one open.
+pub const SIZES: usize = 17;
+/// The kinds of calls: a collective and a range of sizes.
+pub const KINDS: usize = Collective::ALL.len() * SIZES;
+
+/// So many calls of a kind are timed, each.
+const FIRST: u64 = 16;
+/// In the mean one in so many of the others.
+const THINNED: u64 = 16;
+/// From this range on, 64 KiB, a call takes so long that each is timed.
+const LONG: usize = 9;
+
+/// The range of sizes that a message falls into.
+#[inline(always)]
+pub const fn size(bytes: u64) -> usize {
+    let bits = (u64::BITS - bytes.leading_zeros()) as usize;
+    let size = bits.div_ceil(2);
+    if size < SIZES { size } else { SIZES - 1 }
+}
+
+/// The least bytes of a range.
+pub const fn least_bytes(size: usize) -> u64 {
+    if size == 0 { 0 } else { 1 << (2 * (size - 1)) }
+}
+
+/// The place of a call's kind.
+#[inline(always)]
+pub const fn kind(collective: Collective, bytes: u64) -> usize {
+    collective.index() * SIZES + size(bytes)
+}
+
+/// The number of the next call of a kind that is timed, behind call `index`, which was.
+pub fn next_timed(seed: u64, kind: usize, index: u64) -> u64 {
+    if index + 1 < FIRST || kind % SIZES >= LONG {
+        return index + 1;
+    }
+    index + 1 + word(key(seed, 0, kind as u64), index) % (2 * THINNED - 1)
+}
+
+/// Whether a call is timed whatever the random numbers are.
+pub const fn is_always_timed(kind: usize, index: u64) -> bool {
+    index < FIRST || kind % SIZES >= LONG
+}
+
+/// What one rank has seen of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub calls: u64,
+    /// Of those that are always timed.
+    pub always: Timed,
+    /// Of the rest.
+    pub thinned: Timed,
+}
+
+/// Calls that were timed, and how long they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    pub calls: u64,
+    pub ns: u64,
+}
+
+impl Timed {
+    /// The time of so many calls that are like these.
+    fn of_calls(self, calls: u64) -> Option<u64> {
+        let ns = u128::from(self.ns) * u128::from(calls);
+        let ns = ns.checked_div(self.calls.into())?;
+        Some(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+impl Seen {
+    /// The time of all calls, by those that were timed.
+    pub fn ns(self) -> u64 {
+        let rest = self.calls.saturating_sub(self.always.calls);
+        let like_rest = self.thinned.of_calls(rest);
+        let rest_ns = like_rest.or_else(|| self.always.of_calls(rest));
+        self.always.ns.saturating_add(rest_ns.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_has_its_range_and_every_range_its_kind() {
+        assert_eq!(
+            [0, 1, 3, 4, 15, 16, 1 << 16, u64::MAX].map(size),
+            [0, 1, 1, 2, 2, 3, LONG, SIZES - 1]
+        );
+        for range in 0..SIZES {
+            assert_eq!(size(least_bytes(range)), range);
+        }
+        let last = kind(Collective::Barrier, u64::MAX);
+        assert_eq!(last, KINDS - 1);
+    }
+
+    /// Timed calls of a kind, up to some number.
+    fn timed(seed: u64, kind: usize, calls: u64) -> Vec<u64> {
+        let next = |&index: &u64| Some(next_timed(seed, kind, index));
+        std::iter::successors(Some(0), next)
+            .take_while(|&index| index < calls)
+            .collect()
+    }
+
+    #[test]
+    fn the_first_and_all_long_calls_are_timed_and_one_in_16_of_the_rest() {
+        let (short, long) = (
+            kind(Collective::Allreduce, 8),
+            kind(Collective::Bcast, 1 << 16),
+        );
+        assert_eq!(timed(1, long, 100), (0..100).collect::<Vec<_>>());
+        let places = timed(1, short, 160_016);
+        assert_eq!(places[..16], (0..16).collect::<Vec<_>>());
+        assert!((9_800..10_200).contains(&places.len()), "{}", places.len());
+        assert_ne!(places, timed(2, short, 160_016), "each rank has its own");
+    }
+
+    #[test]
+    fn the_time_of_a_kind_is_found_within_five_percent_whatever_its_period() {
+        // A program whose every 16th call is a hundred times as long must not be in step with the clock.
+        let place = kind(Collective::Allreduce, 8);
+        for period in [2, 16, 32] {
+            let takes = |index: u64| if index % period == 0 { 100_000 } else { 1_000 };
+            let calls = 200_000;
+            let mut seen = Seen {
+                calls,
+                ..Seen::default()
+            };
+            for index in timed(3, place, calls) {
+                let part = match is_always_timed(place, index) {
+                    true => &mut seen.always,
+                    false => &mut seen.thinned,
+                };
+                part.calls += 1;
+                part.ns += takes(index);
+            }
+            let truth: u64 = (0..calls).map(takes).sum();
+            let ratio = seen.ns() as f64 / truth as f64;
+            assert!((0.95..1.05).contains(&ratio), "{period}: {ratio}");
+        }
+        let few = Seen {
+            calls: 20,
+            always: Timed { calls: 16, ns: 160 },
+            ..Seen::default()
+        };
+        assert_eq!(few.ns(), 200, "without others the first stand for the rest");
+        assert_eq!(Seen::default().ns(), 0);
+    }
+}

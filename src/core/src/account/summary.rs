@@ -1,0 +1,376 @@
+//! What is said of a job when it ends: one JSON object, and one sentence.
+
+use serde::{Deserialize, Serialize};
+
+use super::{SIZES, least_bytes};
+use crate::collective::Collective;
+
+/// What the ranks together have seen of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Together {
+    pub calls: u64,
+    /// Calls that ran something else than the library's own choice.
+    pub tuned: u64,
+    pub ns: u64,
+    /// Of calls that the ranks have compared: what they took each rank, and what they took from the last one's
+    /// arrival to the last one's departure.
+    pub compared_ns: u64,
+    pub work_ns: u64,
+}
+
+/// How many numbers of a kind the ranks add up.
+pub const WORDS: usize = 5;
+
+impl Together {
+    pub const fn words(self) -> [u64; WORDS] {
+        [
+            self.calls,
+            self.tuned,
+            self.ns,
+            self.compared_ns,
+            self.work_ns,
+        ]
+    }
+
+    pub const fn of(words: [u64; WORDS]) -> Together {
+        let [calls, tuned, ns, compared_ns, work_ns] = words;
+        Together {
+            calls,
+            tuned,
+            ns,
+            compared_ns,
+            work_ns,
+        }
+    }
+
+    /// The time that is waiting for late ranks; `None` where nothing was compared.
+    fn waiting_ns(self) -> Option<f64> {
+        let share = self.work_ns as f64 / self.compared_ns as f64;
+        (self.compared_ns > 0).then(|| self.ns as f64 * (1.0 - share).max(0.0))
+    }
+
+    fn add(&mut self, other: Together) {
+        let sums = self.words().into_iter().zip(other.words());
+        let mut words = [0; WORDS];
+        for (word, (one, other)) in words.iter_mut().zip(sums) {
+            *word = one.saturating_add(other);
+        }
+        *self = Together::of(words);
+    }
+}
+
+/// What one line of a summary's file, or one `.run` file of a database, says of a job. It never holds the command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSummary {
+    pub schema: u32,
+    pub job: String,
+    /// The name of the program's file, without folder and arguments.
+    pub program: String,
+    pub mode: String,
+    pub library: String,
+    pub machine: String,
+    /// 0 where nothing was learned before, or nothing is steered.
+    pub generation: u64,
+    pub ranks: u64,
+    pub nodes: u64,
+    pub started_unix_ms: u64,
+    /// From MPI_Init's return to MPI_Finalize, on the rank where that is the longest.
+    pub wall_s: f64,
+    /// Estimated time of a rank in blocking collectives.
+    pub collectives_s: OverRanks,
+    /// Blocking collectives, of all ranks together.
+    pub calls: u64,
+    /// Nonblocking, persistent and neighbourhood collectives, which pass through; of all ranks together. They are not
+    /// in the times.
+    pub passed: u64,
+    /// The share of the calls that ran something else than the library's own choice.
+    pub tuned_share: f64,
+    pub by_collective: Vec<OfCollective>,
+    /// The share of the time in collectives that is waiting for late ranks; `None` where no calls were compared.
+    pub waiting_share: Option<f64>,
+    /// How many times as fast the program would be if collectives took no time, but for the waiting that is known.
+    pub best_possible_gain: f64,
+    pub refused: Vec<Refused>,
+}
+
+/// A time of the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OverRanks {
+    pub mean: f64,
+    pub max: f64,
+}
+
+/// The part of one collective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfCollective {
+    pub collective: Collective,
+    pub calls: u64,
+    pub tuned_share: f64,
+    pub seconds: OverRanks,
+    pub waiting_share: Option<f64>,
+    pub by_size: Vec<OfSize>,
+}
+
+/// The part of one range of message bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfSize {
+    /// The least; the next range begins at 4 times as many.
+    pub bytes: u64,
+    pub calls: u64,
+    pub tuned_share: f64,
+    /// In the mean over ranks.
+    pub seconds: f64,
+    pub waiting_share: Option<f64>,
+}
+
+/// Calls that ran the library's own choice though another variant was meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    pub collective: Collective,
+    pub calls: u64,
+    pub reason: String,
+}
+
+/// What is known of the job itself.
+#[derive(Clone, Debug)]
+pub struct JobFacts {
+    pub job: String,
+    pub program: String,
+    pub mode: String,
+    pub library: String,
+    pub machine: String,
+    pub generation: u64,
+    pub ranks: u64,
+    pub nodes: u64,
+    pub started_unix_ms: u64,
+    pub wall_ns: u64,
+    /// Time of a rank in collectives, the longest.
+    pub longest_ns: u64,
+    /// The same by collective.
+    pub longest_of_ns: [u64; Collective::ALL.len()],
+    pub passed: u64,
+    pub refused: Vec<Refused>,
+}
+
+impl JobSummary {
+    /// The version of the format.
+    pub const SCHEMA: u32 = 1;
+
+    /// From what the ranks have seen of each kind.
+    pub fn new(facts: JobFacts, kinds: &[Together]) -> JobSummary {
+        let ranks = facts.ranks.max(1) as f64;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let mean_s = |ns: u64| ns as f64 / 1e9 / ranks;
+        let wall_s = seconds(facts.wall_ns);
+        let mut all = Together::default();
+        let mut by_collective = Vec::new();
+        for collective in Collective::ALL {
+            let place = collective.index();
+            let of_sizes = &kinds[place * SIZES..(place + 1) * SIZES];
+            let sum = total(of_sizes);
+            all.add(sum);
+            if sum.calls == 0 {
+                continue;
+            }
+            let sizes = of_sizes.iter().enumerate();
+            let by_size = sizes.filter(|(_, kind)| kind.calls > 0);
+            by_collective.push(OfCollective {
+                collective,
+                calls: sum.calls,
+                tuned_share: share(sum.tuned, sum.calls),
+                seconds: OverRanks {
+                    mean: mean_s(sum.ns),
+                    max: seconds(facts.longest_of_ns[place]),
+                },
+                waiting_share: waiting_share(of_sizes),
+                by_size: by_size
+                    .map(|(size, kind)| OfSize {
+                        bytes: least_bytes(size),
+                        calls: kind.calls,
+                        tuned_share: share(kind.tuned, kind.calls),
+                        seconds: mean_s(kind.ns),
+                        waiting_share: waiting_share(std::slice::from_ref(kind)),
+                    })
+                    .collect(),
+            });
+        }
+        by_collective.sort_by(|one, other| other.seconds.mean.total_cmp(&one.seconds.mean));
+        let waiting_share = waiting_share(kinds);
+        let work_s = mean_s(all.ns) * (1.0 - waiting_share.unwrap_or(0.0));
+        JobSummary {
+            schema: Self::SCHEMA,
+            job: facts.job,
+            program: facts.program,
+            mode: facts.mode,
+            library: facts.library,
+            machine: facts.machine,
+            generation: facts.generation,
+            ranks: facts.ranks,
+            nodes: facts.nodes,
+            started_unix_ms: facts.started_unix_ms,
+            wall_s,
+            collectives_s: OverRanks {
+                mean: mean_s(all.ns),
+                max: seconds(facts.longest_ns),
+            },
+            calls: all.calls,
+            passed: facts.passed,
+            tuned_share: share(all.tuned, all.calls),
+            by_collective,
+            waiting_share,
+            best_possible_gain: best_possible_gain(work_s, wall_s),
+            refused: facts.refused,
+        }
+    }
+
+    /// One line of a file.
+    pub fn line(&self) -> String {
+        // Numbers and strings alone, so nothing can fail.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+
+    /// The same for the person who ran the job, in one sentence.
+    pub fn sentence(&self) -> String {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let in_them = match self.wall_s > 0.0 {
+            true => self.collectives_s.mean / self.wall_s,
+            false => 0.0,
+        };
+        let waiting = match self.waiting_share {
+            Some(share) => format!(", {} of it waiting for late ranks", percent(share)),
+            None => String::new(),
+        };
+        let refused = self.refused.iter().map(|one| {
+            let Refused {
+                collective,
+                calls,
+                reason,
+            } = one;
+            format!("; {calls} of {collective} not tuned: {reason}")
+        });
+        format!(
+            "{:.3} s on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned; faster \
+             collectives can make the job {:.2} times as fast at most{}",
+            self.wall_s,
+            self.ranks,
+            percent(in_them),
+            self.calls,
+            percent(self.tuned_share),
+            self.best_possible_gain,
+            refused.collect::<String>(),
+        )
+    }
+}
+
+/// The most that a program gains where work of `work_s` takes no time any more. At most 1,000: there is always
+/// something left.
+fn best_possible_gain(work_s: f64, wall_s: f64) -> f64 {
+    let share = if wall_s > 0.0 { work_s / wall_s } else { 0.0 };
+    1.0 / (1.0 - share).max(0.001)
+}
+
+fn share(part: u64, of: u64) -> f64 {
+    if of == 0 {
+        0.0
+    } else {
+        part as f64 / of as f64
+    }
+}
+
+fn total(kinds: &[Together]) -> Together {
+    let mut sum = Together::default();
+    kinds.iter().for_each(|kind| sum.add(*kind));
+    sum
+}
+
+/// Of the kinds that were compared, each by its time.
+fn waiting_share(kinds: &[Together]) -> Option<f64> {
+    let known = kinds
+        .iter()
+        .filter_map(|kind| Some((kind.waiting_ns()?, kind.ns as f64)));
+    let (waiting, all) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (all > 0.0).then(|| waiting / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{KINDS, kind};
+    use super::*;
+
+    fn facts() -> JobFacts {
+        JobFacts {
+            job: "j".to_owned(),
+            program: "solver".to_owned(),
+            mode: "explore".to_owned(),
+            library: "mpich-4.0.2".to_owned(),
+            machine: "m".to_owned(),
+            generation: 3,
+            ranks: 2,
+            nodes: 1,
+            started_unix_ms: 0,
+            wall_ns: 10_000_000_000,
+            longest_ns: 6_000_000_000,
+            longest_of_ns: [3_000_000_000; Collective::ALL.len()],
+            passed: 0,
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_parts_add_up_and_the_gain_leaves_waiting_out() {
+        let mut kinds = vec![Together::default(); KINDS];
+        let seen = |ns, work_ns| Together {
+            calls: 10,
+            tuned: 5,
+            ns,
+            compared_ns: 100,
+            work_ns,
+        };
+        kinds[kind(Collective::Allreduce, 8)] = seen(6_000_000_000, 50);
+        kinds[kind(Collective::Allreduce, 800)] = seen(2_000_000_000, 300);
+        kinds[kind(Collective::Barrier, 0)] = Together {
+            compared_ns: 0,
+            ..seen(2_000_000_000, 0)
+        };
+        let summary = JobSummary::new(facts(), &kinds);
+        assert_eq!(summary.calls, 30);
+        assert_eq!(summary.tuned_share, 0.5);
+        assert_eq!(summary.collectives_s.mean, 5.0);
+        let parts = summary.by_collective.iter().map(|one| one.seconds.mean);
+        assert_eq!(parts.sum::<f64>(), 5.0);
+        assert_eq!(summary.by_collective[0].collective, Collective::Allreduce);
+        let sizes = &summary.by_collective[0].by_size;
+        assert_eq!(
+            [sizes[0].waiting_share, sizes[1].waiting_share],
+            [Some(0.5), Some(0.0)]
+        );
+        // 3 of 8 s of what was compared; the barrier was not.
+        assert_eq!(summary.waiting_share, Some(0.375));
+        let expected = 1.0 / (1.0 - 5.0 * 0.625 / 10.0);
+        assert!((summary.best_possible_gain - expected).abs() < 1e-12);
+        let line = summary.line();
+        assert_eq!(line.matches('\n').count(), 1);
+        assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);
+        assert!(
+            summary
+                .sentence()
+                .contains("50.0 % of it in collectives, 37.5 %")
+        );
+    }
+
+    #[test]
+    fn a_job_without_collectives_has_nothing_to_gain() {
+        let nothing = vec![Together::default(); KINDS];
+        let summary = JobSummary::new(facts(), &nothing);
+        assert_eq!(summary.best_possible_gain, 1.0);
+        assert_eq!(summary.waiting_share, None);
+        let at_once = JobFacts {
+            wall_ns: 0,
+            ..facts()
+        };
+        let text = JobSummary::new(at_once, &nothing).line();
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Where a job's time went: what a job says of itself when it ends, in every mode, and that it costs nobody anything.
+
+use std::path::Path;
+
+use colltune_core::account::{JobSummary, OfCollective};
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, traces};
+
+const MODES: [&str; 4] = ["explore", "exploit", "record", "off"];
+const RANKS: u64 = 2;
+/// What `frequent` calls on each rank, the last sum included.
+const ALLREDUCES: u64 = 3_000 + 1;
+const BCASTS: u64 = 20;
+const ARGUMENTS: [&str; 2] = ["3000", "20"];
+
+fn shimmed(mpi: Mpi) -> Job {
+    job(RANKS as u32).mpi(mpi).preload()
+}
+
+/// The lines of a file, each one object.
+fn lines(file: &Path) -> Vec<JobSummary> {
+    let text = std::fs::read_to_string(file).expect("the file is there");
+    assert!(text.ends_with('\n'), "{text}");
+    let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    text.lines().map(read).collect()
+}
+
+fn only_line(file: &Path) -> JobSummary {
+    let lines = lines(file);
+    assert_eq!(lines.len(), 1);
+    lines.into_iter().next().expect("one")
+}
+
+/// The files of a database's ledger.
+fn ledger(db: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(db.join("incoming")).into_iter().flatten();
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let mut runs: Vec<_> = paths
+        .filter(|path| !path.to_string_lossy().ends_with(".trace"))
+        .collect();
+    runs.sort();
+    runs
+}
+
+fn part(summary: &JobSummary, collective: Collective) -> &OfCollective {
+    let of = |one: &&OfCollective| one.collective == collective;
+    summary
+        .by_collective
+        .iter()
+        .find(of)
+        .expect("it was called")
+}
+
+/// Whether two times are the same, but for rounding.
+fn is_about(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(1.0)
+}
+
+fn adds_up(summary: &JobSummary) {
+    let parts = &summary.by_collective;
+    assert_eq!(
+        summary.calls,
+        parts.iter().map(|one| one.calls).sum::<u64>()
+    );
+    let seconds: f64 = parts.iter().map(|one| one.seconds.mean).sum();
+    assert!(is_about(summary.collectives_s.mean, seconds), "{summary:?}");
+    for one in parts {
+        assert_eq!(
+            one.calls,
+            one.by_size.iter().map(|size| size.calls).sum::<u64>()
+        );
+        let seconds: f64 = one.by_size.iter().map(|size| size.seconds).sum();
+        assert!(is_about(one.seconds.mean, seconds), "{one:?}");
+        assert!(one.seconds.mean > 0.0 && one.seconds.max >= one.seconds.mean * (1.0 - 1e-9));
+    }
+    let whole = summary.collectives_s;
+    assert!(
+        whole.mean <= whole.max * (1.0 + 1e-9) && whole.max <= summary.wall_s,
+        "{summary:?}"
+    );
+    assert!(summary.best_possible_gain >= 1.0);
+    assert!(
+        summary
+            .waiting_share
+            .is_none_or(|share| (0.0..=1.0).contains(&share))
+    );
+}
+
+on_each_library! {
+    fn every_call_is_counted_in_every_mode_and_the_times_add_up(mpi: Mpi) {
+        for mode in MODES {
+            let (db, file) = (folder(), folder());
+            let file = file.path().join("runs.jsonl");
+            let outcome = shimmed(mpi).db(db.path()).mode(mode).seed(3).env("COLLTUNE_SUMMARY", &file).run("frequent", &ARGUMENTS);
+            outcome.succeeds().prints("ok\n").is_silent();
+            let summary = only_line(&file);
+            adds_up(&summary);
+            assert_eq!((summary.schema, summary.mode.as_str(), summary.ranks, summary.nodes), (1, mode, RANKS, 1));
+            assert_eq!((summary.program.as_str(), summary.generation, summary.passed), ("frequent", 0, 0));
+            assert_eq!(summary.library, mpi.library().to_string());
+            assert_eq!(summary.calls, RANKS * (ALLREDUCES + BCASTS), "{mode}");
+            let allreduce = part(&summary, Collective::Allreduce);
+            // Of 8 bytes, and of 4.
+            assert_eq!((allreduce.calls, allreduce.by_size.len(), allreduce.by_size[0].bytes), (RANKS * ALLREDUCES, 1, 4));
+            let bcast = part(&summary, Collective::Bcast);
+            assert_eq!((bcast.calls, bcast.by_size[0].bytes), (RANKS * BCASTS, 65_536));
+            assert_eq!(summary.tuned_share > 0.0, mode == "explore", "{mode}");
+            assert!(summary.waiting_share.is_none() || ["explore", "record"].contains(&mode));
+            assert_eq!(traces(db.path()).len() as u64, if ["explore", "record"].contains(&mode) { RANKS } else { 0 });
+            // The ledger has the same.
+            let runs = ledger(db.path());
+            assert_eq!(runs.len(), 1, "{mode}: {runs:?}");
+            assert_eq!(runs[0].file_name().and_then(|name| name.to_str()), Some(format!("{}.run", summary.job).as_str()));
+            assert_eq!(only_line(&runs[0]), summary);
+        }
+    }
+
+    /// Without a database, too; and nothing else of what the environment asks for is done.
+    fn a_job_that_is_off_is_counted_where_a_summary_is_asked_for_and_nothing_is_steered(mpi: Mpi) {
+        let folder = folder();
+        let (file, log) = (folder.path().join("runs.jsonl"), folder.path().join("log"));
+        let off = || shimmed(mpi).mode("off").force("allreduce=p2p:recursive_doubling").log(&log);
+        off().run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        assert!(!file.exists() && !log.exists());
+        off().env("COLLTUNE_SUMMARY", &file).run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        let summary = only_line(&file);
+        assert_eq!((summary.mode.as_str(), summary.tuned_share, summary.calls), ("off", 0.0, RANKS * (ALLREDUCES + BCASTS)));
+        assert!(summary.refused.is_empty() && !log.exists());
+        // A summary alone steers nothing either.
+        shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        let [_, alone] = &lines(&file)[..] else { panic!("two jobs") };
+        assert_eq!((alone.mode.as_str(), alone.calls), ("off", summary.calls));
+    }
+
+    fn what_runs_another_variant_is_counted_by_call(mpi: Mpi) {
+        let native = if mpi.is_openmpi() { "native:basic_linear" } else { "native:recursive_doubling" };
+        for variant in ["p2p:recursive_doubling", "node:shm", native] {
+            let folder = folder();
+            let file = folder.path().join("runs.jsonl");
+            let forced = shimmed(mpi).force(&format!("allreduce={variant}")).env("COLLTUNE_SUMMARY", &file);
+            forced.run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+            let summary = only_line(&file);
+            adds_up(&summary);
+            assert_eq!(part(&summary, Collective::Allreduce).tuned_share, 1.0, "{variant}");
+            assert_eq!(part(&summary, Collective::Bcast).tuned_share, 0.0);
+            assert_eq!(summary.calls, RANKS * (ALLREDUCES + BCASTS), "{variant}");
+        }
+    }
+
+    fn calls_that_pass_through_stand_apart_whatever_the_threads(mpi: Mpi) {
+        for (arguments, threads) in [(&["4"][..], 1), (&["4", "threads"], 3)] {
+            let folder = folder();
+            let file = folder.path().join("runs.jsonl");
+            let outcome = shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("passing", arguments);
+            outcome.succeeds().prints("ok\n").is_silent();
+            let summary = only_line(&file);
+            // In each round nonblocking ones, on neighbours both ways; before, persistent ones are made.
+            assert_eq!(summary.passed, RANKS * threads * (4 * (22 + 5) + 22));
+            assert_eq!(summary.calls, RANKS, "the program's one blocking call");
+        }
+    }
+
+    fn jobs_at_once_append_whole_lines(mpi: Mpi) {
+        let folder = folder();
+        let file = folder.path().join("runs.jsonl");
+        let run = || {
+            let job = shimmed(mpi).env("COLLTUNE_SUMMARY", &file);
+            job.run("frequent", &["100", "10"]).succeeds().prints("ok\n").is_silent();
+        };
+        std::thread::scope(|scope| {
+            (0..3).for_each(|_| { scope.spawn(run); });
+        });
+        run();
+        let mut jobs: Vec<_> = lines(&file).into_iter().map(|summary| summary.job).collect();
+        jobs.sort();
+        jobs.dedup();
+        assert_eq!(jobs.len(), 4);
+    }
+
+    fn a_file_that_cannot_be_written_is_one_warning(mpi: Mpi) {
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for file in [folder.path().join("no such folder/runs.jsonl"), "/dev/full".into(), pipe, folder.path().to_owned()] {
+            let outcome = shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("frequent", &["100", "10"]);
+            outcome.succeeds().prints("ok\n").says(&["summary", &file.to_string_lossy(), "complete"]);
+        }
+    }
+
+    fn a_sentence_is_said_where_it_is_asked_for(mpi: Mpi) {
+        let run = |value| shimmed(mpi).mode("off").env("COLLTUNE_SUMMARY", value).run("frequent", &["100", "10"]);
+        for yes in ["1", "true"] {
+            run(yes).succeeds().prints("ok\n").says(&["2 ranks", "in collectives", "222 calls", "0.0 % of them tuned", "at most"]);
+        }
+        for no in ["0", "false"] {
+            run(no).succeeds().prints("ok\n").is_silent();
+        }
+    }
+
+    fn the_command_line_is_nobodys_business(mpi: Mpi) {
+        let db = folder();
+        shimmed(mpi).db(db.path()).run("frequent", &["100", "10", "passw0rd"]).succeeds().prints("ok\n").is_silent();
+        let text = std::fs::read_to_string(&ledger(db.path())[0]).expect("one run");
+        assert!(!text.contains("passw0rd"), "{text}");
+    }
+
+    fn a_database_that_may_only_be_read_is_no_error_where_nothing_is_recorded(mpi: Mpi) {
+        let db = folder();
+        let Some(nobody) = shimmed(mpi).as_nobody() else { return };
+        nobody.db(db.path()).mode("exploit").run("frequent", &["100", "10"]).succeeds().prints("ok\n").is_silent();
+        assert!(ledger(db.path()).is_empty());
+    }
+
+    /// Ranks may be gone there: nobody waits for them.
+    fn jobs_that_go_on_without_dead_ranks_have_no_summary(mpi: Mpi) {
+        let folder = folder();
+        let file = folder.path().join("runs.jsonl");
+        let tolerant = shimmed(mpi).env("OMPI_MCA_mpi_ft_enable", "1").env("COLLTUNE_SUMMARY", &file);
+        tolerant.run("frequent", &["100", "10"]).succeeds().prints("ok\n").says(&["no summary"]);
+        assert!(!file.exists());
+    }
+
+    fn a_job_that_ends_early_leaves_no_half_of_a_summary(mpi: Mpi) {
+        for how in [&["abort", "3"][..], &["kill", "100"]] {
+            let db = folder();
+            let file = db.path().join("runs.jsonl");
+            let outcome = shimmed(mpi).db(db.path()).env("COLLTUNE_SUMMARY", &file).run("ends", how);
+            outcome.ends().claim(outcome.code != Some(0), "a rank ended early");
+            assert!(!file.exists());
+            assert!(ledger(db.path()).iter().all(|path| path.to_string_lossy().ends_with(".trace.open")));
+        }
+    }
+}
