@@ -15,8 +15,12 @@ use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
+use colltune_core::roster::hash_bytes;
 use colltune_core::settings::{Settings, SummaryTo};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
+
+/// The setting of a seed for one job, as `colltune run --seed` makes it.
+const SEED: &str = "COLLTUNE_SEED";
 
 /// What every rank of the job works with.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -234,10 +238,18 @@ fn read_database(
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_nanos() as u64);
+    let job = format!("{:016x}{:08x}", now, random as u32);
+    let is_of_this_job = variable(variables, SEED).is_some();
+    let seed = match settings.seed {
+        Some(seed) if is_of_this_job => seed,
+        // Jobs that all drew alike would tell of the same few variants.
+        Some(seed) => hash_bytes(seed, job.as_bytes()),
+        None => random,
+    };
     Some(Handout {
-        job: format!("{:016x}{:08x}", now, random as u32),
+        job,
         terms: JobTerms {
-            seed: settings.seed.unwrap_or(random),
+            seed,
             mode: request.mode,
             presets: read_presets(&request.forced, variables, library, warnings),
             forced: request.forced,

@@ -22,6 +22,7 @@ mod arguments;
 mod call_log;
 mod clock;
 mod communicator;
+mod context;
 mod fault_tolerance;
 mod fence;
 mod flight;

@@ -20,6 +20,7 @@ use crate::account::{Account, Destination, Threads};
 use crate::call_log::CallLog;
 use crate::clock::{Conversion, Reading};
 use crate::communicator::Registry;
+use crate::context;
 use crate::fence;
 use crate::flight::Flight;
 use crate::floating;
@@ -485,6 +486,7 @@ fn open_trace(
             hash_bytes(2, boot.as_bytes())
         };
         let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let context = context::read(library, shares_processors(rank, node_of_rank));
         let header = Header {
             job: job.to_owned(),
             rank,
@@ -498,8 +500,8 @@ fn open_trace(
             started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
             capacity: terms.settings.records_per_run,
             variants,
-            context: Vec::new(),
-            transport: String::new(),
+            context: context.columns,
+            transport: context.transport.to_string(),
         };
         Recorder::create(incoming.as_ref(), &header)
     });

@@ -51,6 +51,25 @@ fn variants_of_cells(calls: &[LoggedCall]) -> BTreeMap<(String, u64), BTreeSet<S
 }
 
 on_each_library! {
+    fn a_seed_of_the_database_leaves_each_job_its_own_draws(mpi: Mpi) {
+        let drawn = |seed: Option<u64>| {
+            let db = folder();
+            std::fs::write(db.path().join("colltune.toml"), "seed = 5\n").unwrap();
+            let log = db.path().join("log");
+            let run = job(2).mpi(mpi).preload().db(db.path()).mode("explore").env("COLLTUNE_SETUP_AFTER", "1").log(&log);
+            let run = match seed {
+                Some(seed) => run.seed(seed),
+                None => run,
+            };
+            run.run("draws", &["12", "10", "1000"]).succeeds().is_silent();
+            // Before eight samples no review of measured times has decided anything.
+            let sampled = read_log(&log, 2).swap_remove(0).into_iter().filter(|call| call.sampled).take(8);
+            sampled.map(|call| (call.index, call.variant)).collect::<Vec<_>>()
+        };
+        assert_ne!(drawn(None), drawn(None), "two jobs of one database");
+        assert_eq!(drawn(Some(5)), drawn(Some(5)), "what COLLTUNE_SEED says is of one job");
+    }
+
     fn strict_keeps_the_bits_of_the_bare_library_in_every_run(mpi: Mpi) {
         let bare = sums(job(RANKS).mpi(mpi));
         let mut others = 0;

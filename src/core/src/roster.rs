@@ -15,6 +15,9 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
         })
 }
 
+/// Salt of the choice of recording ranks.
+const FIRST: u64 = 0x7265_636f_7264_7273;
+
 /// For each rank the number of its node, counted in the order of first appearance.
 ///
 /// Shape: `hosts` has one entry per rank, alike for ranks of one node; the result is as long.
@@ -45,9 +48,10 @@ pub fn ranks_beside(rank: u32, node_of_rank: &[u32]) -> u64 {
     node_of_rank.iter().filter(|other| **other == node).count() as u64
 }
 
-/// Whether a rank records: some ranks of a node (`per_node` at most), from its first to its last at even
-/// distances, on as many nodes as the limit over all ranks (`in_all`) allows, evenly spread. The last rank is among
-/// them because pipelines and trees end there: of their time the first ranks see little.
+/// Whether a rank records: some ranks of a node (`per_node` at most) at even distances, on as many nodes as the limit
+/// over all ranks (`in_all`) allows, evenly spread. Which of a node comes first is anybody: roots, leaders of nodes
+/// and the ends of pipelines do more or less than the others, and are to be among the recording ranks as often as they
+/// are among all.
 pub fn records(rank: u32, node_of_rank: &[u32], per_node: u32, in_all: u32) -> bool {
     let node = node_of_rank[rank as usize];
     let before = &node_of_rank[..rank as usize];
@@ -56,11 +60,14 @@ pub fn records(rank: u32, node_of_rank: &[u32], per_node: u32, in_all: u32) -> b
     let per_node = u64::from(per_node.min(in_all)).min(ranks);
     let (nodes, _) = extent(node_of_rank);
     let recording_nodes = (u64::from(in_all) / per_node.max(1)).min(nodes);
-    chosen(place, ranks, per_node) && chosen(node.into(), nodes, recording_nodes)
+    let first = mix(FIRST, node.into()) % ranks;
+    let behind_first = (place + ranks - first) % ranks;
+    let records = (0..per_node).any(|step| step * ranks / per_node == behind_first);
+    records && is_spread(node.into(), nodes, recording_nodes)
 }
 
 /// Whether place `place` of `n` is among `k` places at even distances, the first and last included.
-fn chosen(place: u64, n: u64, k: u64) -> bool {
+fn is_spread(place: u64, n: u64, k: u64) -> bool {
     match k {
         0 => false,
         1 => place == 0,
@@ -96,18 +103,29 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_rank_of_a_node_record() {
-        let nodes: Vec<u32> = (0..12).map(|rank| rank / 4).collect();
-        let recording = |per_node, in_all| {
-            let all = 0..nodes.len() as u32;
-            all.filter(|&rank| records(rank, &nodes, per_node, in_all))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(recording(2, 64), [0, 3, 4, 7, 8, 11]);
-        assert_eq!(recording(2, 4), [0, 3, 8, 11], "on the first and last node");
-        assert_eq!(recording(1, 64), [0, 4, 8]);
-        assert_eq!(recording(64, 64).len(), 12);
-        assert!(recording(2, 0).is_empty() && recording(0, 64).is_empty());
+    fn every_place_on_a_node_records_as_often_as_the_others() {
+        let (nodes, ppn) = (4000, 8);
+        let node_of_rank: Vec<u32> = (0..nodes * ppn).map(|rank| rank / ppn).collect();
+        let mut by_place = [0; 8];
+        for node in 0..nodes {
+            // Places of one node are all that the choice looks at.
+            let here = &node_of_rank[..((node + 1) * ppn) as usize];
+            if node % 40 == 0 {
+                let ranks = node * ppn..(node + 1) * ppn;
+                let chosen: Vec<u32> = ranks
+                    .filter(|&rank| records(rank, here, 2, u32::MAX))
+                    .collect();
+                assert_eq!(chosen.len(), 2);
+                assert_eq!(chosen[1] - chosen[0], 4, "at even distances");
+                chosen
+                    .iter()
+                    .for_each(|rank| by_place[(rank % ppn) as usize] += 1);
+            }
+        }
+        assert!(
+            by_place.iter().all(|n| (12..=38).contains(n)),
+            "25 each but for chance: {by_place:?}"
+        );
     }
 
     #[test]

@@ -63,6 +63,8 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
     };
     let db = Database::open(db)?;
     let mut settings = db.settings()?;
+    // With a seed of the database's all jobs would draw alike: only one that is meant for this job counts.
+    settings.seed = None;
     for (name, value) in std::env::vars_os() {
         // What is not Unicode is no variable of ours.
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {

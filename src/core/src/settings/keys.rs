@@ -294,7 +294,7 @@ pub static KEYS: &[Key] = &[
             settings.seed = Some(seed)
         }),
         Shown::Example("1"),
-        "Seed of every draw; without it each job has its own.",
+        "Goes into the seed of every draw, which each job has for itself; `--seed` and COLLTUNE_SEED are one job's seed.",
     ),
 ];
 

@@ -1,0 +1,66 @@
+//! What this rank runs on, for the header of its trace.
+
+use std::ffi::CStr;
+
+use colltune_core::context::{Context, Machine};
+use colltune_core::library::Library;
+
+/// The context of the job as this rank sees it. Reads the environment and two files of the kernel's, at start.
+pub fn read(library: Library, shares_processors: bool) -> Context {
+    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let environment: Vec<_> = std::env::vars_os().filter_map(texts).collect();
+    let machine = Machine {
+        processor: &processor(),
+        kernel: &kernel(),
+    };
+    let mut context = Context::new(&environment, library, machine);
+    let shared = match shares_processors {
+        true => "shared",
+        false => "own",
+    };
+    let processors = format!("{shared}, {} of this rank", allowed_processors());
+    context.columns.push(("processors".to_owned(), processors));
+    context
+}
+
+/// The processor's model as Linux names it; empty where it does not.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let names = ["model name", "Model", "cpu model", "cpu"];
+    let named = names.iter().find_map(|name| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| key.trim() == *name)
+    });
+    named.map_or_else(String::new, |(_, model)| model.trim().to_owned())
+}
+
+/// The release of the kernel.
+fn kernel() -> String {
+    // SAFETY: zeros are a valid `utsname`, which is then written to.
+    let mut system: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; the field ends with a NUL.
+    let release = unsafe {
+        libc::uname(&mut system);
+        CStr::from_ptr(system.release.as_ptr())
+    };
+    release.to_string_lossy().into_owned()
+}
+
+/// How many processors this process may use; 0 where there are more than the list holds.
+fn allowed_processors() -> u32 {
+    let mut words = [0u64; 128];
+    // SAFETY: the list has as many bytes as are announced.
+    let code = unsafe {
+        libc::sched_getaffinity(
+            0,
+            size_of_val(&words),
+            words.as_mut_ptr().cast::<libc::cpu_set_t>(),
+        )
+    };
+    match code {
+        0 => words.iter().map(|word| word.count_ones()).sum(),
+        _ => 0,
+    }
+}
