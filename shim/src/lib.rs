@@ -31,6 +31,8 @@ mod forms;
 #[cfg(not(mpi = "standard"))]
 mod fortran;
 mod frames;
+mod gap;
+mod gap;
 mod gpu;
 mod intercept;
 mod messages;

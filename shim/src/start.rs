@@ -24,6 +24,7 @@ use crate::context;
 use crate::fence;
 use crate::flight::Flight;
 use crate::floating;
+use crate::gap::Gap;
 use crate::handout::{self, Handout};
 use crate::handshake::trust::{self, Trust};
 use crate::handshake::{Handshake, Manager, Outcome};
@@ -34,7 +35,7 @@ use crate::pending;
 use crate::private;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
-use crate::tune::{Gap, Tuner};
+use crate::tune::Tuner;
 use crate::warn::say;
 use crate::world::{Messages, World, rank_in_environment};
 

@@ -7,9 +7,6 @@ pub use execute::Ways;
 mod refusal;
 mod review;
 
-mod gap;
-pub use gap::Gap;
-
 mod passing;
 pub use passing::Passing;
 
@@ -23,10 +20,11 @@ use colltune_core::decide::rules::Rules;
 
 use crate::account::Account;
 use crate::call_log::CallLog;
-use crate::clock::Conversion;
+use crate::clock::{self, Conversion};
 use crate::communicator::{Registry, State};
 use crate::flight::{Entered, Flight, UnderWay};
 use crate::frames;
+use crate::gap::{self, Gap};
 use crate::messages;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
@@ -108,8 +106,7 @@ impl Tuner {
 
     #[inline(always)]
     pub fn leave(&self) {
-        let mark = self.gap.mark.load(Ordering::Relaxed);
-        self.busy.store(mark, Ordering::Relaxed);
+        self.busy.store(self.gap.mark(), Ordering::Relaxed);
     }
 
     /// Whether a tuned call is under way, and this one belongs to it.
@@ -133,6 +130,25 @@ impl Tuner {
             self.steer.put_back();
         }
         alive
+    }
+
+    /// Says of the last sample how long it was to here, if nobody did so yet.
+    #[cold]
+    fn close_gap(&self) {
+        let now = clock::ticks();
+        let Some(sample) = self.gap.close() else {
+            return;
+        };
+        let shift_ns = self.clock.span_ns(now.wrapping_sub(sample.end));
+        if let (Some(recorder), Some(record)) = (&self.recorder, sample.record) {
+            recorder.shift(record, shift_ns);
+        }
+        // SAFETY: no tuned call is under way on this thread, and no other thread calls meanwhile.
+        let state = unsafe { self.registry.find_by_bits(sample.handle) };
+        if let Some(state) = state.filter(|state| state.decider.agreed().id == sample.comm) {
+            let decider = &mut state.decider;
+            decider.close_gap(sample.collective, sample.place, shift_ns);
+        }
     }
 
     /// Closes account and trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.

@@ -20,6 +20,7 @@ use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::State;
 use crate::floating;
+use crate::gap::Sample;
 use crate::node::{Again, Operands};
 use crate::own;
 use crate::own_call::OwnCall;
@@ -205,8 +206,16 @@ impl Tuner {
         };
         let then = self.take(state, collective, &chosen, timing);
         // A review makes ranks wait for each other: what comes behind it is not the variant's.
-        if then == AfterSample::Nothing {
-            self.open_gap(state, collective, &chosen, after, record);
+        // Where several threads call at will, nobody knows which call is this one's next.
+        if then == AfterSample::Nothing && !self.thread_multiple {
+            self.gap.open(Sample {
+                end: after,
+                handle: abi::bits(state.comm),
+                comm: state.decider.agreed().id,
+                collective,
+                place: chosen.place,
+                record,
+            });
         }
         code
     }
