@@ -17,6 +17,7 @@ pub mod churn;
 pub mod exploring;
 pub mod learning;
 pub mod overhead;
+pub mod programs;
 pub mod schedules;
 pub mod simulator;
 pub mod startup;
@@ -44,7 +45,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 12] = [
+pub const SUITES: [Suite; 13] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -84,6 +85,11 @@ pub const SUITES: [Suite; 12] = [
         name: "amr",
         about: "the mini-app on 2 ranks, beside miniAMR where MINIAMR names its executable",
         run: amr::run,
+    },
+    Suite {
+        name: "programs",
+        about: "whole time of programs that people run: bare, exploring, tuned; what could be gained at all",
+        run: programs::run,
     },
     Suite {
         name: "schedules-node",

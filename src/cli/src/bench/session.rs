@@ -12,12 +12,14 @@ pub struct Bench {
     /// Absolute, so that ranks with another working directory find it.
     pub out: PathBuf,
     pub quick: bool,
+    /// The programs that are wanted of those that are measured; all where none is named.
+    pub programs: Vec<String>,
     /// Warnings that jobs printed, each once; they belong beside the numbers.
     warnings: RefCell<BTreeSet<String>>,
 }
 
 impl Bench {
-    pub fn new(out: &Path, quick: bool) -> anyhow::Result<Bench> {
+    pub fn new(out: &Path, quick: bool, programs: Vec<String>) -> anyhow::Result<Bench> {
         std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
         let out = out
             .canonicalize()
@@ -25,6 +27,7 @@ impl Bench {
         Ok(Bench {
             out,
             quick,
+            programs,
             warnings: RefCell::default(),
         })
     }

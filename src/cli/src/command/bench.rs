@@ -9,19 +9,32 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
-use crate::bench::{Bench, SUITES, Suite};
+use crate::bench::{Bench, SUITES, Suite, programs};
 use crate::failure::usage;
+
+/// The suite whose programs can be named.
+const PROGRAMS: &str = "programs";
 
 /// Runs the suites one after the other; one that fails does not keep the others from running.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.list {
         SUITES
             .iter()
-            .for_each(|suite| println!("{:14} {}", suite.name, suite.about));
+            .for_each(|suite| println!("{:17} {}", suite.name, suite.about));
+        let programs: Vec<_> = programs::names().collect();
+        println!("Programs of `{PROGRAMS}`: {}", programs.join(", "));
         return Ok(());
     }
-    let suites = chosen(&args.names)?;
-    let bench = Bench::new(&args.out, args.quick)?;
+    let (programs, mut names): (Vec<String>, Vec<String>) = args
+        .names
+        .iter()
+        .cloned()
+        .partition(|name| programs::names().any(|known| known == name));
+    if !programs.is_empty() && !names.iter().any(|name| name == PROGRAMS) {
+        names.push(PROGRAMS.to_owned());
+    }
+    let suites = chosen(&names)?;
+    let bench = Bench::new(&args.out, args.quick, programs)?;
     let mut failed = Vec::new();
     for suite in suites {
         if let Err(error) = run_one(suite, &bench) {
@@ -45,13 +58,14 @@ Examples:
   colltune bench --list
   colltune bench --quick              everything, about a minute a suite
   colltune bench tuned-node           one suite in full
+  colltune bench programs lammps fft  of the programs these alone
 
 Each suite writes NAME.json and NAME.txt, and the table to stdout. In a row, `ratio` is a / b.
 A target that is missed is said on the table; it is no failure: the exit code is 0 as soon as every
 suite could measure. A suite that this machine cannot run (no root, one MPI library missing) says so.
 Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit).")]
 pub struct Args {
-    /// Suites to run [default: all]
+    /// Suites to run [default: all], and programs of the suite `programs`
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// List the suites
