@@ -15,6 +15,7 @@ pub mod amr;
 pub mod callers;
 pub mod churn;
 pub mod exploring;
+pub mod learner;
 pub mod learning;
 pub mod overhead;
 pub mod schedules;
@@ -44,7 +45,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 12] = [
+pub const SUITES: [Suite; 13] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -64,6 +65,11 @@ pub const SUITES: [Suite; 12] = [
         name: "startup",
         about: "whole time of a job that does nothing, on 2 and 32 ranks",
         run: startup::run,
+    },
+    Suite {
+        name: "learner",
+        about: "learners side by side on made-up machines with known truth; no MPI is needed",
+        run: learner::run,
     },
     Suite {
         name: "learning",
