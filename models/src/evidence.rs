@@ -4,6 +4,10 @@
 //! variant. Evidence is kept for ever and is all that a training reads, so a training's time does not grow
 //! with the number of records.
 
+mod reduce;
+
+pub use reduce::reduce;
+
 use colltune_core::collective::Collective;
 
 /// Where calls are comparable: one collective, message size and layout.
@@ -78,4 +82,22 @@ pub struct Evidence {
     pub stall_excess: f64,
     /// Mean of the work, the part that is not waiting for late ranks.
     pub work: f64,
+}
+
+impl Moments {
+    pub fn push(&mut self, value: f64) {
+        self.n += 1;
+        let away = value - self.mean;
+        self.mean += away / self.n as f64;
+        self.m2 += away * (value - self.mean);
+    }
+
+    /// The variance of one value; 0 for less than two.
+    pub fn variance(&self) -> f64 {
+        if self.n < 2 {
+            0.0
+        } else {
+            self.m2 / (self.n - 1) as f64
+        }
+    }
 }

@@ -1,10 +1,23 @@
-//! From recorded calls to the choice of variants.
+//! From recorded calls to the choice of variants, in five stages.
 //!
-//! Modules stand in the order of the data: calls become evidence ([`evidence`]), and what follows from it is told
-//! in [`statistics`] for people and exports.
+//! Modules stand in the order of the data: calls become [`evidence`]; all evidence together becomes a [`belief`] of
+//! what each variant costs, with what other cells [`predict`]; the [`choice`] says what replaces the default; the
+//! [`allocation`] says what the next sampled calls draw; [`watching`] discounts what has changed since. [`learn()`] is
+//! the whole way, [`statistics`] what it tells people and exports.
 #![forbid(unsafe_code)]
 
 pub mod evidence;
+pub mod predict;
+
+pub mod belief;
+pub mod choice;
+
+pub mod allocation;
+pub mod watching;
+
+pub mod learn;
 pub mod statistics;
 
 pub mod baseline;
+
+pub use learn::{Context, LearnError, Learned, learn};

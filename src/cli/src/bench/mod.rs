@@ -15,6 +15,7 @@ pub mod amr;
 pub mod callers;
 pub mod churn;
 pub mod exploring;
+pub mod learner;
 pub mod learning;
 pub mod overhead;
 pub mod programs;
@@ -65,6 +66,11 @@ pub const SUITES: [Suite; 13] = [
         name: "startup",
         about: "whole time of a job that does nothing, on 2 and 32 ranks",
         run: startup::run,
+    },
+    Suite {
+        name: "learner",
+        about: "learners side by side on made-up machines with known truth; no MPI is needed",
+        run: learner::run,
     },
     Suite {
         name: "learning",

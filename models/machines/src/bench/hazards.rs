@@ -1,0 +1,148 @@
+//! What misleads: equal variants, stalls, late ranks, few calls.
+
+use crate::arrival::Arrival;
+use crate::campaign::Plan;
+use crate::policies::POLICIES;
+use crate::recipe::{CLUSTER, Recipe};
+use crate::report::{Bound, Row};
+use crate::trial::{Trial, each, on_one, padded, pooled, row, wrong};
+
+pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    for run_effect in [0.05, 0.15, 0.3] {
+        let trial = Trial {
+            recipe: Recipe {
+                layouts: vec![CLUSTER],
+                sizes: if full {
+                    Recipe::null(0.0).sizes
+                } else {
+                    vec![8, 32 << 10]
+                },
+                calls: 256,
+                ..Recipe::null(run_effect)
+            },
+            plan: Plan::each(if full { 12 } else { 6 }),
+            seeds,
+        };
+        let lives = trial.live(&POLICIES[..1]);
+        let name = format!("twenty equal variants, runs differ by {run_effect}");
+        rows.push(padded(
+            &format!("{name}: cells in which one ever replaced the default"),
+            pooled(&lives, |one| {
+                (
+                    one.replacements().cells_ever_wrong,
+                    one.replacements().cells,
+                )
+            }),
+            Bound::AtMost(0.01),
+            Bound::AtMost(0.005),
+        ));
+    }
+}
+
+pub(super) fn stalls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    let trial = Trial {
+        recipe: Recipe {
+            layouts: vec![CLUSTER],
+            calls: 600,
+            ..Recipe::stalling()
+        },
+        plan: Plan {
+            trainings: vec![1, 2, 5, 10],
+            ..Plan::each(0)
+        },
+        seeds: if full { seeds } else { 3 },
+    };
+    let lives = trial.live(&POLICIES);
+    rows.push(row(
+        "stalls: wrong replacements",
+        pooled(&lives, wrong),
+        Bound::AtMost(0.01),
+        Bound::AtMost(0.005),
+    ));
+    rows.push(row(
+        "stalls: cells with default/tuned under 0.97 after ten jobs",
+        pooled(&lives, |one| {
+            (one.replacements().cells_harmed, one.replacements().cells)
+        }),
+        Bound::AtMost(0.0),
+        Bound::AtMost(0.0),
+    ));
+    rows.push(row(
+        "stalls: share of reachable gain after ten jobs",
+        each(&lives, |one| one.share_of_gain(10)),
+        Bound::None,
+        Bound::None,
+    ));
+    rows.push(row(
+        "stalls: coverage of 95 % intervals",
+        pooled(&lives, |one| (one.claims().holding, one.claims().all)),
+        Bound::Within(0.93, 0.97),
+        Bound::None,
+    ));
+}
+
+pub(super) fn late_ranks(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    for arrival in [
+        Arrival::OneLate(5.0),
+        Arrival::Random(1.0),
+        Arrival::Random(5.0),
+        Arrival::Random(20.0),
+    ] {
+        let trial = Trial {
+            recipe: Recipe {
+                arrival,
+                skew_most: 0.3,
+                calls: 300,
+                ..on_one(CLUSTER, full, 0.05)
+            },
+            plan: Plan::batches(1),
+            seeds,
+        };
+        let lives = trial.live(&POLICIES);
+        let name = format!("{arrival:?}, ten jobs");
+        rows.push(row(
+            &format!("{name}: share of reachable gain"),
+            each(&lives, |one| one.share_of_gain(10)),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: wrong replacements"),
+            pooled(&lives, wrong),
+            Bound::AtMost(0.01),
+            Bound::AtMost(0.005),
+        ));
+        rows.push(row(
+            &format!("{name}: coverage of 95 % intervals"),
+            pooled(&lives, |one| (one.claims().holding, one.claims().all)),
+            Bound::Within(0.93, 0.97),
+            Bound::None,
+        ));
+    }
+}
+
+pub(super) fn few_calls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    for calls in [5, 10] {
+        let trial = Trial {
+            recipe: Recipe {
+                calls,
+                ..on_one(CLUSTER, full, 0.15)
+            },
+            plan: Plan::batches(2),
+            seeds,
+        };
+        let lives = trial.live(&POLICIES);
+        rows.push(row(
+            &format!("{calls} calls a job, 20 jobs: share of reachable gain"),
+            each(&lives, |one| one.share_of_gain(20)),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{calls} calls a job, 20 jobs: wrong replacements"),
+            pooled(&lives, wrong),
+            Bound::AtMost(0.01),
+            Bound::AtMost(0.005),
+        ));
+    }
+}

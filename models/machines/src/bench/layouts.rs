@@ -1,0 +1,51 @@
+//! Which predictor says best what was never measured.
+
+use rayon::prelude::*;
+
+use crate::report::{Bound, Spread, Table};
+use crate::transfer::{PREDICTORS, Predictor, Transferred, leave_out};
+use crate::trial::row;
+
+pub(super) fn left_out(seeds: u64, full: bool) -> Table {
+    let of = |predictor: &dyn Predictor| -> Vec<Transferred> {
+        let seeds = (1..=seeds).into_par_iter();
+        seeds
+            .map(|seed| leave_out(seed, if full { 5 } else { 2 }, predictor))
+            .collect()
+    };
+    let found: Vec<Vec<Transferred>> = PREDICTORS.iter().map(|predictor| of(*predictor)).collect();
+    let share = |of: fn(&Transferred) -> f64| {
+        let spread = |machines: &Vec<Transferred>| {
+            Spread::of(machines.iter().map(|one| of(one) / one.cells).collect())
+        };
+        found.iter().map(spread).collect::<Vec<_>>()
+    };
+    Table {
+        title: "predictors of left-out layouts",
+        policies: PREDICTORS
+            .iter()
+            .map(|predictor| predictor.name())
+            .collect(),
+        rows: vec![
+            row(
+                "choice within 5 % of the best, share of cells",
+                share(|one| one.near),
+                Bound::AtLeast(0.9),
+                Bound::AtLeast(0.95),
+            ),
+            row(
+                "choice more than 3 % slower than the default, share of cells",
+                share(|one| one.harmed),
+                Bound::None,
+                Bound::None,
+            ),
+            row(
+                "rank correlation, mean over cells",
+                share(|one| one.correlation),
+                Bound::None,
+                Bound::None,
+            ),
+        ],
+        notes: Vec::new(),
+    }
+}

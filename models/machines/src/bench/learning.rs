@@ -1,0 +1,146 @@
+//! How soon the best is found on usual machines, and what that costs.
+
+use crate::campaign::{History, Plan};
+use crate::policies::POLICIES;
+use crate::recipe::{CLUSTER, NODE};
+use crate::report::{Bound, Row};
+use crate::trial::{Trial, each, on_one, pooled, row, wrong};
+
+pub(super) fn jobs_until_near(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
+        let trial = Trial {
+            recipe: on_one(layout, full, 0.05),
+            plan: Plan::each(if full { 30 } else { 12 }),
+            seeds,
+        };
+        let lives = trial.live(&POLICIES);
+        rows.push(row(
+            &format!("{name}: reachable gain"),
+            each(&lives, History::reachable),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: jobs until within 5 % of the best, geometric mean"),
+            each(&lives, History::jobs_until_near),
+            Bound::AtMost(10.0),
+            Bound::AtMost(5.0),
+        ));
+        rows.push(row(
+            &format!("{name}: the same, median cell"),
+            each(&lives, History::median_jobs_until_near),
+            Bound::None,
+            Bound::None,
+        ));
+        for jobs in [1, 3, 5, 10] {
+            rows.push(row(
+                &format!("{name}: share of reachable gain after {jobs} jobs"),
+                each(&lives, |one| one.share_of_gain(jobs)),
+                Bound::None,
+                Bound::None,
+            ));
+        }
+        rows.push(row(
+            &format!("{name}: regret over the first ten jobs"),
+            each(&lives, |one| one.regret(0..10)),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: wrong replacements"),
+            pooled(&lives, wrong),
+            Bound::AtMost(0.01),
+            Bound::AtMost(0.005),
+        ));
+    }
+}
+
+pub(super) fn batches(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+    let batches = if full { 4 } else { 2 };
+    for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
+        let trial = Trial {
+            recipe: on_one(layout, full, 0.15),
+            plan: Plan::batches(batches),
+            seeds,
+        };
+        let lives = trial.live(&POLICIES);
+        let name = format!("{name}, batches, runs differ by 15 %");
+        rows.push(row(
+            &format!("{name}: jobs until within 5 %, geometric mean"),
+            each(&lives, History::jobs_until_near),
+            Bound::AtMost(10.0),
+            Bound::AtMost(5.0),
+        ));
+        for batch in [1, 2] {
+            rows.push(row(
+                &format!("{name}: share of reachable gain after batch {batch}"),
+                each(&lives, |one| one.share_of_gain(10 * batch)),
+                Bound::None,
+                Bound::None,
+            ));
+        }
+        let first_of_second = |one: &History| one.share_of_gain(10) / one.share_of_gain(20);
+        rows.push(row(
+            &format!("{name}: batch 1 over batch 2"),
+            each(&lives, first_of_second),
+            Bound::AtLeast(0.95),
+            Bound::None,
+        ));
+        for (generation, must) in [(0, 0.02), (1, 0.01), (2, 0.01)] {
+            if generation < batches {
+                rows.push(row(
+                    &format!("{name}: cost of exploring, generation {generation}"),
+                    each(&lives, |one| {
+                        one.cost_of_exploring(10 * generation..10 * generation + 10)
+                    }),
+                    Bound::AtMost(must),
+                    Bound::AtMost(0.01),
+                ));
+            }
+        }
+        rows.push(row(
+            &format!("{name}: coverage of 95 % intervals"),
+            pooled(&lives, |one| (one.claims().holding, one.claims().all)),
+            Bound::Within(0.93, 0.97),
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: the same, of what was chosen"),
+            pooled(&lives, |one| {
+                (one.claims().chosen_holding, one.claims().chosen)
+            }),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: claimed over true gain, mean logarithm"),
+            pooled(&lives, |one| (one.claims().overstated, one.claims().chosen)),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: wrong replacements"),
+            pooled(&lives, wrong),
+            Bound::AtMost(0.01),
+            Bound::AtMost(0.005),
+        ));
+        rows.push(row(
+            &format!("{name}: cells with default/tuned under 0.97"),
+            pooled(&lives, |one| {
+                (one.replacements().cells_harmed, one.replacements().cells)
+            }),
+            Bound::AtMost(0.0),
+            Bound::AtMost(0.0),
+        ));
+        rows.push(row(
+            &format!("{name}: the last training, s"),
+            each(&lives, |one| {
+                one.trainings
+                    .last()
+                    .map_or(f64::NAN, |last| last.took.as_secs_f64())
+            }),
+            Bound::AtMost(10.0),
+            Bound::AtMost(3.0),
+        ));
+    }
+}

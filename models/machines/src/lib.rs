@@ -1,0 +1,40 @@
+//! Made-up machines with known truth, on which learners are compared.
+//!
+//! Modules stand in the order of the data: what a machine is like ([`recipe`]) becomes true costs of variants
+//! ([`field`], [`cost`], [`site`]); its weather ([`weather`]) and its ranks' lateness ([`arrival`]) turn these into
+//! what ranks see; a job ([`ranks`], [`job`]) draws variants with the product's own decisions and yields its sampled calls;
+//! learners ([`policy`]) turn them into the next model; a campaign ([`campaign`]) goes round this loop; what came of
+//! it is held against the truth ([`score`], [`transfer`]) and written down ([`report`], [`trial`], [`bench`]).
+//!
+//! All random numbers follow from a seed by `ChaCha8`, whatever the number of threads.
+#![forbid(unsafe_code)]
+
+pub mod recipe;
+
+pub mod field;
+
+pub mod cost;
+
+pub mod site;
+
+pub mod arrival;
+pub mod weather;
+
+pub mod ranks;
+
+pub mod job;
+
+pub mod policy;
+
+pub mod policies;
+
+pub mod campaign;
+
+pub mod score;
+pub mod transfer;
+
+pub mod report;
+
+pub mod trial;
+
+pub mod bench;

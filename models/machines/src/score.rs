@@ -1,0 +1,186 @@
+//! What came of a campaign, held against the truth.
+
+use crate::campaign::{History, Training};
+use crate::job::Account;
+
+/// A choice that costs at most so many times the best's is as good as that.
+pub const NEAR: f64 = 1.05;
+
+impl History {
+    fn cells(&self) -> std::ops::Range<usize> {
+        0..self.site.cells.len()
+    }
+
+    /// Geometric mean over cells of what the choice costs, in times of the best.
+    pub fn distance(&self, training: &Training) -> f64 {
+        let logs = self.cells().map(|cell| self.ratio(training, cell).ln());
+        (logs.sum::<f64>() / self.site.cells.len() as f64).exp()
+    }
+
+    fn ratio(&self, training: &Training, cell: usize) -> f64 {
+        let truth = &self.site.cells[cell];
+        truth.cost_of(training.best[cell]) / truth.best_ns()
+    }
+
+    /// Jobs until the mean over cells is near the best; infinite where it never is.
+    pub fn jobs_until_near(&self) -> f64 {
+        self.first(|training| self.distance(training) <= NEAR)
+    }
+
+    /// The median over cells of the jobs until each is near its best.
+    pub fn median_jobs_until_near(&self) -> f64 {
+        let of = |cell| self.first(|training| self.ratio(training, cell) <= NEAR);
+        median(self.cells().map(of).collect())
+    }
+
+    fn first(&self, is: impl Fn(&Training) -> bool) -> f64 {
+        let first = self.trainings.iter().find(|training| is(training));
+        first.map_or(f64::INFINITY, |training| f64::from(training.jobs))
+    }
+
+    /// How much of the reachable gain, in logarithms over all cells, the choice behind so many jobs has.
+    pub fn share_of_gain(&self, jobs: u32) -> f64 {
+        let Some(training) = self
+            .trainings
+            .iter()
+            .rfind(|training| training.jobs <= jobs)
+        else {
+            return 0.0;
+        };
+        let (mut gained, mut reachable) = (0.0, 0.0);
+        for cell in self.cells() {
+            let truth = &self.site.cells[cell];
+            gained += (truth.default_ns() / truth.cost_of(training.best[cell])).ln();
+            reachable += (truth.default_ns() / truth.best_ns()).ln();
+        }
+        gained / reachable
+    }
+
+    /// What all runs of the best would have saved, in logarithms, as a gain.
+    pub fn reachable(&self) -> f64 {
+        let logs = self
+            .site
+            .cells
+            .iter()
+            .map(|truth| (truth.default_ns() / truth.best_ns()).ln());
+        (logs.sum::<f64>() / self.site.cells.len() as f64).exp()
+    }
+
+    /// The geometric mean over cells of the time spent in jobs, in times of the best's, less 1.
+    pub fn regret(&self, jobs: std::ops::Range<u32>) -> f64 {
+        self.excess(jobs, |account| account.best_ns)
+    }
+
+    /// The same against what was published as the best.
+    pub fn cost_of_exploring(&self, jobs: std::ops::Range<u32>) -> f64 {
+        self.excess(jobs, |account| account.published_ns)
+    }
+
+    fn excess(&self, jobs: std::ops::Range<u32>, than: impl Fn(&Account) -> f64) -> f64 {
+        let jobs = jobs.start as usize..(jobs.end as usize).min(self.accounts.len());
+        let of = |cell: usize| {
+            let of_cell = || {
+                self.accounts[jobs.clone()]
+                    .iter()
+                    .map(move |job| &job[cell])
+            };
+            let spent: f64 = of_cell().map(|account| account.spent_ns).sum();
+            let least: f64 = of_cell().map(&than).sum();
+            (spent / least).ln()
+        };
+        (self.cells().map(of).sum::<f64>() / self.site.cells.len() as f64).exp() - 1.0
+    }
+
+    /// Share of the reachable gain that the last quarter of one job's calls has.
+    pub fn gain_inside(&self, job: usize) -> f64 {
+        let (mut gained, mut reachable) = (0.0, 0.0);
+        for account in &self.late[job] {
+            gained += (account.default_ns / account.spent_ns).ln();
+            reachable += (account.default_ns / account.best_ns).ln();
+        }
+        gained / reachable
+    }
+
+    /// Each change to something else than the default, and whether it was wrong: no faster in truth.
+    pub fn replacements(&self) -> Replacements {
+        let mut found = Replacements::default();
+        for cell in self.cells() {
+            let truth = &self.site.cells[cell];
+            let (mut before, mut ever) = (0, false);
+            for training in &self.trainings {
+                let best = training.best[cell];
+                if best != before && best != 0 {
+                    found.all += 1.0;
+                    if truth.cost_of(best) >= truth.default_ns() {
+                        found.wrong += 1.0;
+                        ever = true;
+                    }
+                }
+                before = best;
+            }
+            found.cells += 1.0;
+            found.cells_ever_wrong += f64::from(u8::from(ever));
+            let harmed = truth.cost_of(before) * 0.97 > truth.default_ns();
+            found.cells_harmed += f64::from(u8::from(harmed));
+        }
+        found
+    }
+
+    /// How many of the last training's claims there are, and how many hold the truth; and of the chosen ones the
+    /// mean logarithm of the true over the claimed gain.
+    pub fn claims(&self) -> Claims {
+        let mut found = Claims::default();
+        let Some(last) = self.trainings.last() else {
+            return found;
+        };
+        for claim in &last.claims {
+            let truth = self.true_gain(claim.cell, claim.variant);
+            found.all += 1.0;
+            found.holding += f64::from(u8::from((claim.lo..=claim.hi).contains(&truth)));
+            if last.best[claim.cell] == claim.variant {
+                found.chosen += 1.0;
+                found.chosen_holding += f64::from(u8::from((claim.lo..=claim.hi).contains(&truth)));
+                found.overstated += (claim.gain / truth).ln();
+            }
+        }
+        found
+    }
+
+    /// The default's time, waiting included, over what the program would spend with the variant instead.
+    pub fn true_gain(&self, cell: usize, variant: usize) -> f64 {
+        let truth = &self.site.cells[cell];
+        let arrival = self.site.recipe.arrival;
+        let waiting = arrival.waiting_ns(truth.default_ns(), truth.shape.n_ranks as usize);
+        let inside = truth.arms[0]
+            .as_ref()
+            .map_or(1.0, |arm| arm.leaving.inside());
+        let time = waiting + inside * truth.default_ns();
+        time / (time + truth.cost_of(variant) - truth.default_ns()).max(1e-3 * time)
+    }
+}
+
+/// Counts of changes away from the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Replacements {
+    pub all: f64,
+    pub wrong: f64,
+    pub cells: f64,
+    pub cells_ever_wrong: f64,
+    /// Whose choice in the end is more than 3 % slower than the default.
+    pub cells_harmed: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Claims {
+    pub all: f64,
+    pub holding: f64,
+    pub chosen: f64,
+    pub chosen_holding: f64,
+    /// Sum over the chosen of the logarithm of claimed over true gain.
+    pub overstated: f64,
+}
+
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,99 @@
+//! Kinds of machines, each lived through by each policy, and how their figures become rows.
+
+use rayon::prelude::*;
+
+use crate::campaign::{History, Plan, campaign};
+use crate::policies::POLICIES;
+use crate::policy::Policy;
+use crate::recipe::Recipe;
+use crate::report::{Bound, Row, Spread};
+use crate::site::Site;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Quick,
+    Full,
+}
+
+/// Machines of one kind, each lived through by each policy.
+pub(crate) struct Trial {
+    pub recipe: Recipe,
+    pub plan: Plan,
+    pub seeds: u64,
+}
+
+/// One list of histories a policy.
+pub(crate) type Lives = Vec<Vec<History>>;
+
+impl Trial {
+    pub fn live(&self, policies: &[&dyn Policy]) -> Lives {
+        let sites: Vec<Site> = (1..=self.seeds)
+            .into_par_iter()
+            .map(|seed| Site::new(self.recipe.clone(), seed))
+            .collect();
+        let all: Vec<(usize, usize)> = (0..policies.len())
+            .flat_map(|policy| (0..sites.len()).map(move |site| (policy, site)))
+            .collect();
+        let lived: Vec<History> = all
+            .into_par_iter()
+            .map(|(policy, site)| campaign(sites[site].clone(), policies[policy], &self.plan))
+            .collect();
+        let mut lived = lived.into_iter();
+        policies
+            .iter()
+            .map(|_| lived.by_ref().take(sites.len()).collect())
+            .collect()
+    }
+}
+
+/// One value a machine, and its spread.
+pub(crate) fn each(lives: &Lives, of: impl Fn(&History) -> f64) -> Vec<Option<Spread>> {
+    let spread = |lived: &Vec<History>| Spread::of(lived.iter().map(&of).collect());
+    lives.iter().map(spread).collect()
+}
+
+/// A share over all machines together.
+pub(crate) fn pooled(lives: &Lives, of: impl Fn(&History) -> (f64, f64)) -> Vec<Option<Spread>> {
+    let share = |lived: &Vec<History>| {
+        let pairs: Vec<(f64, f64)> = lived.iter().map(&of).collect();
+        let (part, whole) = pairs
+            .iter()
+            .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if whole == 0.0 {
+            None
+        } else {
+            Spread::exactly(part / whole)
+        }
+    };
+    lives.iter().map(share).collect()
+}
+
+pub(crate) fn row(figure: &str, found: Vec<Option<Spread>>, must: Bound, aim: Bound) -> Row {
+    Row {
+        figure: figure.to_owned(),
+        found,
+        must,
+        aim,
+    }
+}
+
+/// A row for some of the policies.
+pub(crate) fn padded(figure: &str, mut found: Vec<Option<Spread>>, must: Bound, aim: Bound) -> Row {
+    found.resize(POLICIES.len(), None);
+    row(figure, found, must, aim)
+}
+
+pub(crate) fn on_one(layout: (u32, u32), full: bool, run_effect: f64) -> Recipe {
+    let usual = Recipe::usual(run_effect);
+    Recipe {
+        layouts: vec![layout],
+        collectives: usual.collectives[..if full { 5 } else { 3 }].to_vec(),
+        ..usual
+    }
+}
+
+pub(crate) fn wrong(one: &History) -> (f64, f64) {
+    let found = one.replacements();
+    (found.wrong, found.all)
+}

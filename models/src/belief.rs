@@ -1,0 +1,351 @@
+//! What is believed of each variant's mean cost beside the default's, from all evidence together.
+//!
+//! One hierarchical model of the contrast log(cost_v / cost_default): an effect of the cell, one of the run, whose
+//! variance is pooled over cells so that one run knows what one run is worth, and noise, known from the moments. What
+//! other cells say ([`crate::predict`]) is the prior of a cell's effect; the posterior is normal and in closed form.
+//! Stalls ([`stalls`]) and what calls shift into what follows ([`shift`]) are part of the cost.
+
+mod contrast;
+mod posterior;
+mod shift;
+pub mod stalls;
+
+pub use posterior::{Arm, Belief, Estimate};
+
+use std::collections::BTreeMap;
+
+use colltune_core::collective::Collective;
+use rayon::prelude::*;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::evidence::Evidence;
+use crate::predict::{Place, Point, Prediction, Predictor};
+use contrast::Observed;
+use shift::Shift;
+use stalls::{Common, Count};
+
+/// What runs differ by in a variant, as a standard deviation, before any data, and for how many degrees of freedom
+/// that guess counts.
+const BETWEEN_GUESS: f64 = 0.1;
+const BETWEEN_PRIOR: f64 = 3.0;
+/// Degrees of freedom by which a cell leans on the others.
+const CELL_PRIOR: f64 = 30.0;
+/// The tail at which choices are made; see [`crate::choice`].
+const TAIL: f64 = 1e-4;
+
+/// A cell with evidence.
+pub struct Measured<'a> {
+    /// Its place in the model.
+    pub cell: usize,
+    pub collective: Collective,
+    pub rows: Vec<&'a Evidence>,
+    /// What its runs still count, by run; 1 where nothing is said.
+    pub weights: BTreeMap<u32, f64>,
+    /// Every variant that has evidence or may be drawn, but the default, with its place, sorted.
+    pub variants: Vec<(u16, Place)>,
+}
+
+struct Estimated {
+    observed: Observed,
+    shifts: Vec<Shift>,
+    counts: BTreeMap<u16, Count>,
+}
+
+/// Cells about which others are asked: for each its collective and variants with their places.
+pub type Asked = (Collective, Vec<(u16, Place)>);
+
+/// Beliefs of the measured cells, and predictions for the cells that are asked about.
+pub fn believe(
+    cells: &[Measured],
+    asked: &[Asked],
+    predictor: &dyn Predictor,
+) -> (Vec<Belief>, Vec<Vec<Prediction>>) {
+    let mut estimated: Vec<Estimated> = cells.par_iter().map(Estimated::new).collect();
+    let (between, freedom) = pooled_between(&estimated);
+    let tau = shift::tau_squared(
+        &estimated
+            .iter()
+            .map(|cell| cell.shifts.clone())
+            .collect::<Vec<_>>(),
+    );
+    let data: Vec<Vec<Option<Estimate>>> = estimated
+        .par_iter_mut()
+        .zip(cells)
+        .map(|(estimated, cell)| estimated.of_cell(cell, between, freedom, tau))
+        .collect();
+    let (priors, predictions) = predicted(cells, &data, asked, predictor);
+    let common = Common::new(
+        &estimated
+            .iter()
+            .flat_map(|cell| cell.counts.values().copied())
+            .collect::<Vec<_>>(),
+    );
+    let elsewhere = sums(cells, &estimated);
+    let beliefs = (0..cells.len())
+        .into_par_iter()
+        .map(|index| {
+            let (cell, own) = (&cells[index], &estimated[index].counts);
+            let variants: Vec<u16> = std::iter::once(0)
+                .chain(cell.variants.iter().map(|(variant, _)| *variant))
+                .collect();
+            let counts: Vec<Count> = variants
+                .iter()
+                .map(|variant| own.get(variant).copied().unwrap_or_default())
+                .collect();
+            let others: Vec<Count> = variants
+                .iter()
+                .zip(&counts)
+                .map(|(variant, own)| {
+                    let mut count = elsewhere
+                        .get(&(cell.collective, *variant))
+                        .copied()
+                        .unwrap_or_default();
+                    count.add(*own, -1.0);
+                    count
+                })
+                .collect();
+            let (stalls, all_pay) = common.of_cell(&counts, &others);
+            Belief::new(cell, &data[index], &priors[index], &counts, stalls, all_pay)
+        })
+        .collect();
+    (beliefs, predictions)
+}
+
+impl Estimated {
+    fn new(cell: &Measured) -> Estimated {
+        let weight = |run: u32| cell.weights.get(&run).copied().unwrap_or(1.0);
+        let observed = Observed::new(&cell.rows, weight);
+        let shifts = match observed.variants.first() {
+            Some(0) => shift::of_cell(&cell.rows, &observed.variants),
+            _ => Vec::new(),
+        };
+        let mut counts = BTreeMap::<u16, Count>::new();
+        for row in &cell.rows {
+            let count = Count {
+                calls: row.calls as f64,
+                stalls: row.stalls as f64,
+                excess: row.stall_excess,
+            };
+            counts.entry(row.variant).or_default().add(count, 1.0);
+        }
+        Estimated {
+            observed,
+            shifts,
+            counts,
+        }
+    }
+
+    /// By the cell's variants what its own data say.
+    fn of_cell(
+        &mut self,
+        cell: &Measured,
+        between: f64,
+        freedom: f64,
+        tau: f64,
+    ) -> Vec<Option<Estimate>> {
+        let observed = &mut self.observed;
+        let rough = observed.fit(between);
+        let squares = |variance: f64| {
+            let fit = observed.fit(variance);
+            fit.squares + CELL_PRIOR * between / variance
+        };
+        let own = root(squares, rough.freedom + CELL_PRIOR, 1e-6, 4.0);
+        observed.widen(&rough);
+        let freedom = freedom.min(CELL_PRIOR + rough.freedom).max(1.0);
+        let fits = [0.025, TAIL].map(|tail| observed.fit(own * wider(freedom, tail).powi(2)));
+        let mut result = vec![None; cell.variants.len()];
+        let inverses = [&fits[0], &fits[1]].map(|fit| inverse(&fit.information));
+        let shared = shared(&inverses[0]);
+        for (place, (variant, _)) in cell.variants.iter().enumerate() {
+            let Ok(arm) = observed.variants.binary_search(variant) else {
+                continue;
+            };
+            result[place] = match fits[0].arms.iter().position(|other| *other == arm) {
+                Some(row) => {
+                    let variances = inverses.each_ref().map(|inverse| inverse[(row, row)]);
+                    let estimate = Estimate {
+                        mean: fits[0].theta[row],
+                        variance: variances[0],
+                        tail_variance: variances[1],
+                        shared: Some(shared),
+                    };
+                    let correction = self
+                        .shifts
+                        .get(arm)
+                        .map(|shift| shift.correction(tau))
+                        .unwrap_or_default();
+                    Some(estimate.corrected(correction.contrast, correction.variance))
+                }
+                None => posterior::through_runs(&cell.rows, *variant),
+            };
+        }
+        result
+    }
+}
+
+/// The variance between runs of all cells together, and its degrees of freedom.
+fn pooled_between(cells: &[Estimated]) -> (f64, f64) {
+    let all: Vec<f64> = cells
+        .par_iter()
+        .map(|cell| cell.observed.fit(BETWEEN_GUESS.powi(2)).freedom)
+        .collect();
+    let freedom: f64 = all.iter().sum::<f64>() + BETWEEN_PRIOR;
+    let squares = |variance: f64| {
+        let own: Vec<f64> = cells
+            .par_iter()
+            .map(|cell| cell.observed.fit(variance).squares)
+            .collect();
+        own.iter().sum::<f64>() + BETWEEN_PRIOR * BETWEEN_GUESS.powi(2) / variance
+    };
+    (root(squares, freedom, 1e-6, 4.0), freedom)
+}
+
+/// For each measured cell and variant what the other cells say, and for the cells asked about what all say.
+fn predicted(
+    cells: &[Measured],
+    data: &[Vec<Option<Estimate>>],
+    asked: &[Asked],
+    predictor: &dyn Predictor,
+) -> (Vec<Vec<Prediction>>, Vec<Vec<Prediction>>) {
+    let nothing = Prediction {
+        mean: 0.0,
+        variance: 1.0,
+    };
+    let mut priors: Vec<Vec<Prediction>> = cells
+        .iter()
+        .map(|cell| vec![nothing; cell.variants.len()])
+        .collect();
+    let mut predictions: Vec<Vec<Prediction>> = asked
+        .iter()
+        .map(|(_, variants)| vec![nothing; variants.len()])
+        .collect();
+    for collective in Collective::ALL {
+        // By variant: points with where they came from, and places without data with where they go.
+        let mut known: BTreeMap<u16, (Vec<Point>, Vec<(usize, usize)>)> = BTreeMap::new();
+        let mut wanted: BTreeMap<u16, (Vec<Place>, Vec<(bool, usize, usize)>)> = BTreeMap::new();
+        for (index, cell) in cells
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| cell.collective == collective)
+        {
+            for (place, (variant, at)) in cell.variants.iter().enumerate() {
+                known.entry(*variant).or_default();
+                match &data[index][place] {
+                    Some(estimate) => {
+                        let own = known.entry(*variant).or_default();
+                        own.0.push(Point {
+                            place: *at,
+                            mean: estimate.mean,
+                            variance: estimate.variance,
+                        });
+                        own.1.push((index, place));
+                    }
+                    None => {
+                        let own = wanted.entry(*variant).or_default();
+                        own.0.push(*at);
+                        own.1.push((true, index, place));
+                    }
+                }
+            }
+        }
+        for (index, (_, variants)) in asked
+            .iter()
+            .enumerate()
+            .filter(|(_, (of, _))| *of == collective)
+        {
+            for (place, (variant, at)) in variants.iter().enumerate() {
+                known.entry(*variant).or_default();
+                let own = wanted.entry(*variant).or_default();
+                own.0.push(*at);
+                own.1.push((false, index, place));
+            }
+        }
+        let points: Vec<Vec<Point>> = known.values().map(|(points, _)| points.clone()).collect();
+        let places: Vec<Vec<Place>> = known
+            .keys()
+            .map(|variant| {
+                wanted
+                    .get(variant)
+                    .map(|(places, _)| places.clone())
+                    .unwrap_or_default()
+            })
+            .collect();
+        let left_out = predictor.leave_out(&points);
+        for ((_, homes), found) in known.values().zip(left_out) {
+            homes
+                .iter()
+                .zip(found)
+                .for_each(|(&(index, place), prediction)| priors[index][place] = prediction);
+        }
+        let found = predictor.predict(&points, &places);
+        for (variant, found) in known.keys().zip(found) {
+            let homes = wanted
+                .get(variant)
+                .map(|(_, homes)| homes.as_slice())
+                .unwrap_or_default();
+            for (&(measured, index, place), prediction) in homes.iter().zip(found) {
+                let home = if measured {
+                    &mut priors
+                } else {
+                    &mut predictions
+                };
+                home[index][place] = prediction;
+            }
+        }
+    }
+    (priors, predictions)
+}
+
+/// Calls and stalls of each variant over all cells of its collective.
+fn sums(cells: &[Measured], estimated: &[Estimated]) -> BTreeMap<(Collective, u16), Count> {
+    let mut sums = BTreeMap::<_, Count>::new();
+    for (cell, estimated) in cells.iter().zip(estimated) {
+        for (variant, count) in &estimated.counts {
+            sums.entry((cell.collective, *variant))
+                .or_default()
+                .add(*count, 1.0);
+        }
+    }
+    sums
+}
+
+/// How much wider Student's distribution is than the normal one at a tail.
+fn wider(freedom: f64, tail: f64) -> f64 {
+    let normal = Normal::standard().inverse_cdf(1.0 - tail);
+    StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(1.0, |student| {
+        (student.inverse_cdf(1.0 - tail) / normal).max(1.0)
+    })
+}
+
+fn inverse(information: &nalgebra::DMatrix<f64>) -> nalgebra::DMatrix<f64> {
+    let n = information.nrows();
+    let ridge = nalgebra::DMatrix::identity(n, n) * 1e-9;
+    (information + ridge).cholesky().map_or_else(
+        || nalgebra::DMatrix::identity(n, n) * 1e9,
+        |factor| factor.inverse(),
+    )
+}
+
+/// The part of the contrasts' variances that is the default's: their mean covariance.
+fn shared(covariance: &nalgebra::DMatrix<f64>) -> f64 {
+    let n = covariance.nrows() as f64;
+    if n < 2.0 {
+        return 0.5 * covariance.trace();
+    }
+    let least = covariance.diagonal().min();
+    ((covariance.sum() - covariance.trace()) / (n * (n - 1.0))).clamp(0.0, 0.9 * least)
+}
+
+/// Where a falling function of a variance meets `wanted`.
+fn root(function: impl Fn(f64) -> f64, wanted: f64, least: f64, most: f64) -> f64 {
+    let (mut low, mut high) = (least.ln(), most.ln());
+    for _ in 0..14 {
+        let middle = (low + high) / 2.0;
+        if function(middle.exp()) > wanted {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    ((low + high) / 2.0).exp()
+}

@@ -1,0 +1,258 @@
+//! The posterior of a cell: own data and what other cells say, together.
+
+use std::collections::BTreeMap;
+
+use nalgebra::{DMatrix, DVector};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand_distr::{Beta, Distribution, StandardNormal};
+
+use super::Measured;
+use super::stalls::{Count, Stalls};
+use crate::evidence::{Evidence, Shape};
+use crate::predict::Prediction;
+
+/// The standard deviation of log times between runs that share nothing: what a comparison through runs costs.
+const OTHER_CIRCUMSTANCES: f64 = 0.5;
+
+/// What a cell's own data say of a contrast; variances widened for few runs, the second for far tails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    pub mean: f64,
+    pub variance: f64,
+    pub tail_variance: f64,
+    /// The part of `variance` that is the default's, which all contrasts of linked variants share.
+    pub(super) shared: Option<f64>,
+}
+
+impl Estimate {
+    /// With an amount added on the scale of the default's time, of which the variance is also given.
+    pub(super) fn corrected(self, contrast: f64, variance: f64) -> Estimate {
+        let ratio = self.mean.exp();
+        let corrected = (ratio + contrast).max(0.1 * ratio);
+        let wider = |own: f64| {
+            (own * (ratio / corrected).powi(2) + variance / corrected.powi(2)).max(0.25 * own)
+        };
+        Estimate {
+            mean: corrected.ln(),
+            variance: wider(self.variance),
+            tail_variance: wider(self.tail_variance),
+            ..self
+        }
+    }
+}
+
+/// One variant but the default.
+#[derive(Clone, Copy, Debug)]
+pub struct Arm {
+    pub variant: u16,
+    pub calls: u64,
+    pub data: Option<Estimate>,
+    /// What other cells say.
+    pub prior: Prediction,
+    pub stalls: Stalls,
+}
+
+/// What is believed of a cell.
+#[derive(Clone, Debug)]
+pub struct Belief {
+    pub cell: usize,
+    pub arms: Vec<Arm>,
+    pub default_calls: u64,
+    pub default_stalls: Stalls,
+    /// What stalls cost all variants alike, in times of a typical call.
+    pub all_pay: f64,
+    /// Of the contrasts, by arm.
+    pub mean: DVector<f64>,
+    pub covariance: DMatrix<f64>,
+    /// Mean time of the default in ns.
+    pub level_ns: f64,
+    /// Calls and runs, the time that they took, and the share of it that was work.
+    pub calls: u64,
+    pub runs: u64,
+    pub time_ns: f64,
+    pub work: f64,
+}
+
+/// The contrast of a variant that met the default in no block, through runs at the same shapes.
+pub(super) fn through_runs(rows: &[&Evidence], variant: u16) -> Option<Estimate> {
+    let mut levels: BTreeMap<Shape, [Vec<f64>; 2]> = BTreeMap::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.time.n > 0 && (row.variant == 0 || row.variant == variant))
+    {
+        let log = (row.level_ns * row.time.mean).max(1.0).ln();
+        levels.entry(row.shape).or_default()[usize::from(row.variant != 0)].push(log);
+    }
+    let (mut sum, mut total) = (0.0, 0.0);
+    for [default, own] in levels
+        .values()
+        .filter(|[default, own]| !default.is_empty() && !own.is_empty())
+    {
+        let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
+        let variance =
+            OTHER_CIRCUMSTANCES.powi(2) * (1.0 / default.len() as f64 + 1.0 / own.len() as f64);
+        sum += (mean(own) - mean(default)) / variance;
+        total += 1.0 / variance;
+    }
+    // Several shapes of the same few runs are no more runs.
+    let variance = (1.0 / total).max(OTHER_CIRCUMSTANCES.powi(2) / rows.len() as f64);
+    (total > 0.0).then_some(Estimate {
+        mean: sum / total,
+        variance,
+        tail_variance: 4.0 * variance,
+        shared: None,
+    })
+}
+
+impl Belief {
+    pub(super) fn new(
+        cell: &Measured,
+        data: &[Option<Estimate>],
+        priors: &[Prediction],
+        counts: &[Count],
+        stalls: Vec<Stalls>,
+        all_pay: f64,
+    ) -> Belief {
+        let arm = |place: usize| Arm {
+            variant: cell.variants[place].0,
+            calls: counts[place + 1].calls as u64,
+            data: data[place],
+            prior: priors[place],
+            stalls: stalls[place + 1],
+        };
+        let arms: Vec<Arm> = (0..cell.variants.len()).map(arm).collect();
+        let (mean, covariance) = posterior(&arms);
+        let defaults = cell
+            .rows
+            .iter()
+            .filter(|row| row.variant == 0 && row.time.n > 0);
+        let (sum, n) = defaults.fold((0.0, 0.0), |(sum, n), row| {
+            let calls = row.time.n as f64;
+            (
+                sum + calls * (row.level_ns * row.time.mean).max(1.0).ln(),
+                n + calls,
+            )
+        });
+        let all = || cell.rows.iter();
+        let level = all()
+            .map(|row| row.calls as f64 * row.level_ns.ln())
+            .sum::<f64>()
+            / all().map(|row| row.calls as f64).sum::<f64>();
+        let body = |row: &&Evidence| row.calls as f64 * row.level_ns * row.time.mean.max(row.work);
+        let runs: std::collections::BTreeSet<u32> = all().map(|row| row.run).collect();
+        let time_ns: f64 = all()
+            .map(|row| body(row) + row.stall_excess * row.level_ns)
+            .sum();
+        Belief {
+            cell: cell.cell,
+            arms,
+            default_calls: counts[0].calls as u64,
+            default_stalls: stalls[0],
+            all_pay,
+            mean,
+            covariance,
+            level_ns: if n > 0.0 {
+                (sum / n).exp()
+            } else {
+                level.exp()
+            },
+            calls: all().map(|row| row.calls).sum(),
+            runs: runs.len() as u64,
+            time_ns,
+            work: all()
+                .map(|row| row.calls as f64 * row.level_ns * row.work)
+                .sum::<f64>()
+                / all().map(body).sum::<f64>().max(1.0),
+        }
+    }
+
+    /// Draws of the costs of all arms beside the default's typical time, the default's own first.
+    pub fn draws(&self, n: usize, seed: u64) -> Vec<Vec<f64>> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let factor = self.covariance.clone().cholesky().map(|factor| factor.l());
+        let spread = factor
+            .unwrap_or_else(|| DMatrix::from_diagonal(&self.covariance.diagonal().map(f64::sqrt)));
+        (0..n)
+            .map(|_| {
+                let normal =
+                    DVector::from_fn(self.arms.len(), |_, _| StandardNormal.sample(&mut random));
+                let theta = &self.mean + &spread * normal;
+                let mut costs =
+                    vec![1.0 + self.all_pay + drawn_stalls(&self.default_stalls, &mut random)];
+                let own = |(arm, theta): (&Arm, &f64)| {
+                    theta.exp() + self.all_pay + drawn_stalls(&arm.stalls, &mut random)
+                };
+                costs.extend(self.arms.iter().zip(theta.iter()).map(own));
+                costs
+            })
+            .collect()
+    }
+}
+
+fn drawn_stalls(stalls: &Stalls, random: &mut StdRng) -> f64 {
+    let uniform: f64 = rand_distr::StandardUniform.sample(random);
+    if uniform >= stalls.provokes {
+        return 0.0;
+    }
+    let rate = Beta::new(stalls.rate.0, stalls.rate.1).map_or(0.0, |beta| beta.sample(random));
+    let size: f64 = StandardNormal.sample(random);
+    rate * (stalls.size.0 + stalls.size.1 * size).exp()
+}
+
+/// Normal data and a normal prior by arm: mean and covariance.
+fn posterior(arms: &[Arm]) -> (DVector<f64>, DMatrix<f64>) {
+    let n = arms.len();
+    let shared = shared_variance(arms);
+    let shared = if shared.is_finite() { shared } else { 0.0 };
+    let mut precision = DMatrix::zeros(n, n);
+    let mut right = DVector::zeros(n);
+    // What all contrasts share is the default's own error: data = own errors + that one. (Sherman and Morrison.)
+    let own = |arm: &Arm| {
+        let data = arm.data?;
+        let shared = data.shared.map_or(0.0, |_| shared);
+        Some(1.0 / (data.variance - shared).max(0.1 * data.variance))
+    };
+    let weights: Vec<f64> = arms.iter().map(|arm| own(arm).unwrap_or(0.0)).collect();
+    let linked = |place: usize| arms[place].data.is_some_and(|data| data.shared.is_some());
+    let total: f64 = (0..n)
+        .filter(|&place| linked(place))
+        .map(|place| weights[place])
+        .sum();
+    let common = if shared > 0.0 {
+        1.0 / (1.0 / shared + total)
+    } else {
+        0.0
+    };
+    for row in 0..n {
+        precision[(row, row)] += weights[row] + 1.0 / arms[row].prior.variance;
+        right[row] += arms[row].prior.mean / arms[row].prior.variance;
+        let mean = |place: usize| arms[place].data.map_or(0.0, |data| data.mean);
+        right[row] += weights[row] * mean(row);
+        if !linked(row) {
+            continue;
+        }
+        for column in (0..n).filter(|&column| linked(column)) {
+            let both = weights[row] * weights[column] * common;
+            precision[(row, column)] -= both;
+            right[row] -= both * mean(column);
+        }
+    }
+    if n == 0 {
+        return (right, precision);
+    }
+    match precision.cholesky() {
+        Some(factor) => (factor.solve(&right), factor.inverse()),
+        None => (
+            DVector::from_fn(n, |row, _| arms[row].prior.mean),
+            DMatrix::from_diagonal(&DVector::from_fn(n, |row, _| arms[row].prior.variance)),
+        ),
+    }
+}
+
+/// The variance that the contrasts share through the default.
+fn shared_variance(arms: &[Arm]) -> f64 {
+    arms.iter()
+        .filter_map(|arm| arm.data?.shared)
+        .fold(f64::INFINITY, f64::min)
+}

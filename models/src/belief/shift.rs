@@ -1,0 +1,140 @@
+//! What a variant shifts into what follows the call, as far as the data tell it from the program's own compute.
+//!
+//! Random draws meet the compute alike, so the contrast of what came behind is an unbiased, often noisy estimate. Its
+//! prior is N(0, tau^2), tau pooled over all cells: what is noisy shrinks to nothing. Where time inside and behind
+//! the call vary together, the part of the shift that is noise also corrects the time (a control variate).
+
+use rayon::prelude::*;
+
+use crate::evidence::{Evidence, Moments};
+
+/// The prior of tau, relative to the default's time, and how many contrasts it counts for.
+const TAU_GUESS: f64 = 0.02;
+const TAU_PRIOR: f64 = 2.0;
+/// Degrees of freedom by which a variant's variance leans on the cell's.
+const VARIANCE_PRIOR: f64 = 8.0;
+
+/// The contrast of one variant with the default, all relative to the default's time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shift {
+    contrast: f64,
+    variance: f64,
+    /// Covariance with the error of the contrast of times, and that one's variance.
+    covariance: f64,
+    time_variance: f64,
+    known: bool,
+}
+
+/// What is to be added to the contrast of times, and to its variance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Correction {
+    pub contrast: f64,
+    pub variance: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    time: Moments,
+    shift: Moments,
+    total: Moments,
+}
+
+/// The contrasts of a cell, by the places of `variants`; the default is the first.
+pub fn of_cell(rows: &[&Evidence], variants: &[u16]) -> Vec<Shift> {
+    let mut sums = vec![Sum::default(); variants.len()];
+    for row in rows.iter().filter(|row| row.shift.n > 0) {
+        if let Ok(arm) = variants.binary_search(&row.variant) {
+            add(&mut sums[arm].time, row.time);
+            add(&mut sums[arm].shift, row.shift);
+            add(&mut sums[arm].total, row.total);
+        }
+    }
+    let pooled = |part: fn(&Sum) -> &Moments| {
+        let (squares, freedom) = sums
+            .iter()
+            .map(part)
+            .fold((0.0, 0.0), |(squares, freedom), of| {
+                (squares + of.m2, freedom + of.n.saturating_sub(1) as f64)
+            });
+        if freedom > 0.0 {
+            squares / freedom
+        } else {
+            0.0
+        }
+    };
+    let all = [
+        pooled(|sum| &sum.time),
+        pooled(|sum| &sum.shift),
+        pooled(|sum| &sum.total),
+    ];
+    let variances = |sum: &Sum| {
+        let parts = [&sum.time, &sum.shift, &sum.total];
+        let [time, shift, total] = std::array::from_fn(|part| {
+            let of = parts[part];
+            let freedom = of.n.saturating_sub(1) as f64;
+            (of.m2 + VARIANCE_PRIOR * all[part]) / (freedom + VARIANCE_PRIOR) / of.n.max(1) as f64
+        });
+        (time, shift, (total - time - shift) / 2.0)
+    };
+    let base = sums[0];
+    let (time_0, shift_0, covariance_0) = variances(&base);
+    let unit = base.time.mean.max(1e-3);
+    sums.iter()
+        .map(|sum| {
+            let (time, shift, covariance) = variances(sum);
+            Shift {
+                contrast: (sum.shift.mean - base.shift.mean) / unit,
+                variance: ((shift + shift_0) / unit.powi(2)).max(1e-9),
+                covariance: (covariance + covariance_0) / unit.powi(2),
+                time_variance: (time + time_0) / unit.powi(2),
+                known: sum.shift.n > 1 && base.shift.n > 1,
+            }
+        })
+        .collect()
+}
+
+fn add(sum: &mut Moments, other: Moments) {
+    let n = sum.n + other.n;
+    if n == 0 {
+        return;
+    }
+    // Means of different runs are of different levels; only the scatter within them is noise.
+    sum.m2 += other.m2;
+    sum.mean += (other.mean - sum.mean) * other.n as f64 / n as f64;
+    sum.n = n;
+}
+
+/// The variance of true shifts among all contrasts but the defaults' own.
+pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
+    let known: Vec<&Shift> = cells
+        .iter()
+        .flat_map(|cell| cell.iter().skip(1))
+        .filter(|shift| shift.known)
+        .collect();
+    let wanted = known.len() as f64 + TAU_PRIOR;
+    let squares = |tau: f64| {
+        let sum: f64 = known
+            .par_iter()
+            .map(|shift| (shift.contrast.powi(2) / (tau + shift.variance)).min(25.0))
+            .collect::<Vec<_>>()
+            .iter()
+            .sum();
+        sum + TAU_PRIOR * TAU_GUESS.powi(2) / tau
+    };
+    super::root(squares, wanted, 1e-6, 4.0)
+}
+
+impl Shift {
+    pub fn correction(&self, tau: f64) -> Correction {
+        if !self.known {
+            return Correction::default();
+        }
+        let kept = tau / (tau + self.variance);
+        let slope = (self.covariance / self.variance).clamp(-1.0, 1.0);
+        let variance = (1.0 + slope).powi(2) * kept * self.variance - slope * slope * self.variance;
+        Correction {
+            contrast: (kept - slope * (1.0 - kept)) * self.contrast,
+            variance: variance.max(-0.5 * self.time_variance),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Rare calls that take many times as long as the others, and what they cost.
+//!
+//! A variant either stalls as often as all do (the machine's own hiccups), or it is of the few that provoke stalls:
+//! then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
+//! stalls in 1 % of its calls is not taken for fast, and one with too few calls to exclude that is not certain.
+
+use statrs::function::beta::ln_beta;
+
+/// How likely a variant is one that provokes stalls, as so many among so many.
+const PROVOKERS: (f64, f64) = (2.0, 50.0);
+/// The prior of a provoker's rate: Beta(1, this).
+const RATE_PRIOR: f64 = 50.0;
+/// The size of a stall that nobody has seen, in times of a call.
+const SIZE_GUESS: f64 = 100.0;
+/// Calls by which a cell's common rate leans on that of all cells.
+const COMMON_PRIOR: f64 = 200.0;
+/// What calls in other cells of a collective count for a variant.
+const OTHER_CELLS: f64 = 0.3;
+
+/// Calls, and how many of them stalled, at what cost in typical times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Count {
+    pub calls: f64,
+    pub stalls: f64,
+    pub excess: f64,
+}
+
+impl Count {
+    pub fn add(&mut self, other: Count, share: f64) {
+        self.calls += share * other.calls;
+        self.stalls += share * other.stalls;
+        self.excess += share * other.excess;
+    }
+}
+
+/// What is believed of one variant's stalls.
+#[derive(Clone, Copy, Debug)]
+pub struct Stalls {
+    /// The probability that it provokes them.
+    pub provokes: f64,
+    /// Its rate, if so: Beta of these.
+    pub rate: (f64, f64),
+    /// Logarithm of a stall's size, mean and standard deviation.
+    pub size: (f64, f64),
+}
+
+/// What is common to all cells: how often calls stall, how many variants provoke it, how long it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    rate: f64,
+    provokers: f64,
+    size: f64,
+}
+
+impl Common {
+    pub fn new(all: &[Count]) -> Common {
+        let mut sum = Count::default();
+        all.iter().for_each(|count| sum.add(*count, 1.0));
+        let size = if sum.stalls > 0.0 {
+            sum.excess / sum.stalls
+        } else {
+            SIZE_GUESS
+        };
+        let mut common = Common {
+            rate: (sum.stalls + 0.1) / (sum.calls + 1e3),
+            provokers: PROVOKERS.0 / PROVOKERS.1,
+            size,
+        };
+        for _ in 0..5 {
+            let (mut innocent, mut provokers) = (Count::default(), 0.0);
+            for count in all {
+                let provokes = common.provokes(*count, common.rate);
+                innocent.add(*count, 1.0 - provokes);
+                // Few calls say nothing either way.
+                provokers += provokes * count.calls / (count.calls + RATE_PRIOR);
+            }
+            let informed: f64 = all
+                .iter()
+                .map(|count| count.calls / (count.calls + RATE_PRIOR))
+                .sum();
+            common.rate = (innocent.stalls + 0.1) / (innocent.calls + 1e3);
+            common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + informed);
+        }
+        common
+    }
+
+    fn provokes(&self, count: Count, rate: f64) -> f64 {
+        let (stalls, calm) = (count.stalls, (count.calls - count.stalls).max(0.0));
+        let own = ln_beta(1.0 + stalls, RATE_PRIOR + calm) - ln_beta(1.0, RATE_PRIOR);
+        let as_all = stalls * rate.ln() + calm * (-rate).ln_1p();
+        let odds = (own - as_all).min(500.0).exp() * self.provokers / (1.0 - self.provokers);
+        odds / (1.0 + odds)
+    }
+
+    /// Of one cell: by variant what is believed, and what stalls cost all of them alike. `others` holds the same
+    /// variants' counts in other cells of the collective.
+    pub fn of_cell(&self, counts: &[Count], others: &[Count]) -> (Vec<Stalls>, f64) {
+        let (mut stalls, mut calls) = (COMMON_PRIOR * self.rate, COMMON_PRIOR);
+        for count in counts {
+            let innocent = 1.0 - self.provokes(*count, self.rate);
+            stalls += innocent * count.stalls;
+            calls += innocent * count.calls;
+        }
+        let rate = stalls / calls;
+        let of = |(own, other): (&Count, &Count)| {
+            let mut count = *own;
+            count.add(*other, OTHER_CELLS);
+            let size = match count.stalls {
+                0.0 => (self.size.ln(), 1.0),
+                seen => (
+                    (count.excess / seen).max(1.0).ln(),
+                    (1.0 / (1.0 + seen)).sqrt(),
+                ),
+            };
+            Stalls {
+                provokes: self.provokes(count, rate),
+                rate: (
+                    1.0 + count.stalls,
+                    RATE_PRIOR + (count.calls - count.stalls).max(0.0),
+                ),
+                size,
+            }
+        };
+        (
+            counts.iter().zip(others).map(of).collect(),
+            rate * self.size,
+        )
+    }
+}
+
+impl Stalls {
+    /// The mean cost, in typical times of a call, beyond what all pay.
+    pub fn mean(&self) -> f64 {
+        let (mean, deviation) = self.size;
+        let rate = self.rate.0 / (self.rate.0 + self.rate.1);
+        self.provokes * rate * (mean + deviation * deviation / 2.0).exp()
+    }
+}

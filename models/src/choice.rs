@@ -1,0 +1,266 @@
+//! Which variants may stand in for the default, and which one does: one rule, told with its reason.
+//!
+//! A variant replaces the default where two things hold. First, its posterior says with 99 % that its mean cost,
+//! stalls and shifts included, is below 0.99 of the default's. Second, so does its e-value: the likelihood of its
+//! data under what other cells lead one to expect, over that under the best of all values that are no gain. For a
+//! variant without gain an e-value is above x at any time, however often one looks, with probability 1/x at most
+//! (Ville), so the thresholds of Wang and Ramdas' e-BH procedure bound the share of wrong replacements over all
+//! cells and variants. What was not measured has no e-value.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::belief::{Arm, Belief};
+use crate::statistics::Contrast;
+
+/// The share of replacements that may be wrong.
+pub const WRONG: f64 = 0.01;
+/// A gain below this is not worth a change.
+pub const GAIN_LEAST: f64 = 0.01;
+/// Fewer samples than this never replace the default, nor are replaced.
+pub const SAMPLES_LEAST: u64 = 8;
+/// What was chosen before stays while it is no worse than this with this probability.
+const STAYS: f64 = 0.05;
+/// Another variant takes its place that is faster with this probability.
+const OVERTAKES: f64 = 0.9;
+/// The least standard deviation of what other cells lead one to expect of an e-value's data.
+const EXPECTED_LEAST: f64 = 0.15;
+
+/// The middles of eight equal parts of the normal distribution.
+const OCTILES: [f64; 8] = [-1.534, -0.887, -0.489, -0.157, 0.157, 0.489, 0.887, 1.534];
+
+/// What was decided of one cell, by arm.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub replaces: Vec<bool>,
+    pub reasons: Vec<String>,
+    /// The arm to run; `None`: the default.
+    pub best: Option<usize>,
+}
+
+/// Decides all cells together. `allowed` says by cell and arm what the site lets run, `before` what was chosen then.
+pub fn choose(beliefs: &[Belief], allowed: &[Vec<bool>], before: &[Option<u16>]) -> Vec<Choice> {
+    let values: Vec<Vec<f64>> = beliefs
+        .par_iter()
+        .map(|belief| {
+            belief
+                .arms
+                .iter()
+                .map(|arm| log_e_value(belief, arm))
+                .collect()
+        })
+        .collect();
+    let threshold = threshold(&values);
+    let cells = beliefs.par_iter().zip(allowed).zip(before).zip(&values);
+    cells
+        .map(|(((belief, allowed), before), values)| {
+            of_cell(belief, allowed, *before, values, threshold)
+        })
+        .collect()
+}
+
+/// The logarithm of the e-value that the e-BH procedure asks for.
+fn threshold(values: &[Vec<f64>]) -> f64 {
+    let mut all: Vec<f64> = values
+        .iter()
+        .flatten()
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
+    all.sort_unstable_by(|a, b| b.total_cmp(a));
+    let n = all.len() as f64;
+    let asked = |rejected: f64| (n / (WRONG * rejected)).ln();
+    let most = (1..=all.len())
+        .rev()
+        .find(|&rejected| all[rejected - 1] >= asked(rejected as f64));
+    asked(most.unwrap_or(1) as f64)
+}
+
+/// Negative infinity for what was not measured.
+fn log_e_value(belief: &Belief, arm: &Arm) -> f64 {
+    let Some(data) = arm
+        .data
+        .filter(|_| arm.calls >= SAMPLES_LEAST && belief.default_calls >= SAMPLES_LEAST)
+    else {
+        return f64::NEG_INFINITY;
+    };
+    let edge = (1.0 - GAIN_LEAST).ln();
+    // What is expected has to lie on the gain's side, whatever other cells say; any such expectation is valid.
+    let (mean, deviation) = (
+        arm.prior.mean.min(edge),
+        arm.prior.variance.sqrt().max(EXPECTED_LEAST),
+    );
+    let total = data.tail_variance + deviation * deviation;
+    let posterior = (mean * data.tail_variance + data.mean * deviation * deviation) / total;
+    let posterior_deviation = (data.tail_variance * deviation * deviation / total).sqrt();
+    let normal = Normal::standard();
+    let gain = (normal.cdf((edge - posterior) / posterior_deviation)
+        / normal.cdf((edge - mean) / deviation))
+    .max(1e-300)
+    .ln()
+        - 0.5 * ((data.mean - mean).powi(2) / total + total.ln());
+    let nearest = (data.mean - edge).min(0.0);
+    let none = -0.5 * (nearest.powi(2) / data.tail_variance + data.tail_variance.ln());
+    gain - none
+}
+
+/// The probability that the arm's mean cost is not below `share` of the default's.
+fn wrong(belief: &Belief, place: usize, share: f64) -> f64 {
+    let arm = &belief.arms[place];
+    let wider = arm
+        .data
+        .map_or(1.0, |data| data.tail_variance / data.variance);
+    let deviation = (belief.covariance[(place, place)] * wider).sqrt();
+    let normal = Normal::standard();
+    let default = (1.0 + belief.all_pay) * share - belief.all_pay;
+    let above = |stalls: f64| match default - stalls {
+        left if left > 0.0 => 1.0 - normal.cdf((left.ln() - belief.mean[place]) / deviation),
+        _ => 1.0,
+    };
+    let provokes = arm.stalls.provokes;
+    // Means over the rate's distribution, which is close to a gamma's, and the size's, by quantiles.
+    let (shape, calls) = arm.stalls.rate;
+    // Source: Wilson & Hilferty, PNAS 17, 1931.
+    let rate = |z: f64| {
+        shape
+            * (1.0 - 1.0 / (9.0 * shape) + z / (3.0 * shape.sqrt()))
+                .max(0.0)
+                .powi(3)
+            / (shape + calls)
+    };
+    let size = |z: f64| (arm.stalls.size.0 + arm.stalls.size.1 * z).exp();
+    let pairs = OCTILES
+        .iter()
+        .flat_map(|&one| OCTILES.iter().map(move |&other| (one, other)));
+    let if_provokes = pairs
+        .map(|(one, other)| above(rate(one) * size(other)))
+        .sum::<f64>()
+        / 64.0;
+    (1.0 - provokes) * above(0.0) + provokes * if_provokes
+}
+
+/// The mean cost beside the default's.
+pub fn cost(belief: &Belief, place: usize) -> f64 {
+    let body = (belief.mean[place] + belief.covariance[(place, place)] / 2.0).exp();
+    body + belief.all_pay + belief.arms[place].stalls.mean()
+}
+
+/// The default's mean cost over the arm's, with its 95 % interval.
+pub fn contrast(belief: &Belief, place: usize) -> Contrast {
+    let (mean, deviation) = (belief.mean[place], belief.covariance[(place, place)].sqrt());
+    let arm = &belief.arms[place];
+    let default = 1.0 + belief.all_pay + belief.default_stalls.mean();
+    let stalls = belief.all_pay + arm.stalls.mean();
+    let gain = |theta: f64, stalls: f64| default / (theta.exp() + stalls);
+    let worst = if arm.stalls.provokes > 0.025 {
+        stalls.max(belief.all_pay + arm.stalls.mean() / arm.stalls.provokes)
+    } else {
+        stalls
+    };
+    Contrast {
+        gain: gain(mean, stalls),
+        lo: gain(mean + 1.96 * deviation, worst),
+        hi: gain(mean - 1.96 * deviation, belief.all_pay),
+    }
+}
+
+fn of_cell(
+    belief: &Belief,
+    allowed: &[bool],
+    before: Option<u16>,
+    values: &[f64],
+    threshold: f64,
+) -> Choice {
+    let arms = 0..belief.arms.len();
+    let mut replaces = vec![false; belief.arms.len()];
+    let mut reasons = vec![String::new(); belief.arms.len()];
+    for place in arms.clone() {
+        let arm = &belief.arms[place];
+        (replaces[place], reasons[place]) = if !allowed[place] {
+            (false, "it may not be drawn here".to_owned())
+        } else if arm.calls == 0 {
+            (false, "nobody ran it here".to_owned())
+        } else if arm.calls < SAMPLES_LEAST || belief.default_calls < SAMPLES_LEAST {
+            (false, "too few samples".to_owned())
+        } else {
+            verdict(belief, place, values[place], threshold)
+        };
+        // What was chosen goes back on evidence alone.
+        let stayed = before == Some(arm.variant)
+            && allowed[place]
+            && arm.calls >= SAMPLES_LEAST
+            && !replaces[place];
+        if stayed && wrong(belief, place, 1.0) < 1.0 - STAYS {
+            (replaces[place], reasons[place]) = (
+                true,
+                "chosen before, and nothing shows that it is no longer faster".to_owned(),
+            );
+        }
+    }
+    let candidates: Vec<usize> = arms.filter(|&place| replaces[place]).collect();
+    let least = candidates
+        .iter()
+        .copied()
+        .min_by(|&a, &b| cost(belief, a).total_cmp(&cost(belief, b)));
+    let kept = candidates
+        .iter()
+        .copied()
+        .find(|&place| before == Some(belief.arms[place].variant));
+    let best = match (least, kept) {
+        (Some(least), Some(kept)) if least != kept && !overtakes(belief, least, kept) => Some(kept),
+        _ => least,
+    };
+    Choice {
+        replaces,
+        reasons,
+        best,
+    }
+}
+
+fn verdict(belief: &Belief, place: usize, log_e_value: f64, threshold: f64) -> (bool, String) {
+    let wrong = wrong(belief, place, 1.0 - GAIN_LEAST);
+    let stalls = belief.arms[place].stalls.provokes;
+    if wrong <= WRONG && log_e_value >= threshold {
+        return (true, format!("faster with {:.1} %", 100.0 * (1.0 - wrong)));
+    }
+    let reason = if wrong > 1.0 - WRONG {
+        "not faster".to_owned()
+    } else if stalls > 0.5 {
+        "it stalls".to_owned()
+    } else if wrong > WRONG {
+        format!("faster with {:.0} % only", (100.0 * (1.0 - wrong)).floor())
+    } else {
+        "faster, but among so many variants not beyond chance yet".to_owned()
+    };
+    (false, reason)
+}
+
+fn overtakes(belief: &Belief, one: usize, other: usize) -> bool {
+    let covariance = &belief.covariance;
+    let variance =
+        covariance[(one, one)] + covariance[(other, other)] - 2.0 * covariance[(one, other)];
+    let lead = cost(belief, other).ln() - cost(belief, one).ln();
+    Normal::standard().cdf(lead / variance.max(1e-12).sqrt()) >= OVERTAKES
+}
+
+/// The variants that are surely dearer than another one, judged among those that may be drawn and have samples
+/// enough, by the bounds least kind to that verdict.
+pub fn dominated(belief: &Belief, allowed: &[bool], deviations: f64) -> BTreeSet<usize> {
+    let bounds = |place: usize| {
+        let half = deviations * belief.covariance[(place, place)].sqrt();
+        let arm = &belief.arms[place];
+        (
+            belief.mean[place] - half,
+            (belief.mean[place] + half).exp() + arm.stalls.mean(),
+        )
+    };
+    let sampled = (0..belief.arms.len())
+        .filter(|&place| allowed[place] && belief.arms[place].calls >= SAMPLES_LEAST);
+    let default = 1.0 + belief.default_stalls.mean();
+    let fastest = sampled.map(|place| bounds(place).1).fold(default, f64::min);
+    (0..belief.arms.len())
+        .filter(|&place| belief.arms[place].calls >= 3 && bounds(place).0.exp() > fastest)
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! One training: evidence, belief, choice, allocation and watching in their order, for all cells of a library.
+
+mod cells;
+mod publish;
+
+use colltune_core::collective::Collective;
+use colltune_core::library::Library;
+use colltune_core::model::{Model, ModelError, Source};
+use colltune_core::settings::Settings;
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::belief::{self, Belief};
+use crate::choice;
+use crate::evidence::Evidence;
+use crate::predict::{self, Predictor};
+use crate::statistics::CellStatistics;
+use cells::Cells;
+
+/// What a training needs to know beside the evidence.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub settings: &'a Settings,
+    pub library: Library,
+    pub machine: &'a str,
+    /// The number that the result will carry.
+    pub generation: u64,
+    pub seed: u64,
+    /// What is in force; `None` before the first training.
+    pub previous: Option<&'a Model>,
+    /// How many runs that was learned from: runs from this one on are new, older ones have smaller numbers.
+    pub runs_before: u32,
+    /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
+    pub predictor: Option<&'a dyn Predictor>,
+}
+
+/// What a training found.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    pub model: Model,
+    /// Of the cells that were measured or predicted; about the others nothing is known.
+    pub statistics: Vec<CellStatistics>,
+    pub calls: u64,
+    /// Share of the recorded time that was work, which bounds what tuning can gain.
+    pub work: f64,
+    /// Why there is nothing to gain in any cell; empty where there may be.
+    pub nothing_to_gain: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum LearnError {
+    /// No job would take such a model.
+    #[error("publish what was learned: {0}")]
+    Invalid(#[from] ModelError),
+}
+
+/// Learns from all evidence of one library, in whatever order it comes.
+///
+/// Errors: `Invalid` for a result that jobs would refuse.
+pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
+    let named;
+    let predictor = match context.predictor {
+        Some(predictor) => predictor,
+        None => {
+            named = predict::named("gp");
+            named.as_ref()
+        }
+    };
+    let cells = Cells::new(evidence, &context);
+    let (beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
+    let choices = choice::choose(&beliefs, &cells.allowed(), &cells.before());
+    let mut learned = Learned {
+        model: Model {
+            generation: context.generation,
+            cells: Vec::new(),
+            ..cells.initial.clone()
+        },
+        statistics: Vec::new(),
+        calls: evidence.iter().map(|row| row.calls).sum(),
+        work: 1.0,
+        nothing_to_gain: String::new(),
+    };
+    let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
+    let published: Vec<_> = (0..beliefs.len())
+        .into_par_iter()
+        .map(|index| {
+            publish::measured(
+                &cells,
+                index,
+                &beliefs[index],
+                &choices[index],
+                time_ns,
+                &context,
+            )
+        })
+        .collect();
+    let predicted: Vec<_> = (0..predictions.len())
+        .into_par_iter()
+        .map(|index| publish::predicted(&cells, index, &predictions[index], &context))
+        .collect();
+    let mut entries = cells.initial.cells.clone();
+    for (cell, entry, statistics) in published.into_iter().chain(predicted) {
+        entries[cell] = entry;
+        learned.statistics.push(statistics);
+    }
+    learned.statistics.sort_by_key(|cell| cell.cell);
+    learned.model.cells = cells::merged(entries);
+    learned.work = share_of_work(&beliefs, time_ns);
+    learned.nothing_to_gain = nothing_to_gain(&learned.statistics);
+    learned.model.check(context.library)?;
+    Ok(learned)
+}
+
+fn share_of_work(beliefs: &[Belief], time_ns: f64) -> f64 {
+    if time_ns <= 0.0 {
+        return 1.0;
+    }
+    beliefs
+        .iter()
+        .map(|belief| belief.work.min(1.0) * belief.time_ns)
+        .sum::<f64>()
+        / time_ns
+}
+
+/// The one reason for all measured cells, if every one of them is settled with the default.
+fn nothing_to_gain(cells: &[CellStatistics]) -> String {
+    let mut measured = cells
+        .iter()
+        .filter(|cell| cell.source == Source::Measured)
+        .peekable();
+    if measured.peek().is_none()
+        || measured.any(|cell| cell.settled.is_empty() || cell.gain > 1.0 + choice::GAIN_LEAST)
+    {
+        return String::new();
+    }
+    "no variant of any measured cell is worth a change".to_owned()
+}
+
+/// The number of a collective and cell for seeds.
+fn seed_of(seed: u64, collective: Collective, cell: usize) -> u64 {
+    colltune_core::select::mix(seed, ((collective.index() as u64) << 32) | cell as u64)
+}

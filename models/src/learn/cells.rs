@@ -1,0 +1,363 @@
+//! Evidence sorted into the cells of the tuning space, with what may be drawn there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use colltune_core::catalogue::{self, Facts, Variant};
+use colltune_core::classify::{CellsBySize, Layout};
+use colltune_core::collective::Collective;
+use colltune_core::model::{CellModel, Model, Source};
+use colltune_core::prior::simulated;
+use colltune_core::settings::Settings;
+use colltune_core::space::{Cell, Range};
+
+use super::Context;
+use crate::belief::{Asked, Measured};
+use crate::evidence::Evidence;
+use crate::predict::Place;
+use crate::watching::{self, Watched};
+
+/// Predictions further than this many octaves from any measurement are not used.
+const REACH: f64 = 2.5;
+/// A variant that was drawn for so many calls and has no sample does not apply to the cell's calls.
+const DRAWN_WITHOUT_SAMPLE: f64 = 6.0;
+/// Beyond this the prior is not asked at all: what it disfavours is still drawn a little.
+const NO_PRIOR: f64 = 1e9;
+
+/// All cells of a training.
+pub struct Cells<'a> {
+    pub initial: Model,
+    pub catalogue: [Vec<Variant>; Collective::ALL.len()],
+    pub measured: Vec<Measured<'a>>,
+    /// By measured cell.
+    pub watched: Vec<Watched>,
+    /// By measured cell the variants that are drawn, those that only the prior speaks against, and the choice before.
+    pub drawable: Vec<BTreeSet<u16>>,
+    pub disfavoured: Vec<BTreeSet<u16>>,
+    chosen: Vec<Option<u16>>,
+    pub asked: Vec<Asked>,
+    /// The places in the model of the cells that are asked about.
+    pub asked_cells: Vec<usize>,
+}
+
+impl<'a> Cells<'a> {
+    pub fn new(evidence: &'a [Evidence], context: &Context) -> Cells<'a> {
+        let initial = Model::initial(context.settings, context.library, context.machine);
+        let catalogue =
+            Collective::ALL.map(|collective| catalogue::variants(context.library, collective));
+        let by_cell = by_cell(evidence, &initial);
+        let mut cells = Cells {
+            catalogue,
+            measured: Vec::new(),
+            watched: Vec::new(),
+            drawable: Vec::new(),
+            disfavoured: Vec::new(),
+            chosen: Vec::new(),
+            asked: Vec::new(),
+            asked_cells: Vec::new(),
+            initial,
+        };
+        let open = Settings {
+            hopeless_factor: Some(NO_PRIOR),
+            ..context.settings.clone()
+        };
+        let open = if by_cell.is_empty() {
+            cells.initial.clone()
+        } else {
+            Model::initial(&open, context.library, context.machine)
+        };
+        for (index, mut rows) in by_cell {
+            rows.sort_unstable_by_key(|row| (row.run, row.shape, row.component, row.variant));
+            cells.add(index, rows, &open.cells[index], context);
+        }
+        cells.ask(context);
+        cells
+    }
+
+    fn add(&mut self, index: usize, rows: Vec<&'a Evidence>, open: &CellModel, context: &Context) {
+        let entry = &self.initial.cells[index];
+        let collective = entry.cell.collective;
+        let variants = &self.catalogue[collective.index()];
+        let named = |entry: &CellModel| -> BTreeSet<u16> {
+            let names: BTreeSet<&str> = entry
+                .variants
+                .iter()
+                .map(|share| share.name.as_str())
+                .collect();
+            (1..variants.len() as u16)
+                .filter(|&place| {
+                    names.contains(variants[usize::from(place)].name.to_string().as_str())
+                })
+                .collect()
+        };
+        let (mut drawable, all) = (named(entry), named(open));
+        let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
+        let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
+        let before = context.previous.map(|model| previous(model, &entry.cell));
+        let expected = |variant: u16, uniform: f64| {
+            let name = variants[usize::from(variant)].name.to_string();
+            let share = match before {
+                None => uniform,
+                Some(found) => found
+                    .and_then(|found| found.variants.iter().find(|share| share.name == name))
+                    .map_or(0.0, |share| share.probability),
+            };
+            share * new_calls(&rows, context) as f64
+        };
+        let uniform = 1.0 / (drawable.len() + 1) as f64;
+        drawable.retain(|variant| {
+            sampled.contains(variant) || expected(*variant, uniform) < DRAWN_WITHOUT_SAMPLE
+        });
+        disfavoured.retain(|variant| {
+            sampled.contains(variant) || expected(*variant, 0.0) < DRAWN_WITHOUT_SAMPLE
+        });
+        let chosen = before.flatten().and_then(|found| {
+            variants
+                .iter()
+                .position(|variant| variant.name.to_string() == found.best)
+        });
+        let mut known: BTreeSet<u16> = drawable.union(&disfavoured).copied().collect();
+        known.extend(
+            sampled
+                .into_iter()
+                .filter(|variant| usize::from(*variant) < variants.len()),
+        );
+        known.remove(&0);
+        let simulated = simulated(context, &entry.cell);
+        let at = middle(&rows);
+        let place = |variant: &u16| {
+            let name = variants[usize::from(*variant)].name.to_string();
+            (
+                *variant,
+                Place {
+                    simulated: simulated
+                        .and_then(|slower| slower.get(&name))
+                        .map_or(0.0, |slower| slower.ln()),
+                    ..at
+                },
+            )
+        };
+        let watched = watching::watch(&rows);
+        self.measured.push(Measured {
+            cell: index,
+            collective,
+            weights: watched.weights.clone(),
+            variants: known.iter().map(place).collect(),
+            rows,
+        });
+        self.watched.push(watched);
+        self.drawable.push(drawable);
+        self.disfavoured.push(disfavoured);
+        self.chosen
+            .push(chosen.map(|place| place as u16).filter(|place| *place != 0));
+    }
+
+    /// By measured cell and arm what may stand in for the default.
+    pub fn allowed(&self) -> Vec<Vec<bool>> {
+        let of_cell = |(index, cell): (usize, &Measured)| {
+            let may = |(variant, _): &(u16, Place)| {
+                self.drawable[index].contains(variant) || self.disfavoured[index].contains(variant)
+            };
+            cell.variants.iter().map(may).collect()
+        };
+        self.measured.iter().enumerate().map(of_cell).collect()
+    }
+
+    pub fn before(&self) -> Vec<Option<u16>> {
+        self.chosen.clone()
+    }
+
+    /// Lists the cells without evidence that lie near measured ones of their collective.
+    fn ask(&mut self, context: &Context) {
+        let mut near: BTreeMap<Collective, Vec<Place>> = BTreeMap::new();
+        for cell in &self.measured {
+            near.entry(cell.collective)
+                .or_default()
+                .extend(cell.variants.first().map(|(_, place)| *place));
+        }
+        let taken: BTreeSet<usize> = self.measured.iter().map(|cell| cell.cell).collect();
+        for (index, entry) in self.initial.cells.iter().enumerate() {
+            let Some(places) = near
+                .get(&entry.cell.collective)
+                .filter(|_| !taken.contains(&index))
+            else {
+                continue;
+            };
+            let (at, [bytes, nodes, ppn]) = stands_for(&entry.cell);
+            let distance = |other: &Place| {
+                (at.bytes - other.bytes).abs()
+                    + (at.nodes - other.nodes).abs()
+                    + (at.ppn - other.ppn).abs()
+            };
+            if !places.iter().any(|other| distance(other) <= REACH) {
+                continue;
+            }
+            let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            let facts = Facts::usual(
+                entry.cell.collective,
+                bytes,
+                count(nodes.saturating_mul(ppn)),
+                count(nodes),
+            );
+            let variants = &self.catalogue[entry.cell.collective.index()];
+            let simulated = simulated(context, &entry.cell);
+            let of_name: BTreeMap<String, usize> = variants
+                .iter()
+                .enumerate()
+                .map(|(place, variant)| (variant.name.to_string(), place))
+                .collect();
+            let asked = entry.variants.iter().filter_map(|share| {
+                let place = *of_name.get(&share.name).filter(|place| **place != 0)?;
+                let known = simulated
+                    .and_then(|slower| slower.get(&share.name))
+                    .map_or(0.0, |slower| slower.ln());
+                variants[place].applies(&facts).then_some((
+                    place as u16,
+                    Place {
+                        simulated: known,
+                        ..at
+                    },
+                ))
+            });
+            let mut asked: Vec<(u16, Place)> = asked.collect();
+            asked.sort_by_key(|(variant, _)| *variant);
+            self.asked.push((entry.cell.collective, asked));
+            self.asked_cells.push(index);
+        }
+    }
+}
+
+fn simulated<'a>(context: &Context<'a>, cell: &Cell) -> Option<&'a BTreeMap<String, f64>> {
+    let found = context.settings.simulated.get(&context.library)?;
+    found
+        .of(cell.collective)
+        .get(&simulated::Place::of(cell))
+        .copied()
+}
+
+/// Sampled calls since the generation in force, or all before the first.
+fn new_calls(rows: &[&Evidence], context: &Context) -> u64 {
+    let new = |row: &&&Evidence| context.previous.is_none() || row.run >= context.runs_before;
+    rows.iter().filter(new).map(|row| row.calls).sum()
+}
+
+/// What is in force where a cell begins; its space may have been cut otherwise.
+fn previous<'m>(model: &'m Model, cell: &Cell) -> Option<&'m CellModel> {
+    let holds = |entry: &&CellModel| {
+        entry
+            .cell
+            .contains(cell.collective, cell.bytes.lo, cell.nodes.lo, cell.ppn.lo)
+    };
+    model.cells.iter().find(holds)
+}
+
+fn by_cell<'e>(evidence: &'e [Evidence], model: &Model) -> BTreeMap<usize, Vec<&'e Evidence>> {
+    let mut sizes: BTreeMap<(Collective, u32, u32), CellsBySize> = BTreeMap::new();
+    let mut by_cell: BTreeMap<usize, Vec<&Evidence>> = BTreeMap::new();
+    for row in evidence {
+        let shape = row.shape;
+        let layout = Layout {
+            n_ranks: shape.n_ranks,
+            nodes: shape.nodes,
+            ppn: shape.ppn,
+        };
+        let cells = sizes
+            .entry((shape.collective, shape.nodes, shape.ppn))
+            .or_insert_with(|| CellsBySize::new(model, shape.collective, layout));
+        if let Some(place) = cells.position(shape.message_bytes) {
+            by_cell
+                .entry(cells.cells()[place] as usize)
+                .or_default()
+                .push(row);
+        }
+    }
+    by_cell
+}
+
+fn at(bytes: f64, nodes: f64, ppn: f64) -> Place {
+    Place {
+        bytes: (bytes + 1.0).log2(),
+        nodes: nodes.max(1.0).log2(),
+        ppn: ppn.max(1.0).log2(),
+        simulated: 0.0,
+    }
+}
+
+/// The mean place of a cell's calls.
+fn middle(rows: &[&Evidence]) -> Place {
+    let mut sum = [0.0; 4];
+    for row in rows {
+        let (shape, calls) = (row.shape, row.calls as f64);
+        let place = at(
+            shape.message_bytes as f64,
+            f64::from(shape.nodes),
+            f64::from(shape.ppn),
+        );
+        for (sum, value) in sum
+            .iter_mut()
+            .zip([place.bytes, place.nodes, place.ppn, 1.0])
+        {
+            *sum += calls * value;
+        }
+    }
+    let [bytes, nodes, ppn, calls] = sum;
+    Place {
+        bytes: bytes / calls,
+        nodes: nodes / calls,
+        ppn: ppn / calls,
+        simulated: 0.0,
+    }
+}
+
+/// A call that stands for a cell without any: the geometric middle of its sizes, the most of its nodes and ranks.
+fn stands_for(cell: &Cell) -> (Place, [u64; 3]) {
+    let bytes = match cell.bytes.hi {
+        Some(hi) => ((cell.bytes.lo.max(1) as f64) * (hi.max(2) as f64)).sqrt() as u64,
+        None => cell.bytes.lo.saturating_mul(2).max(1),
+    };
+    let top = |range: Range| range.hi.map_or(range.lo, |hi| hi.saturating_sub(1)).max(1);
+    let (nodes, ppn) = (top(cell.nodes), top(cell.ppn));
+    (
+        at(bytes as f64, nodes as f64, ppn as f64),
+        [bytes, nodes, ppn],
+    )
+}
+
+/// Joins neighbouring cells about which nothing is known, along nodes and ranks per node.
+///
+/// A communicator has one layout, so it meets the same ranges of sizes as before; every job reads the result, and
+/// most cells of a tuning space are far from anything that was measured.
+pub fn merged(cells: Vec<CellModel>) -> Vec<CellModel> {
+    let by_ppn = joined(cells, |cell| &mut cell.ppn);
+    let mut cells = joined(by_ppn, |cell| &mut cell.nodes);
+    cells.sort_by_key(|entry| entry.cell);
+    cells
+}
+
+fn joined(cells: Vec<CellModel>, axis: fn(&mut Cell) -> &mut Range) -> Vec<CellModel> {
+    let mut lines: BTreeMap<Cell, Vec<(Range, CellModel)>> = BTreeMap::new();
+    for entry in cells {
+        let mut line = entry.cell;
+        let range = std::mem::replace(axis(&mut line), Range { lo: 0, hi: None });
+        lines.entry(line).or_default().push((range, entry));
+    }
+    let mut result: Vec<CellModel> = Vec::new();
+    for mut line in lines.into_values() {
+        line.sort_by_key(|(range, _)| *range);
+        let mut last: Option<(Range, CellModel)> = None;
+        for (range, entry) in line {
+            match &mut last {
+                Some((before, kept))
+                    if before.hi == Some(range.lo)
+                        && (kept.source, entry.source) == (Source::Prior, Source::Prior)
+                        && kept.variants == entry.variants =>
+                {
+                    before.hi = range.hi;
+                    *axis(&mut kept.cell) = *before;
+                }
+                _ => result.extend(last.replace((range, entry)).map(|(_, entry)| entry)),
+            }
+        }
+        result.extend(last.map(|(_, entry)| entry));
+    }
+    result
+}

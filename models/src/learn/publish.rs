@@ -1,0 +1,277 @@
+//! From belief and choice to what jobs, people and exports read of one cell.
+
+use std::collections::BTreeSet;
+
+use colltune_core::model::{CellModel, Share, Source};
+use colltune_core::variant::DEFAULT;
+use nalgebra::{DMatrix, DVector};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::cells::Cells;
+use super::{Context, seed_of};
+use crate::allocation::{Exploring, Race, allocate, expected_loss};
+use crate::belief::Belief;
+use crate::choice::{self, Choice, GAIN_LEAST, SAMPLES_LEAST};
+use crate::predict::{Place, Prediction};
+use crate::statistics::{CellStatistics, Contrast, Interval, VariantStatistics};
+
+const DRAWS: usize = 512;
+/// Where less than this is to be expected of knowing the truth, exploring ends; below the other it narrows.
+const LOSS_TO_SETTLE: f64 = GAIN_LEAST;
+const LOSS_TO_NARROW: f64 = 0.03;
+/// Fewer runs than this settle nothing.
+const RUNS_TO_SETTLE: u64 = 2;
+/// Arms this many standard deviations beyond another one's are not drawn.
+const DOMINATED: f64 = 2.5;
+
+type Published = (usize, CellModel, CellStatistics);
+
+pub fn measured(
+    cells: &Cells,
+    index: usize,
+    belief: &Belief,
+    choice: &Choice,
+    time_ns: f64,
+    context: &Context,
+) -> Published {
+    let entry = &cells.initial.cells[belief.cell];
+    let variants = &cells.catalogue[entry.cell.collective.index()];
+    let name = |place: usize| match place {
+        0 => DEFAULT.to_owned(),
+        arm => variants[usize::from(belief.arms[arm - 1].variant)]
+            .name
+            .to_string(),
+    };
+    let places = |set: &BTreeSet<u16>| -> Vec<usize> {
+        (1..=belief.arms.len())
+            .filter(|&place| set.contains(&belief.arms[place - 1].variant))
+            .collect()
+    };
+    let (drawable, disfavoured) = (
+        places(&cells.drawable[index]),
+        places(&cells.disfavoured[index]),
+    );
+    let allowed: Vec<bool> = belief
+        .arms
+        .iter()
+        .map(|arm| cells.drawable[index].contains(&arm.variant))
+        .collect();
+    let best = choice.best.map_or(0, |arm| arm + 1);
+    let draws = belief.draws(
+        DRAWS,
+        seed_of(context.seed, entry.cell.collective, belief.cell),
+    );
+    let dominated = choice::dominated(belief, &allowed, DOMINATED)
+        .into_iter()
+        .map(|arm| arm + 1)
+        .filter(|place| *place != best)
+        .collect();
+    let unseen = drawable
+        .iter()
+        .copied()
+        .filter(|&place| belief.arms[place - 1].calls < SAMPLES_LEAST)
+        .collect();
+    let (exploring, settled) = exploring(belief, &draws, &drawable, best);
+    let shares = allocate(&Race {
+        draws: &draws,
+        drawable: &drawable,
+        unseen: &unseen,
+        dominated: &dominated,
+        disfavoured: &disfavoured,
+        best,
+        exploring,
+        explore_total: context.settings.explore_total,
+    });
+    let default = Contrast {
+        gain: 1.0,
+        lo: 1.0,
+        hi: 1.0,
+    };
+    let contrast = |place: usize| {
+        if place == 0 {
+            default
+        } else {
+            choice::contrast(belief, place - 1)
+        }
+    };
+    let listed = (0..=belief.arms.len()).map(|place| {
+        let own = rounded(contrast(place));
+        let arm = place.checked_sub(1);
+        VariantStatistics {
+            name: name(place),
+            samples: arm.map_or(belief.default_calls, |arm| belief.arms[arm].calls),
+            probability: shares[place],
+            time_ns: interval(belief.level_ns, own),
+            contrast: Some(own),
+            replaces_default: arm.is_some_and(|arm| choice.replaces[arm]),
+            reason: arm.map_or(String::new(), |arm| choice.reasons[arm].clone()),
+        }
+    });
+    let gain = rounded(contrast(best));
+    let statistics = CellStatistics {
+        source: Source::Measured,
+        best: name(best),
+        gain: gain.gain,
+        gain_lo: gain.lo,
+        gain_hi: gain.hi,
+        time_share: if time_ns > 0.0 {
+            belief.time_ns / time_ns
+        } else {
+            0.0
+        },
+        waiting: (1.0 - belief.work).clamp(0.0, 1.0),
+        drift: cells.watched[index].drift,
+        settled,
+        variants: listed.collect(),
+        ..CellStatistics::unknown(entry.cell)
+    };
+    let drawn = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+    let entry = CellModel {
+        source: Source::Measured,
+        best: name(best),
+        variants: drawn
+            .map(|(place, &probability)| Share {
+                name: name(place),
+                probability,
+            })
+            .collect(),
+        ..entry.clone()
+    };
+    (belief.cell, entry, statistics)
+}
+
+/// How much a cell is worth exploring still, and why no more, if it is not.
+fn exploring(
+    belief: &Belief,
+    draws: &[Vec<f64>],
+    drawable: &[usize],
+    best: usize,
+) -> (Exploring, String) {
+    let loss = expected_loss(draws, drawable, best);
+    if belief.runs < RUNS_TO_SETTLE || belief.default_calls < SAMPLES_LEAST {
+        return (Exploring::Open, String::new());
+    }
+    if belief.work < GAIN_LEAST {
+        return (
+            Exploring::Settled,
+            format!(
+                "{:.1} % of its time is waiting for late ranks",
+                100.0 * (1.0 - belief.work)
+            ),
+        );
+    }
+    if loss < LOSS_TO_SETTLE {
+        return (
+            Exploring::Settled,
+            format!("{:.1} % are expected of knowing more", 100.0 * loss),
+        );
+    }
+    let exploring = if loss < LOSS_TO_NARROW && best != 0 {
+        Exploring::Narrow
+    } else {
+        Exploring::Open
+    };
+    (exploring, String::new())
+}
+
+pub fn predicted(
+    cells: &Cells,
+    index: usize,
+    predictions: &[Prediction],
+    context: &Context,
+) -> Published {
+    let cell = cells.asked_cells[index];
+    let (collective, asked) = &cells.asked[index];
+    let entry = &cells.initial.cells[cell];
+    let variants = &cells.catalogue[collective.index()];
+    let name = |(variant, _): &(u16, Place)| variants[usize::from(*variant)].name.to_string();
+    let mut random = StdRng::seed_from_u64(seed_of(context.seed, *collective, cell));
+    let mean = DVector::from_iterator(predictions.len(), predictions.iter().map(|one| one.mean));
+    let spread = DMatrix::from_diagonal(&DVector::from_iterator(
+        predictions.len(),
+        predictions.iter().map(|one| one.variance.sqrt()),
+    ));
+    let draws: Vec<Vec<f64>> = (0..DRAWS)
+        .map(|_| {
+            let normal =
+                DVector::from_fn(predictions.len(), |_, _| StandardNormal.sample(&mut random));
+            let theta = &mean + &spread * normal;
+            std::iter::once(1.0)
+                .chain(theta.iter().map(|theta| theta.exp()))
+                .collect()
+        })
+        .collect();
+    let drawable: Vec<usize> = (1..=asked.len()).collect();
+    // Nobody has run them here, so each is drawn at least a little.
+    let unseen = drawable.iter().copied().collect();
+    let shares = allocate(&Race {
+        draws: &draws,
+        drawable: &drawable,
+        unseen: &unseen,
+        dominated: &BTreeSet::new(),
+        disfavoured: &[],
+        best: 0,
+        exploring: Exploring::Open,
+        explore_total: context.settings.explore_total,
+    });
+    let names = || std::iter::once(DEFAULT.to_owned()).chain(asked.iter().map(name));
+    let drawn = names().zip(&shares).filter(|(_, share)| **share > 0.0);
+    let model = CellModel {
+        source: Source::Predicted,
+        best: DEFAULT.to_owned(),
+        variants: drawn
+            .map(|(name, &probability)| Share { name, probability })
+            .collect(),
+        ..entry.clone()
+    };
+    let contrast = |place: usize| {
+        let one = predictions[place.checked_sub(1)?];
+        let gain = |deviations: f64| (-one.mean + deviations * one.variance.sqrt()).exp();
+        Some(rounded(Contrast {
+            gain: gain(0.0),
+            lo: gain(-1.96),
+            hi: gain(1.96),
+        }))
+    };
+    let listed = names()
+        .zip(&shares)
+        .enumerate()
+        .map(|(place, (name, &probability))| VariantStatistics {
+            name,
+            probability,
+            contrast: contrast(place),
+            reason: if place > 0 {
+                "nobody ran it here".to_owned()
+            } else {
+                String::new()
+            },
+            ..VariantStatistics::default()
+        });
+    let statistics = CellStatistics {
+        source: Source::Predicted,
+        variants: listed.collect(),
+        ..CellStatistics::unknown(entry.cell)
+    };
+    (cell, model, statistics)
+}
+
+/// The time behind a contrast, in ns.
+fn interval(default_ns: f64, contrast: Contrast) -> Interval {
+    let time = |gain: f64| Some((10.0 * default_ns / gain).round() / 10.0);
+    Interval {
+        median: time(contrast.gain),
+        lo: time(contrast.hi),
+        hi: time(contrast.lo),
+    }
+}
+
+fn rounded(contrast: Contrast) -> Contrast {
+    let round = |gain: f64| (gain * 1e4).round().max(1.0) / 1e4;
+    Contrast {
+        gain: round(contrast.gain),
+        lo: round(contrast.lo),
+        hi: round(contrast.hi),
+    }
+}

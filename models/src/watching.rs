@@ -1,0 +1,121 @@
+//! What changed since: level shifts of a cell's runs, which discount what was learned before them.
+//!
+//! For each variant the runs' contrasts, and for the default the runs' levels, stand in order of time. The largest
+//! standardised difference of what lies before and behind a cut (a retrospective CUSUM) is a shift where it is far
+//! beyond noise.
+
+use std::collections::BTreeMap;
+
+use crate::evidence::{Evidence, Shape};
+
+/// A shift is beyond this many standard errors, and more of them where few runs say what noise is.
+const ERRORS: f64 = 4.5;
+const ERRORS_FEW: f64 = 20.0;
+/// Fewer runs than this show no shift, and on either side there are at least two.
+const RUNS_LEAST: usize = 6;
+const SIDE_LEAST: usize = 2;
+/// A smaller shift is not worth forgetting: logarithms of contrasts and of levels.
+const CONTRAST_LEAST: f64 = 0.03;
+const LEVEL_LEAST: f64 = 0.1;
+/// Runs before a shift of contrasts lose half of their weight with every run, those before one of levels in four.
+const HALF_LIFE: f64 = 1.0;
+const HALF_LIFE_LEVEL: f64 = 4.0;
+
+/// What is seen of one cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watched {
+    /// Octaves by which the default's time rose, where it did.
+    pub drift: f64,
+    /// What the runs still weigh; 1 for those that are not in it.
+    pub weights: BTreeMap<u32, f64>,
+}
+
+/// Watches one cell.
+pub fn watch(rows: &[&Evidence]) -> Watched {
+    let mut defaults: BTreeMap<(u32, Shape, u16), (f64, f64)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.variant == 0 && row.time.n > 0) {
+        defaults.insert(
+            (row.run, row.shape, row.component),
+            (row.time.mean.ln(), row.level_ns.ln()),
+        );
+    }
+    let mut levels: BTreeMap<Shape, BTreeMap<u32, f64>> = BTreeMap::new();
+    for ((run, shape, _), (mean, level)) in &defaults {
+        levels.entry(*shape).or_default().insert(*run, mean + level);
+    }
+    let mut contrasts: BTreeMap<u16, BTreeMap<u32, (f64, f64)>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.variant != 0 && row.time.n > 1) {
+        let Some((default, _)) = defaults.get(&(row.run, row.shape, row.component)) else {
+            continue;
+        };
+        let entry = contrasts
+            .entry(row.variant)
+            .or_default()
+            .entry(row.run)
+            .or_default();
+        let n = row.time.n as f64;
+        *entry = (entry.0 + n * (row.time.mean.ln() - default), entry.1 + n);
+    }
+    let mut runs: Vec<u32> = rows.iter().map(|row| row.run).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let mut watched = Watched::default();
+    let mut discount = |from: u32, half_life: f64| {
+        let cut = runs.partition_point(|run| *run < from);
+        for (age, run) in runs[..cut].iter().rev().enumerate() {
+            let weight = 0.5f64.powf((age as f64 + 1.0) / half_life).max(1e-3);
+            let old = watched.weights.entry(*run).or_insert(1.0);
+            *old = old.min(weight);
+        }
+    };
+    let series = contrasts.values().map(|runs| {
+        runs.iter()
+            .map(|(run, (sum, n))| (*run, sum / n))
+            .collect::<Vec<_>>()
+    });
+    let newest = series
+        .filter_map(|series| shift(&series, CONTRAST_LEAST))
+        .map(|(run, _)| run)
+        .max();
+    newest.into_iter().for_each(|run| discount(run, HALF_LIFE));
+    let of_levels = levels.values().filter_map(|level| {
+        shift(
+            &level
+                .iter()
+                .map(|(run, log)| (*run, *log))
+                .collect::<Vec<_>>(),
+            LEVEL_LEAST,
+        )
+    });
+    if let Some((run, rise)) = of_levels.max_by_key(|(run, _)| *run) {
+        discount(run, HALF_LIFE_LEVEL);
+        watched.drift = rise / std::f64::consts::LN_2;
+    }
+    watched
+}
+
+/// The first run behind the clearest shift, and by how much values rose there.
+fn shift(series: &[(u32, f64)], least: f64) -> Option<(u32, f64)> {
+    let n = series.len();
+    if n < RUNS_LEAST {
+        return None;
+    }
+    // Differences of neighbours know nothing of a shift, but for one of them.
+    let mut steps: Vec<f64> = series
+        .windows(2)
+        .map(|pair| (pair[1].1 - pair[0].1).abs())
+        .collect();
+    steps.sort_unstable_by(f64::total_cmp);
+    let noise = (1.4826 * steps[steps.len() / 2] / 2f64.sqrt()).max(1e-3);
+    let mean =
+        |part: &[(u32, f64)]| part.iter().map(|(_, value)| value).sum::<f64>() / part.len() as f64;
+    let at = |cut: usize| {
+        let rise = mean(&series[cut..]) - mean(&series[..cut]);
+        let error = noise * (1.0 / cut as f64 + 1.0 / (n - cut) as f64).sqrt();
+        (rise.abs() / error, rise, series[cut].0)
+    };
+    let (errors, rise, run) = (SIDE_LEAST..=n - SIDE_LEAST)
+        .map(at)
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some((run, rise))
+}
