@@ -7,8 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
-pub mod evidence;
 pub mod compare;
+pub mod evidence;
 pub mod regress;
 pub mod robust;
 pub mod weigh;

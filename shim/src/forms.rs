@@ -4,6 +4,7 @@
 //! so that they share one path. Forms read shared facts alone; where MPI says that an argument has no
 //! meaning on a rank, the form does not look at it.
 
+mod listed;
 mod message;
 mod moving;
 mod reducing;
@@ -14,8 +15,9 @@ use colltune_core::decide::Decision;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Telling;
 
+pub use listed::{Exchanged, ExchangedByType, Gathered, Scattered, Side};
 pub use message::Message;
-pub use moving::{Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, Scattered, Side};
+pub use moving::{Barrier, Bcast, Blocks};
 pub use reducing::{ReduceScatter, Reduction};
 
 use crate::abi::{Comm, Datatype};

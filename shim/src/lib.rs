@@ -31,6 +31,7 @@ mod fortran;
 mod frames;
 mod gpu;
 mod intercept;
+mod members;
 mod messages;
 mod mockup;
 mod node;

@@ -110,32 +110,6 @@ impl World {
         code == abi::SUCCESS
     }
 
-    /// For each rank of a communicator its rank in the world, undefined for members of another.
-    pub fn ranks_in_world(&self, comm: Comm) -> Vec<c_int> {
-        let mut n_ranks = 0;
-        // SAFETY: the communicator is valid; one number is written.
-        unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
-        let ranks: Vec<c_int> = (0..n_ranks).collect();
-        let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
-        let mut group = self.handles.comm_null;
-        let mut world_group = self.handles.comm_null;
-        // SAFETY: groups are made, used and freed here; both lists are `n_ranks` long.
-        unsafe {
-            (self.pmpi.comm_group)(comm, &mut group);
-            (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
-            (self.pmpi.group_translate_ranks)(
-                group,
-                n_ranks,
-                ranks.as_ptr(),
-                world_group,
-                in_world.as_mut_ptr(),
-            );
-            (self.pmpi.group_free)(&mut group);
-            (self.pmpi.group_free)(&mut world_group);
-        }
-        in_world
-    }
-
     /// Bytes of data in one element of a datatype; `None` where that is no type, or nobody can tell.
     #[inline(always)]
     pub fn type_bytes(&self, datatype: Datatype) -> Option<u64> {
