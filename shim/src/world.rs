@@ -2,6 +2,7 @@
 //! is, and the communicator that carries our messages. Families get it by reference and nothing from above.
 
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::time::Duration;
 
 use crate::abi::{self, Comm, Datatype, Op, bits};
@@ -74,14 +75,22 @@ impl Messages {
 }
 
 impl World {
-    /// Ends the job, where this rank cannot do its part of what the others do, and says why.
+    /// Ends the job, where this rank cannot do its part of what the others do in the present call, and says why.
     #[cold]
     pub fn end_the_job(&self, reason: &str) -> ! {
         let call = frames::name_of_call();
+        self.end(&format!(
+            "{}: {reason}",
+            call.as_deref().unwrap_or("a call of MPI")
+        ))
+    }
+
+    /// The same where the call is known.
+    #[cold]
+    pub fn end(&self, call_and_reason: &impl fmt::Display) -> ! {
         crate::warn::say(&format!(
-            "rank {} cannot go on in {}: {reason}; the job ends",
+            "rank {} cannot go on in {call_and_reason}; the job ends",
             self.rank,
-            call.as_deref().unwrap_or("a call of MPI"),
         ));
         self.abort()
     }
