@@ -24,7 +24,7 @@ static void use_all(MPI_Comm comm) {
     MPI_Comm_size(comm, &size);
     int *all = calloc((size_t)size, sizeof *all);
     for (int round = 0; round < ROUNDS; round++) {
-        int sum = 0, root = size - 1 - round, word = rank == root ? 100 + round : 0;
+        int sum = 0, root = size - 1 - round % size, word = rank == root ? 100 + round : 0;
         MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
         expect(sum == size * (size - 1) / 2, "the sum");
         MPI_Bcast(&word, 1, MPI_INT, root, comm);

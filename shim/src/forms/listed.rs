@@ -56,7 +56,7 @@ impl<N: Number> Form for Gathered<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
         if self.collective == Collective::Gatherv {
             return is_beyond(self.root, n_ranks);
         }
@@ -136,7 +136,7 @@ impl<N: Number> Form for Scattered<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
         is_beyond(self.root, n_ranks)
     }
 
@@ -221,7 +221,7 @@ impl<N: Number> Form for Exchanged<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
         self.recv.counts.is_null() || is_in_place(self.recv.buffer)
     }
 
@@ -270,7 +270,7 @@ impl<N: Number> Form for ExchangedByType<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
         self.recv.counts.is_null() || is_in_place(self.recv.buffer)
     }
 

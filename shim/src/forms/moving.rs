@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong};
-use crate::abi::{Comm, Datatype, is_in_place};
+use super::{Form, is_beyond, is_wrong, own_rank_at_root};
+use crate::abi::{Comm, Datatype, bits, is_in_place};
 use crate::arguments;
 use crate::arguments::Arguments;
 use crate::library::collectives::{Collectives, Number};
@@ -38,7 +38,7 @@ impl<N: Number> Form for Bcast<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
         is_wrong(world, self.count, self.datatype) || is_beyond(self.root, n_ranks)
     }
 
@@ -106,7 +106,7 @@ impl<N: Number> Form for Blocks<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool {
         let (count, datatype) = self.block();
         let everywhere = matches!(
             self.collective,
@@ -115,6 +115,7 @@ impl<N: Number> Form for Blocks<N> {
         is_wrong(world, count, datatype)
             || is_beyond(self.root, n_ranks)
             || (everywhere && is_in_place(self.recv))
+            || self.is_refused_at_root(world, comm)
     }
 
     #[inline(always)]
@@ -171,6 +172,28 @@ impl<N: Number> Form for Blocks<N> {
 }
 
 impl<N: Number> Blocks<N> {
+    /// Whether this is the root of a gather or scatter whose own block lies where it goes to, which MPICH refuses.
+    #[inline]
+    fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
+        let (count, datatype) = (self.send_count.into(), self.send_type);
+        let is_one_type = bits(datatype) == bits(self.recv_type) && count == self.recv_count.into();
+        let (all, block) = match self.collective {
+            Collective::Gather => (self.recv.cast_const(), self.send),
+            Collective::Scatter => (self.send, self.recv.cast_const()),
+            _ => return false,
+        };
+        // No rank's own block lies before the first one.
+        if cfg!(mpi = "openmpi") || !is_one_type || count == 0 || block < all {
+            return false;
+        }
+        let own = own_rank_at_root(world, comm, self.root);
+        own.zip(world.type_bytes(datatype))
+            .is_some_and(|(rank, bytes)| {
+                let before = (rank as u64).saturating_mul(bytes.saturating_mul(count as u64));
+                block == all.wrapping_byte_add(before as usize)
+            })
+    }
+
     /// One block, as this rank knows it; its signature is the same on all ranks.
     #[inline(always)]
     fn block(&self) -> (N, Datatype) {
@@ -203,7 +226,7 @@ impl Form for Barrier {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
         false
     }
 
