@@ -4,6 +4,7 @@
 //! so that they share one path. Forms read shared facts alone; where MPI says that an argument has no
 //! meaning on a rank, the form does not look at it.
 
+mod listed;
 mod message;
 mod moving;
 mod reducing;
@@ -14,11 +15,12 @@ use colltune_core::decide::Decision;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Telling;
 
+pub use listed::{Exchanged, ExchangedByType, Gathered, Scattered, Side};
 pub use message::Message;
-pub use moving::{Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, Scattered, Side};
+pub use moving::{Barrier, Bcast, Blocks};
 pub use reducing::{ReduceScatter, Reduction};
 
-use crate::abi::{Comm, Datatype};
+use crate::abi::{self, Comm, Datatype};
 use crate::arguments::Arguments;
 use crate::library::collectives::{Collectives, Number};
 use crate::tune::{Tuner, Ways};
@@ -36,7 +38,7 @@ pub trait Form: Copy {
 
     /// Whether every library refuses these arguments on this rank, at once and without a message. Some that it
     /// refuses, too, are found out by its answer alone.
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool;
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool;
 
     /// Runs a call that is like the communicator's last one, where that has a short way; `None` where it
     /// is not.
@@ -96,7 +98,7 @@ pub fn run(
         unsafe { form.native(tuner, library, comm) }
     };
     let ways = Ways {
-        is_refused: move || form.is_refused(tuner, n_ranks),
+        is_refused: move || form.is_refused(tuner, comm, n_ranks),
         details,
         arguments: move || form.arguments(),
         default,
@@ -153,6 +155,16 @@ fn is_wrong<N: Number>(world: &World, count: N, datatype: Datatype) -> bool {
 #[inline]
 fn is_beyond(root: c_int, n_ranks: u32) -> bool {
     u32::try_from(root).map_or(true, |root| root >= n_ranks)
+}
+
+/// This rank in a communicator, where it is the root of the call.
+#[cold]
+fn own_rank_at_root(world: &World, comm: Comm, root: c_int) -> Option<usize> {
+    let mut own = -1;
+    // SAFETY: the communicator was found to have a state, so it is valid; one number is written.
+    let code = unsafe { (world.pmpi.comm_rank)(comm, &mut own) };
+    let is_root = code == abi::SUCCESS && own == root;
+    is_root.then(|| usize::try_from(own).ok())?
 }
 
 /// The sum of a list as a count; a wrong one where the list is.

@@ -90,6 +90,11 @@ entry!("MPI_Init": mpi_init_, mpi_init_f08_, () => init);
 entry!("MPI_Init_thread": mpi_init_thread_, mpi_init_thread_f08_, (required: Integer, provided: *mut c_int) => init_thread);
 entry!("MPI_Finalize": mpi_finalize_, mpi_finalize_f08_, () => finalize);
 entry!("MPI_Barrier": mpi_barrier_, mpi_barrier_f08_, (comm: Integer) => barrier);
+entry!("MPI_Intercomm_merge": mpi_intercomm_merge_, mpi_intercomm_merge_f08_,
+(between: Integer, high: Integer, merged: *mut c_int), call => {
+    crate::members::may_meet_others();
+    call()
+});
 
 unsafe fn init(default: &dyn Fn() -> c_int) -> c_int {
     let code = default();

@@ -1,6 +1,7 @@
 //! The functions that the application sees. Three moves each, no logic.
 
 mod completing;
+mod meeting;
 mod passing;
 
 use std::ffi::{c_char, c_int, c_void};

@@ -1,19 +1,19 @@
 //! From `MPI_Init` to an armed tuner, and back at `MPI_Finalize`.
 
+mod meet;
+mod tell;
+
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, Once};
-use std::time::Duration;
 
-use bincode::{Decode, Encode};
 use colltune_core::collective::Collective;
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
-use colltune_core::environment;
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::Library;
 use colltune_core::record::Header;
 use colltune_core::roster::{self, hash_bytes};
 use colltune_core::select::mix;
-use colltune_core::settings::{SummaryTo, parse_duration};
+use colltune_core::settings::SummaryTo;
 
 use crate::abi::{self, Comm};
 use crate::account::{Account, Destination, Threads};
@@ -26,8 +26,7 @@ use crate::flight::Flight;
 use crate::floating;
 use crate::gap::Gap;
 use crate::handout::{self, Handout};
-use crate::handshake::trust::{self, Trust};
-use crate::handshake::{Handshake, Manager, Outcome};
+use crate::handshake::Manager;
 use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
 use crate::messages;
@@ -38,11 +37,8 @@ use crate::steer::Steer;
 use crate::tune::Tuner;
 use crate::warn::say;
 use crate::world::{Messages, World, rank_in_environment};
-
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-const NO_NAME_SERVICE: &str = "this launcher has no name service, so it cannot be checked that all ranks carry the shim; \
-     collectives run untuned. Where the launcher gives every rank the same environment, \
-     COLLTUNE_HANDSHAKE=trust lets the ranks ask each other";
+use meet::{identity, shake_hands};
+use tell::{Card, exchange, hand_out, worst};
 
 /// Called behind the library's MPI_Init: agrees with the other ranks and arms the tuner.
 pub fn start_up(code: c_int) {
@@ -68,13 +64,6 @@ pub fn wind_down() {
     if let Some(tuner) = fence::disarm() {
         floating::by_default(|| tuner.finish());
     }
-}
-
-/// What each rank tells all others once.
-#[derive(Encode, Decode)]
-struct Card {
-    host: u64,
-    clock: Conversion,
 }
 
 fn agree(variables: &[(String, String)]) -> Option<Tuner> {
@@ -188,143 +177,11 @@ fn served_library(text: &str) -> Result<Library, String> {
     }
 }
 
-/// What has to be alike on all ranks: version and settings. At most 100 characters.
-fn identity(variables: &[(String, String)], library: Library) -> String {
-    let settings = variables.iter().fold(0, |hash, (name, value)| {
-        hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
-    });
-    let version = env!("CARGO_PKG_VERSION");
-    format!("colltune {version} for {library}, settings {settings:016x}")
-}
-
-/// Agrees with the other ranks that all carry this shim; `None`: this rank stays inert, and has said so.
-fn shake_hands<'a>(
-    (pmpi, handles): (&'a Pmpi, &'a Handles),
-    (rank, n_ranks): (u32, u32),
-    manager: &Manager,
-    identity: String,
-    variables: &[(String, String)],
-) -> Option<Handshake<'a>> {
-    let trusts = handout::variable(variables, environment::HANDSHAKE) == Some("trust");
-    // A world that another job spawned under MPICH has no name of its own to meet under.
-    let is_spawned = std::env::var_os("PMI_SPAWNED").is_some_and(|value| value != "0")
-        && abi::ABI != Abi::OpenMpi;
-    if is_spawned && !trusts {
-        return None;
-    }
-    let timeout = timeout(variables, rank);
-    let trust = Trust {
-        pmpi,
-        handles,
-        rank,
-        n_ranks,
-        identity: &identity.clone(),
-        timeout: timeout.unwrap_or(trust::TIMEOUT),
-    };
-    let timeout = timeout.unwrap_or(HANDSHAKE_TIMEOUT);
-    let handshake = Handshake::new((pmpi, handles), (rank, n_ranks), manager, identity, timeout);
-    let outcome = match if is_spawned {
-        Outcome::Unserved
-    } else {
-        handshake.run()
-    } {
-        Outcome::Unserved if trusts => trust.ask(),
-        outcome => outcome,
-    };
-    match outcome {
-        Outcome::Go => return Some(handshake),
-        Outcome::Stay(problem) => say(&problem),
-        Outcome::Unserved if rank == 0 => say(NO_NAME_SERVICE),
-        Outcome::Unserved | Outcome::StaySilently => {}
-    }
-    None
-}
-
-/// How long the ranks may take to answer, where the user says so.
-fn timeout(variables: &[(String, String)], rank: u32) -> Option<Duration> {
-    let text = handout::variable(variables, environment::HANDSHAKE_TIMEOUT)?;
-    parse_duration(text)
-        .inspect_err(|problem| {
-            if rank == 0 {
-                say(&format!(
-                    "failed to read COLLTUNE_HANDSHAKE_TIMEOUT: {problem}; {HANDSHAKE_TIMEOUT:?} is used"
-                ));
-            }
-        })
-        .ok()
-}
-
 fn host_hash(pmpi: &Pmpi) -> u64 {
     hash_bytes(
         1,
         text(abi::MPI_MAX_PROCESSOR_NAME, pmpi.get_processor_name).as_bytes(),
     )
-}
-
-/// Every rank's card, by rank. Collective over the world.
-fn exchange(pmpi: &Pmpi, handles: &Handles, n_ranks: u32, own: &Card) -> Option<Vec<Card>> {
-    let config = bincode::config::standard().with_fixed_int_encoding();
-    let own = bincode::encode_to_vec(own, config).ok()?;
-    let mut all = vec![0u8; own.len() * n_ranks as usize];
-    let length = own.len() as c_int;
-    // SAFETY: each rank sends `length` bytes and receives that many from each.
-    let code = unsafe {
-        (pmpi.allgather)(
-            own.as_ptr().cast(),
-            length,
-            handles.byte,
-            all.as_mut_ptr().cast(),
-            length,
-            handles.byte,
-            handles.comm_world,
-        )
-    };
-    let cards = all.chunks_exact(own.len()).map(|card| {
-        bincode::decode_from_slice(card, config)
-            .ok()
-            .map(|(card, _)| card)
-    });
-    if code == abi::SUCCESS {
-        cards.collect()
-    } else {
-        None
-    }
-}
-
-/// Rank 0 reads, everybody receives. Collective over the world.
-fn hand_out(
-    pmpi: &Pmpi,
-    handles: &Handles,
-    rank: u32,
-    read: impl FnOnce() -> Option<Handout>,
-) -> Option<Handout> {
-    let config = bincode::config::standard();
-    let mut bytes = if rank == 0 {
-        read().and_then(|handout| bincode::encode_to_vec(handout, config).ok())
-    } else {
-        None
-    }
-    .unwrap_or_default();
-    let mut length = [bytes.len() as u64];
-    let bcast = |buffer: *mut u8, count: usize| {
-        let Ok(count) = c_int::try_from(count) else {
-            return false;
-        };
-        // SAFETY: the buffer holds `count` bytes on every rank.
-        unsafe {
-            (pmpi.bcast)(buffer.cast(), count, handles.byte, 0, handles.comm_world) == abi::SUCCESS
-        }
-    };
-    if !bcast(length.as_mut_ptr().cast(), 8) || length[0] == 0 {
-        return None;
-    }
-    bytes.resize(length[0] as usize, 0);
-    if !bcast(bytes.as_mut_ptr(), bytes.len()) {
-        return None;
-    }
-    bincode::decode_from_slice(&bytes, config)
-        .ok()
-        .map(|(handout, _)| handout)
 }
 
 #[expect(
@@ -563,21 +420,4 @@ fn open_log(pmpi: &Pmpi, handles: &Handles, rank: u32, handout: &Handout) -> Opt
         return None;
     }
     log
-}
-
-/// The largest error code of all ranks; `None` when all are 0. Collective over the world.
-fn worst(pmpi: &Pmpi, handles: &Handles, code: i32) -> Option<std::io::Error> {
-    let (own, mut all) = ([code as u64], [0u64]);
-    // SAFETY: one 64-bit number each.
-    unsafe {
-        (pmpi.allreduce)(
-            own.as_ptr().cast(),
-            all.as_mut_ptr().cast(),
-            1,
-            handles.uint64,
-            handles.max,
-            handles.comm_world,
-        )
-    };
-    (all[0] != 0).then(|| std::io::Error::from_raw_os_error(all[0] as i32))
 }

@@ -2,6 +2,7 @@
 //! is, and the communicator that carries our messages. Families get it by reference and nothing from above.
 
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::time::Duration;
 
 use crate::abi::{self, Comm, Datatype, Op, bits};
@@ -74,14 +75,22 @@ impl Messages {
 }
 
 impl World {
-    /// Ends the job, where this rank cannot do its part of what the others do, and says why.
+    /// Ends the job, where this rank cannot do its part of what the others do in the present call, and says why.
     #[cold]
     pub fn end_the_job(&self, reason: &str) -> ! {
         let call = frames::name_of_call();
+        self.end(&format!(
+            "{}: {reason}",
+            call.as_deref().unwrap_or("a call of MPI")
+        ))
+    }
+
+    /// The same where the call is known.
+    #[cold]
+    pub fn end(&self, call_and_reason: &impl fmt::Display) -> ! {
         crate::warn::say(&format!(
-            "rank {} cannot go on in {}: {reason}; the job ends",
+            "rank {} cannot go on in {call_and_reason}; the job ends",
             self.rank,
-            call.as_deref().unwrap_or("a call of MPI"),
         ));
         self.abort()
     }
@@ -117,32 +126,6 @@ impl World {
             )
         };
         code == abi::SUCCESS
-    }
-
-    /// For each rank of a communicator its rank in the world, undefined for members of another.
-    pub fn ranks_in_world(&self, comm: Comm) -> Vec<c_int> {
-        let mut n_ranks = 0;
-        // SAFETY: the communicator is valid; one number is written.
-        unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
-        let ranks: Vec<c_int> = (0..n_ranks).collect();
-        let mut in_world = vec![abi::MPI_UNDEFINED as c_int; ranks.len()];
-        let mut group = self.handles.comm_null;
-        let mut world_group = self.handles.comm_null;
-        // SAFETY: groups are made, used and freed here; both lists are `n_ranks` long.
-        unsafe {
-            (self.pmpi.comm_group)(comm, &mut group);
-            (self.pmpi.comm_group)(self.handles.comm_world, &mut world_group);
-            (self.pmpi.group_translate_ranks)(
-                group,
-                n_ranks,
-                ranks.as_ptr(),
-                world_group,
-                in_world.as_mut_ptr(),
-            );
-            (self.pmpi.group_free)(&mut group);
-            (self.pmpi.group_free)(&mut world_group);
-        }
-        in_world
     }
 
     /// Bytes of data in one element of a datatype; `None` where that is no type, or nobody can tell.

@@ -1,6 +1,6 @@
 /* What is legal, or harmless, and happens on rank 0 alone.
  *
- * usage: one_rank huge_type|one_buffer|refused ROUNDS
+ * usage: one_rank huge_type|one_buffer|refused|aliased|less ROUNDS
  * Prints "ok" where every result is right. */
 #include "step.h"
 
@@ -57,6 +57,48 @@ static void refused(void) {
     use_all();
 }
 
+/* One buffer for both sides, on the root alone; where the library refuses that, the root makes the right call, which
+ * the others have made. The same order of calls as in a test of MPICH's (errors/coll/noalias.c). */
+static void aliased(void) {
+#ifdef MPICH_VERSION
+    int refuses = 1;
+#else
+    int refuses = 0;
+#endif
+    int buffer[STEP_RANKS] = {0}, other[STEP_RANKS], is_root = rank == 0, *both = is_root ? buffer : other;
+    for (int r = 0; r < n_ranks; r++) buffer[r] = r;
+    MPI_Allreduce(buffer, buffer, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    buffer[0] = rank;
+    if (MPI_Reduce(buffer, is_root ? buffer : NULL, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD)) {
+        MPI_Reduce(buffer, other, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+        if (is_root) expect("the sum behind a mistake", other[0], n_ranks * (n_ranks - 1) / 2);
+    }
+    buffer[0] = rank;
+    MPI_Reduce(is_root ? MPI_IN_PLACE : buffer, buffer, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the sum in place", buffer[0], n_ranks * (n_ranks - 1) / 2);
+    buffer[0] = rank;
+    int code = MPI_Gather(buffer, 1, MPI_INT, both, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a gather", code != MPI_SUCCESS, refuses);
+    if (code) {
+        MPI_Gather(buffer, 1, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        for (int r = 0; is_root && r < n_ranks; r++) expect("the block behind a mistake", other[r], r);
+    }
+    for (int r = 0; r < n_ranks; r++) buffer[r] = r;
+    code = MPI_Scatter(buffer, 1, MPI_INT, both, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a scatter", code != MPI_SUCCESS, refuses);
+    if (code) {
+        MPI_Scatter(buffer, 1, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        expect("the part behind a mistake", other[0], rank);
+    }
+    use_all();
+}
+
+/* Wrong, but no library notices: the others may wait for what rank 0 does not send. */
+static void less(void) {
+    int word = rank, all[STEP_RANKS];
+    MPI_Allgather(&word, rank == 0 ? 0 : 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -67,6 +109,8 @@ int main(int argc, char **argv) {
         if (!strcmp(what, "huge_type")) huge_type();
         if (!strcmp(what, "one_buffer")) one_buffer();
         if (!strcmp(what, "refused")) refused();
+        if (!strcmp(what, "aliased")) aliased();
+        if (!strcmp(what, "less")) less();
     }
     int any = 0;
     MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

@@ -46,7 +46,13 @@ const REQUESTS: [&str; 11] = [
     "MPI_Request_free",
 ];
 /// Functions without counts.
-const OTHERS: [&str; 4] = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier"];
+const OTHERS: [&str; 5] = [
+    "MPI_Init",
+    "MPI_Init_thread",
+    "MPI_Finalize",
+    "MPI_Barrier",
+    "MPI_Intercomm_merge",
+];
 
 fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String {
     let output = Command::new(tool)

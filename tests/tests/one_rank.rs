@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Job, Mpi, folder, job, on_each_library};
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, tool};
 
 const RANKS: u32 = 3;
 /// So that set-ups, draws and reviews lie among them.
@@ -35,5 +35,21 @@ on_each_library! {
 
     fn what_the_library_refuses_on_one_rank_has_not_taken_place(mpi: Mpi) {
         passes(mpi, "refused");
+    }
+
+    fn one_buffer_on_the_root_and_then_the_right_call_as_mpichs_own_test_has_it(mpi: Mpi) {
+        passes(mpi, "aliased");
+    }
+
+    /// A minute by the shim's clock, which goes faster here.
+    fn arguments_that_the_others_variant_cannot_take_end_the_job_with_rank_call_and_reason(mpi: Mpi) {
+        let tuned = job(RANKS).mpi(mpi).preload().preload_tool(tool(mpi, "fast_clock"));
+        let tuned = tuned.env("COLLTUNE_SETUP_AFTER", "1").force("allgather=p2p:ring");
+        let outcome = tuned.deadline(Duration::from_secs(60)).run("one_rank", &["less", "3"]);
+        outcome.ends().claim(outcome.code != Some(0), "it went on");
+        outcome.says(&[
+            "rank 0 cannot go on in allgather, call 1 on communicator",
+            "the other ranks run p2p:ring, which cannot take the arguments of this rank",
+        ]);
     }
 }

@@ -1,4 +1,4 @@
-//! Collectives that move data, and the barrier.
+//! Collectives that move equal blocks, and the barrier.
 
 use std::any::TypeId;
 use std::ffi::{c_int, c_void};
@@ -6,11 +6,10 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong, numbers, total};
-use crate::abi::{Comm, Datatype, is_in_place};
+use super::{Form, is_beyond, is_wrong, own_rank_at_root};
+use crate::abi::{Comm, Datatype, bits, is_in_place};
+use crate::arguments;
 use crate::arguments::Arguments;
-use crate::arguments::lists::{List, Listed};
-use crate::arguments::{self, Held};
 use crate::library::collectives::{Collectives, Number};
 use crate::steer;
 use crate::tune::Tuner;
@@ -39,7 +38,7 @@ impl<N: Number> Form for Bcast<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
         is_wrong(world, self.count, self.datatype) || is_beyond(self.root, n_ranks)
     }
 
@@ -107,7 +106,7 @@ impl<N: Number> Form for Blocks<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool {
         let (count, datatype) = self.block();
         let everywhere = matches!(
             self.collective,
@@ -116,6 +115,7 @@ impl<N: Number> Form for Blocks<N> {
         is_wrong(world, count, datatype)
             || is_beyond(self.root, n_ranks)
             || (everywhere && is_in_place(self.recv))
+            || self.is_refused_at_root(world, comm)
     }
 
     #[inline(always)]
@@ -172,6 +172,28 @@ impl<N: Number> Form for Blocks<N> {
 }
 
 impl<N: Number> Blocks<N> {
+    /// Whether this is the root of a gather or scatter whose own block lies where it goes to, which MPICH refuses.
+    #[inline]
+    fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
+        let (count, datatype) = (self.send_count.into(), self.send_type);
+        let is_one_type = bits(datatype) == bits(self.recv_type) && count == self.recv_count.into();
+        let (all, block) = match self.collective {
+            Collective::Gather => (self.recv.cast_const(), self.send),
+            Collective::Scatter => (self.send, self.recv.cast_const()),
+            _ => return false,
+        };
+        // No rank's own block lies before the first one.
+        if cfg!(mpi = "openmpi") || !is_one_type || count == 0 || block < all {
+            return false;
+        }
+        let own = own_rank_at_root(world, comm, self.root);
+        own.zip(world.type_bytes(datatype))
+            .is_some_and(|(rank, bytes)| {
+                let before = (rank as u64).saturating_mul(bytes.saturating_mul(count as u64));
+                block == all.wrapping_byte_add(before as usize)
+            })
+    }
+
     /// One block, as this rank knows it; its signature is the same on all ranks.
     #[inline(always)]
     fn block(&self) -> (N, Datatype) {
@@ -183,283 +205,6 @@ impl<N: Number> Blocks<N> {
             Collective::Gather => sent,
             Collective::Scatter if is_in_place(self.recv) => sent,
             _ => received,
-        }
-    }
-}
-
-/// Allgatherv and gatherv.
-#[derive(Clone, Copy)]
-pub struct Gathered<N: Number> {
-    pub collective: Collective,
-    pub send: *const c_void,
-    pub send_count: N,
-    pub send_type: Datatype,
-    pub recv: *mut c_void,
-    pub counts: *const N,
-    pub places: *const N::Place,
-    pub recv_type: Datatype,
-    /// 0 where there is none.
-    pub root: c_int,
-}
-
-impl<N: Number> Form for Gathered<N> {
-    type Number = N;
-
-    #[inline]
-    fn shared(&self, world: &World, n_ranks: u32) -> SharedCall {
-        if self.collective == Collective::Gatherv {
-            return SharedCall::without_size(Collective::Gatherv);
-        }
-        // SAFETY: MPI asks for a count for each rank; in bytes they are the same on all ranks.
-        let count = total(unsafe { numbers(self.counts, n_ranks) });
-        let size = world.type_bytes(self.recv_type);
-        let all = SharedCall::of_elements(Collective::Allgatherv, count, size);
-        SharedCall {
-            bytes: all.bytes / u64::from(n_ranks.max(1)),
-            ..all
-        }
-    }
-
-    #[inline]
-    fn details(&self, _: &World, _: u32) -> SharedDetails {
-        SharedDetails {
-            in_place: self.collective == Collective::Allgatherv && is_in_place(self.send),
-            ..SharedDetails::MOVES
-        }
-    }
-
-    #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
-        if self.collective == Collective::Gatherv {
-            return is_beyond(self.root, n_ranks);
-        }
-        // SAFETY: as above.
-        unsafe { numbers(self.counts, n_ranks) }.is_none()
-            || world.is_no_type(self.recv_type)
-            || is_in_place(self.recv)
-    }
-
-    #[inline]
-    fn arguments(&self) -> Arguments {
-        let send = one(self.send.cast_mut(), self.send_count, self.send_type);
-        let recv = Side {
-            buffer: self.recv,
-            counts: self.counts,
-            places: self.places,
-            types: self.recv_type,
-        };
-        Arguments::Uneven {
-            send: Held::One(send),
-            recv: recv.each(recv.buffer),
-            root: self.root,
-        }
-    }
-
-    #[inline]
-    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
-        let Gathered {
-            collective,
-            send,
-            send_count,
-            send_type,
-            recv,
-            counts,
-            places,
-            recv_type,
-            root,
-        } = *self;
-        // SAFETY: the caller's promise.
-        unsafe {
-            match collective {
-                Collective::Allgatherv => (library.allgatherv)(
-                    send, send_count, send_type, recv, counts, places, recv_type, comm,
-                ),
-                _ => (library.gatherv)(
-                    send, send_count, send_type, recv, counts, places, recv_type, root, comm,
-                ),
-            }
-        }
-    }
-}
-
-/// Scatterv.
-#[derive(Clone, Copy)]
-pub struct Scattered<N: Number> {
-    pub send: *const c_void,
-    pub counts: *const N,
-    pub places: *const N::Place,
-    pub send_type: Datatype,
-    pub recv: *mut c_void,
-    pub recv_count: N,
-    pub recv_type: Datatype,
-    pub root: c_int,
-}
-
-impl<N: Number> Form for Scattered<N> {
-    type Number = N;
-
-    #[inline]
-    fn shared(&self, _: &World, _: u32) -> SharedCall {
-        SharedCall::without_size(Collective::Scatterv)
-    }
-
-    #[inline]
-    fn details(&self, _: &World, _: u32) -> SharedDetails {
-        SharedDetails::MOVES
-    }
-
-    #[inline]
-    fn is_refused(&self, _: &World, n_ranks: u32) -> bool {
-        is_beyond(self.root, n_ranks)
-    }
-
-    #[inline]
-    fn arguments(&self) -> Arguments {
-        let send = Side {
-            buffer: self.send,
-            counts: self.counts,
-            places: self.places,
-            types: self.send_type,
-        };
-        Arguments::Uneven {
-            send: send.each(send.buffer.cast_mut()),
-            recv: Held::One(one(self.recv, self.recv_count, self.recv_type)),
-            root: self.root,
-        }
-    }
-
-    #[inline]
-    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
-        let Scattered {
-            send,
-            counts,
-            places,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            root,
-        } = *self;
-        // SAFETY: the caller's promise.
-        unsafe {
-            (library.scatterv)(
-                send, counts, places, send_type, recv, recv_count, recv_type, root, comm,
-            )
-        }
-    }
-}
-
-/// One side of alltoallv or alltoallw.
-#[derive(Clone, Copy)]
-pub struct Side<N: Number, B, T> {
-    pub buffer: B,
-    pub counts: *const N,
-    pub places: *const N::Place,
-    /// One for all blocks, or the address of one for each rank.
-    pub types: T,
-}
-
-impl<N: Number, B> Side<N, B, Datatype> {
-    fn each(&self, start: *mut c_void) -> Held {
-        Held::Each(Listed {
-            start,
-            counts: List::of(self.counts),
-            places: List::of(self.places),
-            datatype: self.types,
-        })
-    }
-}
-
-/// Alltoallv.
-#[derive(Clone, Copy)]
-pub struct Exchanged<N: Number> {
-    pub send: Side<N, *const c_void, Datatype>,
-    pub recv: Side<N, *mut c_void, Datatype>,
-}
-
-impl<N: Number> Form for Exchanged<N> {
-    type Number = N;
-
-    #[inline]
-    fn shared(&self, _: &World, _: u32) -> SharedCall {
-        SharedCall::without_size(Collective::Alltoallv)
-    }
-
-    #[inline]
-    fn details(&self, _: &World, _: u32) -> SharedDetails {
-        SharedDetails {
-            in_place: is_in_place(self.send.buffer),
-            ..SharedDetails::MOVES
-        }
-    }
-
-    #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
-    }
-
-    #[inline]
-    fn arguments(&self) -> Arguments {
-        Arguments::Uneven {
-            send: self.send.each(self.send.buffer.cast_mut()),
-            recv: self.recv.each(self.recv.buffer),
-            root: 0,
-        }
-    }
-
-    #[inline]
-    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
-        let Exchanged { send: s, recv: r } = *self;
-        // SAFETY: the caller's promise.
-        unsafe {
-            (library.alltoallv)(
-                s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,
-            )
-        }
-    }
-}
-
-/// Alltoallw.
-#[derive(Clone, Copy)]
-pub struct ExchangedByType<N: Number> {
-    pub send: Side<N, *const c_void, *const c_void>,
-    pub recv: Side<N, *mut c_void, *const c_void>,
-}
-
-impl<N: Number> Form for ExchangedByType<N> {
-    type Number = N;
-
-    #[inline]
-    fn shared(&self, _: &World, _: u32) -> SharedCall {
-        SharedCall::without_size(Collective::Alltoallw)
-    }
-
-    #[inline]
-    fn details(&self, _: &World, _: u32) -> SharedDetails {
-        SharedDetails {
-            in_place: is_in_place(self.send.buffer),
-            ..SharedDetails::MOVES
-        }
-    }
-
-    #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
-    }
-
-    #[inline]
-    fn arguments(&self) -> Arguments {
-        Arguments::Nothing
-    }
-
-    #[inline]
-    unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
-        let ExchangedByType { send: s, recv: r } = *self;
-        // SAFETY: the caller's promise.
-        unsafe {
-            (library.alltoallw)(
-                s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,
-            )
         }
     }
 }
@@ -481,7 +226,7 @@ impl Form for Barrier {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
         false
     }
 
@@ -497,7 +242,7 @@ impl Form for Barrier {
     }
 }
 
-fn one(start: *mut c_void, count: impl Number, datatype: Datatype) -> arguments::Side {
+pub(super) fn one(start: *mut c_void, count: impl Number, datatype: Datatype) -> arguments::Side {
     arguments::Side {
         start,
         count: count.into(),

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong, numbers, total};
+use super::{Form, is_beyond, is_wrong, numbers, own_rank_at_root, total};
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
 use crate::arguments::Arguments;
 use crate::arguments::lists::List;
@@ -52,12 +52,13 @@ impl<N: Number> Form for Reduction<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool {
         let everywhere = matches!(self.collective, Collective::Allreduce | Collective::Scan);
         is_wrong(world, self.count, self.datatype)
             || is_no_operation(world, self.op)
             || is_beyond(self.root, n_ranks)
             || (everywhere && (is_in_place(self.recv) || self.is_alias()))
+            || (self.collective == Collective::Reduce && self.is_refused_at_root(world, comm))
     }
 
     #[inline(always)]
@@ -130,6 +131,13 @@ impl<N: Number> Reduction<N> {
         }
     }
 
+    /// Whether this is the root of a reduce, whose result may lie neither in place nor where its operands are.
+    #[inline]
+    fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
+        let is_alias = self.count.into() > 0 && self.send == self.recv.cast_const();
+        (is_in_place(self.recv) || is_alias) && own_rank_at_root(world, comm, self.root).is_some()
+    }
+
     /// Whether both buffers are one where the library refuses that on every rank: MPICH where there are elements;
     /// Open MPI where there are several, and not in a scan (`allreduce.c`, `scan.c` of 4.1.4 and 5.0.5).
     fn is_alias(&self) -> bool {
@@ -200,7 +208,7 @@ impl<N: Number> Form for ReduceScatter<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
         // SAFETY: as above.
         unsafe { numbers(self.counts, n_ranks) }.is_none()
             || world.is_no_type(self.datatype)

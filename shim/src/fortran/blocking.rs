@@ -370,7 +370,7 @@ impl Form for ExchangedInFortran {
         }
     }
 
-    fn is_refused(&self, _: &World, _: u32) -> bool {
+    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
         false
     }
 

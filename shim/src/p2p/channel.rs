@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::Comm;
+use crate::members;
 use crate::world::World;
 
 /// Tags of one channel. Between two ranks the messages of a communicator match in the order in
@@ -53,7 +54,8 @@ impl Channel {
         if world.messages.comm().is_none() {
             return Channel::Failed;
         }
-        let Some(number) = agree(world, comm) else {
+        let world_ranks = members::world_ranks(world, comm).ok();
+        let Some((number, world_ranks)) = agree(world, comm, world_ranks) else {
             return Channel::Failed;
         };
         let mut rank = 0;
@@ -62,7 +64,7 @@ impl Channel {
         Channel::Open(OpenChannel {
             number,
             rank: rank as usize,
-            world_ranks: world.ranks_in_world(comm),
+            world_ranks,
         })
     }
 
@@ -78,12 +80,18 @@ fn in_use<T>(work: impl FnOnce(&mut BTreeSet<u64>) -> T) -> T {
     work(&mut IN_USE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A number that no member uses for another communicator. Threads may look for several at once,
-/// so each is claimed before it is agreed on.
-fn agree(world: &World, comm: Comm) -> Option<u64> {
+/// What a member wishes for that does not know who the others are.
+const NONE: u64 = u64::MAX;
+
+/// A number that no member uses for another communicator, where all know who they are. Threads may look for several at
+/// once, so each is claimed before it is agreed on.
+fn agree(world: &World, comm: Comm, world_ranks: Option<Vec<c_int>>) -> Option<(u64, Vec<c_int>)> {
     for _ in 0..TRIES {
-        let mut wish = [NEXT.load(Ordering::Relaxed)];
-        if !world.largest(comm, &mut wish) {
+        let mut wish = [match world_ranks {
+            Some(_) => NEXT.load(Ordering::Relaxed),
+            None => NONE,
+        }];
+        if !world.largest(comm, &mut wish) || wish[0] == NONE {
             return None;
         }
         NEXT.fetch_max(wish[0] + 1, Ordering::Relaxed);
@@ -92,7 +100,7 @@ fn agree(world: &World, comm: Comm) -> Option<u64> {
         let mut taken = [u64::from(!claimed)];
         let agreed = world.largest(comm, &mut taken);
         if agreed && taken[0] == 0 {
-            return Some(number);
+            return Some(number).zip(world_ranks);
         }
         if claimed {
             in_use(|numbers| numbers.remove(&number));

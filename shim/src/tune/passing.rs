@@ -98,7 +98,7 @@ impl Tuner {
         *state
             .passed
             .layout
-            .get_or_insert_with(|| self.membership(comm).map(|members| members.layout))
+            .get_or_insert_with(|| self.layout_alone(comm))
     }
 
     /// Records a call, or the `start`-th start of a persistent request, between two ticks.

@@ -9,7 +9,6 @@ use super::Tuner;
 use crate::abi::{self, Comm};
 use crate::clock::monotonic_ns;
 use crate::communicator::State;
-use crate::warn::say;
 
 /// How long a rank whose arguments a variant cannot take waits for the others to find the same of theirs.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -79,15 +78,5 @@ impl Tuner {
                 return false;
             }
         }
-    }
-
-    /// Ends the job with a sentence.
-    #[cold]
-    pub(super) fn end(&self, impasse: &Impasse) -> ! {
-        say(&format!(
-            "rank {} cannot go on in {impasse}; the job ends here",
-            self.rank
-        ));
-        self.abort()
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use colltune_core::decide::agreed::{Ability, Agreed, Membership};
+use colltune_core::classify::Layout;
+use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
 use colltune_core::settings::Gpu;
 
 use super::Tuner;
@@ -10,13 +11,21 @@ use crate::abi::{self, Comm};
 use crate::communicator::State;
 use crate::fault_tolerance;
 use crate::gpu;
+use crate::library::Pmpi;
+use crate::members::{self, Unknown};
 
 impl Tuner {
     /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
     /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
     #[cold]
     pub(super) fn agree(&self, state: &State) -> Option<(Agreed, Membership)> {
-        let membership = self.membership(state.comm)?;
+        if !is_among_its_own(self.pmpi, state.comm) {
+            return None;
+        }
+        let world_ranks = match members::world_ranks(self, state.comm) {
+            Err(Unknown::Foreign) => return None,
+            known => known.ok(),
+        };
         let mut own = 0;
         // SAFETY: the communicator is valid.
         unsafe { (self.pmpi.comm_rank)(state.comm, &mut own) };
@@ -31,9 +40,20 @@ impl Tuner {
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
         };
-        let mut words = ability.words();
-        self.largest(state.comm, &mut words)
-            .then(|| (Agreed::of(words), membership))
+        // The last one says whether a member does not know who the others are.
+        let mut words = [0; ABILITY_WORDS + 1];
+        let (of_ability, unknown) = words.split_at_mut(ABILITY_WORDS);
+        of_ability.copy_from_slice(&ability.words());
+        unknown[0] = world_ranks.is_none().into();
+        if !self.largest(state.comm, &mut words) {
+            return None;
+        }
+        let [of_ability @ .., 0] = words else {
+            return None;
+        };
+        let nodes = world_ranks?.into_iter();
+        let nodes = nodes.filter_map(|rank| members::node_of(self, rank));
+        Some((Agreed::of(of_ability), Membership::of(nodes)))
     }
 
     /// Whether this rank may have buffers in a device's memory.
@@ -41,18 +61,21 @@ impl Tuner {
         self.rules.terms.settings.gpu != Gpu::HostOnly && gpu::runtime_is_present()
     }
 
-    /// Who belongs to a communicator; `None` for those that are not tuned: all members see that alike.
-    pub(super) fn membership(&self, comm: Comm) -> Option<Membership> {
-        let mut inter = 0;
-        // SAFETY: the communicator is valid; one number is written.
-        let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
-        if code != abi::SUCCESS || inter != 0 {
+    /// The layout of a communicator that is not set up, for this rank alone; `None` where it is not known without the
+    /// others.
+    pub(super) fn layout_alone(&self, comm: Comm) -> Option<Layout> {
+        if !is_among_its_own(self.pmpi, comm) {
             return None;
         }
-        // A member of another world is undefined here, and we are undefined there.
-        let node = |rank| self.node_of_rank.get(usize::try_from(rank).ok()?).copied();
-        let nodes = self.ranks_in_world(comm).into_iter().map(node);
-        let nodes: Vec<u32> = nodes.collect::<Option<_>>()?;
-        Some(Membership::of(nodes.into_iter()))
+        let nodes = members::nodes_alone(self, comm)?;
+        Some(Membership::of(nodes.into_iter()).layout)
     }
+}
+
+/// Whether a communicator is no intercommunicator: all its members see that alike.
+fn is_among_its_own(pmpi: &Pmpi, comm: Comm) -> bool {
+    let mut inter = 0;
+    // SAFETY: the communicator is valid; one number is written.
+    let code = unsafe { (pmpi.comm_test_inter)(comm, &mut inter) };
+    code == abi::SUCCESS && inter == 0
 }
