@@ -81,7 +81,7 @@ pub(super) struct Fresh {
 }
 
 const UNKNOWN: u64 = u64::MAX;
-/// Beyond these a call, or what comes behind it, counts as that long: sums over 2^24 ranks stay within a word.
+/// Beyond these a call, or what comes behind it, counts as that long: sums over 2^23 ranks stay within a word.
 const SPAN_NS_MAX: u64 = 1 << 40;
 
 impl Fresh {
@@ -90,6 +90,16 @@ impl Fresh {
             start_ns, end_ns, ..
         } = self.timing;
         end_ns.saturating_sub(start_ns).min(SPAN_NS_MAX)
+    }
+
+    /// What this rank tells of it: words of which the largest is wanted, and words that are added up.
+    fn words(&self) -> ([u64; LARGEST], [u64; SUMS]) {
+        let (time_ns, shift_ns) = (self.time_ns(), self.shift_ns);
+        let Timing {
+            start_ns, end_ns, ..
+        } = self.timing;
+        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns];
+        (largest, [time_ns, shift_ns.min(SPAN_NS_MAX)])
     }
 }
 
@@ -293,14 +303,9 @@ impl CellState {
     pub(super) fn tell(&self, now_ns: u64, words: &mut Words) {
         words.largest.push(now_ns.saturating_sub(self.first_ns));
         for fresh in &self.fresh {
-            let (time_ns, shift_ns) = (fresh.time_ns(), fresh.shift_ns);
-            let Timing {
-                start_ns, end_ns, ..
-            } = fresh.timing;
-            words
-                .largest
-                .extend([start_ns, end_ns, !time_ns, time_ns, shift_ns]);
-            words.sums.extend([time_ns, shift_ns.min(SPAN_NS_MAX)]);
+            let (largest, sums) = fresh.words();
+            words.largest.extend(largest);
+            words.sums.extend(sums);
         }
     }
 
@@ -373,4 +378,69 @@ fn chooser_of(arms: &[Arm]) -> Chooser {
     let weights = arms.iter().zip(0u16..);
     let weights: Vec<(u16, f64)> = weights.map(|(arm, place)| (place, arm.weight)).collect();
     Chooser::new(&weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What two ranks agree on that start and end a call at these times and have these shifts.
+    fn told(nodes: u32, [one, other]: [(u64, u64, u64); 2]) -> CallTimes {
+        let members = Membership::of((0..2).map(|rank| rank % nodes));
+        let words = |(start_ns, end_ns, shift_ns): (u64, u64, u64)| {
+            let timing = Timing {
+                start_ns,
+                end_ns,
+                record: None,
+            };
+            let arm = None;
+            Fresh {
+                arm,
+                timing,
+                shift_ns,
+            }
+            .words()
+        };
+        let (one, other) = (words(one), words(other));
+        let largest: [u64; LARGEST] = std::array::from_fn(|at| one.0[at].max(other.0[at]));
+        let sums: [u64; SUMS] = std::array::from_fn(|at| one.1[at] + other.1[at]);
+        agreed(&largest, &sums, &members)
+    }
+
+    #[test]
+    fn ranks_agree_on_means_and_on_what_was_no_waiting() {
+        let late = [(100, 900, 50), (700, 1000, 10)];
+        let times = CallTimes {
+            time_ns: 550,
+            shift_ns: Some(30),
+            slowest_ns: 800,
+            work_ns: 300,
+        };
+        assert_eq!(
+            told(1, late),
+            times,
+            "from 700, when the last one came, to 1000"
+        );
+        let shortest = CallTimes {
+            work_ns: 250,
+            ..times
+        };
+        let clocks_apart = [(5_000, 5_850, 50), (700, 950, 10)];
+        assert_eq!(
+            told(2, clocks_apart),
+            CallTimes {
+                slowest_ns: 850,
+                ..shortest
+            }
+        );
+        let one_does_not_know = [(100, 900, UNKNOWN), (700, 1000, 10)];
+        let unknown = CallTimes {
+            shift_ns: None,
+            ..times
+        };
+        assert_eq!(told(1, one_does_not_know), unknown);
+        let (year, most): (u64, u64) = (365 * 86_400_000_000_000, SPAN_NS_MAX);
+        let long = told(1, [(0, year, most), (0, year, most)]);
+        assert_eq!((long.time_ns, long.shift_ns), (most, Some(most)));
+    }
 }
