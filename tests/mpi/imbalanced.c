@@ -37,7 +37,8 @@ int main(int argc, char **argv) {
         MPI_Irecv(halo[1], sizeof halo[1], MPI_BYTE, next, 2, MPI_COMM_WORLD, &requests[1]);
         MPI_Isend(halo[2], sizeof halo[2], MPI_BYTE, next, 1, MPI_COMM_WORLD, &requests[2]);
         MPI_Isend(halo[3], sizeof halo[3], MPI_BYTE, left, 2, MPI_COMM_WORLD, &requests[3]);
-        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        MPI_Status statuses[4];
+        MPI_Waitall(4, requests, statuses);
         double between = now();
         halo_s += between - before;
         for (int dot = 0; dot < 2; dot++) {

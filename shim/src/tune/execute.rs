@@ -1,6 +1,7 @@
 //! Execute: what was decided is agreed on where that is needed, run and timed.
 
 use std::ffi::c_int;
+use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -180,11 +181,11 @@ impl Tuner {
         }
         // The short way knows nothing of samples.
         state.again = None;
-        let before = clock::ticks();
-        let start_ns = self.clock.at_ns(before);
+        let start_ns = self.clock.at_ns(clock::ticks());
         state.decider.begin_sample(collective, chosen, start_ns);
         let code = self.execute(state, call, &chosen, own.as_ref(), ways);
-        let after = clock::ticks();
+        let end = clock::ticks();
+        let end_ns = self.clock.at_ns(end);
         if code != abi::SUCCESS
             && self.take_back_if_library_refused(state, call, own.as_ref(), code)
         {
@@ -196,12 +197,12 @@ impl Tuner {
                 .decider
                 .label(&self.rules, call, &chosen, ways.details)?;
             let class = CallClass::of(call, &(ways.details)());
-            recorder.write(|| self.record(state, (call, class), label, before, after))
+            recorder.write(|| self.record(state, (call, class), label, start_ns..end_ns))
         });
         // Observed even where it failed: all ranks must count the same samples.
         let timing = Timing {
             start_ns,
-            end_ns: self.clock.at_ns(after),
+            end_ns,
             record,
         };
         let then = self.take(state, collective, &chosen, timing);
@@ -209,7 +210,7 @@ impl Tuner {
         // Where several threads call at will, nobody knows which call is this one's next.
         if then == AfterSample::Nothing && !self.thread_multiple {
             self.gap.open(Sample {
-                end: after,
+                end,
                 handle: abi::bits(state.comm),
                 comm: state.decider.agreed().id,
                 collective,
@@ -367,16 +368,15 @@ impl Tuner {
         state: &State,
         (call, class): (SharedCall, CallClass),
         variant: u16,
-        before: u64,
-        after: u64,
+        time_ns: Range<u64>,
     ) -> Record {
         let layout = state.layout();
         Record {
             comm: state.decider.agreed().id,
             call: state.decider.calls() - 1,
             message_bytes: call.bytes,
-            start_ns: self.clock.at_ns(before),
-            duration_ns: self.clock.span_ns(after.wrapping_sub(before)),
+            start_ns: time_ns.start,
+            duration_ns: time_ns.end.saturating_sub(time_ns.start),
             shift_ns: None,
             agreed: None,
             nodes: layout.nodes,
