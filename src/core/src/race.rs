@@ -2,7 +2,7 @@
 //!
 //! The samples between two reviews are a window. In each the arms' mean times are contrasted with the default's, so
 //! that whatever drifts from window to window cancels, however the draws have shifted meanwhile. Stalls, far beyond the
-//! window's median, are counted apart: a mean that holds one says nothing else for thousands of samples. They are held
+//! window's median and the arm's fastest sample, are counted apart: a mean that holds one says nothing else for thousands of samples. They are held
 //! against an arm that has more of them than the others.
 //!
 //! An arm replaces `default` when an anytime-valid t-test ([`sequential`]) says that it is faster: looking again costs
@@ -31,6 +31,15 @@ pub struct Sample {
     pub time_ns: f64,
     /// From this call's end to the next entry into a tuned function, where that is known.
     pub shift_ns: Option<f64>,
+}
+
+impl Sample {
+    /// That of no call.
+    pub const NONE: Sample = Sample {
+        arm: 0,
+        time_ns: 0.0,
+        shift_ns: None,
+    };
 }
 
 /// Where the race of a cell stands.
@@ -91,7 +100,7 @@ struct Effect {
 
 /// The most samples between two reviews.
 pub const WINDOW_MOST: usize = 64;
-/// A sample that many times as long as its window's median is a stall.
+/// A sample that many times as long as its window's median, and as its arm's fastest one, is a stall.
 const STALL: f64 = 8.0;
 /// The share of cells in which a replacement of the default may be wrong, all arms together.
 const WRONG: f64 = 0.005;
@@ -147,16 +156,20 @@ impl Race {
         self.calls = calls as f64;
         let stall = STALL * median(window.iter().map(|one| one.time_ns));
         let shift = median(window.iter().filter_map(|one| one.shift_ns));
-        let sums = |arm: usize| {
+        for sample in window {
+            self.arms[sample.arm].see(sample.time_ns);
+        }
+        let sums = |arm: usize, race: &Race| {
+            let stall = stall.max(STALL * race.arms[arm].fastest_ns());
             let bodies = window.iter();
             Sums::of(
                 bodies.filter(|one| one.arm == arm && one.time_ns <= stall),
                 |one| one.shift_ns.unwrap_or(shift).min(STALL * shift),
             )
         };
-        let control = sums(self.control);
+        let control = sums(self.control, self);
         for place in 0..self.arms.len() {
-            let sums = sums(place);
+            let sums = sums(place, self);
             if sums.count == 0.0 {
                 continue;
             }
@@ -172,8 +185,11 @@ impl Race {
                 arm.contrast(&sums, &control);
             }
         }
-        for sample in window.iter().filter(|sample| sample.time_ns > stall) {
-            self.arms[sample.arm].add_stall(sample.time_ns);
+        for sample in window {
+            let arm = &mut self.arms[sample.arm];
+            if sample.time_ns > stall.max(STALL * arm.fastest_ns()) {
+                arm.add_stall(sample.time_ns);
+            }
         }
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Arm {
     total_ns: f64,
     stalls: f64,
     stalled_ns: f64,
+    /// 0 before the first sample.
+    fastest_ns: f64,
     /// Windows in which the default was sampled, too, and the sum of their weights.
     windows: f64,
     weight: f64,
@@ -57,6 +59,18 @@ impl Arm {
             share,
             ..Arm::default()
         }
+    }
+
+    /// Takes note of a sample, before it is known what it counts as.
+    pub fn see(&mut self, time_ns: f64) {
+        self.fastest_ns = match self.fastest_ns > 0.0 {
+            true => self.fastest_ns.min(time_ns),
+            false => time_ns,
+        };
+    }
+
+    pub fn fastest_ns(&self) -> f64 {
+        self.fastest_ns
     }
 
     pub fn has_body(&self) -> bool {
@@ -113,6 +127,7 @@ impl Arm {
             total_ns: self.total_ns,
             stalls: self.stalls,
             stalled_ns: self.stalled_ns,
+            fastest_ns: self.fastest_ns,
             ..Arm::default()
         };
     }

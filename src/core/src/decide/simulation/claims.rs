@@ -38,6 +38,8 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.set_ups += tally.set_ups;
         all.rooms += tally.rooms;
         all.reviews += tally.reviews;
+        all.replaced += tally.replaced;
+        all.demoted += tally.demoted;
     }
     all
 }
@@ -66,6 +68,8 @@ fn few_ranks_decide_alike_whatever_happens_to_some() {
             (tally.set_ups, 200),
             (tally.rooms, 100),
             (tally.reviews, 1_000),
+            (tally.replaced, 20_000),
+            (tally.demoted, 200_000),
         ] {
             assert!(what * least > tally.calls, "too little of it: {tally:?}");
         }
