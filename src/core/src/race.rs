@@ -116,7 +116,7 @@ const PASSED: f64 = 2.0;
 const STALLS: f64 = 2.0;
 const STALLS_MORE: f64 = 3.0;
 /// Standard errors by which a choice that is watched seems to be slower.
-const SUSPECTED: f64 = 0.5;
+const SUSPECTED: f64 = 0.25;
 /// What a call shifts into what follows is expected to differ by this share of its time.
 const SHIFT: f64 = 0.1;
 /// For so many calls an arm may be faster or slower by that share than it is in the long run.

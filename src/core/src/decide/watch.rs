@@ -19,7 +19,7 @@ pub(super) const DEFAULT_ARM: usize = 0;
 pub(super) const CHOICE_ARM: usize = 1;
 
 /// Where the choice seems to be slower than the default pairs are that many times as dense.
-const CLOSER: u64 = 10;
+const CLOSER: u64 = 20;
 /// The part of the draws' random numbers that orders pairs.
 const ORDER: u64 = 1 << 60;
 

@@ -68,8 +68,6 @@ fn few_ranks_decide_alike_whatever_happens_to_some() {
             (tally.set_ups, 200),
             (tally.rooms, 100),
             (tally.reviews, 1_000),
-            (tally.replaced, 20_000),
-            (tally.demoted, 200_000),
         ] {
             assert!(what * least > tally.calls, "too little of it: {tally:?}");
         }
@@ -87,6 +85,19 @@ fn a_thousand_ranks_decide_alike_whatever_happens_to_some() {
         report.assert_all_decided_alike();
         report.tally
     });
+}
+
+#[test]
+fn what_is_learned_in_a_job_changes_choices_alike() {
+    let tally = with_seeds(5_000, 40, |seed| {
+        let job = job(2 + (seed % 4) as u32).programs(seed);
+        let report = job.faults(Faults::MANY).run(20_000);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+    println!("{tally:?}");
+    let many = tally.replaced > 20 && tally.demoted > 0;
+    assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 
 #[test]
