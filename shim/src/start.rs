@@ -291,6 +291,7 @@ fn build(
         busy: AtomicUsize::new(0),
         gap: Gap::default(),
         next_comm: AtomicU64::new(0),
+        demoted: AtomicU64::new(0),
         warned: Default::default(),
     })
 }

@@ -58,6 +58,8 @@ pub struct Tuner {
     pub busy: AtomicUsize,
     pub gap: Gap,
     pub next_comm: AtomicU64,
+    /// Choices that this rank left for the default, since they had become slower.
+    pub demoted: AtomicU64,
     pub warned: [AtomicBool; Collective::ALL.len()],
 }
 
@@ -159,6 +161,12 @@ impl Tuner {
         }
         self.registry.wind_down();
         messages::free(self.messages, self.pmpi);
+        let demoted = self.demoted.load(Ordering::Relaxed);
+        if demoted > 0 && self.rank() == 0 {
+            say(&format!(
+                "{demoted} choices were slower than the library's own, which ran instead from there on: train anew"
+            ));
+        }
         let kept = self.recorder.as_ref().map(Recorder::finish);
         if let Some(Err(error)) = kept
             && self.rank() == 0

@@ -1,8 +1,10 @@
 //! Review: now and then the ranks compare what they saw of a cell, and conclude alike.
 
+use std::sync::atomic::Ordering;
+
 use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
-use colltune_core::decide::{AfterSample, Chosen, Timing, UnderWay};
+use colltune_core::decide::{AfterSample, Choice, Chosen, Timing, UnderWay};
 use colltune_core::record::CallTimes;
 
 use super::Tuner;
@@ -69,9 +71,12 @@ impl Tuner {
                 account.compared(collective, own.message_bytes, times.time_ns, times.work_ns);
             }
         };
-        state
+        let choice = state
             .decider
             .conclude(&self.rules, collective, chosen, words, correct);
+        if choice == Choice::Demoted {
+            self.demoted.fetch_add(1, Ordering::Relaxed);
+        }
         if state.decider.agreed().own_families == Possible::No {
             state.again = None;
         }

@@ -5,7 +5,7 @@
 //! what a site decided ([`settings`], [`space`], [`environment`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
 //! for that ([`preset`]), how the ranks of a job find each other ([`rendezvous`], [`roster`]), then the stages of one call: [`classify`], whether it
-//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`]), all that decides on one
+//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`], [`race`]), all that decides on one
 //! communicator ([`decide`]), [`record`]; and what is left of the last ones when a job hangs ([`flight`]).
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ pub mod classify;
 pub mod decide;
 pub mod flight;
 pub mod preset;
+pub mod race;
 pub mod record;
 pub mod request;
 pub mod review;

@@ -1,9 +1,11 @@
-//! What the ranks of a communicator conclude together from their samples of one cell.
+//! When the ranks of a communicator conclude together from their samples of one cell, what is hopeless among its
+//! variants, and how far apart samples must be.
 //!
 //! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest and the
-//! sum of each, over ranks) and each applies this same function to the same numbers, so all conclude the
-//! same: which variants are dropped for the rest of the run, and how far apart samples must be to
-//! keep the cost of exploring within its budget.
+//! sum of each, over ranks) and each applies the same functions to the same numbers, here and in the [`race`] of the
+//! variants, so all conclude the same.
+//!
+//! [`race`]: crate::race
 
 /// One variant's samples on a communicator, as its ranks agreed on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,29 +15,6 @@ pub struct Observed {
     /// Of the slowest rank of each call.
     pub fastest_ns: u64,
     pub total_ns: u64,
-    /// Mean over the ranks of the time inside a call.
-    pub time: Sums,
-    /// Mean over the ranks of that and of the time from there to each one's next call: what the call costs the
-    /// program. Of the last sample before each review it is not known.
-    pub cost: Sums,
-}
-
-/// How many values of a quantity there are, their sum and that of their squares.
-///
-/// Units: nanoseconds and their squares. All ranks compute them alike from numbers that they have agreed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sums {
-    pub n: u64,
-    pub sum: f64,
-    pub sum_of_squares: f64,
-}
-
-impl Sums {
-    pub fn add(&mut self, value: f64) {
-        self.n += 1;
-        self.sum += value;
-        self.sum_of_squares += value * value;
-    }
 }
 
 /// Where exploring a cell stands.
@@ -51,13 +30,13 @@ pub struct Progress {
     pub budget_ppm: u64,
 }
 
-/// The conclusion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// Which variants are not drawn any more; as long as the observations.
-    pub dropped: Vec<bool>,
-    /// The least mean distance of sampled calls from here on.
-    pub gap_least: u64,
+impl Progress {
+    /// What exploring may cost a call in the mean.
+    pub fn allowed_per_call_ns(&self) -> u64 {
+        let time_per_call = self.elapsed_ns / self.calls.max(1);
+        let allowed = u128::from(time_per_call) * u128::from(self.budget_ppm) / 1_000_000;
+        u64::try_from(allowed).unwrap_or(u64::MAX)
+    }
 }
 
 /// A variant is dropped when three samples or more were all slower than this many times the
@@ -88,123 +67,90 @@ pub const fn may_be_drawn(samples: u64, judged: bool) -> bool {
     samples == 0 || judged
 }
 
-/// Reviews one cell. `reference` is the place of `default`, against which the cost of exploring
-/// counts; without samples of it the fastest variant serves. Total.
-pub fn review(observed: &[Observed], reference: Option<usize>, progress: Progress) -> Verdict {
-    let mut fastest: Vec<u64> = observed
-        .iter()
-        .filter(|variant| variant.samples > 0)
-        .map(|variant| variant.fastest_ns)
-        .collect();
+/// The places of what is so slow that it is not drawn again; `reference` is that of `default`. Total.
+pub fn hopeless(observed: &[Observed], reference: usize) -> impl Iterator<Item = usize> {
+    let sampled = observed.iter().filter(|variant| variant.samples > 0);
+    let mut fastest: Vec<u64> = sampled.map(|variant| variant.fastest_ns).collect();
     fastest.sort_unstable();
-    let median = fastest
-        .get(fastest.len().saturating_sub(1) / 2)
-        .copied()
-        .unwrap_or(0);
-    let mean = |variant: &Observed| variant.total_ns / variant.samples.max(1);
-    let default_ns = reference
-        .and_then(|place| observed.get(place))
-        .filter(|default| default.samples > 0)
-        .map(mean);
-    let is_dropped = |variant: &Observed| {
+    let median = fastest.get(fastest.len().saturating_sub(1) / 2).copied();
+    let median = median.unwrap_or(0);
+    let default = observed.get(reference).filter(|one| one.samples > 0);
+    let default_ns = default.map(|default| default.total_ns / default.samples);
+    let all = observed.iter().enumerate();
+    all.filter(move |(_, variant)| {
         let than = |ns: u64| variant.fastest_ns > ns.saturating_mul(TIMES_SLOWER_TO_DROP);
         variant.samples >= SAMPLES_TO_DROP && than(median)
             || variant.samples > 0 && default_ns.is_some_and(than)
+    })
+    .map(|(place, _)| place)
+}
+
+/// The least mean distance of sampled calls after so many samples, where a call that is drawn costs `excess_ns` more
+/// than another one. Total.
+pub fn gap_least(excess_ns: u64, samples: u64, progress: Progress) -> u64 {
+    let cost_ns = excess_ns.saturating_mul(progress.calls_per_sample);
+    let gap = cost_ns
+        .checked_div(progress.allowed_per_call_ns())
+        .unwrap_or(u64::from(excess_ns > 0) * 1000);
+    let gap_most = match samples < LEARNING_SAMPLES {
+        true => LEARNING_GAP.saturating_mul(progress.calls_per_sample.max(1)),
+        false => u64::MAX,
     };
-    let dropped: Vec<bool> = observed.iter().map(is_dropped).collect();
-    let kept = || {
-        observed
-            .iter()
-            .zip(&dropped)
-            .filter(|(variant, dropped)| variant.samples > 0 && !**dropped)
-    };
-    let base = default_ns
-        .or_else(|| kept().map(|(variant, _)| mean(variant)).min())
-        .unwrap_or(0);
-    let samples = kept()
-        .map(|(variant, _)| variant.samples)
-        .fold(0, u64::saturating_add);
-    let excess: u64 = kept()
-        .map(|(variant, _)| {
-            variant
-                .total_ns
-                .saturating_sub(base.saturating_mul(variant.samples))
-        })
-        .fold(0, u64::saturating_add);
-    let excess_per_sample = excess / samples.max(1);
-    let time_per_call = progress.elapsed_ns / progress.calls.max(1);
-    let allowed_per_call = u128::from(time_per_call) * u128::from(progress.budget_ppm) / 1_000_000;
-    let gap_least = u128::from(excess_per_sample)
-        .saturating_mul(u128::from(progress.calls_per_sample))
-        .checked_div(allowed_per_call)
-        .unwrap_or(u128::from(excess_per_sample > 0) * 1000);
-    let all_samples = observed
-        .iter()
-        .map(|variant| variant.samples)
-        .fold(0, u64::saturating_add);
-    let gap_most = if all_samples < LEARNING_SAMPLES {
-        LEARNING_GAP.saturating_mul(progress.calls_per_sample.max(1))
-    } else {
-        u64::MAX
-    };
-    Verdict {
-        dropped,
-        gap_least: u64::try_from(gap_least)
-            .unwrap_or(u64::MAX)
-            .clamp(1, gap_most),
-    }
+    gap.clamp(1, gap_most)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NONE: [usize; 0] = [];
+
     fn seen(samples: u64, each_ns: u64) -> Observed {
         Observed {
             samples,
             fastest_ns: each_ns,
-            total_ns: samples * each_ns,
-            ..Observed::default()
+            total_ns: samples.saturating_mul(each_ns),
         }
     }
 
-    const EASY: Progress = Progress {
-        calls: 1,
-        calls_per_sample: 1,
-        elapsed_ns: 1 << 40,
-        budget_ppm: 20_000,
-    };
+    fn dropped(observed: &[Observed], reference: usize) -> Vec<usize> {
+        hopeless(observed, reference).collect()
+    }
 
     #[test]
     fn three_samples_ten_times_above_the_median_drop_a_variant_and_two_do_not() {
         let rest = [seen(9, 100), seen(8, 110), seen(7, 120)];
-        let drop_of = |variant| review(&[rest[0], rest[1], rest[2], variant], None, EASY).dropped;
-        assert_eq!(drop_of(seen(3, 1101)), [false, false, false, true]);
-        assert_eq!(drop_of(seen(2, 1101)), [false; 4]);
-        assert_eq!(drop_of(seen(3, 1100)), [false; 4]);
+        let drop_of = |variant| dropped(&[rest[0], rest[1], rest[2], variant], 9);
+        assert_eq!(drop_of(seen(3, 1101)), [3]);
+        assert_eq!(drop_of(seen(2, 1101)), NONE);
+        assert_eq!(drop_of(seen(3, 1100)), NONE);
     }
 
     #[test]
     fn a_first_sample_ten_times_beyond_the_default_is_the_last_one() {
         let default = seen(4, 100);
-        let drop_of = |variant| review(&[default, variant], Some(0), EASY).dropped;
-        assert_eq!(drop_of(seen(1, 1001)), [false, true]);
-        assert_eq!(drop_of(seen(1, 1000)), [false, false]);
-        let unknown = review(&[seen(0, 0), seen(1, 1001)], Some(0), EASY);
+        assert_eq!(dropped(&[default, seen(1, 1001)], 0), [1]);
+        assert_eq!(dropped(&[default, seen(1, 1000)], 0), NONE);
+        let unknown = [seen(0, 0), seen(1, 1001)];
         assert_eq!(
-            unknown.dropped, [false; 2],
+            dropped(&unknown, 0),
+            NONE,
             "nobody knows what the default takes"
         );
         // Draws in turn: whatever comes between two reviews, it is drawn once.
-        let (mut observed, mut judged, mut dropped) = ([seen(0, 0); 3], [false; 3], vec![false; 3]);
+        let (mut observed, mut judged, mut gone) = ([seen(0, 0); 3], [false; 3], Vec::new());
         let takes = [100, 150, 50_000];
         for draw in 0..300 {
             let wish = [2, 1, 2, 0][draw % 4];
             let waits = !may_be_drawn(observed[wish].samples, judged[wish]);
-            let arm = if dropped[wish] || waits { 0 } else { wish };
+            let arm = if gone.contains(&wish) || waits {
+                0
+            } else {
+                wish
+            };
             observed[arm] = seen(observed[arm].samples + 1, takes[arm]);
-            if due(draw as u64 + 1, 8) {
-                dropped = review(&observed, Some(0), EASY).dropped;
+            if due(draw as u64 + 1, 0) {
+                gone = dropped(&observed, 0);
                 judged = observed.map(|arm| arm.samples > 0 && observed[0].samples > 0);
             }
         }
@@ -214,52 +160,28 @@ mod tests {
 
     #[test]
     fn the_budget_sets_the_distance_of_samples() {
-        // Half of the samples cost 1,000 ns more than the default: 500 ns a sample. A call comes
-        // every 10,000 ns, of which 2 % are 200 ns: at most two samples in five calls.
-        let observed = [seen(80, 1000), seen(80, 2000)];
+        // A draw costs 500 ns more. A call comes every 10,000 ns, of which 2 % are 200 ns: at most two draws in five
+        // calls.
         let progress = Progress {
             calls: 100,
             calls_per_sample: 1,
             elapsed_ns: 1_000_000,
             budget_ppm: 20_000,
         };
-        assert_eq!(review(&observed, Some(0), progress).gap_least, 2);
-        assert_eq!(
-            review(
-                &observed,
-                Some(0),
-                Progress {
-                    budget_ppm: 1_000,
-                    ..progress
-                }
-            )
-            .gap_least,
-            50
-        );
-        assert_eq!(
-            review(
-                &observed,
-                Some(0),
-                Progress {
-                    calls_per_sample: 3,
-                    ..progress
-                }
-            )
-            .gap_least,
-            7,
-            "three calls for a sample cost three times as much"
-        );
-        assert_eq!(
-            review(&observed, Some(1), progress).gap_least,
-            1,
-            "faster than the default costs nothing"
-        );
-        let few = [seen(8, 1000), seen(8, 2000)];
+        assert_eq!(gap_least(500, 160, progress), 2);
         let strict = Progress {
             budget_ppm: 1_000,
             ..progress
         };
-        assert_eq!(review(&few, Some(0), strict).gap_least, LEARNING_GAP);
+        assert_eq!(gap_least(500, 160, strict), 50);
+        assert_eq!(gap_least(500, 16, strict), LEARNING_GAP);
+        let rehearsed = Progress {
+            calls_per_sample: 3,
+            ..progress
+        };
+        let each_costs_three = gap_least(500, 160, rehearsed);
+        assert_eq!(each_costs_three, 7);
+        assert_eq!(gap_least(0, 160, progress), 1);
     }
 
     #[test]
@@ -267,23 +189,18 @@ mod tests {
         let extremes = [0, 1, u64::MAX];
         for samples in extremes {
             for ns in extremes {
-                let variant = Observed {
-                    samples,
-                    fastest_ns: ns,
-                    total_ns: ns,
-                    ..Observed::default()
-                };
+                let variant = seen(samples, ns);
                 let progress = Progress {
                     calls: samples,
                     calls_per_sample: ns,
                     elapsed_ns: ns,
                     budget_ppm: ns,
                 };
-                let verdict = review(&[variant, variant], Some(5), progress);
-                assert!(verdict.gap_least >= 1);
+                assert!(dropped(&[variant, variant], 5).len() <= 2);
+                assert!(gap_least(ns, samples, progress) >= 1);
             }
         }
-        assert!(review(&[], None, EASY).dropped.is_empty());
+        assert_eq!(dropped(&[], 0), NONE);
     }
 
     #[test]

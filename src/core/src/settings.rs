@@ -134,6 +134,7 @@ mod tests {
         ("samples_per_cell", "9", "9"),
         ("explore_total", "0.1", "0.1"),
         ("explore_budget", "0.5", "0.5"),
+        ("watch", "0.5", "0.5"),
         ("hopeless_factor", "4.5", "4.5"),
         ("reproducible", "\"strict\"", "strict"),
         ("gpu", "\"host-only\"", "host-only"),

@@ -3,20 +3,35 @@
 use std::collections::TryReserveError;
 
 use crate::model::CellModel;
+use crate::race::{Finding, Race, Sample, Standing};
 use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
-use crate::select::{Chooser, key, word};
+use crate::select::{Chooser, key, mix, word};
 use crate::thin::{next_sampled, rehearsals};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
 use super::rules::Rules;
+use super::watch::Watch;
 
 /// A review comes after that many samples at the latest.
 pub(super) const FRESH_MAX: usize = 64;
 
 /// How often is drawn anew where what was drawn waits for the review of its first sample; then `default` runs.
 const DRAWS: u64 = 4;
+
+/// Samples between two reviews of a cell in which nothing is left to choose from, and the mean distance of its samples.
+const REVIEWED_SETTLED: usize = 16;
+const SETTLED_GAP: u64 = 64;
+/// Of so few arms the first review comes when each may have been sampled.
+const FEW_ARMS: u64 = 6;
+
+/// What samples may cost, in millionths of the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub explore_ppm: u64,
+    pub watch_ppm: u64,
+}
 
 /// One cell on one communicator.
 #[derive(Clone, Debug)]
@@ -44,11 +59,27 @@ pub struct CellState {
     arms: Vec<Arm>,
     /// The place of `default` in `arms`.
     default_arm: Option<usize>,
+    learning: Learning,
     first_ns: u64,
     /// The least message size of the cell.
     least_bytes: u64,
     /// The samples since the last review.
     fresh: Vec<Fresh>,
+}
+
+/// What is learned from the samples during the job.
+#[derive(Clone, Debug)]
+enum Learning {
+    Nothing,
+    Explore(Race, Standing),
+    Exploit(Watch),
+}
+
+/// Whether the choice of a cell was left for the default, since it had become slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Stays,
+    Demoted,
 }
 
 /// A variant that sampled calls may draw, and what this rank saw of it.
@@ -165,9 +196,16 @@ impl CellState {
         agreed: Agreed,
     ) -> Result<CellState, TryReserveError> {
         let entry: &CellModel = &rules.terms.model.cells[model_cell as usize];
-        let mut weights = rules.weights(entry, membership, agreed);
         let mut best = rules.best(entry, membership);
-        let sampling = !rules.is_forced(entry.cell.collective) && rules.terms.mode.records();
+        let is_forced = rules.is_forced(entry.cell.collective);
+        let watch_gap = rules
+            .watch_gap(membership)
+            .filter(|_| !is_forced && best != DEFAULT);
+        let mut weights = match watch_gap {
+            Some(_) => vec![(DEFAULT, 0.5), (best, 0.5)],
+            None => rules.weights(entry, membership, agreed),
+        };
+        let sampling = watch_gap.is_some() || (!is_forced && rules.terms.mode.records());
         // One draw per cell and run: the same on every communicator, hence without its number.
         let once = rules.draws_once();
         let key = key(
@@ -181,42 +219,67 @@ impl CellState {
                 .unwrap_or(DEFAULT);
             weights = vec![(best, 1.0)];
         }
-        let mut arms = Vec::new();
-        let mut fresh = Vec::new();
-        if sampling {
-            arms.try_reserve_exact(weights.len())?;
-            fresh.try_reserve_exact(FRESH_MAX)?;
+        let races = sampling && weights.len() > 1;
+        if races && !weights.iter().any(|(variant, _)| *variant == DEFAULT) {
+            weights.push((DEFAULT, 0.0)); // It is in every contrast.
         }
         let rehearsals = rehearsals(weights.len(), entry.cell.bytes.lo);
-        if sampling {
-            // What there is no choice of, or is run anyway, waits for no review.
-            let alone = weights.len() == 1;
-            arms.extend(weights.into_iter().map(|(variant, weight)| Arm {
-                variant,
-                weight,
-                seen: Observed::default(),
-                judged: alone || variant == best,
-            }));
-        }
-        let first = if sampling { 0 } else { u64::MAX };
-        Ok(CellState {
+        let mut cell = CellState {
             model_cell,
             calls: 0,
-            next_drawn: first,
-            next_sample: first,
+            next_drawn: u64::MAX,
+            next_sample: u64::MAX,
             best,
             told: rules.told(entry.cell.collective, entry.cell.bytes),
             key,
             rehearsals,
             samples: 0,
             gap_least: 1,
-            chooser: chooser_of(&arms),
-            default_arm: arms.iter().position(|arm| arm.variant == DEFAULT),
-            arms,
+            chooser: Chooser::default(),
+            arms: Vec::new(),
+            default_arm: None,
+            learning: Learning::Nothing,
             first_ns: 0,
             least_bytes: entry.cell.bytes.lo,
-            fresh,
-        })
+            fresh: Vec::new(),
+        };
+        if sampling {
+            cell.take_arms(weights)?;
+        }
+        let control = cell.default_arm.filter(|_| races);
+        if let Some(control) = control {
+            let shares = cell.arms.iter().map(|arm| arm.weight);
+            let race = Race::new(shares, control)?;
+            cell.learning = match watch_gap {
+                Some(gap) => Learning::Exploit(Watch::new(race, gap)),
+                None => Learning::Explore(race, Standing::Open),
+            };
+        }
+        if let Learning::Exploit(watch) = &cell.learning {
+            cell.next_sample = watch.next_sample(key, 0, rehearsals, 0);
+            cell.next_drawn = cell.next_sample - rehearsals;
+        }
+        Ok(cell)
+    }
+
+    /// The variants that are drawn, from the cell's first call on.
+    fn take_arms(&mut self, weights: Vec<(u16, f64)>) -> Result<(), TryReserveError> {
+        self.arms.try_reserve_exact(weights.len())?;
+        self.fresh.try_reserve_exact(FRESH_MAX)?;
+        // What there is no choice of, or is run anyway, waits for no review.
+        let alone = weights.len() == 1;
+        let best = self.best;
+        self.arms
+            .extend(weights.into_iter().map(|(variant, weight)| Arm {
+                variant,
+                weight,
+                seen: Observed::default(),
+                judged: alone || variant == best,
+            }));
+        self.default_arm = self.arms.iter().position(|arm| arm.variant == DEFAULT);
+        self.chooser = chooser_of(&self.arms);
+        (self.next_drawn, self.next_sample) = (0, 0);
+        Ok(())
     }
 
     /// What call `index` runs.
@@ -230,6 +293,20 @@ impl CellState {
                 arm: None,
             };
         }
+        let arm = match &self.learning {
+            Learning::Exploit(watch) => Some(watch.arm(self.key, self.samples)),
+            Learning::Nothing | Learning::Explore(..) => self.drawn(),
+        };
+        Wish {
+            variant: arm.map_or(DEFAULT, |arm| self.arms[arm].variant),
+            sampled,
+            arm,
+        }
+    }
+
+    /// The arm that is drawn for the next sampled call.
+    #[inline(always)]
+    fn drawn(&self) -> Option<usize> {
         // Counts that all ranks share decide.
         let may_be_drawn = |arm: &usize| {
             let Arm { seen, judged, .. } = &self.arms[*arm];
@@ -241,12 +318,7 @@ impl CellState {
                 .draw(|| word(self.key, self.next_sample | turn << 56));
             drawn.map(usize::from)
         });
-        let arm = draws.find(may_be_drawn).or(self.default_arm);
-        Wish {
-            variant: arm.map_or(DEFAULT, |arm| self.arms[arm].variant),
-            sampled,
-            arm,
-        }
+        draws.find(may_be_drawn).or(self.default_arm)
     }
 
     /// The arm that a call counts for which fell back to the library's own choice.
@@ -271,7 +343,21 @@ impl CellState {
         if let Some(arm) = arm {
             self.arms[arm].seen.samples += 1;
         }
-        review::due(self.samples, self.least_bytes)
+        match &self.learning {
+            Learning::Exploit(_) => Watch::is_due(self.samples),
+            Learning::Explore(_, Standing::Settled) => {
+                self.fresh.len() >= REVIEWED_SETTLED || review::due(self.samples, self.least_bytes)
+            }
+            Learning::Explore(_, Standing::Open) | Learning::Nothing => {
+                review::due(self.samples, self.least_bytes) || self.has_seen_few()
+            }
+        }
+    }
+
+    /// Whether all of few arms may have been sampled for the first time.
+    fn has_seen_few(&self) -> bool {
+        let arms = self.arms.len() as u64;
+        self.samples == arms + 1 && (2..=FEW_ARMS).contains(&arms)
     }
 
     /// Takes how long it was from the end of the last sample to this rank's next call.
@@ -289,14 +375,19 @@ impl CellState {
     /// Says which call is sampled next, after call `index` was.
     #[inline]
     pub(super) fn plan(&mut self, index: u64, samples_per_cell: u32) {
-        self.next_sample = next_sampled(
-            self.key,
-            index,
-            self.rehearsals,
-            samples_per_cell,
-            self.gap_least,
-        );
+        let (key, rehearsals) = (self.key, self.rehearsals);
+        self.next_sample = match &self.learning {
+            Learning::Exploit(watch) => watch.next_sample(key, index, rehearsals, self.samples),
+            Learning::Nothing | Learning::Explore(..) => {
+                next_sampled(key, index, rehearsals, samples_per_cell, self.gap_least)
+            }
+        };
         self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
+    }
+
+    /// Samples nothing more.
+    pub(super) fn end_samples(&mut self) {
+        (self.next_drawn, self.next_sample) = (u64::MAX, u64::MAX);
     }
 
     /// The words of a review: of the time since the first sample, and of every fresh one.
@@ -319,58 +410,116 @@ impl CellState {
     ) {
         let samples = words.largest[2..].chunks_exact(LARGEST);
         let samples = samples.zip(words.sums.chunks_exact(SUMS));
+        let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
         for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
             let times = agreed(largest, sums, members);
             if let Some(record) = fresh.timing.record {
                 correct(record, times);
             }
             if let Some(arm) = fresh.arm {
-                self.arms[arm].take(&times, sums, members);
+                self.arms[arm].take(&times);
+                window[known] = sample(arm, &times, sums, members);
+                known += 1;
             }
         }
+        let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
+        let race = match &mut self.learning {
+            Learning::Nothing => return,
+            Learning::Explore(race, _) => race,
+            Learning::Exploit(watch) => &mut watch.race,
+        };
+        race.learn(&window[..known], run, self.calls);
     }
 
-    /// Concludes from the samples that all ranks have told of: hopeless arms go, and the distance of samples follows
-    /// the budget.
-    pub(super) fn conclude(&mut self, elapsed_ns: u64, budget_ppm: u64) {
-        let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
+    /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
+    /// samples are.
+    pub(super) fn conclude(&mut self, elapsed_ns: u64, budget: Budget) -> Choice {
         let progress = Progress {
             calls: self.calls,
             calls_per_sample: self.rehearsals + 1,
             elapsed_ns,
-            budget_ppm,
+            budget_ppm: match &self.learning {
+                Learning::Exploit(_) => budget.watch_ppm,
+                Learning::Nothing | Learning::Explore(..) => budget.explore_ppm,
+            },
         };
-        let knows_default = self.default_arm;
-        if knows_default.is_none_or(|default| observed[default].samples > 0) {
+        match &mut self.learning {
+            Learning::Nothing => Choice::Stays,
+            Learning::Explore(..) => {
+                self.conclude_race(progress);
+                Choice::Stays
+            }
+            Learning::Exploit(watch) => {
+                let allowed_ns = progress.allowed_per_call_ns();
+                if watch.judge(progress.calls_per_sample, allowed_ns) != Finding::Slower {
+                    return Choice::Stays;
+                }
+                self.best = DEFAULT;
+                self.learning = Learning::Nothing;
+                (self.default_arm, self.arms) = (None, Vec::new());
+                Choice::Demoted
+            }
+        }
+    }
+
+    /// The place of the choice among the arms.
+    fn choice_arm(&self) -> Option<usize> {
+        self.arms.iter().position(|arm| arm.variant == self.best)
+    }
+
+    fn conclude_race(&mut self, progress: Progress) {
+        let run = self.choice_arm();
+        let Learning::Explore(race, standing) = &mut self.learning else {
+            return;
+        };
+        let Some(control) = self.default_arm else {
+            return;
+        };
+        if self.arms[control].seen.samples > 0 {
             for arm in self.arms.iter_mut().filter(|arm| arm.seen.samples > 0) {
                 arm.judged = true;
             }
         }
-        let verdict = review::review(&observed, self.default_arm, progress);
-        for (arm, dropped) in self.arms.iter_mut().zip(verdict.dropped) {
-            if dropped && arm.variant != DEFAULT {
-                arm.weight = 0.0;
-            }
+        let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
+        for place in review::hopeless(&observed, control) {
+            race.drop_arm(place);
         }
-        self.gap_least = verdict.gap_least;
+        let verdict = race.judge(run.unwrap_or(control), mix(self.key, self.samples));
+        // What the model knows to be best may be none of the arms.
+        if run.is_some() || verdict.best != control {
+            self.best = self.arms[verdict.best].variant;
+        }
+        *standing = verdict.standing;
+        for (arm, share) in self.arms.iter_mut().zip(race.shares()) {
+            arm.weight = share;
+        }
+        self.gap_least = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
+        if verdict.standing == Standing::Settled && self.samples >= review::LEARNING_SAMPLES {
+            self.gap_least = self.gap_least.max(SETTLED_GAP);
+        }
         self.chooser = chooser_of(&self.arms);
     }
 }
 
 impl Arm {
-    fn take(&mut self, times: &CallTimes, sums: &[u64], members: &Membership) {
+    fn take(&mut self, times: &CallTimes) {
         let seen = &mut self.seen;
         let slowest_ns = times.slowest_ns;
-        seen.fastest_ns = match seen.time.n {
+        seen.fastest_ns = match seen.total_ns {
             0 => slowest_ns,
             _ => seen.fastest_ns.min(slowest_ns),
         };
         seen.total_ns = seen.total_ns.saturating_add(slowest_ns);
-        let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
-        seen.time.add(mean(sums[0]));
-        if times.shift_ns.is_some() {
-            seen.cost.add(mean(sums[0]) + mean(sums[1]));
-        }
+    }
+}
+
+/// What a race learns from: means over the ranks.
+fn sample(arm: usize, times: &CallTimes, sums: &[u64], members: &Membership) -> Sample {
+    let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
+    Sample {
+        arm,
+        time_ns: mean(sums[0]),
+        shift_ns: times.shift_ns.map(|_| mean(sums[1])),
     }
 }
 

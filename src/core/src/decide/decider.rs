@@ -6,12 +6,11 @@ use crate::catalogue::Facts;
 use crate::classify::CellsBySize;
 use crate::collective::Collective;
 use crate::record::CallTimes;
-use crate::request::Mode;
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Possible};
 use super::call::{SharedCall, SharedDetails};
-use super::cell::{CellState, Timing, Words};
+use super::cell::{Budget, CellState, Choice, Timing, Words};
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
 
@@ -486,7 +485,7 @@ impl Decider {
         words
     }
 
-    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records of the samples, with
+    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of this rank's records of the samples, with
     /// what is agreed on them.
     #[cold]
     pub fn conclude(
@@ -496,21 +495,33 @@ impl Decider {
         chosen: &Chosen,
         words: Words,
         correct: impl FnMut(usize, CallTimes),
-    ) {
+    ) -> Choice {
         let Some(members) = self.membership else {
             unreachable!("calls are sampled only behind the set-up");
         };
-        let budget_ppm = rules.terms.settings.explore_budget_ppm() / self.cells_in_use.max(1);
+        let settings = &rules.terms.settings;
+        let budget = Budget {
+            explore_ppm: settings.explore_budget_ppm() / self.cells_in_use.max(1),
+            watch_ppm: settings.watch_ppm(),
+        };
         if words.largest[0] != 0 {
             self.agreed.own_families = Possible::No;
         }
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
         cell.hear(&words, &members, correct);
-        if rules.terms.mode == Mode::Explore {
-            cell.conclude(words.largest[1], budget_ppm);
+        let choice = cell.conclude(words.largest[1], budget);
+        match choice {
+            Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
+            Choice::Demoted => cell.end_samples(),
         }
-        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
         self.words = words;
+        choice
+    }
+
+    /// What the cell of a call runs when nothing is sampled.
+    #[cfg(test)]
+    pub(super) fn choice(&self, collective: Collective, chosen: &Chosen) -> u16 {
+        self.cell(collective, chosen.place).best
     }
 
     /// The sentence that ends the job where this rank cannot go on with the others.

@@ -18,8 +18,10 @@ pub mod rules;
 pub mod agreed;
 pub mod rooms;
 
+mod watch;
+
 mod cell;
-pub use cell::{Timing, Words};
+pub use cell::{Choice, Timing, Words};
 
 mod decider;
 pub use decider::{AfterSample, Chosen, Decider, Decision, UnderWay};

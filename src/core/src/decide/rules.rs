@@ -145,6 +145,14 @@ impl Rules {
         self.terms.settings.reproducible == Reproducible::Run && self.terms.mode == Mode::Explore
     }
 
+    /// The mean distance of the pairs in which a communicator's choices are watched; `None` where they are not.
+    pub(super) fn watch_gap(&self, membership: Membership) -> Option<u64> {
+        let JobTerms { mode, settings, .. } = &self.terms;
+        let is_on = *mode == Mode::Exploit && settings.reproducible == Reproducible::Off;
+        let gap = 1_000_000u64.checked_div(settings.watch_ppm())?;
+        (is_on && membership.layout.n_ranks > 1).then_some(gap)
+    }
+
     /// What the cell's sampled calls draw from on a communicator: variants and their weights.
     pub(super) fn weights(
         &self,

@@ -64,6 +64,8 @@ pub struct Settings {
     pub explore_total: f64,
     /// The most that exploring may cost the time spent in a communicator's collectives, as a share.
     pub explore_budget: f64,
+    /// The share of a cell's calls that run `default` beside a choice, to watch it, where choices are exploited.
+    pub watch: f64,
     /// Before any training a variant is not drawn where the prior finds it slower than another one
     /// by more than this factor; `None`: the usual one.
     pub hopeless_factor: Option<f64>,
@@ -97,6 +99,7 @@ impl Default for Settings {
             samples_per_cell: 256,
             explore_total: 0.15,
             explore_budget: 0.02,
+            watch: 0.005,
             hopeless_factor: None,
             simulated: BTreeMap::new(),
             summary: SummaryTo::Nobody,
@@ -140,6 +143,11 @@ impl Settings {
     /// `explore_budget` in millionths, as ranks reckon with it.
     pub fn explore_budget_ppm(&self) -> u64 {
         (self.explore_budget * 1e6) as u64
+    }
+
+    /// `watch` in millionths.
+    pub fn watch_ppm(&self) -> u64 {
+        (self.watch * 1e6) as u64
     }
 }
 

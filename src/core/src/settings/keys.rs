@@ -195,6 +195,14 @@ pub static KEYS: &[Key] = &[
         "The most that exploring may cost the time spent in a communicator's collectives.",
     ),
     key(
+        "watch",
+        Takes::Share(|settings, share| settings.watch = share),
+        Shown::Default("0.005"),
+        "The share of a cell's calls that `exploit` samples with the library's own choice, each beside one of\n\
+         the tuned choice, and the most that this may cost: a choice that is no longer faster is left for the\n\
+         rest of the job. 0 turns it off, and so does any `reproducible` but \"off\".",
+    ),
+    key(
         "hopeless_factor",
         Takes::Factor(|settings, factor| settings.hopeless_factor = Some(factor)),
         Shown::Example("10"),

@@ -12,7 +12,7 @@ use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::impasse::{Impasse, Reason};
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::rules::Rules;
-use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, Timing, Words};
+use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, Decider, Decision, Timing, Words};
 use crate::record::CallTimes;
 use crate::select::mix;
 use crate::settings::Reproducible;
@@ -81,6 +81,9 @@ pub struct Tally {
     pub set_ups: u64,
     pub rooms: u64,
     pub reviews: u64,
+    /// Reviews in which the choice of a cell changed, and those that left one that was watched.
+    pub replaced: u64,
+    pub demoted: u64,
 }
 
 /// Why a job did not come to its end.
@@ -544,7 +547,7 @@ impl Agent {
             }
             Awaited::Call(call, chosen) => {
                 let start_ns = self.clock_ns;
-                self.clock_ns += 500 + dice(job.fate.seed, 12, start_ns) % 100_000;
+                self.clock_ns += duration_ns(job.fate.seed, start_ns, chosen);
                 let Some(chosen) = chosen.filter(|chosen| chosen.sampled) else {
                     return Ok(Next::Done);
                 };
@@ -597,8 +600,13 @@ impl Agent {
                     let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
                     heard = words.into_iter().fold(mix(heard, record as u64), mix);
                 };
-                seat.decider
+                let before = seat.decider.choice(collective, &chosen);
+                let choice = seat
+                    .decider
                     .conclude(rules, collective, &chosen, words, hear);
+                let after = seat.decider.choice(collective, &chosen);
+                job.tally.demoted += u64::from(choice == Choice::Demoted);
+                job.tally.replaced += u64::from(before != after);
                 let review = (comm, seat.position);
                 if *job.heard.entry(review).or_insert(heard) != heard {
                     return Err(End::HeardOtherwise(comm, seat.position));
@@ -655,6 +663,13 @@ impl Agent {
             self.seats[&comm].decider.impasse(collective, reason),
         )
     }
+}
+
+/// Variants differ by more than the noise, so that reviews find out.
+fn duration_ns(seed: u64, start_ns: u64, chosen: Option<Chosen>) -> u64 {
+    let variant = chosen.map_or(DEFAULT, |chosen| chosen.variant);
+    let usual = 2_000 << (dice(seed, 13, variant.into()) % 5);
+    usual + dice(seed, 12, start_ns) % usual
 }
 
 fn shared(collective: Collective, count: i64, type_bytes: Option<u64>) -> SharedCall {

@@ -38,6 +38,8 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.set_ups += tally.set_ups;
         all.rooms += tally.rooms;
         all.reviews += tally.reviews;
+        all.replaced += tally.replaced;
+        all.demoted += tally.demoted;
     }
     all
 }
@@ -83,6 +85,19 @@ fn a_thousand_ranks_decide_alike_whatever_happens_to_some() {
         report.assert_all_decided_alike();
         report.tally
     });
+}
+
+#[test]
+fn what_is_learned_in_a_job_changes_choices_alike() {
+    let tally = with_seeds(5_000, 40, |seed| {
+        let job = job(2 + (seed % 4) as u32).programs(seed);
+        let report = job.faults(Faults::MANY).run(20_000);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+    println!("{tally:?}");
+    let many = tally.replaced > 20 && tally.demoted > 0;
+    assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 
 #[test]

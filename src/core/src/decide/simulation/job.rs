@@ -162,6 +162,10 @@ impl Builder {
         };
         terms.settings.reproducible = self.reproducible.unwrap_or(reproducible);
         terms.settings.samples_per_cell = [4, 64, 256][of(3, 3) as usize];
+        terms.settings.watch = [0.0, 0.005, 0.2, 0.5][of(8, 4) as usize];
+        if of(9, 2) == 0 {
+            terms.settings.families = Some(vec![Family::Native]);
+        }
         terms.settings.setup_after = [1, 8, 8, 20][of(4, 4) as usize];
         let telling = match of(5, 8) {
             0 => Telling::All,

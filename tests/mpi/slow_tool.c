@@ -1,0 +1,25 @@
+/* A tool behind which one way to an allreduce is slow: SLOW=default, the library's own choice, which goes through the
+ * tool; SLOW=reduce, what begins with a reduce of the library's. Slow is twenty barriers. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void be_slow(const char *where, MPI_Comm comm) {
+    const char *slow = getenv("SLOW");
+    if (!slow || strcmp(slow, where)) return;
+    for (int k = 0; k < 20; k++) PMPI_Barrier(comm);
+}
+
+int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    be_slow("default", comm);
+    return PMPI_Allreduce(send, receive, count, type, op, comm);
+}
+
+int PMPI_Reduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+    int (*real)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
+    *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Reduce");
+    be_slow("reduce", comm);
+    return real(send, receive, count, type, op, root, comm);
+}

@@ -1,0 +1,102 @@
+//! What is learned inside one job: a long one ends with a faster variant, and a choice that became slow is left.
+//!
+//! One way to an allreduce is made twenty barriers slower (`slow_tool`), so no verdict hangs on a time.
+
+use std::fs;
+use std::path::Path;
+
+use colltune_core::collective::Collective;
+use colltune_core::model::Model;
+use colltune_core::settings::Settings;
+use colltune_tests::{
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, tool,
+};
+
+const RANKS: u32 = 2;
+/// What begins with a reduce of the library's.
+const REDUCE: &str = "mockup:reduce+bcast";
+
+/// So many allreduces of 8 bytes, where one way is slow; the calls, on all ranks alike.
+fn allreduces(job: Job, mpi: Mpi, slow: &str, calls: u32, db: &Path) -> (Vec<LoggedCall>, String) {
+    let log = db.join("log");
+    let job = job
+        .mpi(mpi)
+        .preload()
+        .preload_tool(tool(mpi, "slow_tool"))
+        .env("SLOW", slow)
+        .db(db)
+        .seed(1)
+        .log(&log);
+    let outcome = job.run("frequent", &[&calls.to_string(), "1"]);
+    outcome.succeeds().prints("ok\n");
+    let said = outcome.messages().join("\n");
+    let mut log = read_log(&log, RANKS);
+    assert_ranks_agree(&log);
+    let calls = log.swap_remove(0).into_iter();
+    let reduced = calls.filter(|call| call.collective == "allreduce");
+    (reduced.collect(), said)
+}
+
+/// What calls run that are not sampled, the last `n` of them.
+fn last(calls: &[LoggedCall], n: usize) -> Vec<&str> {
+    let unsampled = calls.iter().rev().filter(|call| !call.sampled).take(n);
+    unsampled.map(|call| call.variant.as_str()).collect()
+}
+
+/// A database in whose generation 1 `best` is the choice for every allreduce.
+fn database(mpi: Mpi, best: &str) -> tempfile::TempDir {
+    let mut model = Model::initial(&Settings::default(), mpi.library(), "test");
+    model.generation = 1;
+    let reduced = model.cells.iter_mut();
+    for entry in reduced.filter(|entry| entry.cell.collective == Collective::Allreduce) {
+        best.clone_into(&mut entry.best);
+    }
+    let db = folder();
+    let library = db.path().join(mpi.library().to_string());
+    let generation = library.join("generations/000001");
+    fs::create_dir_all(&generation).unwrap();
+    fs::write(generation.join("probabilities.json"), model.to_json()).unwrap();
+    fs::write(library.join("CURRENT"), "000001\n").unwrap();
+    db
+}
+
+on_each_library! {
+    fn a_long_job_ends_with_a_faster_variant_than_a_slow_default(mpi: Mpi) {
+        let db = folder();
+        let exploring = job(RANKS).mode("explore");
+        let (calls, _) = allreduces(exploring, mpi, "default", 4000, db.path());
+        assert_eq!(calls[0].variant, "default", "it begins with the default");
+        let last = last(&calls, 300);
+        let default = last.iter().filter(|variant| **variant == "default").count();
+        // Rehearsals of a sampled default call run it, too.
+        assert!(default < 60, "{default} of the last {} calls ran the default", last.len());
+    }
+
+    fn with_one_choice_per_run_nothing_changes_in_a_run(mpi: Mpi) {
+        let db = folder();
+        let exploring = job(RANKS).mode("explore").env("COLLTUNE_REPRODUCIBLE", "run");
+        let (calls, _) = allreduces(exploring, mpi, "default", 1000, db.path());
+        let ran = &calls[calls.len() - 1].variant;
+        assert!(calls.iter().all(|call| call.variant == *ran), "the choice changed");
+    }
+
+    fn exploiting_leaves_a_choice_that_became_slow_and_says_so(mpi: Mpi) {
+        let db = database(mpi, REDUCE);
+        let (calls, said) = allreduces(job(RANKS).mode("exploit"), mpi, "reduce", 4000, db.path());
+        let mut behind_set_up = calls.iter().filter(|call| call.cell.is_some());
+        assert_eq!(behind_set_up.next().unwrap().variant, REDUCE);
+        assert!(last(&calls, 300).iter().all(|variant| *variant == "default"), "the choice stayed");
+        assert!(said.contains("slower than the library's own"), "{said}");
+    }
+
+    fn exploiting_keeps_a_choice_that_is_faster_and_can_be_told_not_to_watch(mpi: Mpi) {
+        for (watch, slow, watched) in [("0.005", "default", true), ("0", "reduce", false)] {
+            let db = database(mpi, REDUCE);
+            let exploiting = job(RANKS).mode("exploit").env("COLLTUNE_WATCH", watch);
+            let (calls, said) = allreduces(exploiting, mpi, slow, 3000, db.path());
+            assert!(last(&calls, 300).iter().all(|variant| *variant == REDUCE), "the choice was left");
+            assert_eq!(calls.iter().any(|call| call.sampled), watched, "watch = {watch}");
+            assert_eq!(said, "");
+        }
+    }
+}
