@@ -90,6 +90,17 @@ static void aliased(void) {
         MPI_Scatter(buffer, 1, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
         expect("the part behind a mistake", other[0], rank);
     }
+    int counts[STEP_RANKS], at[STEP_RANKS];
+    for (int r = 0; r < n_ranks; r++) counts[r] = 1, at[r] = n_ranks - 1 - r, buffer[r] = r;
+    both = is_root ? buffer + at[rank] : other;
+    code = MPI_Scatterv(buffer, counts, at, MPI_INT, both, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a scatterv", code != MPI_SUCCESS, refuses);
+    if (code) MPI_Scatterv(buffer, counts, at, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (code || !is_root) expect("the part of a scatterv", other[0], n_ranks - 1 - rank);
+    code = MPI_Gatherv(is_root ? both : &rank, 1, MPI_INT, buffer, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a gatherv", code != MPI_SUCCESS, refuses);
+    if (code) MPI_Gatherv(&rank, 1, MPI_INT, buffer, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int r = 1; is_root && r < n_ranks; r++) expect("the block of a gatherv", buffer[at[r]], r);
     use_all();
 }
 

@@ -112,10 +112,10 @@ impl<N: Number> Form for Reduction<N> {
             Collective::Scan => library.scan,
             Collective::Exscan => library.exscan,
             Collective::ReduceScatterBlock => library.reduce_scatter_block,
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
             _ => return unsafe { (library.reduce)(send, recv, count, datatype, op, root, comm) },
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe { function(send, recv, count, datatype, op, comm) }
     }
 }
@@ -193,7 +193,7 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn details(&self, world: &World, n_ranks: u32) -> SharedDetails {
-        // SAFETY: as above.
+        // SAFETY: MPI asks for a count for each rank, the same on all ranks.
         let counts = unsafe { numbers(self.counts, n_ranks) };
         let all = counts.unwrap_or(&[]);
         let first = all.first().map_or(0, |&count| count.into());
@@ -209,7 +209,7 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
-        // SAFETY: as above.
+        // SAFETY: MPI asks for a count for each rank, the same on all ranks.
         unsafe { numbers(self.counts, n_ranks) }.is_none()
             || world.is_no_type(self.datatype)
             || is_no_operation(world, self.op)
@@ -235,7 +235,7 @@ impl<N: Number> Form for ReduceScatter<N> {
             datatype,
             op,
         } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe { (library.reduce_scatter)(send, recv, counts, datatype, op, comm) }
     }
 }
