@@ -20,7 +20,7 @@ pub use message::Message;
 pub use moving::{Barrier, Bcast, EqualBlocks};
 pub use reducing::{ReduceScatter, Reduction};
 
-use crate::abi::{self, Comm, Datatype, bits};
+use crate::abi::{self, Comm, Datatype, bits, is_in_place};
 use crate::arguments::{Arguments, Side};
 use crate::library::collectives::{Collectives, Number};
 use crate::tune::{Tuner, Ways};
@@ -179,8 +179,8 @@ fn is_own_block(
     own: impl FnOnce(usize) -> Option<(i64, i64)>,
 ) -> bool {
     let is_one_type = bits(block.datatype) == bits(all.datatype);
-    // No rank's block lies before all of them, but where displacements are odd.
-    if cfg!(mpi = "openmpi") || !is_one_type || block.count == 0 || block.start < all.start {
+    let is_nowhere = block.start.is_null() || is_in_place(block.start);
+    if cfg!(mpi = "openmpi") || !is_one_type || block.count == 0 || is_nowhere {
         return false;
     }
     let found = own_rank_at_root(world, comm, root).and_then(own);

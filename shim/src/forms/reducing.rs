@@ -58,7 +58,7 @@ impl<N: Number> Form for Reduction<N> {
             || is_no_operation(world, self.op)
             || is_beyond(self.root, n_ranks)
             || (everywhere && (is_in_place(self.recv) || self.is_alias()))
-            || (self.collective == Collective::Reduce && self.is_refused_at_root(world, comm))
+            || (self.collective == Collective::Reduce && self.is_refused_by_role(world, comm))
     }
 
     #[inline(always)]
@@ -131,11 +131,20 @@ impl<N: Number> Reduction<N> {
         }
     }
 
-    /// Whether this is the root of a reduce, whose result may lie neither in place nor where its operands are.
+    /// Whether a reduce is refused on this rank for its buffers: the root's result may lie neither in place nor where
+    /// its operands are, the others have operands.
     #[inline]
-    fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
-        let is_alias = self.count.into() > 0 && self.send == self.recv.cast_const();
-        (is_in_place(self.recv) || is_alias) && own_rank_at_root(world, comm, self.root).is_some()
+    fn is_refused_by_role(&self, world: &World, comm: Comm) -> bool {
+        let has_alias = !self.send.is_null() && self.send == self.recv.cast_const();
+        let at_root = is_in_place(self.recv) || (has_alias && self.count.into() > 0);
+        let elsewhere = is_in_place(self.send);
+        if !at_root && !elsewhere {
+            return false;
+        }
+        match own_rank_at_root(world, comm, self.root) {
+            Some(_) => at_root,
+            None => elsewhere,
+        }
     }
 
     /// Whether both buffers are one where the library refuses that on every rank: MPICH where there are elements;
