@@ -9,7 +9,7 @@ mod message;
 mod moving;
 mod reducing;
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use colltune_core::decide::Decision;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
@@ -150,6 +150,12 @@ const WRONG: i64 = -1;
 #[inline]
 fn is_wrong<N: Number>(world: &World, count: N, datatype: Datatype) -> bool {
     count.into() < 0 || world.is_no_type(datatype)
+}
+
+/// Whether a result is to lie in place, which no library takes but MPICH where there is none.
+#[inline]
+fn is_into_place(recv: *const c_void, count: impl Into<i64>) -> bool {
+    is_in_place(recv) && (cfg!(mpi = "openmpi") || count.into() != 0)
 }
 
 /// Whether a root is none of the communicator's ranks.

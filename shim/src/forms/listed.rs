@@ -6,7 +6,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
 use super::moving::one;
-use super::{Form, is_beyond, is_own_block, numbers, total};
+use super::{Form, is_beyond, is_into_place, is_own_block, numbers, total};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments::lists::{List, Listed};
 use crate::arguments::{Arguments, Held};
@@ -65,9 +65,10 @@ impl<N: Number> Form for Gathered<N> {
                 || is_own_block(world, (comm, self.root), block, all, own);
         }
         // SAFETY: MPI asks for a count for each rank.
-        unsafe { numbers(self.counts, n_ranks) }.is_none()
+        let counts = unsafe { numbers(self.counts, n_ranks) };
+        counts.is_none()
             || world.is_no_type(self.recv_type)
-            || is_in_place(self.recv)
+            || (is_in_place(self.recv) && is_into_place(self.recv, total(counts)))
     }
 
     #[inline]
@@ -241,8 +242,11 @@ impl<N: Number> Form for Exchanged<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
+    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
+        // SAFETY: MPI asks for a count for each rank.
+        let received = || total(unsafe { numbers(self.recv.counts, n_ranks) });
+        self.recv.counts.is_null()
+            || (is_in_place(self.recv.buffer) && is_into_place(self.recv.buffer, received()))
     }
 
     #[inline]
@@ -290,8 +294,11 @@ impl<N: Number> Form for ExchangedByType<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
+    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
+        // SAFETY: MPI asks for a count for each rank.
+        let received = || total(unsafe { numbers(self.recv.counts, n_ranks) });
+        self.recv.counts.is_null()
+            || (is_in_place(self.recv.buffer) && is_into_place(self.recv.buffer, received()))
     }
 
     #[inline]

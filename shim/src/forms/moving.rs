@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_own_block, is_wrong};
+use super::{Form, is_beyond, is_into_place, is_own_block, is_wrong};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments;
 use crate::arguments::Arguments;
@@ -114,7 +114,7 @@ impl<N: Number> Form for EqualBlocks<N> {
         );
         is_wrong(world, count, datatype)
             || is_beyond(self.root, n_ranks)
-            || (everywhere && is_in_place(self.recv))
+            || (everywhere && is_into_place(self.recv, self.recv_count))
             || self.is_refused_at_root(world, comm)
     }
 

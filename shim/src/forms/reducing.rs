@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong, numbers, own_rank_at_root, total};
+use super::{Form, is_beyond, is_into_place, is_wrong, numbers, own_rank_at_root, total};
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
 use crate::arguments::Arguments;
 use crate::arguments::lists::List;
@@ -57,7 +57,7 @@ impl<N: Number> Form for Reduction<N> {
         is_wrong(world, self.count, self.datatype)
             || is_no_operation(world, self.op)
             || is_beyond(self.root, n_ranks)
-            || (everywhere && (is_in_place(self.recv) || self.is_alias()))
+            || (everywhere && (is_into_place(self.recv, self.count) || self.is_alias()))
             || (self.collective == Collective::Reduce && self.is_refused_by_role(world, comm))
     }
 
@@ -136,9 +136,10 @@ impl<N: Number> Reduction<N> {
     #[inline]
     fn is_refused_by_role(&self, world: &World, comm: Comm) -> bool {
         let has_alias = !self.send.is_null() && self.send == self.recv.cast_const();
-        let at_root = is_in_place(self.recv) || (has_alias && self.count.into() > 0);
+        let at_root = is_in_place(self.recv) || has_alias;
         let elsewhere = is_in_place(self.send);
-        if !at_root && !elsewhere {
+        // Of nothing libraries take what they like.
+        if self.count.into() == 0 || (!at_root && !elsewhere) {
             return false;
         }
         match own_rank_at_root(world, comm, self.root) {
