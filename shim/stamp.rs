@@ -1,9 +1,10 @@
 //! A check word over the sources that a build of the shim is made of: its own and those of the crates beside it.
 //!
-//! `build.rs` puts it into the library, the tests' harness compares it with the sources that it finds: a
-//! library that is older than they are would be tested in their place.
+//! `build.rs` puts it into the library; the tests' harness and `colltune doctor` compare it with the sources that they
+//! find: a library that is older than they are would be taken for theirs.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What stands before the check word in the library.
@@ -24,33 +25,31 @@ pub fn inputs(shim: &Path) -> Vec<PathBuf> {
 }
 
 /// The check word, as 16 digits.
-///
-/// Panics where a file cannot be read.
-pub fn stamp(shim: &Path) -> String {
+pub fn stamp(shim: &Path) -> io::Result<String> {
     let mut word = 0xcbf2_9ce4_8422_2325_u64;
     for input in inputs(shim) {
-        add(&mut word, &input);
+        add(&mut word, &input)?;
     }
-    format!("{word:016x}")
+    Ok(format!("{word:016x}"))
 }
 
 /// Adds a file, or the files below a folder in the order of their names (FNV-1a, by bytes).
-fn add(word: &mut u64, path: &Path) {
-    let name = path.file_name().expect("an input has a name");
+fn add(word: &mut u64, path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default();
     let mut bytes = name.as_encoded_bytes().to_vec();
     if path.is_dir() {
-        let entries = fs::read_dir(path).expect("the sources can be read");
-        let mut below: Vec<_> = entries
-            .map(|entry| entry.expect("the sources can be read").path())
-            .collect();
+        let entries = fs::read_dir(path)?;
+        let below: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
+        let mut below = below?;
         below.sort();
         for path in &below {
-            add(word, path);
+            add(word, path)?;
         }
     } else {
-        bytes.extend(fs::read(path).expect("the sources can be read"));
+        bytes.extend(fs::read(path)?);
     }
     for byte in bytes {
         *word = (*word ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
+    Ok(())
 }

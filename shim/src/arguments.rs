@@ -16,7 +16,7 @@ mod reducing;
 use colltune_core::collective::Collective;
 
 use crate::world::World;
-use moving::Blocks;
+use moving::Contribution;
 use reducing::Gets;
 
 impl Arguments {
@@ -57,9 +57,9 @@ impl Arguments {
             Collective::ReduceScatterBlock => self.reduction(world, Gets::OneBlock, members),
             Collective::Bcast => self.bcast(world, bytes, members),
             Collective::ReduceScatter => self.reduce_scatter(world, members),
-            Collective::Allgather => self.blocks(world, Blocks::Own, bytes, members),
+            Collective::Allgather => self.blocks(world, Contribution::Own, bytes, members),
             Collective::Allgatherv => self.allgatherv(world, members),
-            Collective::Alltoall => self.blocks(world, Blocks::All, bytes, members),
+            Collective::Alltoall => self.blocks(world, Contribution::All, bytes, members),
             Collective::Gather => self.gather(world, bytes, members),
             Collective::Scatter => self.scatter(world, bytes, members),
             Collective::Barrier => Some(View {

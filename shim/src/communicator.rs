@@ -143,7 +143,7 @@ impl Registry {
             // SAFETY: slots are never freed, and by the caller's promise nobody else uses this state.
             return Some(unsafe { &mut *(*slot).state.get() });
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises a valid communicator on which no other collective is under way.
         unsafe { self.find_slowly(comm) }
     }
 
@@ -167,7 +167,8 @@ impl Registry {
         let slot = self.cache[place(handle)].load(Ordering::Acquire);
         // SAFETY: slots are never freed.
         let is_its = !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle;
-        // SAFETY: as in `find`.
+        // SAFETY: slots are never freed, and the caller promises that no other collective on this communicator uses
+        // the state.
         is_its.then(|| unsafe { &mut *(*slot).state.get() })
     }
 
@@ -192,7 +193,8 @@ impl Registry {
             self.attach(comm)?
         };
         self.cache[place(handle)].store(slot, Ordering::Release);
-        // SAFETY: as in `find`.
+        // SAFETY: slots are never freed, and by the promise to `find` no other collective on this communicator uses
+        // the state.
         Some(unsafe { &mut *(*slot).state.get() })
     }
 
@@ -204,7 +206,7 @@ impl Registry {
             .ok()
             .filter(|_| code == abi::SUCCESS)?;
         let mut inter = 0;
-        // SAFETY: as above.
+        // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
         // Lists of counts are as long as the remote group there, so nothing reads them.
         let decider = if code == abi::SUCCESS && inter == 0 {

@@ -9,19 +9,19 @@ mod message;
 mod moving;
 mod reducing;
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use colltune_core::decide::Decision;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Telling;
 
-pub use listed::{Exchanged, ExchangedByType, Gathered, Scattered, Side};
+pub use listed::{Exchanged, ExchangedByType, Gathered, ListedSide, Scattered};
 pub use message::Message;
-pub use moving::{Barrier, Bcast, Blocks};
+pub use moving::{Barrier, Bcast, EqualBlocks};
 pub use reducing::{ReduceScatter, Reduction};
 
-use crate::abi::{self, Comm, Datatype};
-use crate::arguments::Arguments;
+use crate::abi::{self, Comm, Datatype, bits, is_in_place};
+use crate::arguments::{Arguments, Side};
 use crate::library::collectives::{Collectives, Number};
 use crate::tune::{Tuner, Ways};
 use crate::world::World;
@@ -110,7 +110,7 @@ pub fn run(
 /// The library's own choice, as which [`run`] left a call, returned an error on this rank.
 #[cold]
 pub fn failed(tuner: &'static Tuner, form: impl Form, comm: Comm, code: c_int) {
-    // SAFETY: as in `run`, which has found it.
+    // SAFETY: `run` has just found this communicator's state, and the call on it is still the only one.
     let Some(state) = (unsafe { tuner.registry.find_again(comm) }) else {
         return;
     };
@@ -127,7 +127,8 @@ unsafe fn numbers<'a, N: Number>(list: *const N, n_ranks: u32) -> Option<&'a [N]
     if list.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: a list that is not null holds a number for each rank, as the caller promises; nobody writes it
+    // meanwhile.
     let list = unsafe { std::slice::from_raw_parts(list, n_ranks as usize) };
     list.iter()
         .all(|&number| number.into() >= 0)
@@ -151,6 +152,12 @@ fn is_wrong<N: Number>(world: &World, count: N, datatype: Datatype) -> bool {
     count.into() < 0 || world.is_no_type(datatype)
 }
 
+/// Whether a result is to lie in place, which no library takes but MPICH where there is none.
+#[inline]
+fn is_into_place(recv: *const c_void, count: impl Into<i64>) -> bool {
+    is_in_place(recv) && (cfg!(mpi = "openmpi") || count.into() != 0)
+}
+
 /// Whether a root is none of the communicator's ranks.
 #[inline]
 fn is_beyond(root: c_int, n_ranks: u32) -> bool {
@@ -165,6 +172,30 @@ fn own_rank_at_root(world: &World, comm: Comm, root: c_int) -> Option<usize> {
     let code = unsafe { (world.pmpi.comm_rank)(comm, &mut own) };
     let is_root = code == abi::SUCCESS && own == root;
     is_root.then(|| usize::try_from(own).ok())?
+}
+
+/// Whether this rank is the root, and its own block lies where it goes to: MPICH refuses that where both sides have
+/// one type and count. `own` gives the count of a rank's block among all, and how many elements lie before it.
+#[inline]
+fn is_own_block(
+    world: &World,
+    (comm, root): (Comm, c_int),
+    block: Side,
+    all: Side,
+    own: impl FnOnce(usize) -> Option<(i64, i64)>,
+) -> bool {
+    let is_one_type = bits(block.datatype) == bits(all.datatype);
+    let is_nowhere = block.start.is_null() || is_in_place(block.start);
+    if cfg!(mpi = "openmpi") || !is_one_type || block.count == 0 || is_nowhere {
+        return false;
+    }
+    let found = own_rank_at_root(world, comm, root).and_then(own);
+    found
+        .zip(world.type_bytes(all.datatype))
+        .is_some_and(|((count, before), bytes)| {
+            let skip = (before as usize).wrapping_mul(bytes as usize);
+            block.count == count && block.start == all.start.wrapping_byte_add(skip)
+        })
 }
 
 /// The sum of a list as a count; a wrong one where the list is.

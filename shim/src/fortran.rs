@@ -34,7 +34,7 @@ fn next(name: &CStr) -> *mut c_void {
 /// `error` is null or points to an INTEGER.
 unsafe fn give(error: Error, code: c_int) {
     if !error.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `error` is not null, so the caller promises an INTEGER there.
         unsafe { *error = code };
     }
 }
@@ -119,7 +119,7 @@ unsafe fn finalize(default: &dyn Fn() -> c_int) -> c_int {
 unsafe fn request_of(request: Integer) -> u64 {
     #[cfg(mpi = "openmpi")]
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: `request` points to a request, as the caller promises.
         let handle = conversion::Conversion::find().and_then(|conversion| unsafe {
             conversion::Conversion::handle(conversion.request, request)
         });
@@ -139,7 +139,7 @@ unsafe fn request_of(request: Integer) -> u64 {
 #[cfg(mpi = "openmpi")]
 unsafe fn comm_of(comm: Integer) -> Option<Handle> {
     let conversion = conversion::Conversion::find()?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's arguments are valid, so `comm` points to a handle.
     unsafe { conversion::Conversion::handle(conversion.comm, comm) }
 }
 
@@ -162,7 +162,7 @@ unsafe fn barrier(default: Default, comm: Integer) -> c_int {
         forms::run(tuner, Barrier, comm, default)
     };
     let failed = |tuner, code| {
-        // SAFETY: as above.
+        // SAFETY: every argument of Fortran's is passed by reference.
         if let Some(comm) = unsafe { comm_of(comm) } {
             forms::failed(tuner, Barrier, comm, code);
         }

@@ -16,8 +16,8 @@ use crate::abi::{Aint, Count};
 use crate::abi::{Comm, Datatype, Op};
 use crate::fence::fence;
 use crate::forms::{
-    self, Barrier, Bcast, Blocks, Exchanged, ExchangedByType, Gathered, ReduceScatter, Reduction,
-    Scattered, Side,
+    self, Barrier, Bcast, EqualBlocks, Exchanged, ExchangedByType, Gathered, ListedSide,
+    ReduceScatter, Reduction, Scattered,
 };
 use crate::library::collectives::Number;
 use crate::library::next;
@@ -175,21 +175,21 @@ collective!(MPI_Bcast, MPI_Bcast_c => bcast
 
 collective!(MPI_Allgather, MPI_Allgather_c => allgather
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
-    Blocks { collective: Allgather, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+    EqualBlocks { collective: Allgather, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
 
 collective!(MPI_Alltoall, MPI_Alltoall_c => alltoall
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
-    Blocks { collective: Alltoall, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+    EqualBlocks { collective: Alltoall, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
 
 collective!(MPI_Gather, MPI_Gather_c => gather
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
      root: Root)
-    Blocks { collective: Gather, send, send_count, send_type, recv, recv_count, recv_type, root });
+    EqualBlocks { collective: Gather, send, send_count, send_type, recv, recv_count, recv_type, root });
 
 collective!(MPI_Scatter, MPI_Scatter_c => scatter
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
      root: Root)
-    Blocks { collective: Scatter, send, send_count, send_type, recv, recv_count, recv_type, root });
+    EqualBlocks { collective: Scatter, send, send_count, send_type, recv, recv_count, recv_type, root });
 
 collective!(MPI_Allgatherv, MPI_Allgatherv_c => allgatherv
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, counts: *const Elements, places: *const Place,
@@ -210,14 +210,14 @@ collective!(MPI_Alltoallv, MPI_Alltoallv_c => alltoallv
 (send: In, send_counts: *const Elements, send_places: *const Place, send_type: Datatype,
  recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_type: Datatype)
 Exchanged {
-    send: Side { buffer: send, counts: send_counts, places: send_places, types: send_type },
-    recv: Side { buffer: recv, counts: recv_counts, places: recv_places, types: recv_type },
+    send: ListedSide { buffer: send, counts: send_counts, places: send_places, types: send_type },
+    recv: ListedSide { buffer: recv, counts: recv_counts, places: recv_places, types: recv_type },
 });
 
 collective!(MPI_Alltoallw, MPI_Alltoallw_c => alltoallw
 (send: In, send_counts: *const Elements, send_places: *const Place, send_types: Types,
  recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_types: Types)
 ExchangedByType {
-    send: Side { buffer: send, counts: send_counts, places: send_places, types: send_types },
-    recv: Side { buffer: recv, counts: recv_counts, places: recv_places, types: recv_types },
+    send: ListedSide { buffer: send, counts: send_counts, places: send_places, types: send_types },
+    recv: ListedSide { buffer: recv, counts: recv_counts, places: recv_places, types: recv_types },
 });

@@ -201,7 +201,8 @@ impl<'a> Job<'a> {
     /// # Safety
     /// The room is as large as [`Job::demand`] says, and the view's buffers are valid.
     unsafe fn run(&self, room: &Room) -> Done {
-        // SAFETY: as the caller promises.
+        // SAFETY: the room is as large as the job demands and the view's buffers are valid, as the caller promises;
+        // that is all that each composition asks for.
         unsafe {
             match self.call.own {
                 Composition::AllreduceReduceBcast => self.reduce_bcast(),
@@ -262,7 +263,7 @@ impl<'a> Job<'a> {
     unsafe fn list_shares(&self, room: &Room, count: u64) {
         for rank in 0..self.members.n_ranks {
             let (start, end) = part_bounds(count, rank, self.members.n_ranks);
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
             unsafe {
                 room.counts.add(rank).write((end - start) as c_int);
                 room.displacements.add(rank).write(start as c_int);

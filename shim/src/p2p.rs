@@ -25,7 +25,7 @@ pub mod retire;
 
 use std::ffi::c_int;
 
-use colltune_core::algorithm::lengths::{Before, Lengths};
+use colltune_core::algorithm::lengths::{Lengths, PartsBefore};
 use colltune_core::algorithm::pattern::Holds;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::Case;
@@ -345,7 +345,7 @@ fn with_program<T>(
                 Holds::OwnBlock => members.rank as u64 * u64::from(parts),
                 Holds::Message | Holds::Nothing => 0,
             };
-            let before = Before {
+            let before = PartsBefore {
                 input: before(row.pattern.input(members.rank, view.root)),
                 output: before(row.pattern.output(members.rank, view.root)),
             };

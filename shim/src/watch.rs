@@ -34,7 +34,7 @@ pub unsafe fn blocking<N: Number>(
     let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
         tuner.record_passing(&passing, 0, begun, ended);
     };
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the communicator and the message are those of `call`, as the caller promises.
     unsafe { watch(called, comm, call, keep) }
 }
 
@@ -66,7 +66,7 @@ pub unsafe fn requesting<N: Number>(
             pending::begin(handle, passing, begun);
         }
     };
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the communicator and the message are those of `call`, which writes the request, as the caller promises.
     unsafe { watch(called, comm, call, keep) }
 }
 

@@ -1,8 +1,14 @@
 /* What is legal, or harmless, and happens on rank 0 alone.
  *
- * usage: one_rank huge_type|one_buffer|refused|aliased|less ROUNDS
+ * usage: one_rank huge_type|one_buffer|refused|aliased|nothing|less ROUNDS
  * Prints "ok" where every result is right. */
 #include "step.h"
+
+#ifdef MPICH_VERSION
+#define IS_MPICH 1
+#else
+#define IS_MPICH 0
+#endif
 
 static int rank, n_ranks, wrong;
 
@@ -60,11 +66,7 @@ static void refused(void) {
 /* One buffer for both sides, on the root alone; where the library refuses that, the root makes the right call, which
  * the others have made. The same order of calls as in a test of MPICH's (errors/coll/noalias.c). */
 static void aliased(void) {
-#ifdef MPICH_VERSION
-    int refuses = 1;
-#else
-    int refuses = 0;
-#endif
+    int refuses = IS_MPICH;
     int buffer[STEP_RANKS] = {0}, other[STEP_RANKS], is_root = rank == 0, *both = is_root ? buffer : other;
     for (int r = 0; r < n_ranks; r++) buffer[r] = r;
     MPI_Allreduce(buffer, buffer, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -90,6 +92,31 @@ static void aliased(void) {
         MPI_Scatter(buffer, 1, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
         expect("the part behind a mistake", other[0], rank);
     }
+    int counts[STEP_RANKS], at[STEP_RANKS];
+    for (int r = 0; r < n_ranks; r++) counts[r] = 1, at[r] = n_ranks - 1 - r, buffer[r] = r;
+    both = is_root ? buffer + at[rank] : other;
+    code = MPI_Scatterv(buffer, counts, at, MPI_INT, both, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a scatterv", code != MPI_SUCCESS, refuses);
+    if (code) MPI_Scatterv(buffer, counts, at, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (code || !is_root) expect("the part of a scatterv", other[0], n_ranks - 1 - rank);
+    code = MPI_Gatherv(is_root ? both : &rank, 1, MPI_INT, buffer, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_root) expect("the refusal of a gatherv", code != MPI_SUCCESS, refuses);
+    if (code) MPI_Gatherv(&rank, 1, MPI_INT, buffer, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int r = 1; is_root && r < n_ranks; r++) expect("the block of a gatherv", buffer[at[r]], r);
+    use_all();
+}
+
+/* No result is to lie in place on any rank, which MPICH lets pass: there is nothing to be moved. */
+static void nothing(void) {
+    int word = 0, none[STEP_RANKS] = {0};
+    int codes[] = {
+        MPI_Allreduce(&word, MPI_IN_PLACE, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+        MPI_Scan(&word, MPI_IN_PLACE, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+        MPI_Allgather(&word, 0, MPI_INT, MPI_IN_PLACE, 0, MPI_INT, MPI_COMM_WORLD),
+        MPI_Alltoall(&word, 0, MPI_INT, MPI_IN_PLACE, 0, MPI_INT, MPI_COMM_WORLD),
+        MPI_Allgatherv(&word, 0, MPI_INT, MPI_IN_PLACE, none, none, MPI_INT, MPI_COMM_WORLD),
+    };
+    for (size_t at = 0; at < sizeof codes / sizeof *codes; at++) expect("the refusal of nothing", codes[at] == 0, IS_MPICH);
     use_all();
 }
 
@@ -110,6 +137,7 @@ int main(int argc, char **argv) {
         if (!strcmp(what, "one_buffer")) one_buffer();
         if (!strcmp(what, "refused")) refused();
         if (!strcmp(what, "aliased")) aliased();
+        if (!strcmp(what, "nothing")) nothing();
         if (!strcmp(what, "less")) less();
     }
     int any = 0;

@@ -257,7 +257,8 @@ pub fn colltune() -> PathBuf {
 
 /// Whether a shim was made of the sources in `folder` and of the crates beside them.
 fn is_made_of(shim: &[u8], folder: &Path) -> bool {
-    let wanted = format!("{}{}", stamp::MARK, stamp::stamp(folder));
+    let stamp = stamp::stamp(folder).expect("the sources can be read");
+    let wanted = format!("{}{stamp}", stamp::MARK);
     let mut places = shim.windows(wanted.len());
     places.any(|bytes| bytes == wanted.as_bytes())
 }
@@ -287,7 +288,7 @@ mod tests {
             std::fs::write(at(name), text).unwrap();
         }
         let shim = || {
-            let stamp = stamp::stamp(&at("shim"));
+            let stamp = stamp::stamp(&at("shim")).unwrap();
             format!("before{}{stamp}behind", stamp::MARK).into_bytes()
         };
         let built = shim();

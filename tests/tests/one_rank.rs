@@ -41,6 +41,10 @@ on_each_library! {
         passes(mpi, "aliased");
     }
 
+    fn nothing_into_place_passes_where_the_library_lets_it(mpi: Mpi) {
+        passes(mpi, "nothing");
+    }
+
     /// A minute by the shim's clock, which goes faster here.
     fn arguments_that_the_others_variant_cannot_take_end_the_job_with_rank_call_and_reason(mpi: Mpi) {
         let tuned = job(RANKS).mpi(mpi).preload().preload_tool(tool(mpi, "fast_clock"));

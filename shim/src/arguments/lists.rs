@@ -41,7 +41,7 @@ impl Located {
             places,
             ..
         } = self.listed;
-        // SAFETY: the caller's promise.
+        // SAFETY: both lists have a number for that rank, as the caller promises.
         let (place, count) = unsafe { (places.at(rank), counts.at(rank)) };
         let distance = (place as Aint).wrapping_mul(self.stride);
         (start.wrapping_byte_offset(distance), count)
@@ -54,7 +54,7 @@ impl Located {
     pub unsafe fn in_one_piece(&self, n_ranks: usize) -> Option<*mut c_void> {
         let (mut first, mut before) = (None, 0i64);
         for rank in 0..n_ranks {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises `n_ranks` numbers in each list, and only smaller places are asked for.
             let (count, place) = unsafe {
                 let Listed { counts, places, .. } = self.listed;
                 (counts.at(rank), places.at(rank))
@@ -92,7 +92,7 @@ impl List {
     /// The list has a number for that rank.
     #[inline]
     pub unsafe fn at(self, rank: usize) -> i64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the list has a number for that rank, of the width that the variant names.
         unsafe {
             match self {
                 List::Ints(list) => list.add(rank).read().into(),
@@ -110,7 +110,7 @@ impl List {
             return None;
         }
         (0..n_ranks).try_fold(0u64, |sum, rank| {
-            // SAFETY: the caller's promise.
+            // SAFETY: a list that is not null has a number for each rank that is asked for, as the caller promises.
             let number = unsafe { self.at(rank) };
             sum.checked_add(u64::try_from(number).ok()?)
         })

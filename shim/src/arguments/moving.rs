@@ -151,7 +151,7 @@ impl Arguments {
     pub(super) fn blocks(
         &self,
         world: &World,
-        contributes: Blocks,
+        contributes: Contribution,
         bytes: u64,
         members: Members,
     ) -> Option<View> {
@@ -161,17 +161,17 @@ impl Arguments {
         let n = members.n_ranks as u64;
         let output = world.memory(recv.start, recv.count.checked_mul(n as i64)?, recv.datatype)?;
         let (blocks, from, before) = match contributes {
-            Blocks::Own => (1, members.rank as u64 * bytes, Before::OwnBlock),
-            Blocks::All => (n, 0, Before::All),
+            Contribution::Own => (1, members.rank as u64 * bytes, Before::OwnBlock),
+            Contribution::All => (n, 0, Before::All),
         };
         let input_units = bytes.checked_mul(blocks)?;
         let alias = match contributes {
-            Blocks::Own if ALIASES && output.plain => {
+            Contribution::Own if ALIASES && output.plain => {
                 let start = recv.start.wrapping_byte_add(from as usize);
                 send.is(Side { start, ..recv }, world)
             }
             // Packed bytes lie elsewhere in any case.
-            Blocks::Own if ALIASES => false,
+            Contribution::Own if ALIASES => false,
             _ => send.is(recv, world),
         };
         let (input, before) = if is_in_place(send.start) || (alias && ALIASES) {
@@ -223,7 +223,7 @@ impl View {
 
 /// What each rank hands over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Blocks {
+pub enum Contribution {
     /// Its own block, as in allgather.
     Own,
     /// One for each rank, as in alltoall.

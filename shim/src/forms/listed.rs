@@ -6,7 +6,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
 use super::moving::one;
-use super::{Form, is_beyond, numbers, total};
+use super::{Form, is_beyond, is_into_place, is_own_block, numbers, total};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments::lists::{List, Listed};
 use crate::arguments::{Arguments, Held};
@@ -56,20 +56,25 @@ impl<N: Number> Form for Gathered<N> {
     }
 
     #[inline]
-    fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool {
         if self.collective == Collective::Gatherv {
-            return is_beyond(self.root, n_ranks);
+            let block = one(self.send.cast_mut(), self.send_count, self.send_type);
+            let all = one(self.recv, self.send_count, self.recv_type);
+            let own = |rank| own_place(self.counts, self.places, rank);
+            return is_beyond(self.root, n_ranks)
+                || is_own_block(world, (comm, self.root), block, all, own);
         }
-        // SAFETY: as above.
-        unsafe { numbers(self.counts, n_ranks) }.is_none()
+        // SAFETY: MPI asks for a count for each rank.
+        let counts = unsafe { numbers(self.counts, n_ranks) };
+        counts.is_none()
             || world.is_no_type(self.recv_type)
-            || is_in_place(self.recv)
+            || (is_in_place(self.recv) && is_into_place(self.recv, total(counts)))
     }
 
     #[inline]
     fn arguments(&self) -> Arguments {
         let send = one(self.send.cast_mut(), self.send_count, self.send_type);
-        let recv = Side {
+        let recv = ListedSide {
             buffer: self.recv,
             counts: self.counts,
             places: self.places,
@@ -95,7 +100,7 @@ impl<N: Number> Form for Gathered<N> {
             recv_type,
             root,
         } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe {
             match collective {
                 Collective::Allgatherv => (library.allgatherv)(
@@ -136,13 +141,16 @@ impl<N: Number> Form for Scattered<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
-        is_beyond(self.root, n_ranks)
+    fn is_refused(&self, world: &World, comm: Comm, n_ranks: u32) -> bool {
+        let block = one(self.recv, self.recv_count, self.recv_type);
+        let all = one(self.send.cast_mut(), self.recv_count, self.send_type);
+        let own = |rank| own_place(self.counts, self.places, rank);
+        is_beyond(self.root, n_ranks) || is_own_block(world, (comm, self.root), block, all, own)
     }
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        let send = Side {
+        let send = ListedSide {
             buffer: self.send,
             counts: self.counts,
             places: self.places,
@@ -167,7 +175,7 @@ impl<N: Number> Form for Scattered<N> {
             recv_type,
             root,
         } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe {
             (library.scatterv)(
                 send, counts, places, send_type, recv, recv_count, recv_type, root, comm,
@@ -176,9 +184,22 @@ impl<N: Number> Form for Scattered<N> {
     }
 }
 
+/// The count and displacement of a rank's block at a root; `None` where there are none.
+fn own_place<N: Number>(
+    counts: *const N,
+    places: *const N::Place,
+    rank: usize,
+) -> Option<(i64, i64)> {
+    if counts.is_null() || places.is_null() {
+        return None;
+    }
+    // SAFETY: MPI asks the root for a count and a displacement for each rank.
+    unsafe { Some((List::of(counts).at(rank), List::of(places).at(rank))) }
+}
+
 /// One side of alltoallv or alltoallw.
 #[derive(Clone, Copy)]
-pub struct Side<N: Number, B, T> {
+pub struct ListedSide<N: Number, B, T> {
     pub buffer: B,
     pub counts: *const N,
     pub places: *const N::Place,
@@ -186,7 +207,7 @@ pub struct Side<N: Number, B, T> {
     pub types: T,
 }
 
-impl<N: Number, B> Side<N, B, Datatype> {
+impl<N: Number, B> ListedSide<N, B, Datatype> {
     fn each(&self, start: *mut c_void) -> Held {
         Held::Each(Listed {
             start,
@@ -200,8 +221,8 @@ impl<N: Number, B> Side<N, B, Datatype> {
 /// Alltoallv.
 #[derive(Clone, Copy)]
 pub struct Exchanged<N: Number> {
-    pub send: Side<N, *const c_void, Datatype>,
-    pub recv: Side<N, *mut c_void, Datatype>,
+    pub send: ListedSide<N, *const c_void, Datatype>,
+    pub recv: ListedSide<N, *mut c_void, Datatype>,
 }
 
 impl<N: Number> Form for Exchanged<N> {
@@ -221,8 +242,11 @@ impl<N: Number> Form for Exchanged<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
+    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
+        // SAFETY: MPI asks for a count for each rank.
+        let received = || total(unsafe { numbers(self.recv.counts, n_ranks) });
+        self.recv.counts.is_null()
+            || (is_in_place(self.recv.buffer) && is_into_place(self.recv.buffer, received()))
     }
 
     #[inline]
@@ -237,7 +261,7 @@ impl<N: Number> Form for Exchanged<N> {
     #[inline]
     unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
         let Exchanged { send: s, recv: r } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe {
             (library.alltoallv)(
                 s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,
@@ -249,8 +273,8 @@ impl<N: Number> Form for Exchanged<N> {
 /// Alltoallw.
 #[derive(Clone, Copy)]
 pub struct ExchangedByType<N: Number> {
-    pub send: Side<N, *const c_void, *const c_void>,
-    pub recv: Side<N, *mut c_void, *const c_void>,
+    pub send: ListedSide<N, *const c_void, *const c_void>,
+    pub recv: ListedSide<N, *mut c_void, *const c_void>,
 }
 
 impl<N: Number> Form for ExchangedByType<N> {
@@ -270,8 +294,11 @@ impl<N: Number> Form for ExchangedByType<N> {
     }
 
     #[inline]
-    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
-        self.recv.counts.is_null() || is_in_place(self.recv.buffer)
+    fn is_refused(&self, _: &World, _: Comm, n_ranks: u32) -> bool {
+        // SAFETY: MPI asks for a count for each rank.
+        let received = || total(unsafe { numbers(self.recv.counts, n_ranks) });
+        self.recv.counts.is_null()
+            || (is_in_place(self.recv.buffer) && is_into_place(self.recv.buffer, received()))
     }
 
     #[inline]
@@ -282,7 +309,7 @@ impl<N: Number> Form for ExchangedByType<N> {
     #[inline]
     unsafe fn native(&self, _: &Tuner, library: &Collectives<N>, comm: Comm) -> c_int {
         let ExchangedByType { send: s, recv: r } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe {
             (library.alltoallw)(
                 s.buffer, s.counts, s.places, s.types, r.buffer, r.counts, r.places, r.types, comm,

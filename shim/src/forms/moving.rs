@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong, own_rank_at_root};
-use crate::abi::{Comm, Datatype, bits, is_in_place};
+use super::{Form, is_beyond, is_into_place, is_own_block, is_wrong};
+use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments;
 use crate::arguments::Arguments;
 use crate::library::collectives::{Collectives, Number};
@@ -65,14 +65,14 @@ impl<N: Number> Form for Bcast<N> {
             // SAFETY: the same bytes move between the same ranks; see `steer::bcast_as_bytes`.
             return unsafe { steer::bcast_as_bytes(tuner, buffer, count, datatype, root, comm) };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe { (library.bcast)(buffer, count, datatype, root, comm) }
     }
 }
 
 /// Allgather, alltoall, gather and scatter.
 #[derive(Clone, Copy)]
-pub struct Blocks<N> {
+pub struct EqualBlocks<N> {
     pub collective: Collective,
     pub send: *const c_void,
     pub send_count: N,
@@ -84,7 +84,7 @@ pub struct Blocks<N> {
     pub root: c_int,
 }
 
-impl<N: Number> Form for Blocks<N> {
+impl<N: Number> Form for EqualBlocks<N> {
     type Number = N;
 
     #[inline(always)]
@@ -114,7 +114,7 @@ impl<N: Number> Form for Blocks<N> {
         );
         is_wrong(world, count, datatype)
             || is_beyond(self.root, n_ranks)
-            || (everywhere && is_in_place(self.recv))
+            || (everywhere && is_into_place(self.recv, self.recv_count))
             || self.is_refused_at_root(world, comm)
     }
 
@@ -138,7 +138,7 @@ impl<N: Number> Form for Blocks<N> {
                 return code;
             }
         }
-        let Blocks {
+        let EqualBlocks {
             collective,
             send,
             send_count: n_sent,
@@ -156,13 +156,13 @@ impl<N: Number> Form for Blocks<N> {
                     Collective::Allgather => library.allgather,
                     _ => library.alltoall,
                 };
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
                 return unsafe {
                     function(send, n_sent, send_type, recv, n_received, recv_type, comm)
                 };
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe {
             rooted(
                 send, n_sent, send_type, recv, n_received, recv_type, root, comm,
@@ -171,27 +171,20 @@ impl<N: Number> Form for Blocks<N> {
     }
 }
 
-impl<N: Number> Blocks<N> {
-    /// Whether this is the root of a gather or scatter whose own block lies where it goes to, which MPICH refuses.
+impl<N: Number> EqualBlocks<N> {
+    /// Whether this is the root of a gather or scatter that is refused.
     #[inline]
     fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
-        let (count, datatype) = (self.send_count.into(), self.send_type);
-        let is_one_type = bits(datatype) == bits(self.recv_type) && count == self.recv_count.into();
+        let send = one(self.send.cast_mut(), self.send_count, self.send_type);
+        let recv = one(self.recv, self.recv_count, self.recv_type);
         let (all, block) = match self.collective {
-            Collective::Gather => (self.recv.cast_const(), self.send),
-            Collective::Scatter => (self.send, self.recv.cast_const()),
+            Collective::Gather => (recv, send),
+            Collective::Scatter => (send, recv),
             _ => return false,
         };
-        // No rank's own block lies before the first one.
-        if cfg!(mpi = "openmpi") || !is_one_type || count == 0 || block < all {
-            return false;
-        }
-        let own = own_rank_at_root(world, comm, self.root);
-        own.zip(world.type_bytes(datatype))
-            .is_some_and(|(rank, bytes)| {
-                let before = (rank as u64).saturating_mul(bytes.saturating_mul(count as u64));
-                block == all.wrapping_byte_add(before as usize)
-            })
+        is_own_block(world, (comm, self.root), block, all, |rank| {
+            Some((all.count, all.count.checked_mul(rank as i64)?))
+        })
     }
 
     /// One block, as this rank knows it; its signature is the same on all ranks.
@@ -237,7 +230,7 @@ impl Form for Barrier {
 
     #[inline(always)]
     unsafe fn native(&self, tuner: &Tuner, _: &Collectives<c_int>, comm: Comm) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises a communicator on which a barrier may be called; there are no other arguments.
         unsafe { (tuner.pmpi.barrier)(comm) }
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 
-use super::{Form, is_beyond, is_wrong, numbers, own_rank_at_root, total};
+use super::{Form, is_beyond, is_into_place, is_wrong, numbers, own_rank_at_root, total};
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
 use crate::arguments::Arguments;
 use crate::arguments::lists::List;
@@ -57,8 +57,8 @@ impl<N: Number> Form for Reduction<N> {
         is_wrong(world, self.count, self.datatype)
             || is_no_operation(world, self.op)
             || is_beyond(self.root, n_ranks)
-            || (everywhere && (is_in_place(self.recv) || self.is_alias()))
-            || (self.collective == Collective::Reduce && self.is_refused_at_root(world, comm))
+            || (everywhere && (is_into_place(self.recv, self.count) || self.is_alias()))
+            || (self.collective == Collective::Reduce && self.is_refused_by_role(world, comm))
     }
 
     #[inline(always)]
@@ -112,10 +112,10 @@ impl<N: Number> Form for Reduction<N> {
             Collective::Scan => library.scan,
             Collective::Exscan => library.exscan,
             Collective::ReduceScatterBlock => library.reduce_scatter_block,
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
             _ => return unsafe { (library.reduce)(send, recv, count, datatype, op, root, comm) },
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe { function(send, recv, count, datatype, op, comm) }
     }
 }
@@ -131,11 +131,21 @@ impl<N: Number> Reduction<N> {
         }
     }
 
-    /// Whether this is the root of a reduce, whose result may lie neither in place nor where its operands are.
+    /// Whether a reduce is refused on this rank for its buffers: the root's result may lie neither in place nor where
+    /// its operands are, the others have operands.
     #[inline]
-    fn is_refused_at_root(&self, world: &World, comm: Comm) -> bool {
-        let is_alias = self.count.into() > 0 && self.send == self.recv.cast_const();
-        (is_in_place(self.recv) || is_alias) && own_rank_at_root(world, comm, self.root).is_some()
+    fn is_refused_by_role(&self, world: &World, comm: Comm) -> bool {
+        let has_alias = !self.send.is_null() && self.send == self.recv.cast_const();
+        let at_root = is_in_place(self.recv) || has_alias;
+        let elsewhere = is_in_place(self.send);
+        // Of nothing libraries take what they like.
+        if self.count.into() == 0 || (!at_root && !elsewhere) {
+            return false;
+        }
+        match own_rank_at_root(world, comm, self.root) {
+            Some(_) => at_root,
+            None => elsewhere,
+        }
     }
 
     /// Whether both buffers are one where the library refuses that on every rank: MPICH where there are elements;
@@ -193,7 +203,7 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn details(&self, world: &World, n_ranks: u32) -> SharedDetails {
-        // SAFETY: as above.
+        // SAFETY: MPI asks for a count for each rank, the same on all ranks.
         let counts = unsafe { numbers(self.counts, n_ranks) };
         let all = counts.unwrap_or(&[]);
         let first = all.first().map_or(0, |&count| count.into());
@@ -209,7 +219,7 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn is_refused(&self, world: &World, _: Comm, n_ranks: u32) -> bool {
-        // SAFETY: as above.
+        // SAFETY: MPI asks for a count for each rank, the same on all ranks.
         unsafe { numbers(self.counts, n_ranks) }.is_none()
             || world.is_no_type(self.datatype)
             || is_no_operation(world, self.op)
@@ -235,7 +245,7 @@ impl<N: Number> Form for ReduceScatter<N> {
             datatype,
             op,
         } = *self;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises valid arguments of this collective on `comm`, and this is its function.
         unsafe { (library.reduce_scatter)(send, recv, counts, datatype, op, comm) }
     }
 }

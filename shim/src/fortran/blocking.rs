@@ -10,7 +10,7 @@ use super::{Buffer, Default, Integer};
 use crate::abi::{Comm, is_in_place};
 use crate::arguments::Arguments;
 use crate::fence::fence;
-use crate::forms::{self, Bcast, Exchanged, Form, Gathered, ReduceScatter, Scattered, Side};
+use crate::forms::{self, Bcast, Exchanged, Form, Gathered, ListedSide, ReduceScatter, Scattered};
 use crate::library::collectives::Collectives;
 use crate::tune::Tuner;
 use crate::world::World;
@@ -311,13 +311,13 @@ unsafe fn alltoallv(
                 send_type
             };
             Some(Exchanged {
-                send: Side {
+                send: ListedSide {
                     buffer: send.cast_const(),
                     counts: send_counts,
                     places: send_places,
                     types: send_type,
                 },
-                recv: Side {
+                recv: ListedSide {
                     buffer: recv,
                     counts: recv_counts,
                     places: recv_places,

@@ -7,7 +7,7 @@ use colltune_core::collective::Collective;
 
 use super::parameter::{Buffer, Integer};
 use crate::abi::{self, Datatype, Handle, is_in_place};
-use crate::forms::{Blocks, Reduction};
+use crate::forms::{EqualBlocks, Reduction};
 use crate::library::find;
 
 type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
@@ -123,10 +123,10 @@ impl Conversion {
         send: Arguments,
         recv: Arguments,
         root: c_int,
-    ) -> Blocks<c_int> {
-        // SAFETY: the caller's promise is passed on.
+    ) -> EqualBlocks<c_int> {
+        // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
         let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
-        Blocks {
+        EqualBlocks {
             collective,
             send: sent.0,
             send_count: sent.1,

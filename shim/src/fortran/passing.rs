@@ -254,7 +254,7 @@ mod with_buffers {
     /// # Safety
     /// Arguments of Fortran's are passed by reference.
     unsafe fn type_of(datatype: Integer) -> Datatype {
-        // SAFETY: the caller's promise.
+        // SAFETY: the type is passed by reference, as all of Fortran's arguments are.
         let handle = Conversion::find()
             .and_then(|conversion| unsafe { Conversion::handle(conversion.datatype, datatype) });
         handle.unwrap_or(std::ptr::null_mut())
@@ -263,14 +263,14 @@ mod with_buffers {
     /// # Safety
     /// As above.
     unsafe fn elements(count: Integer, datatype: Integer) -> Message<c_int> {
-        // SAFETY: the caller's promise.
+        // SAFETY: count and type are passed by reference, as all of Fortran's arguments are.
         unsafe { Message::Elements(*count, type_of(datatype)) }
     }
 
     /// # Safety
     /// As above.
     unsafe fn each_rank(count: Integer, datatype: Integer) -> Message<c_int> {
-        // SAFETY: the caller's promise.
+        // SAFETY: count and type are passed by reference, as all of Fortran's arguments are.
         unsafe { Message::EachRank(*count, type_of(datatype)) }
     }
 
@@ -284,7 +284,7 @@ mod with_buffers {
         let in_place =
             Conversion::find().is_some_and(|conversion| is_in_place(conversion.buffer(buffer)));
         let (count, datatype) = if in_place { otherwise } else { sure };
-        // SAFETY: the caller's promise.
+        // SAFETY: count and type of the side that is looked at are passed by reference.
         unsafe { elements(count, datatype) }
     }
 }

@@ -10,7 +10,7 @@ use crate::scratch::ALIGN;
 
 /// The arguments of an allgather or alltoall.
 #[derive(Clone, Copy)]
-struct Blocks {
+struct BlockArguments {
     send: *const c_void,
     send_count: c_int,
     send_type: Datatype,
@@ -33,7 +33,7 @@ impl Job<'_> {
         if from.start.is_null() {
             // MPI_BOTTOM, which MPICH 4.0 does not pack from.
             let (typed, packed) = ((from.start, from.count, from.datatype), (to, bytes));
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises valid memory and room for its packed bytes.
             return unsafe { self.message_to_self(typed, self.packed(packed)) };
         }
         let mut position = 0;
@@ -58,11 +58,12 @@ impl Job<'_> {
     pub(super) unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
         if to.start.is_null() {
             let (packed, typed) = ((from.cast_mut(), bytes), (to.start, to.count, to.datatype));
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises valid memory and as many packed bytes.
             return unsafe { self.message_to_self(self.packed(packed), typed) };
         }
         let mut position = 0;
-        // SAFETY: as in `pack`.
+        // SAFETY: there are `bytes` packed bytes at the source and valid memory for their elements, as the caller
+        // promises.
         done(unsafe {
             (self.world.pmpi.unpack)(
                 from.cast(),
@@ -216,11 +217,11 @@ impl Job<'_> {
     }
 
     /// The caller's arguments, where MPI_IN_PLACE stands for a buffer that is passed twice.
-    fn arguments(&self) -> Blocks {
+    fn arguments(&self) -> BlockArguments {
         let Arguments::Blocks { send, recv, .. } = self.call.arguments else {
             unreachable!("the view of blocks is made of an allgather's or alltoall's arguments");
         };
-        Blocks {
+        BlockArguments {
             send: if self.is_in_place() {
                 in_place()
             } else {
@@ -245,7 +246,7 @@ impl Job<'_> {
         count: c_int,
     ) {
         for rank in 0..self.members.n_ranks {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
             unsafe {
                 counts.add(rank).write(count);
                 displacements.add(rank).write(rank as c_int * count);
@@ -318,7 +319,7 @@ impl Job<'_> {
             Input::User(memory) if memory.plain => Ok(Some(memory.start)),
             Input::InOutput { .. } if self.output().is_some_and(|memory| memory.plain) => Ok(None),
             _ => {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller promises room for a block and valid buffers.
                 unsafe { self.pack_own_block(room.bytes) }?;
                 Ok(Some(room.bytes))
             }
@@ -347,7 +348,7 @@ impl Job<'_> {
                 }
             }
         };
-        // SAFETY: as the caller promises, there is room for a block.
+        // SAFETY: the caller promises room for a block, and the memory is the view's.
         unsafe { self.pack(memory, to, bytes) }
     }
 
@@ -367,7 +368,8 @@ impl Job<'_> {
     /// The two are what [`Job::all_blocks`] returned, and the blocks have come.
     pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<Memory>) -> Done {
         let bytes = self.view.block as usize * self.members.n_ranks;
-        // SAFETY: as the caller promises.
+        // SAFETY: the two belong together and all blocks have come, as the caller promises: there are as many bytes,
+        // and the memory is the view's output.
         unpacked.map_or(Ok(()), |memory| unsafe { self.unpack(all, bytes, memory) })
     }
 

@@ -91,7 +91,8 @@ impl Job<'_> {
     /// As for [`Job::run`].
     pub(super) unsafe fn scatter_by_scatterv(&self, room: &Room) -> Done {
         let (send, recv) = self.sides();
-        // SAFETY: as in `gather_by_gatherv`.
+        // SAFETY: the lists in the room have a number for each rank, the room holds a block, and the view's buffers
+        // are valid.
         done(unsafe {
             if self.is_root() {
                 self.list_blocks(room.counts, room.displacements, send.count as c_int);

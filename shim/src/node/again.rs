@@ -123,7 +123,8 @@ impl Again {
             op: operands.op,
         };
         let result = segment.begin(world).and_then(|under_way| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises the buffers of a right call that is like the last one: the contribution
+            // lies at one, and there is room for the result at the other.
             let result = unsafe {
                 segment.combine_lines(world, contribution, own.cast(), operands.recv.cast())
             };

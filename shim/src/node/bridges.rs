@@ -48,7 +48,7 @@ impl Bridges {
         let Private::Made(comm) = self.plain else {
             unreachable!("a variant runs only after `ready` said so");
         };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the arguments of this collective among the ranks of `comm`, one of each node.
         match unsafe { call(world.pmpi, collective, arguments, comm) } {
             abi::SUCCESS => Ok(()),
             code => Err(code),

@@ -163,7 +163,8 @@ fn run_begun(
                 .unit
                 .first(room.address(start, room.message), room.units),
         };
-        // SAFETY: as above.
+        // SAFETY: places were bound to the application's buffers and to room as long as the job demands; `phases`
+        // works on these alone, and the result is handed over from where it left it.
         let result = unsafe {
             let result = phases.run();
             result.and(job.hand_over(&places))

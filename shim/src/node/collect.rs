@@ -213,18 +213,20 @@ impl Phases<'_, '_> {
             for (node, ranks) in self.team.nodes.iter().enumerate() {
                 for (place, rank) in ranks.iter().enumerate() {
                     let to = sent.wrapping_add(across(node, own, place));
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller promises spare room as the layout says; the block lies in this node's part,
+                    // and `to` in the part that is sent.
                     unsafe { std::ptr::copy_nonoverlapping(here(own, *rank), to, block) };
                 }
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the spare room holds all nodes' blocks as the layout says, as the caller promises.
         unsafe { self.leaders_exchange(crossing, layout, (Some(sent), received))? };
         for own in 0..self.team.n_here() {
             for (node, ranks) in self.team.nodes.iter().enumerate() {
                 for (place, rank) in ranks.iter().enumerate() {
                     let from = received.wrapping_add(across(node, place, own));
-                    // SAFETY: as above.
+                    // SAFETY: both places lie in the spare room as the layout says, which holds the block in two
+                    // places that do not overlap.
                     unsafe { std::ptr::copy_nonoverlapping(from, here(own, *rank), block) };
                 }
             }
@@ -256,7 +258,8 @@ impl Phases<'_, '_> {
             }
             Crossing::Library => {
                 let arguments = layout.arguments(world, data);
-                // SAFETY: the caller's promise is passed on.
+                // SAFETY: the caller promises that the blocks of all nodes lie there, or have room; counts are those
+                // of the layout.
                 unsafe { self.bridges.run(world, call.collective, &arguments) }
             }
         };

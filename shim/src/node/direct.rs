@@ -77,7 +77,8 @@ impl<'a, 'b> Phases<'a, 'b> {
         let (team, output) = (&self.team, self.places.output);
         let blocks = &team.streams(carriers)[team.place];
         for of_node in blocks.chunk_by(|a, b| team.node_of[*a] == team.node_of[*b]) {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so
+            // the output has room for all blocks; it is left alone until `finish`.
             unsafe {
                 match carriers {
                     Carriers::Leader => {
@@ -107,7 +108,8 @@ impl<'a, 'b> Phases<'a, 'b> {
         for step in 1..n_nodes {
             let to = &team.nodes[(team.node + n_nodes - step) % n_nodes];
             let to = team.world_ranks[to[receiver(carriers, place, to.len())]];
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so
+            // the output holds this node's blocks; they are not written until `finish`.
             unsafe { transfers.send(output, blocks, to) };
         }
     }

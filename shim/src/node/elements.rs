@@ -106,7 +106,7 @@ impl Elements<'_> {
                 unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
                 Ok(())
             }
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises the units at `from`, and room for their packed bytes at `to`.
             Some(holed) => unsafe {
                 holed.pack(self.unit.datatype, from, units, to, self.bytes(units))
             },
@@ -121,11 +121,11 @@ impl Elements<'_> {
     pub unsafe fn load(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
         match &self.holed {
             None => {
-                // SAFETY: as in `store`.
+                // SAFETY: units without holes are their packed bytes, for which the caller promises both places.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
                 Ok(())
             }
-            // SAFETY: as in `store`.
+            // SAFETY: the caller promises the packed units at `from`, and room for them at `to`.
             Some(holed) => unsafe {
                 holed.unpack(self.unit.datatype, from, self.bytes(units), units, to)
             },
@@ -173,7 +173,7 @@ impl Elements<'_> {
         let Some(combine) = self.unit.combine.filter(|_| units > 0) else {
             return Ok(());
         };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the units at both places, which do not overlap.
         check(unsafe {
             (self.world.pmpi.reduce_local)(
                 from.cast(),
@@ -196,7 +196,7 @@ impl Elements<'_> {
             return Ok(());
         };
         let typed = |at| (at, units, self.unit.datatype);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the units at `from`, and room for them at `to`.
         unsafe { holed.job.message_to_self(typed(from), typed(to)) }
     }
 
@@ -225,11 +225,12 @@ impl Holed<'_> {
                 (from, units, datatype),
                 (to, bytes as u64, world.handles.byte),
             );
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises the units at `from`, and room for their packed bytes at `to`.
             return unsafe { self.job.message_to_self(typed, packed) };
         }
         let mut position = 0;
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the units at `from`, and room for their packed bytes, whose number is given, at
+        // `to`.
         check(unsafe {
             (world.pmpi.pack)(
                 from.cast(),
@@ -260,11 +261,12 @@ impl Holed<'_> {
                 (from, bytes as u64, world.handles.byte),
                 (to, units, datatype),
             );
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises the packed bytes at `from`, and room for the units at `to`.
             return unsafe { self.job.message_to_self(packed, typed) };
         }
         let mut position = 0;
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the packed bytes, whose number is given, at `from`, and room for the units at
+        // `to`.
         check(unsafe {
             (world.pmpi.unpack)(
                 from.cast(),

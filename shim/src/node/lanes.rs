@@ -20,7 +20,7 @@ impl Phases<'_, '_> {
         crossing: Crossing,
         lanes: usize,
     ) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them.
         unsafe {
             match self.call.collective {
                 Collective::Allreduce => self.allreduce_by_lanes(crossing, lanes),
@@ -52,7 +52,7 @@ impl Phases<'_, '_> {
             ),
             _ => (Kind::ReduceScatter { lanes }, Blocks::Shares(lanes)),
         };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the message at `source`, and room for it at `target`.
         unsafe { self.on_node(kind, source, target, blocks) }
     }
 
@@ -62,13 +62,14 @@ impl Phases<'_, '_> {
             1 => (Kind::Bcast { root: 0 }, Blocks::One),
             _ => (Kind::Exchange { givers: lanes }, Blocks::OwnShare(lanes)),
         };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises room for the message at `output`, where each lane has its share.
         unsafe { self.on_node(kind, output, output, blocks) }
     }
 
     unsafe fn allreduce_by_lanes(&mut self, crossing: Crossing, lanes: usize) -> Result<(), c_int> {
         let (mut input, output) = (self.places.input, self.places.output);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: an
+        // allreduce has its operands in one and room for the result in the other; shares lie within.
         unsafe {
             let result = self.reduce_to_lanes(input, output, lanes);
             if self.team.n_here() > 1 {
@@ -133,7 +134,8 @@ impl Phases<'_, '_> {
         let output = self.places.output;
         let on_roots_node = self.team.node_of[root] == self.team.node;
         let mut result = Ok(());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: a bcast
+        // has its message, or room for it, in the output; shares lie within.
         unsafe {
             if on_roots_node {
                 let root = self.team.place_of[root];

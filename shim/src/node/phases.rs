@@ -61,7 +61,8 @@ impl Phases<'_, '_> {
     /// The places are those of the view's buffers, or packed copies of them.
     #[inline]
     pub unsafe fn run(mut self) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the places are the view's buffers or packed copies of them, as the caller promises: as long as each
+        // way of the collective asks for.
         unsafe {
             match self.call.own {
                 OnNodes::Alone => self.alone(),
@@ -77,7 +78,7 @@ impl Phases<'_, '_> {
     }
 
     unsafe fn by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them.
         unsafe {
             match (crossing, self.call.collective) {
                 (_, Collective::Allgather) => self.allgather_by_leaders(crossing),
@@ -99,7 +100,8 @@ impl Phases<'_, '_> {
         let (n, bytes) = (self.team.n_here(), self.call.bytes);
         let (input, output) = (self.places.input, self.places.output);
         let root = self.team.place_of[self.view.root];
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, as long
+        // as the collective's.
         unsafe {
             match self.call.collective {
                 Collective::Allreduce => {
@@ -133,7 +135,8 @@ impl Phases<'_, '_> {
         };
         let givers = self.team.n_here();
         let kind = Kind::Exchange { givers };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: an
+        // allgather's input is a block, which has its place in the output.
         unsafe {
             std::ptr::copy(input, own, self.view.block as usize);
             phase(&self.elements, &mut self.segment, kind, data, None)
@@ -154,7 +157,8 @@ impl Phases<'_, '_> {
         };
         let givers = self.team.n_here();
         let kind = Kind::Exchange { givers };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: an
+        // alltoall's input and output have a block for each rank.
         unsafe {
             std::ptr::copy(self.elements.at(input, skip), own, units as usize);
             phase(&self.elements, &mut self.segment, kind, data, None)
@@ -179,7 +183,7 @@ impl Phases<'_, '_> {
             units: self.view.block,
             blocks,
         };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises buffers as long as the phase's kind says.
         unsafe { phase(&self.elements, &mut self.segment, kind, data, None) }
     }
 
@@ -267,7 +271,8 @@ impl Phases<'_, '_> {
             self.across(Across::Leaders, crossing, &part, (None, output))?;
         }
         let kind = Kind::Bcast { root: leader };
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: a bcast
+        // has its message, or room for it, in the output.
         unsafe { self.on_node(kind, output, output, Blocks::One) }
     }
 }
@@ -336,7 +341,7 @@ pub(super) unsafe fn phase(
         _ => 1,
     };
     let is_short = elements.bytes(data.units).saturating_mul(copies) <= LINE_BYTES;
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller promises buffers as long as the phase's kind says.
     unsafe {
         if is_short && arriving.is_none() && data.blocks.are_single() {
             short::run(elements, segment, kind, data)

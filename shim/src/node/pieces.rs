@@ -116,7 +116,7 @@ pub unsafe fn run(
     data: Data,
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller promises what `Phase::new` asks for: buffers as long as the phase's kind says.
     let mut phase = unsafe { Phase::new(elements, segment, kind, data, Turn::Forth) };
     phase.arriving = arriving;
     phase.finish()
@@ -244,7 +244,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
     }
 
     unsafe fn perform(&mut self, act: Act) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: each act is one of this phase's kind, whose buffers and cells `new` was promised.
         unsafe {
             match act {
                 Act::Fill { piece } => {
@@ -486,7 +486,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             result = result.and(step);
         }
         if elements.holed.is_some() {
-            // SAFETY: as above.
+            // SAFETY: the own slice has been combined at `sum`, and its place in the message has room for it.
             result = result.and(unsafe { elements.store(sum, len, result_at) });
         }
         result

@@ -78,7 +78,8 @@ impl Phases<'_, '_> {
     /// # Safety
     /// As [`Phases::run`].
     pub(super) unsafe fn by_reading(&mut self) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so each
+        // way may work on them.
         let read = unsafe {
             match self.call.collective {
                 Collective::Bcast => self.bcast_by_reading(),
@@ -145,7 +146,8 @@ impl Phases<'_, '_> {
             let [process, ..] = segment.identity(from);
             let target = output.wrapping_add(from * bytes);
             // Where the own input is not lent, it may not be lost either.
-            // SAFETY: as above.
+            // SAFETY: the output has a block for each rank of the node; whatever the other address is, the kernel
+            // checks it.
             let reads = || unsafe { read(process, address + skip as u64, target, bytes) };
             if !lent || theirs == 0 || !reads() {
                 result = FAILED;
@@ -186,7 +188,8 @@ impl Phases<'_, '_> {
             segment.done_short(ticket);
             return Ok(FAILED);
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: the
+        // operands lie in the input, and the output has room for the result.
         let mut result = unsafe { combine_slice(&self.elements, segment, ticket, data) };
         if let Err(code) = result {
             // The input may be lost already, where it is in place.
@@ -250,7 +253,7 @@ unsafe fn combine_slice(
                     return Err(abi::MPI_ERR_OTHER as c_int);
                 }
             }
-            // SAFETY: as above; the own units lie in the message.
+            // SAFETY: both cells hold a part, and the own units lie in the message.
             unsafe {
                 match (place + 1 == n, place == own) {
                     (true, true) => {

@@ -62,7 +62,7 @@ impl Contribution {
     /// There is room for the units at `at`.
     #[inline(always)]
     unsafe fn write(&self, mut load: Load, at: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises room for the units at `at`; the words hold as many bytes.
         unsafe {
             match self.bytes {
                 8 => at.cast::<u64>().write_unaligned(load.0[0]),
@@ -107,7 +107,7 @@ impl Segment {
     ) -> Result<(), c_int> {
         let ticket = self.next_short();
         let bytes = contribution.bytes;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the contribution at `source`.
         let mine = unsafe { contribution.read(source) };
         self.send_line(world, ticket, &mine, bytes)?;
         let mut result = Ok(());
@@ -123,7 +123,7 @@ impl Segment {
                 result = result.and(contribution.combine(world, load, &mut all));
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the caller promises room for as much at `target`.
         unsafe { contribution.write(all, target) };
         self.done_short(ticket);
         result
@@ -280,15 +280,16 @@ pub unsafe fn run(
     match kind {
         Kind::Bcast { root } if root != own => {
             let mut load = segment.receive_line(world, root, ticket, bytes)?;
-            // SAFETY: as above.
+            // SAFETY: the caller promises buffers as long as the phase's kind says: the root's units lie there, or
+            // have room.
             result = result.and(unsafe { elements.load(load.start(), data.units, data.target) });
         }
         Kind::AllreduceWhole | Kind::AllreduceSliced => {
-            // SAFETY: as above.
+            // SAFETY: the caller promises buffers as long as the phase's kind says, and the units fit into a line.
             result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
         }
         Kind::ReduceWhole { root } | Kind::ReduceSliced { root } if root == own => {
-            // SAFETY: as above.
+            // SAFETY: the caller promises buffers as long as the phase's kind says, and the units fit into a line.
             result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
         }
         Kind::Exchange { givers } => {

@@ -88,7 +88,8 @@ impl<'a> Transfers<'a> {
     pub unsafe fn receive(&mut self, buffer: *mut u8, blocks: &[usize], from: c_int) {
         messages(blocks, self.block, self.longest, |message| {
             let mut request = self.world.handles.request_null;
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises room for every block, which lives and is left alone until the request is
+            // complete.
             let posted = check(unsafe {
                 (self.world.pmpi.irecv)(
                     buffer.wrapping_add(message.at as usize).cast(),
@@ -114,7 +115,7 @@ impl<'a> Transfers<'a> {
     pub unsafe fn send(&mut self, buffer: *mut u8, blocks: &[usize], to: c_int) {
         messages(blocks, self.block, self.longest, |message| {
             let mut request = self.world.handles.request_null;
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller promises that the blocks live and are not written until the request is complete.
             let posted = check(unsafe {
                 (self.world.pmpi.isend)(
                     buffer.wrapping_add(message.at as usize).cast(),

@@ -31,7 +31,7 @@ pub fn runs(collective: Collective) -> bool {
 
 /// The blocks of one side of a call.
 #[derive(Clone, Copy)]
-enum Blocks {
+enum BlocksOfSide {
     /// There is none on this rank, or it lies where it goes.
     Nothing,
     One(Side),
@@ -41,8 +41,8 @@ enum Blocks {
 /// Both sides, and who is the root.
 struct View {
     root: usize,
-    send: Blocks,
-    recv: Blocks,
+    send: BlocksOfSide,
+    recv: BlocksOfSide,
     buffers: Buffers,
 }
 
@@ -146,13 +146,13 @@ impl View {
         let root = members.root(root)?;
         let is_root = members.rank == root;
         let blocks = |held| match held {
-            Held::One(side) => Blocks::one(world, side),
+            Held::One(side) => BlocksOfSide::one(world, side),
             Held::Each(listed) => {
                 let located = world.located(listed)?;
                 // SAFETY: MPI asks for a count for each rank.
                 let count = unsafe { listed.counts.sum(members.n_ranks) }?;
                 world.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
-                Some(Blocks::Each(located))
+                Some(BlocksOfSide::Each(located))
             }
         };
         let (sends, receives) = match call.collective {
@@ -163,7 +163,7 @@ impl View {
         };
         let side = |exists, held| match exists {
             true => blocks(held),
-            false => Some(Blocks::Nothing),
+            false => Some(BlocksOfSide::Nothing),
         };
         Some(View {
             root,
@@ -184,10 +184,10 @@ fn in_place(held: &Held) -> bool {
     }
 }
 
-impl Blocks {
-    fn one(world: &World, side: Side) -> Option<Blocks> {
+impl BlocksOfSide {
+    fn one(world: &World, side: Side) -> Option<BlocksOfSide> {
         world.memory(side.start, side.count, side.datatype)?;
-        Some(Blocks::One(side))
+        Some(BlocksOfSide::One(side))
     }
 }
 
@@ -197,7 +197,8 @@ impl Exchange<'_> {
     /// # Safety
     /// The application's buffers are valid.
     unsafe fn run(&self, scratch: &mut Scratch) -> Result<(), c_int> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the application's buffers are valid, as the caller promises, and the scratch memory has been
+        // provided.
         let work = |scratch: &mut Scratch| unsafe { self.operate(scratch) };
         retiring(self.world, &self.program.operations, scratch, work)
     }
@@ -263,17 +264,17 @@ impl Exchange<'_> {
             _ => &self.view.recv,
         };
         match side {
-            Blocks::Nothing => Block {
+            BlocksOfSide::Nothing => Block {
                 start: std::ptr::null_mut(),
                 count: 0,
                 datatype: self.world.handles.byte,
             },
-            Blocks::One(one) => Block {
+            BlocksOfSide::One(one) => Block {
                 start: one.start,
                 count: one.count,
                 datatype: one.datatype,
             },
-            Blocks::Each(located) => {
+            BlocksOfSide::Each(located) => {
                 // SAFETY: a span names a rank's block.
                 let (start, count) = unsafe { located.block(span.first as usize) };
                 Block {

@@ -183,7 +183,8 @@ impl Job<'_> {
             }
             next = next.wrapping_add(self.room(units));
         });
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        // promises.
         unsafe {
             match self.view.output {
                 Output::User { memory, .. } if output.is_null() => output = memory.start,
@@ -223,7 +224,8 @@ impl Job<'_> {
     ) -> Result<(), c_int> {
         match before {
             Before::Nothing => Ok(()),
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the memory is the application's, and `output` has room for its packed bytes, as the caller
+            // promises.
             Before::All => unsafe { self.pack(memory.start, memory.count, memory, output) },
             Before::OwnBlock => {
                 let rank = self.members.rank as u64;
@@ -300,7 +302,8 @@ impl Job<'_> {
             let own = self.world.packed_bytes(&memory).unwrap_or(bytes);
             let packed = (places.output, own, self.view.unit.datatype);
             let typed = (memory.start, memory.count, memory.datatype);
-            // SAFETY: as below.
+            // SAFETY: the output is the application's, and its packed bytes lie in the scratch memory that `bind`
+            // gave.
             return unsafe { self.message_to_self(packed, typed) };
         }
         // SAFETY: the packed message has as many bytes as the elements of the caller's buffer.
@@ -328,7 +331,7 @@ impl Job<'_> {
     /// # Safety
     /// The list has a block for that rank.
     unsafe fn block(&self, listed: &Located, rank: usize) -> (Typed, u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the list has a block for that rank.
         let (start, count) = unsafe { listed.block(rank) };
         let bytes = self.block_start(rank + 1) - self.block_start(rank);
         ((start.cast(), count as u64, listed.listed.datatype), bytes)
@@ -339,7 +342,7 @@ impl Job<'_> {
     /// # Safety
     /// The block is the application's, and `to` has room for it.
     unsafe fn take_block(&self, listed: &Located, rank: usize, to: *mut u8) -> Result<(), c_int> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is the application's and `to` has room for its packed bytes, as the caller promises.
         unsafe {
             let (elements, bytes) = self.block(listed, rank);
             let byte = self.view.unit.datatype;
@@ -352,7 +355,7 @@ impl Job<'_> {
     /// # Safety
     /// The block is the application's, and `from` has its packed bytes.
     unsafe fn give_block(&self, listed: &Located, rank: usize, from: *mut u8) -> Result<(), c_int> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is the application's and `from` has its packed bytes, as the caller promises.
         unsafe {
             let (elements, bytes) = self.block(listed, rank);
             let byte = self.view.unit.datatype;
@@ -400,14 +403,14 @@ impl Job<'_> {
             unsafe { std::ptr::copy(from, to, bytes) };
             return Ok(());
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises that both places hold so many units.
         unsafe { self.copy_typed(from, to, units) }
     }
 
     #[cold]
     unsafe fn copy_typed(&self, from: *mut u8, to: *mut u8, units: u64) -> Result<(), c_int> {
         let datatype = self.view.unit.datatype;
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises that both places hold so many units.
         unsafe { self.message_to_self((from, units, datatype), (to, units, datatype)) }
     }
 

@@ -43,7 +43,8 @@ impl Job<'_> {
         scratch.requests.resize(n_requests, null);
         scratch.staged.clear();
         scratch.staged.resize(n_requests, None);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        // promises.
         let work = |scratch: &mut Scratch| unsafe {
             let places = self.bind(scratch)?;
             self.operate(&places, scratch, watch)?;
@@ -287,7 +288,7 @@ impl Job<'_> {
             return local(source, target);
         }
         local(target, source)?;
-        // SAFETY: as above.
+        // SAFETY: both places hold so many elements, and they do not overlap.
         unsafe { self.copy(source, target, units) }
     }
 }

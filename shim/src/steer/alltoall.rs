@@ -39,7 +39,7 @@ pub unsafe fn alltoall_as_bytes(
     if is_right || types.map(bits).contains(&null) || is_in_place(send.0) {
         return None;
     }
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller promises the arguments of a valid MPI_Alltoall on a communicator with these members.
     unsafe { alltoall_packed(world, send, recv, comm) }
 }
 

@@ -25,7 +25,7 @@ pub unsafe fn bcast_as_bytes(
         // SAFETY: a predefined type of this table has no holes, so these are the same bytes.
         return unsafe { (world.pmpi.bcast)(buffer, bytes, world.handles.byte, root, comm) };
     }
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller promises the arguments of a valid MPI_Bcast, of no more bytes than an int counts.
     unsafe { bcast_packed(world, buffer, count, datatype, root, comm) }
 }
 
@@ -39,7 +39,7 @@ unsafe fn bcast_packed(
     comm: Comm,
 ) -> c_int {
     let pmpi = world.pmpi;
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller promises valid arguments of an MPI_Bcast on `comm`.
     let as_it_came = || unsafe { (pmpi.bcast)(buffer, count, datatype, root, comm) };
     if buffer.is_null() && !cfg!(mpi = "openmpi") {
         // MPI_BOTTOM, which MPICH 4.0 does not pack from; it cuts messages by their bytes itself.

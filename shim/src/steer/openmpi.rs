@@ -46,7 +46,7 @@ pub struct Steer {
 // SAFETY: the pointers are to static storage of the library. They are written while a carrier is
 // made only, and carriers are made only where no rank runs MPI_THREAD_MULTIPLE.
 unsafe impl Send for Steer {}
-// SAFETY: as above.
+// SAFETY: the same holds for references: nothing is written through one while another thread is in MPI.
 unsafe impl Sync for Steer {}
 
 /// The carriers beside one communicator, for all its members.
@@ -244,7 +244,7 @@ impl Variables {
     }
 
     fn restore(&self, old: Old) {
-        // SAFETY: as in `set`.
+        // SAFETY: the pointers are to the library's static storage, and one thread uses MPI.
         unsafe {
             *self.use_dynamic_rules = old.use_dynamic_rules;
             if let Some(han) = self.han_priority {

@@ -118,6 +118,8 @@ impl Tuner {
         match decision {
             Decision::Default => code,
             Decision::Chosen(chosen) if chosen.variant == DEFAULT && !chosen.sampled => code,
+            // All ranks alike, or this one alone.
+            _ if self.all_come(state.comm) => code,
             _ => {
                 let variant = "something else".to_owned();
                 let reason = Reason::Arguments { variant };

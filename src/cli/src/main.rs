@@ -8,6 +8,9 @@ mod parse;
 mod database;
 
 mod launch;
+// As the build of the shim has it, which is in a workspace of its own.
+#[path = "../../../shim/stamp.rs"]
+mod stamp;
 
 mod published;
 

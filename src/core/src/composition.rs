@@ -58,7 +58,7 @@ use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks, NotInPlace}
 
 /// One composition of one collective.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ComposedRow {
     pub collective: Collective,
     /// The algorithm's part of the name, as in `mockup:reduce+bcast`.
     pub name: &'static str,
@@ -72,8 +72,8 @@ const fn row(
     name: &'static str,
     composition: Composition,
     needs: &'static [Need],
-) -> Row {
-    Row {
+) -> ComposedRow {
+    ComposedRow {
         collective,
         name,
         composition,
@@ -86,7 +86,7 @@ const fn row(
 const BY_REDUCE_SCATTER: &[Need] = &[CountAtLeastRanks, CommutativeOrPlain];
 
 /// Every composition, in the order of collectives.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[ComposedRow] = &[
     row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[]),
     row(
         Allreduce,
@@ -167,7 +167,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// The rows of one collective.
-pub fn rows(collective: Collective) -> impl Iterator<Item = &'static Row> {
+pub fn rows(collective: Collective) -> impl Iterator<Item = &'static ComposedRow> {
     ROWS.iter().filter(move |row| row.collective == collective)
 }
 

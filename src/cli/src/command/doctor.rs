@@ -125,7 +125,15 @@ fn check_shims(report: &mut Report, launchers: &[(Abi, OsString)]) {
         match shim::file(*abi) {
             Err(error) => report.fail(format!("shim for {name}: failed to {error}")),
             Ok(file) => match needs::of_file(&file) {
-                Needs::NoMpi => report.ok(format!("shim for {name}: {}", file.display())),
+                Needs::NoMpi => match shim::newer_sources(&file) {
+                    None => report.ok(format!("shim for {name}: {}", file.display())),
+                    Some(sources) => report.warn(format!(
+                        "shim for {name}: {} was built of other sources than those in {}; build it again with \
+                         `make build`",
+                        file.display(),
+                        sources.display()
+                    )),
+                },
                 Needs::NotElf => report.fail(format!("shim for {name}: {} is no shared library", file.display())),
                 Needs::Mpi(_) | Needs::UnknownMpi(_) => report.fail(format!(
                     "shim for {name}: {} needs an MPI library itself, which breaks programs without it; build it again \

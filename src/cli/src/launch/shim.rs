@@ -6,6 +6,8 @@ use colltune_core::environment;
 use colltune_core::library::Abi;
 use thiserror::Error;
 
+use crate::stamp;
+
 /// The file that is preloaded.
 pub const FILE: &str = "libcolltune.so";
 
@@ -38,6 +40,17 @@ pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
         std::env::var_os(environment::LIB).map(PathBuf::from),
         folder,
     )
+}
+
+/// The sources of a shim that lies in a checkout, where they are newer than it is.
+pub fn newer_sources(shim: &Path) -> Option<PathBuf> {
+    let sources = shim.parent()?.join("../../shim").canonicalize().ok()?;
+    let stamp = stamp::stamp(&sources).ok()?;
+    let mark = format!("{}{stamp}", stamp::MARK);
+    let held = std::fs::read(shim).ok()?;
+    let mut places = held.windows(mark.len());
+    let is_theirs = places.any(|bytes| bytes == mark.as_bytes());
+    (!is_theirs).then_some(sources)
 }
 
 fn choose(
@@ -86,6 +99,34 @@ fn loadable(path: PathBuf) -> Result<PathBuf, ShimError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shim_in_a_checkout_is_compared_with_the_sources_there() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (shim, sources) = (root.join("target/mpich").join(FILE), root.join("shim"));
+        for folder in [shim.parent().unwrap(), &sources.join("src")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(&shim, "built of something").unwrap();
+        // Installed: there are no sources.
+        assert_eq!(newer_sources(&shim), None);
+        for file in [
+            "Cargo.toml",
+            "Cargo.lock",
+            "build.rs",
+            "stamp.rs",
+            "src/lib.rs",
+        ] {
+            std::fs::write(sources.join(file), "").unwrap();
+        }
+        assert_eq!(newer_sources(&shim), Some(sources.clone()));
+        let stamp = stamp::stamp(&sources).unwrap();
+        std::fs::write(&shim, format!("built, {}{stamp}, of these", stamp::MARK)).unwrap();
+        assert_eq!(newer_sources(&shim), None);
+        std::fs::write(sources.join("src/lib.rs"), "//! Newer.\n").unwrap();
+        assert_eq!(newer_sources(&shim), Some(sources));
+    }
 
     #[test]
     fn the_shim_is_found_in_each_layout_and_its_absence_names_the_way() {

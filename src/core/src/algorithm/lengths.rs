@@ -17,12 +17,12 @@ pub struct Lengths<'a> {
     chunks: u64,
     /// How many chunks of the message stand before those that the input and the output name, where
     /// these hold a rank's own block alone. Of equal blocks the first may stand for it.
-    pub before: Before,
+    pub before: PartsBefore,
 }
 
 /// Chunks before the buffers' first ones.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Before {
+pub struct PartsBefore {
     pub input: u64,
     pub output: u64,
 }
@@ -38,12 +38,12 @@ impl<'a> Lengths<'a> {
             whole: block / parts,
             rest: block % parts,
             chunks: chunks.into(),
-            before: Before::default(),
+            before: PartsBefore::default(),
         }
     }
 
     /// The same of uneven blocks; each begins where `starts` says, whose last number is the end.
-    pub fn uneven(starts: &'a [u64], parts: u32, chunks: u32, before: Before) -> Lengths<'a> {
+    pub fn uneven(starts: &'a [u64], parts: u32, chunks: u32, before: PartsBefore) -> Lengths<'a> {
         let longest = starts.windows(2).map(|pair| pair[1] - pair[0]).max();
         Lengths {
             starts,
@@ -166,7 +166,7 @@ mod tests {
             starts.push(starts[starts.len() - 1] + block);
         }
         for parts in 1..5u32 {
-            let lengths = Lengths::uneven(&starts, parts, parts * 5, Before::default());
+            let lengths = Lengths::uneven(&starts, parts, parts * 5, PartsBefore::default());
             for chunk in 0..parts * 5 {
                 let (block, part) = ((chunk / parts) as usize, (chunk % parts) as usize);
                 let bounds = part_bounds(blocks[block], part, parts as usize);

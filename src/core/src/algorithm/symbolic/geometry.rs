@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::lengths::{Before, Lengths};
+use crate::algorithm::lengths::{Lengths, PartsBefore};
 use crate::algorithm::pattern::{Holds, Pattern};
 use crate::algorithm::schedule::{Buffer, Temporary, part_bounds};
 
@@ -87,7 +87,7 @@ impl Geometry<'_> {
             Holds::OwnBlock => (rank * self.parts_per_block) as u64,
             Holds::Message | Holds::Nothing => 0,
         };
-        let before = Before {
+        let before = PartsBefore {
             input: before(self.pattern.input(rank, self.root)),
             output: before(self.pattern.output(rank, self.root)),
         };
