@@ -111,9 +111,10 @@ on_each_library! {
 
     fn draws_are_uniform_before_any_training(mpi: Mpi) {
         const SEED: u64 = 4;
-        const COUNT: u64 = 20_000;
+        // Below the size from which cells are reviewed early.
+        const COUNT: u64 = 4_000;
         // As many samples as come before measured times take part (`colltune_core::review::due`).
-        let samples_each = (1..).find(|&samples| review::due(samples)).unwrap_or(1);
+        let samples_each = (1..).find(|&samples| review::due(samples, 8 * COUNT)).unwrap_or(1);
         let calls_each = (samples_each - 1) * (REHEARSALS + 1) + 1;
         let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
         let db = folder();
