@@ -104,10 +104,9 @@ mod tests {
             if call != next {
                 continue;
             }
-            let factor = [1.0, factor][arm];
             fresh.push(Sample {
                 arm,
-                time_ns: CALL_NS * factor * noise(seed, call),
+                time_ns: CALL_NS * [1.0, factor][arm] * noise(seed, call),
                 shift_ns: None,
             });
             samples += 1;
@@ -154,9 +153,6 @@ mod tests {
                 let (at, ran) = left_at(factor, 20_000, seed);
                 left += u64::from(at.is_some());
                 default += ran;
-                if factor < 0.1 && ran > 12 {
-                    println!("seed {seed} ran {ran}");
-                }
             }
             let share = default as f64 / (50.0 * 20_000.0);
             println!("{factor}: {left} left, the default ran {share} of the calls");
