@@ -35,7 +35,7 @@ impl Watch {
     /// The arm of the `samples`-th sample: of each pair one arm and then the other.
     #[inline]
     pub fn arm(&self, key: u64, samples: u64) -> usize {
-        let first = word(key, ORDER | samples / 2) & 1;
+        let first = word(key, ORDER | (samples / 2)) & 1;
         match first ^ (samples & 1) {
             0 => DEFAULT_ARM,
             _ => CHOICE_ARM,
@@ -104,10 +104,9 @@ mod tests {
             if call != next {
                 continue;
             }
-            let factor = [1.0, factor][arm];
             fresh.push(Sample {
                 arm,
-                time_ns: CALL_NS * factor * noise(seed, call),
+                time_ns: CALL_NS * [1.0, factor][arm] * noise(seed, call),
                 shift_ns: None,
             });
             samples += 1;
