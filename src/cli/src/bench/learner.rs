@@ -21,10 +21,8 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
             bench.progress(&format!("learner: {what}"));
         }
     });
-    let mut report = Report {
-        findings: tables.first().map(findings).unwrap_or_default(),
-        ..Report::default()
-    };
+    let mut report = Report::default();
+    report.findings = tables.first().map(findings).unwrap_or_default();
     for table in tables {
         let of = table.policies.first().copied().unwrap_or_default();
         report.notes.push(format!(

@@ -19,7 +19,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(out: &Path, quick: bool, programs: Vec<String>) -> anyhow::Result<Bench> {
+    pub fn new(out: &Path, quick: bool) -> anyhow::Result<Bench> {
         std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
         let out = out
             .canonicalize()
@@ -27,9 +27,14 @@ impl Bench {
         Ok(Bench {
             out,
             quick,
-            programs,
+            programs: Vec::new(),
             warnings: RefCell::default(),
         })
+    }
+
+    /// The same of these programs alone.
+    pub fn of_programs(self, programs: Vec<String>) -> Bench {
+        Bench { programs, ..self }
     }
 
     /// One number for the full run, another for `--quick`.

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         names.push(PROGRAMS.to_owned());
     }
     let suites = chosen(&names)?;
-    let bench = Bench::new(&args.out, args.quick, programs)?;
+    let bench = Bench::new(&args.out, args.quick)?.of_programs(programs);
     let mut failed = Vec::new();
     for suite in suites {
         if let Err(error) = run_one(suite, &bench) {
