@@ -6,8 +6,8 @@
 //! rank's time is neither.
 
 use rand::RngExt;
-use rand::seq::SliceRandom;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Exp1};
 
 /// How late ranks come, in times of what the default costs.

@@ -6,43 +6,86 @@ mod learning;
 mod programs;
 
 use crate::policies::POLICIES;
-use crate::report::Table;
+use crate::report::{Row, Table};
 use crate::trial::Extent;
 
-/// Runs it, telling what it is at.
-pub fn run(extent: Extent, progress: &dyn Fn(&str)) -> Vec<Table> {
+/// Rows that are found together, from the number of machines and whether much is measured.
+struct Group {
+    name: &'static str,
+    run: fn(u64, bool, &mut Vec<Row>),
+}
+
+const GROUPS: [Group; 9] = [
+    Group {
+        name: "jobs",
+        run: learning::jobs_until_near,
+    },
+    Group {
+        name: "batches",
+        run: learning::batches,
+    },
+    Group {
+        name: "null",
+        run: hazards::null,
+    },
+    Group {
+        name: "stalls",
+        run: hazards::stalls,
+    },
+    Group {
+        name: "late",
+        run: hazards::late_ranks,
+    },
+    Group {
+        name: "few",
+        run: hazards::few_calls,
+    },
+    Group {
+        name: "long",
+        run: programs::long_job,
+    },
+    Group {
+        name: "solver",
+        run: programs::solver,
+    },
+    Group {
+        name: "drift",
+        run: programs::drift,
+    },
+];
+/// The group of predictors, which has a table of its own.
+const LAYOUTS: &str = "layouts";
+
+/// Runs the groups that are wanted, telling what it is at.
+pub fn run(
+    extent: Extent,
+    is_wanted: &dyn Fn(&str) -> bool,
+    progress: &dyn Fn(&str),
+) -> Vec<Table> {
     let full = extent == Extent::Full;
     let seeds = if full { 7 } else { 5 };
     let mut rows = Vec::new();
-    progress("usual machines, trainings behind each job");
-    learning::jobs_until_near(seeds, full, &mut rows);
-    progress("usual machines, batches of ten");
-    learning::batches(seeds, full, &mut rows);
-    progress("equal variants");
-    hazards::null(seeds, full, &mut rows);
-    progress("stalls");
-    hazards::stalls(seeds, full, &mut rows);
-    progress("late ranks");
-    hazards::late_ranks(seeds, full, &mut rows);
-    progress("one long job");
-    programs::long_job(seeds, full, &mut rows);
-    progress("few calls");
-    hazards::few_calls(seeds, full, &mut rows);
-    progress("a solver");
-    programs::solver(seeds, full, &mut rows);
-    progress("a default that becomes better");
-    programs::drift(seeds, full, &mut rows);
-    progress("layouts that were left out");
-    let learners = Table {
+    for group in GROUPS.iter().filter(|group| is_wanted(group.name)) {
+        progress(group.name);
+        (group.run)(seeds, full, &mut rows);
+    }
+    let mut tables = vec![Table {
         title: "learners",
         policies: POLICIES.iter().map(|policy| policy.name()).collect(),
         rows,
         notes: vec![
-            format!("median [least, largest] over {seeds} machines of seeds 1 to {seeds}; shares of counts are of all machines together"),
-            "costs are true means over runs and ranks, with what a call shifts into the next operation, without waiting for late ranks".to_owned(),
+            format!(
+                "median [least, largest] over {seeds} machines of seeds 1 to {seeds}; shares of counts are of all \
+                 machines together"
+            ),
+            "costs are true means over runs and ranks, with what a call shifts into the next operation, without \
+             waiting for late ranks"
+                .to_owned(),
         ],
-    };
-    let predictors = layouts::left_out(seeds, full);
-    progress("");
-    vec![learners, predictors]
+    }];
+    if is_wanted(LAYOUTS) {
+        progress(LAYOUTS);
+        tables.push(layouts::left_out(seeds, full));
+    }
+    tables
 }

@@ -43,6 +43,7 @@ pub struct Training {
     /// By cell, the place of what is published as the best.
     pub best: Vec<usize>,
     pub claims: Vec<Claim>,
+    pub nothing_to_gain: bool,
     pub took: Duration,
     /// The share of sampled calls that draw something else than the best, by cell.
     pub exploring: Vec<f64>,
@@ -86,6 +87,7 @@ pub fn campaign(mut site: Site, policy: &dyn Policy, plan: &Plan) -> History {
                     .map(|cell| published_best(&site, &model, cell))
                     .collect(),
                 claims: published.claims,
+                nothing_to_gain: published.nothing_to_gain,
                 took,
                 exploring: cells.map(|cell| exploring(&site, &model, cell)).collect(),
             });

@@ -121,13 +121,17 @@ impl<'a> Job<'a> {
         let place = &self.places[cell];
         let comm = &mut self.comms[place.comm];
         let scale = truth.default_ns();
-        recipe.arrival.lateness(scale, self.weather.rng(), &mut comm.late);
+        recipe
+            .arrival
+            .lateness(scale, self.weather.rng(), &mut comm.late);
         let shift_ns = comm.compute(recipe.compute * scale);
         if let Some(open) = comm.open.take() {
             let shift = &mut self.played.samples[open].call.shift_ns;
             *shift = shift.map(|behind| behind + shift_ns);
         }
-        let chosen = comm.ranks.decide(&self.rules, place.call, place.details, &comm.come_ns);
+        let chosen = comm
+            .ranks
+            .decide(&self.rules, place.call, place.details, &comm.come_ns);
         let wanted = chosen.map_or(0, |chosen| usize::from(chosen.variant));
         // What the truth does not know runs as the default.
         let known = [wanted, 0].into_iter().find_map(|variant| {

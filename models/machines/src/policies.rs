@@ -5,12 +5,14 @@ mod cells;
 mod baseline;
 mod oracle;
 mod paper;
+mod product;
 mod uniform;
 
 use crate::policy::Policy;
 
-/// All of them, the reference last.
-pub const POLICIES: [&dyn Policy; 4] = [
+/// All of them: the product's own first, then what it is to beat, the reference last.
+pub const POLICIES: [&dyn Policy; 5] = [
+    &product::Product,
     &baseline::Baseline,
     &paper::Paper,
     &uniform::Uniform,

@@ -25,6 +25,8 @@ pub struct Published {
     pub model: Model,
     /// What it says of variants.
     pub claims: Vec<Claim>,
+    /// Whether it says that nothing can be gained.
+    pub nothing_to_gain: bool,
 }
 
 /// What a training says of one variant in one cell: the default's time over its own, with the 95 % interval.

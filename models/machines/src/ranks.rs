@@ -80,9 +80,13 @@ impl Ranks {
     }
 
     fn review(&mut self, rules: &Rules, call: SharedCall, chosen: Chosen, left_ns: &[f64]) {
-        let told = self.deciders.iter_mut().zip(left_ns).map(|(decider, now_ns)| {
-            decider.review(call.collective, &chosen, *now_ns as u64, Possible::Yes)
-        });
+        let told = self
+            .deciders
+            .iter_mut()
+            .zip(left_ns)
+            .map(|(decider, now_ns)| {
+                decider.review(call.collective, &chosen, *now_ns as u64, Possible::Yes)
+            });
         let told: Vec<Words> = told.collect();
         let Some(agreed) = told.into_iter().reduce(together) else {
             return;

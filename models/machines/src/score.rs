@@ -33,6 +33,18 @@ impl History {
         median(self.cells().map(of).collect())
     }
 
+    /// Jobs until it is said that nothing can be gained.
+    pub fn jobs_until_told(&self) -> f64 {
+        self.first(|training| training.nothing_to_gain)
+    }
+
+    /// The last training's share of sampled calls that draw something else than the best, mean over cells.
+    pub fn exploring(&self) -> f64 {
+        let last = self.trainings.last().map(|last| last.exploring.as_slice());
+        let shares = last.unwrap_or_default();
+        shares.iter().sum::<f64>() / shares.len() as f64
+    }
+
     fn first(&self, is: impl Fn(&Training) -> bool) -> f64 {
         let first = self.trainings.iter().find(|training| is(training));
         first.map_or(f64::INFINITY, |training| f64::from(training.jobs))
@@ -183,4 +195,42 @@ pub struct Claims {
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::{Plan, campaign};
+    use crate::policies::POLICIES;
+    use crate::recipe::{CLUSTER, Recipe};
+    use crate::site::Site;
+
+    fn few() -> Site {
+        let recipe = Recipe {
+            layouts: vec![CLUSTER],
+            sizes: vec![8, 32 << 10],
+            ..Recipe::usual(0.05)
+        };
+        Site::new(recipe, 1)
+    }
+
+    #[test]
+    fn who_knows_the_truth_reaches_all_of_it_and_is_never_wrong() {
+        let oracle = POLICIES[POLICIES.len() - 1];
+        let history = campaign(few(), oracle, &Plan::each(3));
+        assert!((history.share_of_gain(1) - 1.0).abs() < 1e-12);
+        assert_eq!(history.jobs_until_near(), 1.0);
+        assert_eq!(history.replacements().wrong, 0.0);
+        assert!(history.regret(1..3).abs() < 1e-12);
+        assert!(history.regret(0..1) > 0.0, "the first job draws everything");
+    }
+
+    #[test]
+    fn a_campaign_is_made_by_its_seed() {
+        let bests = || {
+            let history = campaign(few(), POLICIES[0], &Plan::each(2));
+            history.trainings[1].best.clone()
+        };
+        assert_eq!(bests(), bests());
+    }
 }

@@ -10,8 +10,8 @@ use colltune_core::variant::Family;
 use colltune_models::evidence::Shape;
 use rand::RngExt;
 use rand::SeedableRng;
-use rand::seq::SliceRandom;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
 
 use crate::arrival::Leaving;
 use crate::cost::Costs;

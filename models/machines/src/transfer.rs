@@ -3,44 +3,31 @@
 //! All variants' contrasts to the default are known in the cells of the other layouts, with an error; what a
 //! predictor would choose in those of the left-out one is held against the truth.
 
-use colltune_core::algorithm::simulate::Machine;
 use colltune_core::catalogue::Variant;
 use colltune_core::variant::Family;
 use colltune_models::evidence::Shape;
+use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator, XgBoost};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::cost::Costs;
 use crate::recipe::{Recipe, Shape2};
-use crate::site::Site;
+use crate::score::NEAR;
+use crate::site::{Site, TrueCell};
 
 /// One variant in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    pub shape: Shape,
+struct Truth {
+    shape: Shape,
     /// Place in the catalogue.
-    pub variant: usize,
-    /// Logarithm of its time over the default's, as measured or, of what is asked for, as it truly is.
-    pub contrast: f64,
-    /// The contrast's standard error.
-    pub error: f64,
-    /// Logarithm of its simulated time over the least of the library's algorithms; `None` where it is not simulated.
-    pub simulated: Option<f64>,
+    variant: usize,
+    /// Logarithm of its time over the default's.
+    contrast: f64,
+    place: Place,
 }
 
-/// Predicts contrasts where nothing was measured.
-pub trait Predictor: Sync {
-    fn name(&self) -> &'static str;
-
-    /// One contrast for each point asked for, whose own contrast it must not read; `None`: it cannot say.
-    fn predict(&self, known: &[Point], asked: &[Point]) -> Vec<Option<f64>>;
-}
-
-/// All of them.
-pub const PREDICTORS: [&dyn Predictor; 2] = [&SimulatorAlone, &Nearest];
-
-/// That of the same variant in the nearest cell of the same collective.
+/// The same variant's contrast in the nearest place: what any predictor has to beat.
 pub struct Nearest;
 
 impl Predictor for Nearest {
@@ -48,42 +35,26 @@ impl Predictor for Nearest {
         "nearest"
     }
 
-    fn predict(&self, known: &[Point], asked: &[Point]) -> Vec<Option<f64>> {
-        let of = |point: &Point| {
-            let same = known.iter().filter(|other| {
-                other.variant == point.variant && other.shape.collective == point.shape.collective
-            });
-            let near = same.min_by(|a, b| {
-                distance(a.shape, point.shape).total_cmp(&distance(b.shape, point.shape))
-            });
-            near.map(|near| near.contrast)
+    fn predict(&self, known: &[Vec<Point>], asked: &[Vec<Place>]) -> Vec<Vec<Prediction>> {
+        let of = |points: &Vec<Point>, place: &Place| {
+            let away = |point: &&Point| distance(&point.place, place);
+            let nearest = points.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
+            Prediction {
+                mean: nearest.map_or(0.0, |point| point.mean),
+                variance: 0.1,
+            }
         };
-        asked.iter().map(of).collect()
+        let both = known.iter().zip(asked);
+        both.map(|(points, places)| places.iter().map(|place| of(points, place)).collect())
+            .collect()
     }
 }
 
-/// What the simulator says, and nothing that was measured.
-pub struct SimulatorAlone;
+/// All that are compared.
+pub const PREDICTORS: [&dyn Predictor; 4] = [&Gaussian, &XgBoost, &Simulator, &Nearest];
 
-impl Predictor for SimulatorAlone {
-    fn name(&self) -> &'static str {
-        "simulator"
-    }
-
-    fn predict(&self, _: &[Point], asked: &[Point]) -> Vec<Option<f64>> {
-        asked.iter().map(|point| point.simulated).collect()
-    }
-}
-
-fn distance(a: Shape, b: Shape) -> f64 {
-    let log = |count: u64| (count as f64 + 1.0).log2();
-    let axes = |shape: Shape| {
-        [
-            log(shape.message_bytes),
-            log(shape.nodes.into()),
-            log(shape.ppn.into()),
-        ]
-    };
+fn distance(a: &Place, b: &Place) -> f64 {
+    let axes = |place: &Place| [place.bytes, place.nodes, place.ppn];
     let squares = axes(a)
         .into_iter()
         .zip(axes(b))
@@ -104,6 +75,11 @@ pub struct Transferred {
     pub near: f64,
     /// In which it costs more than the default, and by more than 3 %.
     pub harmed: f64,
+    /// Sum over cells of the logarithm of the choice's time over the best's.
+    pub lost: f64,
+    /// Intervals of 95 %, and how many hold the truth.
+    pub intervals: f64,
+    pub holding: f64,
     /// Sum over cells of the rank correlation of predicted and true contrasts.
     pub correlation: f64,
 }
@@ -117,63 +93,78 @@ pub fn leave_out(seed: u64, collectives: usize, predictor: &dyn Predictor) -> Tr
         ..usual
     };
     let site = Site::new(recipe, seed);
-    let points = points(&site);
+    let truths = truths(&site);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut sum = Transferred::default();
     for left_out in LAYOUTS {
-        let is_left_out = |point: &Point| (point.shape.nodes, point.shape.ppn) == left_out;
-        let (asked, known): (Vec<Point>, Vec<Point>) =
-            points.iter().partition(|point| is_left_out(point));
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let known: Vec<Point> = known
-            .into_iter()
-            .map(|point| {
-                let z: f64 = StandardNormal.sample(&mut rng);
-                Point {
-                    contrast: point.contrast + ERROR * z,
-                    error: ERROR,
-                    ..point
+        for &collective in &site.recipe.collectives {
+            let n_variants = site.variants[collective.index()].len();
+            let mut known = vec![Vec::new(); n_variants];
+            let mut asked = vec![Vec::new(); n_variants];
+            let mut wanted = vec![Vec::new(); n_variants];
+            for truth in truths
+                .iter()
+                .filter(|truth| truth.shape.collective == collective)
+            {
+                if (truth.shape.nodes, truth.shape.ppn) == left_out {
+                    asked[truth.variant].push(truth.place);
+                    wanted[truth.variant].push(*truth);
+                } else {
+                    let z: f64 = StandardNormal.sample(&mut rng);
+                    known[truth.variant].push(Point {
+                        place: truth.place,
+                        mean: truth.contrast + ERROR * z,
+                        variance: ERROR * ERROR,
+                    });
                 }
-            })
-            .collect();
-        let predicted = predictor.predict(&known, &asked);
-        let all: Vec<(Point, f64)> = asked
-            .into_iter()
-            .zip(predicted)
-            .filter_map(|(point, predicted)| Some((point, predicted?)))
-            .collect();
-        for cell in site
-            .cells
-            .iter()
-            .filter(|cell| (cell.shape.nodes, cell.shape.ppn) == left_out)
-        {
-            let own: Vec<&(Point, f64)> = all
-                .iter()
-                .filter(|(point, _)| point.shape == cell.shape)
-                .collect();
-            let chosen = own
-                .iter()
-                .min_by(|a, b| a.1.total_cmp(&b.1))
-                .filter(|(_, predicted)| *predicted < 0.0);
-            let contrast = chosen.map_or(0.0, |(point, _)| point.contrast);
-            let best = (cell.best_ns() / cell.default_ns()).ln();
-            sum.cells += 1.0;
-            sum.near += f64::from(u8::from(contrast - best <= crate::score::NEAR.ln()));
-            sum.harmed += f64::from(u8::from(contrast > -(0.97_f64.ln())));
-            let (truth, said): (Vec<f64>, Vec<f64>) = own
-                .iter()
-                .map(|(point, said)| (point.contrast, *said))
-                .unzip();
-            sum.correlation += correlation(&truth, &said).unwrap_or(0.0);
+            }
+            let predicted = predictor.predict(&known, &asked);
+            let all = wanted
+                .into_iter()
+                .flatten()
+                .zip(predicted.into_iter().flatten());
+            let all: Vec<(Truth, Prediction)> = all.collect();
+            let of_collective = |cell: &&TrueCell| {
+                cell.shape.collective == collective
+                    && (cell.shape.nodes, cell.shape.ppn) == left_out
+            };
+            for cell in site.cells.iter().filter(of_collective) {
+                sum.add(
+                    cell,
+                    all.iter().filter(|(truth, _)| truth.shape == cell.shape),
+                );
+            }
         }
     }
     sum
 }
 
+impl Transferred {
+    fn add<'a>(&mut self, cell: &TrueCell, said: impl Iterator<Item = &'a (Truth, Prediction)>) {
+        let said: Vec<&(Truth, Prediction)> = said.collect();
+        let least = said.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+        let chosen = least.filter(|(_, prediction)| prediction.mean < 0.0);
+        let contrast = chosen.map_or(0.0, |(truth, _)| truth.contrast);
+        let best = (cell.best_ns() / cell.default_ns()).ln();
+        self.cells += 1.0;
+        self.near += f64::from(u8::from(contrast - best <= NEAR.ln()));
+        self.harmed += f64::from(u8::from(contrast > -(0.97_f64.ln())));
+        self.lost += contrast - best;
+        let truth = said.iter().map(|(truth, _)| truth.contrast);
+        let means: Vec<f64> = said.iter().map(|(_, prediction)| prediction.mean).collect();
+        self.correlation += correlation(&truth.collect::<Vec<_>>(), &means).unwrap_or(0.0);
+        for (truth, prediction) in said {
+            let half = 1.96 * prediction.variance.max(0.0).sqrt();
+            self.intervals += 1.0;
+            self.holding += f64::from(u8::from((truth.contrast - prediction.mean).abs() <= half));
+        }
+    }
+}
+
 /// The truth of all cells, with what the simulator says of them.
-fn points(site: &Site) -> Vec<Point> {
-    let base: Machine = site.recipe.base;
-    let mut simulator = Costs::simulated(base);
-    let mut points = Vec::new();
+fn truths(site: &Site) -> Vec<Truth> {
+    let mut simulator = Costs::simulated(site.recipe.base);
+    let mut truths = Vec::new();
     for cell in &site.cells {
         let Shape {
             message_bytes,
@@ -182,30 +173,33 @@ fn points(site: &Site) -> Vec<Point> {
             ..
         } = cell.shape;
         let variants = &site.variants[cell.shape.collective.index()];
-        let times: Vec<Option<f64>> = variants
-            .iter()
-            .map(|variant| simulator.of(variant, message_bytes, nodes, ppn))
-            .collect();
-        let native = |place: &usize| variants[*place].is_steered();
-        let least = (0..variants.len())
-            .filter(native)
-            .filter_map(|place| times[place])
-            .fold(f64::INFINITY, f64::min);
         // Shared memory is no schedule.
-        let knows = |variant: &Variant| least.is_finite() && variant.name.family != Family::Node;
-        for place in (1..variants.len()).filter(|&place| cell.arms[place].is_some()) {
-            points.push(Point {
+        let known = |variant: &Variant| variant.name.family != Family::Node;
+        let mut time = |variant: &Variant| {
+            let time = simulator.of(variant, message_bytes, nodes, ppn);
+            time.filter(|_| known(variant))
+        };
+        let times: Vec<Option<f64>> = variants.iter().map(&mut time).collect();
+        let least = times
+            .iter()
+            .flatten()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        for variant in (1..variants.len()).filter(|&place| cell.arms[place].is_some()) {
+            truths.push(Truth {
                 shape: cell.shape,
-                variant: place,
-                contrast: (cell.cost_of(place) / cell.default_ns()).ln(),
-                error: 0.0,
-                simulated: times[place]
-                    .filter(|_| knows(&variants[place]))
-                    .map(|time| (time / least).ln()),
+                variant,
+                contrast: (cell.cost_of(variant) / cell.default_ns()).ln(),
+                place: Place {
+                    bytes: (message_bytes as f64 + 1.0).log2(),
+                    nodes: f64::from(nodes).log2(),
+                    ppn: f64::from(ppn).log2(),
+                    simulated: times[variant].map_or(0.0, |time| (time / least).ln()),
+                },
             });
         }
     }
-    points
+    truths
 }
 
 /// Spearman's rank correlation; `None` for fewer than three values, or where all are alike.

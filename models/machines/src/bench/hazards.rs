@@ -1,7 +1,7 @@
 //! What misleads: equal variants, stalls, late ranks, few calls.
 
 use crate::arrival::Arrival;
-use crate::campaign::Plan;
+use crate::campaign::{History, Plan};
 use crate::policies::POLICIES;
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
@@ -23,7 +23,7 @@ pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
             plan: Plan::each(if full { 12 } else { 6 }),
             seeds,
         };
-        let lives = trial.live(&POLICIES[..1]);
+        let lives = trial.live(&POLICIES[..2]);
         let name = format!("twenty equal variants, runs differ by {run_effect}");
         rows.push(padded(
             &format!("{name}: cells in which one ever replaced the default"),
@@ -35,6 +35,19 @@ pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
             }),
             Bound::AtMost(0.01),
             Bound::AtMost(0.005),
+        ));
+        let told = each(&lives, History::jobs_until_told);
+        rows.push(padded(
+            &format!("{name}: jobs until told that nothing can be gained"),
+            told,
+            Bound::AtMost(3.0),
+            Bound::AtMost(1.0),
+        ));
+        rows.push(padded(
+            &format!("{name}: share of samples that still explore in the end"),
+            each(&lives, History::exploring),
+            Bound::None,
+            Bound::None,
         ));
     }
 }

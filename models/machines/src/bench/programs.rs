@@ -18,7 +18,7 @@ pub(super) fn long_job(seeds: u64, full: bool, rows: &mut Vec<Row>) {
         plan: Plan::each(1),
         seeds,
     };
-    let lives = trial.live(&POLICIES[..1]);
+    let lives = trial.live(&POLICIES[..2]);
     rows.push(padded(
         "one job of 20,000 calls a cell: share of reachable gain, last quarter",
         each(&lives, |one| one.gain_inside(0)),

@@ -47,6 +47,7 @@ impl Learner for Database<'_> {
                 Published {
                     model: learned.model,
                     claims,
+                    nothing_to_gain: false,
                 }
             }
             Err(error) => {
@@ -54,6 +55,7 @@ impl Learner for Database<'_> {
                 Published {
                     model: Model::initial(&self.site.settings, self.site.library, "made"),
                     claims: Vec::new(),
+                    nothing_to_gain: false,
                 }
             }
         }

@@ -29,6 +29,7 @@ impl Learner for Oracle {
         Published {
             model,
             claims: Vec::new(),
+            nothing_to_gain: false,
         }
     }
 }

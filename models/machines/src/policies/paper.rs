@@ -103,6 +103,7 @@ impl Learner for Database<'_> {
         Published {
             model,
             claims: Vec::new(),
+            nothing_to_gain: false,
         }
     }
 }

@@ -46,6 +46,7 @@ impl Learner for Database<'_> {
         Published {
             model,
             claims: Vec::new(),
+            nothing_to_gain: false,
         }
     }
 }

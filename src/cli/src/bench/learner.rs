@@ -16,10 +16,8 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     } else {
         Extent::Full
     };
-    let tables = bench::run(extent, &|what| {
-        if !what.is_empty() {
-            bench.progress(&format!("learner: {what}"));
-        }
+    let tables = bench::run(extent, &|_| true, &|what| {
+        bench.progress(&format!("learner: {what}"));
     });
     let mut report = Report::default();
     report.findings = tables.first().map(findings).unwrap_or_default();
