@@ -19,7 +19,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Why this machine cannot run the suite, or a part of it.
     pub skipped: Vec<String>,
-    head: Map<String, Value>,
+    pub head: Map<String, Value>,
 }
 
 /// One comparison; `ratio` is a / b.
