@@ -102,7 +102,22 @@ pub fn learn(rows: Vec<Row>, context: Context) -> Result<Learned, LearnError> {
             }));
     }
     learned.model.cells = merged(learned.model.cells);
+    share_out(&mut learned.statistics);
     Ok(learned)
+}
+
+/// What part of the time in all timed calls each cell has.
+fn share_out(cells: &mut [CellStatistics]) {
+    let time = |cell: &CellStatistics| -> f64 {
+        let times = cell.variants.iter();
+        let times = times.map(|one| one.samples as f64 * one.time_ns.median.unwrap_or(0.0));
+        times.sum()
+    };
+    let times: Vec<f64> = cells.iter().map(time).collect();
+    let whole: f64 = times.iter().sum();
+    for (cell, time) in cells.iter_mut().zip(times).filter(|(_, time)| *time > 0.0) {
+        cell.time_share = time / whole;
+    }
 }
 
 /// Joins neighbouring cells about which nothing is known, along nodes and ranks per node.

@@ -4,6 +4,10 @@ mod output;
 
 pub mod run;
 
+pub mod compare;
+
+pub mod tune;
+
 pub mod train;
 
 pub mod status;

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::progress;
+
 /// Wrong usage; the exit code is 2 instead of 1.
 #[derive(Debug, Error)]
 #[error("{0}")]
@@ -19,10 +21,23 @@ pub fn usage(problem: impl std::fmt::Display) -> anyhow::Error {
 #[error("pass every check")]
 pub struct Reported;
 
+/// The subcommand stopped before its end, not for a fault of its own; the message is a sentence.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub struct Stopped {
+    pub message: String,
+    pub code: u8,
+}
+
 /// Prints what failed and gives the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
+    progress::clear();
     if error.is::<Reported>() {
         return ExitCode::from(1);
+    }
+    if let Some(stopped) = error.downcast_ref::<Stopped>() {
+        eprintln!("colltune: {stopped}");
+        return ExitCode::from(stopped.code);
     }
     eprintln!("colltune: failed to {error:#}");
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })

@@ -1,6 +1,8 @@
 //! The `colltune` command: it never links MPI, so that it runs on a login node and serves every library.
 #![forbid(unsafe_code)]
 
+mod progress;
+
 mod failure;
 
 mod parse;
@@ -16,6 +18,12 @@ mod published;
 
 mod export;
 
+mod statistics;
+
+mod trial;
+
+mod comparison;
+
 mod bench;
 
 #[cfg(test)]
@@ -29,7 +37,9 @@ use clap::{Parser, Subcommand};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Tune(args) => command::tune::run(&args),
         Command::Run(args) => command::run::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
         Command::Train(args) => command::train::run(&args),
         Command::Status(args) => command::status::run(&args),
         Command::Export(args) => command::export::run(&args),
@@ -56,9 +66,11 @@ fn main() -> ExitCode {
     after_help = "\
 Examples:
   colltune doctor -- mpirun -n 2 ./solver             is everything there?
+  colltune tune -- mpirun -n 8 ./solver               all that follows, for one program
   colltune run --db ./hydra.db -- mpirun -n 8 ./solver    run it ten times, recording
   colltune train --db ./hydra.db                      learn from the runs
   colltune status --db ./hydra.db                     what was learned
+  colltune compare --db ./hydra.db -- mpirun -n 8 ./solver    does it help?
   colltune export --db ./hydra.db --format openmpi -o tables    tables for jobs without colltune
 
 Exit codes: 0 done, 1 failed, 2 wrong usage; `run` passes on the job's own."
@@ -70,8 +82,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Tune one program: batches of its jobs, learning, and whether it helped
+    Tune(command::tune::Args),
     /// Start a job with the tuner in its ranks
     Run(command::run::Args),
+    /// Say whether it helps: a job's whole time with and without the tuner
+    Compare(command::compare::Args),
     /// Learn from what the jobs recorded
     Train(command::train::Args),
     /// Show what is known and chosen in each cell

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::bail;
 use colltune_core::library::{Library, Product};
-use colltune_core::model::SCHEMA;
+use colltune_core::model::{SCHEMA, Source};
 use colltune_db::{Database, Generation};
-use colltune_models::statistics::CellStatistics;
+use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
 use crate::failure::usage;
@@ -19,6 +19,15 @@ pub struct Published {
     pub machine: String,
     pub generation: u64,
     pub cells: Vec<CellStatistics>,
+}
+
+impl Published {
+    /// The same without the cells about which nothing is known; tables need those, readers do not.
+    pub fn known(&self) -> Published {
+        let mut known = self.clone();
+        known.cells.retain(is_known);
+        known
+    }
 }
 
 /// Loads the generation in force: of the library `key`, else of the only trained one (of `product`).
@@ -41,6 +50,12 @@ pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::R
         generation: generation.number,
         cells: generation.cells,
     })
+}
+
+/// Whether anything is known about a cell: a measurement, or a predicted time.
+pub fn is_known(cell: &CellStatistics) -> bool {
+    let is_timed = |one: &VariantStatistics| one.time_ns.median.is_some();
+    cell.source == Source::Measured || cell.variants.iter().any(is_timed)
 }
 
 fn choose_library(

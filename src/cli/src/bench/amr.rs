@@ -15,8 +15,8 @@ use super::Bench;
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{Interval, median_ratio, spread};
 use crate::launch::shim;
+use crate::statistics::{Interval, median_ratio, spread};
 
 struct Problem {
     name: &'static str,

@@ -18,7 +18,8 @@ use super::jobs::{self, Cell};
 use super::overhead::{self, BLOCKS, CALLS_PER_BLOCK};
 use super::place::{self, Place};
 use super::report::{Finding, Report};
-use super::{Bench, database, statistics};
+use super::{Bench, database};
+use crate::statistics;
 
 /// What each caller calls, on MPI_COMM_SELF.
 const CELL: Cell = (Collective::Allreduce, 8);

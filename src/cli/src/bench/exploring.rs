@@ -9,8 +9,9 @@ use colltune_core::request::Mode;
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::{Bench, database, statistics};
+use super::{Bench, database};
 use crate::launch::shim;
+use crate::statistics;
 
 const GENERATIONS: u64 = 3;
 

@@ -14,8 +14,9 @@ use colltune_core::request::Mode;
 use colltune_core::variant::Size;
 use serde_json::Value;
 
+use super::Bench;
 use super::place::{Place, helper};
-use super::{Bench, statistics};
+use crate::statistics;
 
 /// A collective and a message size in bytes.
 pub type Cell = (Collective, u64);

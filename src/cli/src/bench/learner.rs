@@ -8,7 +8,7 @@ use colltune_machines::trial::Extent;
 
 use super::Bench;
 use super::report::{Finding, Report, Target};
-use super::statistics::Interval;
+use crate::statistics::Interval;
 
 pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let extent = if bench.quick {

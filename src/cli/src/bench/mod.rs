@@ -30,8 +30,6 @@ pub mod choices;
 
 pub mod bound;
 
-pub mod statistics;
-
 pub mod report;
 
 pub use session::Bench;

@@ -11,8 +11,8 @@ use colltune_core::request::Mode;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{self, Interval};
 use super::{Bench, database};
+use crate::statistics::{self, Interval};
 
 const CELLS: [Cell; 2] = [(Collective::Allreduce, 8), (Collective::Bcast, 8)];
 pub const CALLS_PER_BLOCK: usize = 450;

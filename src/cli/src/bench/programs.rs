@@ -19,8 +19,8 @@ use serde_json::Value;
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{Interval, median, spread};
 use super::{Bench, database};
+use crate::statistics::{Interval, median, spread};
 use table::{Kitchen, PROGRAMS, Program};
 
 /// The names of the programs.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::Bench;
-use super::statistics::{Interval, Spread, ratios, spread};
+use crate::statistics::{Interval, Spread, ratios, spread};
 
 /// What one suite found.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Why this machine cannot run the suite, or a part of it.
     pub skipped: Vec<String>,
-    head: Map<String, Value>,
+    pub head: Map<String, Value>,
 }
 
 /// One comparison; `ratio` is a / b.
@@ -36,7 +36,7 @@ pub struct Row {
 impl Row {
     /// Compares jobs that ran in pairs: `a` and `b` hold one value per round.
     pub fn of_rounds(case: String, a: &[f64], b: &[f64]) -> Row {
-        let middle = |values: &[f64]| super::statistics::median(values);
+        let middle = |values: &[f64]| crate::statistics::median(values);
         Row {
             case,
             a: middle(a),
@@ -110,7 +110,7 @@ impl Report {
 
     /// Adds what every report says, with the suite's name and line, and the warnings that its jobs printed.
     pub fn finished(mut self, name: &str, about: &str, bench: &Bench) -> Report {
-        bench.progress("");
+        crate::progress::clear();
         let quick = if bench.quick { " --quick" } else { "" };
         self.head.insert("name".into(), name.into());
         self.head.insert("about".into(), about.into());

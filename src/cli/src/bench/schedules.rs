@@ -15,8 +15,8 @@ use colltune_core::variant::Size;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{geometric_mean_over_rounds, ratios};
 use super::{Bench, database};
+use crate::statistics::{geometric_mean_over_rounds, ratios};
 
 /// Open MPI's name of an algorithm, and ours.
 type Pair = (Collective, &'static str, &'static str);

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use crate::progress;
 
 /// What all suites of one command share.
 pub struct Bench {
@@ -44,11 +45,7 @@ impl Bench {
 
     /// Shows on a terminal what is being done; silent in a log.
     pub fn progress(&self, what: &str) {
-        let mut stderr = std::io::stderr();
-        if stderr.is_terminal() {
-            let _ = write!(stderr, "\r\x1b[K{what}");
-            let _ = stderr.flush();
-        }
+        progress::show(what);
     }
 
     /// Keeps what the tuner printed in a job.

@@ -19,9 +19,9 @@ use colltune_core::request::Mode;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{Interval, median, ratios, spread};
 use super::{Bench, database};
 use crate::command::calibrate::calibration;
+use crate::statistics::{Interval, median, ratios, spread};
 
 const COLLECTIVES: [Collective; 5] = [
     Collective::Allreduce,

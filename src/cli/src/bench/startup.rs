@@ -6,8 +6,8 @@ use colltune_core::request::Mode;
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
-use super::statistics::{median, median_difference};
 use super::{Bench, database};
+use crate::statistics::{median, median_difference};
 
 pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::comparing("with `colltune run` and the shim, ms", "plain mpirun, ms");

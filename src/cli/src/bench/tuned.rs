@@ -19,9 +19,9 @@ use super::choices::Choices;
 use super::jobs::Cell;
 use super::place::Place;
 use super::report::{Report, Row, Target};
-use super::statistics::{geometric_mean, median, ratios, upper_bound};
 use super::ways::{CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, TUNED_WAY, rounds, ways};
 use super::{Bench, database};
+use crate::statistics::{geometric_mean, median, ratios, upper_bound};
 use findings::{Targets, findings, over_bound};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];

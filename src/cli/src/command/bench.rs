@@ -11,6 +11,7 @@ use anyhow::Context as _;
 
 use crate::bench::{Bench, SUITES, Suite, programs};
 use crate::failure::usage;
+use crate::progress;
 
 /// The suite whose programs can be named.
 const PROGRAMS: &str = "programs";
@@ -38,10 +39,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut failed = Vec::new();
     for suite in suites {
         if let Err(error) = run_one(suite, &bench) {
-            eprintln!(
+            progress::tell(&format!(
                 "colltune: failed to run the benchmark {}: {error:#}",
                 suite.name
-            );
+            ));
             failed.push(suite.name);
         }
     }

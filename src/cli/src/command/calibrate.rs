@@ -23,8 +23,28 @@ use crate::launch::library::of_launcher;
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
-    let mut settings = db.settings()?;
-    let measured = measure(args)?;
+    let (library, calibration) = into(&db, &args.line)?;
+    print!("{}", calibration.to_toml());
+    if calibration.between.is_none() {
+        eprintln!(
+            "colltune: the job had one node; usual parameters stand for the network between nodes"
+        );
+    }
+    let settings = db.settings()?;
+    let factor = settings.hopeless_factor_on(library);
+    let found = settings.simulated.get(&library);
+    println!(
+        "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
+        db.calibration(library).display(),
+        found.map_or(0, |found| found.hopeless(factor))
+    );
+    Ok(())
+}
+
+/// Measures this machine with the launcher and its options, and publishes what was measured.
+pub fn into(db: &Database, line: &[OsString]) -> anyhow::Result<(Library, Calibration)> {
+    let settings = db.settings()?;
+    let measured = measure(line)?;
     let calibration = calibration(&measured, db.machine(&settings))?;
     if calibration.inside.is_none() && calibration.between.is_none() {
         bail!(
@@ -35,22 +55,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .library
         .parse()
         .with_context(|| format!("use {}", calibration.library))?;
-    let found = db.calibrate(library, &calibration, &settings)?;
-    print!("{}", calibration.to_toml());
-    if calibration.between.is_none() {
-        eprintln!(
-            "colltune: the job had one node; usual parameters stand for the network between nodes"
-        );
-    }
-    settings.simulated.insert(library, found);
-    let factor = settings.hopeless_factor_on(library);
-    let found = &settings.simulated[&library];
-    println!(
-        "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
-        db.calibration(library).display(),
-        found.hopeless(factor)
-    );
-    Ok(())
+    db.calibrate(library, &calibration, &settings)?;
+    Ok((library, calibration))
 }
 
 #[derive(clap::Args, Debug)]
@@ -78,11 +84,8 @@ pub struct Args {
 /// What the helper program says; it takes seconds unless the job hangs.
 const JOB_SECONDS: &str = "300";
 
-fn measure(args: &Args) -> anyhow::Result<Value> {
-    let launcher = args
-        .line
-        .first()
-        .map_or(OsStr::new(""), OsString::as_os_str);
+fn measure(line: &[OsString]) -> anyhow::Result<Value> {
+    let launcher = line.first().map_or(OsStr::new(""), OsString::as_os_str);
     let Some(abi) = of_launcher(launcher).abi() else {
         return Err(usage(format!(
             "calibrate: {} does not say which MPI library it starts; name its own mpirun or mpiexec",
@@ -93,7 +96,7 @@ fn measure(args: &Args) -> anyhow::Result<Value> {
         std::env::temp_dir().join(format!("colltune-calibrate-{}.json", std::process::id()));
     let mut command = Command::new("timeout");
     command.args(["--foreground", "-k", "2", JOB_SECONDS]);
-    command.args(&args.line).arg(helper(abi)?).arg("calibrate");
+    command.args(line).arg(helper(abi)?).arg("calibrate");
     command.arg("--json").arg(&answer);
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 use colltune_core::library::{Library, Product};
+use colltune_db::Database;
+use colltune_db::generation::current;
+use colltune_models::statistics::CellStatistics;
 
 use crate::export::notes::Notes;
-use crate::export::plan::JobShape;
+use crate::export::plan::{self, JobShape};
 use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::failure::usage;
 use crate::published::{self, Published};
@@ -28,6 +31,26 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the tables of every trained library of a database below `folder`, each in its own format, and says how many
+/// cells depart from the default there by an algorithm of the library's own.
+pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
+    let mut written = Vec::new();
+    for library in Database::open(db)?.libraries()? {
+        let key = library.to_string();
+        if current(&Database::open(db)?, library)? == 0 {
+            continue;
+        }
+        let published = published::load(db, Some(&key), Some(library.product))?;
+        let format = Format::of(library);
+        let folder = folder.join(&key);
+        write(&folder, &files(&published, format, None)?)?;
+        let departs = |status: &&CellStatistics| plan::native(status, library).is_some();
+        let n_departing = published.cells.iter().filter(departs).count();
+        written.push((folder, n_departing));
+    }
+    Ok(written)
+}
+
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +63,7 @@ Examples:
   colltune export --db ./hydra.db --format csv -o tables
       table.csv, one row per cell and variant.
 
-Where no variant beats the default beyond doubt, the tables keep the library's own choice.
+Where no variant that was measured replaces the default (`status --why`), the tables keep the library's own choice.
 notes.json says what the format could not hold. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
@@ -80,6 +103,16 @@ enum Format {
 }
 
 impl Format {
+    /// What a library reads itself.
+    const fn of(library: Library) -> Format {
+        match library.product {
+            Product::OpenMpi if library.version.0 >= 6 => Format::Openmpi6,
+            Product::OpenMpi => Format::Openmpi,
+            Product::Mpich => Format::Mpich,
+            Product::Intel => Format::Intel,
+        }
+    }
+
     const fn product(self) -> Option<Product> {
         match self {
             Format::Openmpi | Format::Openmpi6 => Some(Product::OpenMpi),
@@ -122,11 +155,11 @@ fn files(
         ..Notes::default()
     };
     let mut files = match format {
-        Format::Csv => return Ok(vec![("table.csv", csv(published))]),
+        Format::Csv => return Ok(vec![("table.csv", csv(&published.known()))]),
         Format::Json => {
             return Ok(vec![(
                 "table.json",
-                serde_json::to_string(published)? + "\n",
+                serde_json::to_string(&published.known())? + "\n",
             )]);
         }
         Format::Openmpi => {

@@ -1,6 +1,6 @@
 //! What the subcommands write: files into a folder, a table or JSON to standard output.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -15,15 +15,6 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("write to standard output"),
-    }
-}
-
-/// One line that is written over on a terminal; nothing in a log.
-pub fn progress(text: &str) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\x1b[K{text}");
-        let _ = stderr.flush();
     }
 }
 

@@ -8,25 +8,30 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
+use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
-use colltune_core::variant::Size;
+use colltune_core::variant::{DEFAULT, Size};
 use colltune_db::{Database, Generation, Passed};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
 use super::output::print;
+use crate::comparison::percent;
 use crate::failure::usage;
+use crate::parse::collective;
+use crate::published::is_known;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::open(&args.db)?;
     let generations = generations(&db, args)?;
     let text = if args.json {
-        json(&db, &generations)?
+        json(&db, &generations, args)?
     } else {
-        table(&db, &generations, args.all)
+        table(&db, &generations, args)
     };
     print(&text)
 }
@@ -35,26 +40,70 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 Examples:
   colltune status --db ./hydra.db
-      The measured cells: how many calls were timed, which variant is best, how much faster than
-      the default it is, and how likely each variant is to be drawn.
+      The measured cells: what part of the time each has, how many calls were timed, which variant is
+      best, how much faster than the default it is, and how likely each variant is to be drawn.
   colltune status --db ./hydra.db --json
-      Every cell and variant, with the median time of each and its 95 % interval.
+      What is known of each cell and variant: times, gains, intervals, reasons.
 
-A gain is claimed only where it is beyond doubt; elsewhere the best variant is the default.
+  colltune status --db ./hydra.db --sort gain --min-gain 1.1 --collective allreduce --why
+      Where it pays, and why each variant may or may not replace the default.
+
+`time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is waiting for late
+ranks, which no variant takes away. A gain is the default's time over the best variant's with its 95 % interval;
+where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
-    /// Print every cell as JSON
+    /// Print the cells as JSON
     #[arg(long)]
     json: bool,
     /// The MPI library and version, where the database holds several: openmpi-4.1.4
     #[arg(long, value_name = "KEY")]
     library: Option<String>,
-    /// Show cells without measurements too
+    /// Only the cells of this collective
+    #[arg(long, value_parser = collective, value_name = "NAME")]
+    collective: Option<Collective>,
+    /// Only cells with this gain or more, as in 1.1
+    #[arg(long, value_name = "GAIN")]
+    min_gain: Option<f64>,
+    /// By share of the recorded time, by gain, or by name and size
+    #[arg(long, value_enum, default_value = "time")]
+    sort: Sort,
+    /// Say of each variant why it may replace the default, or why not
+    #[arg(long, conflicts_with = "json")]
+    why: bool,
+    /// Show predicted cells too
     #[arg(long, conflicts_with = "json")]
     all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    Time,
+    Gain,
+    Name,
+}
+
+/// The cells that are asked for, in the order that is asked for. About the others nothing is known.
+fn chosen<'a>(generation: &'a Generation, args: &Args) -> Vec<&'a CellStatistics> {
+    let wanted = |cell: &&CellStatistics| {
+        is_known(cell)
+            && (args.json || args.all || cell.source == Source::Measured)
+            && args
+                .collective
+                .is_none_or(|name| name == cell.cell.collective)
+            && args.min_gain.is_none_or(|least| cell.gain >= least)
+    };
+    let mut cells: Vec<&CellStatistics> = generation.cells.iter().filter(wanted).collect();
+    match args.sort {
+        Sort::Time => cells.sort_by(|a, b| b.time_share.total_cmp(&a.time_share)),
+        Sort::Gain => cells.sort_by(|a, b| b.gain.total_cmp(&a.gain)),
+        // The order of the tuning space.
+        Sort::Name => {}
+    }
+    cells
 }
 
 fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
@@ -98,12 +147,13 @@ struct Json<'a> {
     library: Option<String>,
     machine: String,
     generation: u64,
-    cells: &'a [CellStatistics],
+    node_hours: NodeHours,
+    cells: Vec<&'a CellStatistics>,
     /// Calls that passed through untuned: nonblocking, persistent and neighbourhood collectives.
     passed: &'a [Passed],
 }
 
-fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
+fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
     let json = match generations.first() {
         None => Json {
@@ -111,7 +161,8 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
             library: None,
             machine: machine()?,
             generation: 0,
-            cells: &[],
+            node_hours: NodeHours::default(),
+            cells: Vec::new(),
             passed: &[],
         },
         Some(generation) => Json {
@@ -119,7 +170,8 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
             library: Some(generation.library.to_string()),
             machine: generation.model.machine.clone(),
             generation: generation.number,
-            cells: &generation.cells,
+            node_hours: NodeHours::of(&generation.cells),
+            cells: chosen(generation, args),
             passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },
     };
@@ -128,7 +180,7 @@ fn json(db: &Database, generations: &[Generation]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn table(db: &Database, generations: &[Generation], all: bool) -> String {
+fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
     if generations.is_empty() {
         return format!(
             "no runs yet: start jobs with `colltune run --db {} -- mpirun ...`\n",
@@ -137,12 +189,12 @@ fn table(db: &Database, generations: &[Generation], all: bool) -> String {
     }
     generations
         .iter()
-        .map(|generation| table_of(db, generation, all))
+        .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn table_of(db: &Database, generation: &Generation, all: bool) -> String {
+fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
     let mut text = match &generation.meta {
         None => format!(
             "{}: not trained yet, run `colltune train --db {}`\n",
@@ -154,32 +206,24 @@ fn table_of(db: &Database, generation: &Generation, all: bool) -> String {
             generation.library, meta.machine, generation.number, meta.runs, meta.calls
         ),
     };
-    let shown: Vec<&CellStatistics> = generation
+    let shown = chosen(generation, args);
+    if !shown.is_empty() {
+        text.push_str(&cells_table(&shown, args));
+    }
+    let measured = generation
         .cells
         .iter()
-        .filter(|cell| all || cell.source == Source::Measured)
-        .collect();
-    let mut rows = vec![
-        [
-            "collective",
-            "bytes",
-            "nodes",
-            "ppn",
-            "calls",
-            "best",
-            "gain",
-            "drawn most",
-        ]
-        .map(str::to_owned),
-    ];
-    rows.extend(shown.iter().map(|cell| row(cell)));
-    if rows.len() > 1 {
-        text.push_str(&aligned(&rows));
+        .filter(|cell| cell.source == Source::Measured);
+    let hidden = measured.count().saturating_sub(shown.len());
+    if hidden > 0 {
+        text.push_str(&format!("{hidden} measured cells are not asked for\n"));
     }
-    let hidden = generation.cells.len() - shown.len();
-    if hidden > 0 && generation.meta.is_some() {
+    text.push_str(&NodeHours::of(&generation.cells).sentence());
+    for cell in shown.iter().filter(|cell| cell.drift != 0.0) {
         text.push_str(&format!(
-            "{hidden} cells without measurements are not shown (--all shows them)\n"
+            "drift: {} takes {:.2} times as long in the newest runs as before\n",
+            cell.cell,
+            cell.drift.exp2()
         ));
     }
     let passed = generation
@@ -220,7 +264,40 @@ fn passed_rows(passed: &[Passed]) -> Vec<[String; 7]> {
         .collect()
 }
 
-fn row(cell: &CellStatistics) -> [String; 8] {
+/// The cells as a table, each with its variants' reasons where they are asked for.
+fn cells_table(cells: &[&CellStatistics], args: &Args) -> String {
+    let head = [
+        "collective",
+        "bytes",
+        "nodes",
+        "ppn",
+        "time",
+        "waiting",
+        "calls",
+        "best",
+        "gain",
+        "drawn most",
+    ];
+    let rows = std::iter::once(head.map(str::to_owned)).chain(cells.iter().map(|cell| row(cell)));
+    let table = aligned(&rows.collect::<Vec<_>>());
+    if !args.why {
+        return table;
+    }
+    let mut lines = table.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or(""));
+    for (line, cell) in lines.zip(cells) {
+        text.push_str(&format!("{line}\n"));
+        for variant in cell.variants.iter().filter(|one| !one.reason.is_empty()) {
+            text.push_str(&format!("    {}: {}\n", variant.name, variant.reason));
+        }
+        if !cell.settled.is_empty() {
+            text.push_str(&format!("    settled: {}\n", cell.settled));
+        }
+    }
+    text
+}
+
+fn row(cell: &CellStatistics) -> [String; 10] {
     let plain = |range: Range| match range.hi {
         Some(hi) if hi == range.lo + 1 => range.lo.to_string(),
         Some(hi) => format!("{}-{}", range.lo, hi - 1),
@@ -242,16 +319,74 @@ fn row(cell: &CellStatistics) -> [String; 8] {
     } else {
         format!("{} (predicted)", cell.best)
     };
+    // Without an interval of its own a gain is a mere number.
+    let gain = if cell.gain_lo < cell.gain_hi {
+        format!(
+            "{:.2}x [{:.2}, {:.2}]",
+            cell.gain, cell.gain_lo, cell.gain_hi
+        )
+    } else {
+        format!("{:.2}x", cell.gain)
+    };
     [
         cell.cell.collective.to_string(),
         bytes,
         plain(cell.cell.nodes),
         plain(cell.cell.ppn),
+        percent(cell.time_share),
+        percent(cell.waiting),
         cell.samples().to_string(),
         best,
-        format!("{:.2}x", cell.gain),
+        gain,
         likely.join(", "),
     ]
+}
+
+/// What the recorded calls took, and what they would have taken with the default alone and with the choices alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+struct NodeHours {
+    with_default: f64,
+    with_choices: f64,
+}
+
+impl NodeHours {
+    fn of(cells: &[CellStatistics]) -> NodeHours {
+        let mut sum = NodeHours::default();
+        for cell in cells {
+            let time_ns = |name: &str| cell.variant(name).and_then(|one| one.time_ns.median);
+            let Some(default_ns) = time_ns(DEFAULT) else {
+                continue;
+            };
+            let calls = cell.samples() as f64;
+            let node_hours = calls * default_ns * cell.cell.nodes.lo as f64 / 3.6e12;
+            sum.with_default += node_hours;
+            sum.with_choices += node_hours / cell.gain.max(f64::MIN_POSITIVE);
+        }
+        sum
+    }
+
+    fn sentence(self) -> String {
+        let saved = self.with_default - self.with_choices;
+        if self.with_default <= 0.0 {
+            return String::new();
+        }
+        format!(
+            "the recorded calls take {} node-hours with the default, {} with what is chosen: {} less\n",
+            short(self.with_default),
+            short(self.with_choices),
+            percent(saved / self.with_default)
+        )
+    }
+}
+
+/// Three digits that say something.
+fn short(number: f64) -> String {
+    if number >= 1.0 {
+        format!("{number:.2}")
+    } else {
+        let digits = (2 - number.log10().floor() as i32).clamp(0, 9) as usize;
+        format!("{number:.digits$}")
+    }
 }
 
 /// Columns as wide as their widest entry.
@@ -268,4 +403,63 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         format!("{}\n", cells.join("  ").trim_end())
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::space::Cell;
+    use colltune_models::statistics::Interval;
+
+    fn cell(samples: u64, default_ns: f64, gain: f64) -> CellStatistics {
+        let range = |lo, hi| Range { lo, hi: Some(hi) };
+        let variant = VariantStatistics {
+            name: DEFAULT.to_owned(),
+            samples,
+            time_ns: Interval {
+                median: Some(default_ns),
+                ..Interval::default()
+            },
+            ..VariantStatistics::default()
+        };
+        CellStatistics {
+            source: Source::Measured,
+            gain,
+            variants: vec![variant],
+            ..CellStatistics::unknown(Cell {
+                collective: Collective::Allreduce,
+                bytes: range(8, 16),
+                nodes: range(4, 8),
+                ppn: range(1, 2),
+            })
+        }
+    }
+
+    #[test]
+    fn node_hours_are_calls_by_time_by_nodes_and_shrink_with_the_gain() {
+        // 9 million calls of 1 ms on 4 nodes are 10 node-hours; twice as fast in half of them.
+        let cells = [cell(4_500_000, 1e6, 2.0), cell(4_500_000, 1e6, 1.0)];
+        let sum = NodeHours::of(&cells);
+        assert!((sum.with_default - 10.0).abs() < 1e-9 && (sum.with_choices - 7.5).abs() < 1e-9);
+        assert!(
+            sum.sentence().contains("10.00 node-hours") && sum.sentence().contains("25 % less")
+        );
+        assert_eq!(NodeHours::of(&[]).sentence(), "");
+        assert_eq!(
+            [0.00123, 0.5, 12.3].map(short),
+            ["0.00123", "0.500", "12.30"]
+        );
+    }
+
+    #[test]
+    fn a_cell_is_known_by_a_measurement_or_a_predicted_time() {
+        let measured = cell(3, 1e6, 1.0);
+        assert!(is_known(&measured));
+        let mut predicted = cell(0, 1e6, 1.0);
+        predicted.source = Source::Predicted;
+        assert!(is_known(&predicted));
+        predicted.variants[0].time_ns = Interval::default();
+        assert!(!is_known(&predicted));
+        assert!(!is_known(&CellStatistics::unknown(measured.cell)));
+    }
 }

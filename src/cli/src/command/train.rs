@@ -10,11 +10,12 @@
 //! $ colltune status --db ./hydra.db
 //! ```
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, train};
+
+use crate::progress;
 
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -25,8 +26,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     Database::open(&args.db)?;
     let db = Database::create_or_open(&args.db)?;
-    let report = train(&db, options, &progress)?;
-    progress("");
+    let report = train(&db, options, &progress::show)?;
+    progress::clear();
     print(&db, &report);
     Ok(())
 }
@@ -56,15 +57,6 @@ pub struct Args {
     /// Publish a new generation even if nothing is new
     #[arg(long)]
     force: bool,
-}
-
-/// One line that is written over on a terminal; nothing in a log.
-fn progress(text: &str) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\x1b[K{text}");
-        let _ = stderr.flush();
-    }
 }
 
 fn print(db: &Database, report: &TrainReport) {
@@ -134,7 +126,7 @@ fn print_library(report: &LibraryReport) {
     );
 }
 
-fn counted(number: u64, noun: &str) -> String {
+pub fn counted(number: u64, noun: &str) -> String {
     format!(
         "{} {noun}{}",
         grouped(number),

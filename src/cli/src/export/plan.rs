@@ -7,9 +7,10 @@
 use colltune_core::catalogue::{self, FEW_RANKS, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
+use colltune_core::model::Source;
 use colltune_core::space::Range;
 use colltune_core::variant::DEFAULT;
-use colltune_models::statistics::CellStatistics;
+use colltune_models::statistics::{CellStatistics, VariantStatistics};
 
 use super::notes::{OtherShape, ReplacedNote};
 use crate::published::Published;
@@ -111,8 +112,7 @@ impl Column<'_> {
     }
 
     pub fn measured_cells(&self) -> usize {
-        let measured =
-            |status: &&&CellStatistics| status.source == colltune_core::model::Source::Measured;
+        let measured = |status: &&&CellStatistics| status.source == Source::Measured;
         self.cells.iter().filter(measured).count()
     }
 
@@ -159,23 +159,24 @@ pub fn rules(
                 reason,
             });
         };
-        let native = match winner {
-            Some(variant) if variant.steering != Steering::None => variant,
-            _ if catalogue::is_default(&status.best) => {
-                add(cell.bytes.lo, None);
-                continue;
-            }
-            _ => {
-                let reason = "it is not one of the library's own algorithms".to_owned();
-                let Some(native) = best_native(status, library) else {
-                    tell(DEFAULT, reason);
-                    add(cell.bytes.lo, None);
-                    continue;
-                };
-                tell(&native.name.to_string(), reason);
-                native
-            }
+        if catalogue::is_default(&status.best) {
+            add(cell.bytes.lo, None);
+            continue;
+        }
+        let Some(native) = native(status, library) else {
+            tell(DEFAULT, reason_against(status, winner.as_ref()));
+            add(cell.bytes.lo, None);
+            continue;
         };
+        if winner
+            .as_ref()
+            .is_none_or(|winner| winner.name != native.name)
+        {
+            tell(
+                &native.name.to_string(),
+                reason_against(status, winner.as_ref()),
+            );
+        }
         match least_bytes(&native, ranks, testable) {
             Ok(least) if least <= cell.bytes.lo => add(cell.bytes.lo, Some(native)),
             Ok(least) => {
@@ -213,25 +214,42 @@ pub fn rules(
     rules
 }
 
-/// The fastest of the library's own algorithms in a cell, if it beats the default beyond doubt:
-/// the 95 % intervals of their times lie apart.
-fn best_native(status: &CellStatistics, library: Library) -> Option<Variant> {
-    let default = status
-        .variants
-        .iter()
-        .find(|other| catalogue::is_default(&other.name))?;
-    let to_beat = default.time_ns.lo?;
-    let proven = status
-        .variants
-        .iter()
-        .filter(|other| other.time_ns.hi.is_some_and(|hi| hi < to_beat));
-    let native = proven.filter_map(|other| {
-        let known = catalogue::find(library, status.cell.collective, &other.name)?;
-        (known.steering != Steering::None).then_some((other.time_ns.median?, known))
-    });
-    native
-        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+/// The library's own algorithm that may stand in for its default in a cell: the best variant, else the fastest one.
+/// The rule is the training's (`replaces_default`), and what was never measured has not met it.
+pub fn native(status: &CellStatistics, library: Library) -> Option<Variant> {
+    let own = |name: &str| {
+        let known = catalogue::find(library, status.cell.collective, name)?;
+        (known.steering != Steering::None).then_some(known)
+    };
+    let replaces = |one: &&VariantStatistics| may_stand(status, one);
+    let gain = |one: &VariantStatistics| match one.contrast {
+        _ if one.name == status.best => f64::INFINITY,
+        Some(contrast) => contrast.gain,
+        None => 0.0,
+    };
+    let fitting = status.variants.iter().filter(replaces);
+    let fitting = fitting.filter_map(|one| Some((gain(one), own(&one.name)?)));
+    fitting
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known)
+}
+
+/// Whether a training says that a variant may stand in for the default where it was measured.
+fn may_stand(status: &CellStatistics, one: &VariantStatistics) -> bool {
+    status.source == Source::Measured && one.replaces_default && !catalogue::is_default(&one.name)
+}
+
+/// Why the best variant of a cell does not stand in a table.
+fn reason_against(status: &CellStatistics, winner: Option<&Variant>) -> String {
+    let proven = status
+        .variant(&status.best)
+        .is_some_and(|one| may_stand(status, one));
+    match winner {
+        Some(_) if !proven => "it is not shown to be faster than the default by measurement",
+        Some(winner) if winner.steering != Steering::None => "a better one stands",
+        _ => "it is not one of the library's own algorithms",
+    }
+    .to_owned()
 }
 
 /// From how many bytes on the needs of a variant are sure to be met; the need that never is.

@@ -9,8 +9,8 @@ use super::super::bound::Bounds;
 use super::super::choices::Choices;
 use super::super::jobs::Cell;
 use super::super::report::{Finding, Target};
-use super::super::statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 use super::super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY};
+use crate::statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 
 /// What the means over all cells have to reach.
 pub struct Targets {

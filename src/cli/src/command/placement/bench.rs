@@ -21,7 +21,8 @@ use serde::Serialize;
 use self::row::{Flat, Row, Time, in_columns, messages, panels, proof};
 use super::plot::svg;
 use super::scene::{Scene, SceneArgs, needs_mesh};
-use crate::command::output::{csv, print, progress, write};
+use crate::command::output::{csv, print, write};
+use crate::progress;
 
 /// Measures, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -29,7 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return against::run(args.instances, &args.out, args.json);
     }
     let (rows, skipped) = measure(args);
-    progress("");
+    progress::clear();
     let report = Report {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -175,7 +176,7 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
                     let costs = costs(distribution, seed, blocks);
                     let first = rows.len();
                     for policy in &args.policies {
-                        progress(&format!(
+                        progress::show(&format!(
                             "{ranks} ranks, {distribution}, seed {seed}: {policy}"
                         ));
                         match row(args, &case, &costs, scene.as_ref(), policy) {
@@ -230,7 +231,7 @@ fn row(
     times_ms.sort_by(f64::total_cmp);
     let time_ms = Time {
         min: times_ms[0],
-        median: crate::bench::statistics::median(&times_ms),
+        median: crate::statistics::median(&times_ms),
     };
     Ok(Row {
         policy: policy.to_string(),

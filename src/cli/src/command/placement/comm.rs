@@ -21,26 +21,27 @@ use super::scene::{Scene, SceneArgs};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::Place;
-use crate::bench::statistics::spread;
-use crate::command::output::{print, progress, table, write};
+use crate::command::output::{print, table, write};
 use crate::parse;
+use crate::progress;
+use crate::statistics::spread;
 
 /// Places, has the messages sent, compares the counts, and reports.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let patterns = patterns(args)?;
-    let bench = Bench::new(&args.out, false)?;
+    let bench = Bench::new(&args.out, false, Vec::new())?;
     let plan = write(
         &bench.out,
         "placement-comm.plan.json",
         &plan(args, &patterns).to_string(),
     )?;
-    progress("colltune-mpibench neighbours");
+    progress::show("colltune-mpibench neighbours");
     let place = Place::node(args.mpi, args.ranks as usize)?;
     let rounds = args.rounds.to_string();
     let words = ["neighbours", "--rounds", &rounds, "--plan"].map(str::to_owned);
     let words = [&words[..], &[plan.display().to_string()]].concat();
     let done = jobs::run(&bench, &place, args.ranks as usize, &Tuner::Bare, &words)?;
-    progress("");
+    progress::clear();
     let rows = rows(args, &patterns, &done.result)?;
     let report =
         json!({ "schema": 1, "place": place.describe(), "rounds": args.rounds, "rows": &rows });

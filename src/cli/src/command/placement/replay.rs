@@ -18,13 +18,14 @@ use self::follow::{Judged, Run, follow};
 use super::plot::{Line, Panel, Scale, svg};
 use super::recorded::{Recording, read};
 use super::scene::needs_mesh;
-use crate::command::output::{print, progress, table, write};
+use crate::command::output::{print, table, write};
+use crate::progress;
 
 /// Places every step with every policy, writes the files, and prints the totals.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let recording = read(&args.recording, args.scene.dimensions)?;
     let runs = replay(args, &recording)?;
-    progress("");
+    progress::clear();
     let report = Report {
         schema: 2,
         ranks: args.ranks,
@@ -60,7 +61,7 @@ fn replay(args: &Args, recording: &Recording) -> anyhow::Result<Vec<Run>> {
     }
     let mut runs: Vec<Run> = Vec::new();
     for policy in &args.policies {
-        progress(&format!("{policy}"));
+        progress::show(&format!("{policy}"));
         runs.push(
             follow(args, recording, policy).with_context(|| format!("replay with {policy}"))?,
         );

@@ -25,16 +25,17 @@ use super::plot::{Bar, bars};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::{Place, helper};
-use crate::bench::statistics::{Spread, median, spread};
-use crate::command::output::{print, progress, table, write};
+use crate::command::output::{print, table, write};
 use crate::parse;
+use crate::progress;
+use crate::statistics::{Spread, median, spread};
 
 /// Runs, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let bench = Bench::new(&args.out, false)?;
+    let bench = Bench::new(&args.out, false, Vec::new())?;
     let place = place(args)?;
     let rows = measure(args, &bench, &place)?;
-    progress("");
+    progress::clear();
     let report = Report {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -165,7 +166,7 @@ fn measure(args: &Args, bench: &Bench, place: &Place) -> anyhow::Result<Vec<Row>
     let mut samples: Vec<Vec<Sample>> = args.policies.iter().map(|_| Vec::new()).collect();
     for repetition in 1..=args.repetitions {
         for (policy, samples) in args.policies.iter().zip(&mut samples) {
-            progress(&format!(
+            progress::show(&format!(
                 "{policy}: run {repetition} of {}",
                 args.repetitions
             ));

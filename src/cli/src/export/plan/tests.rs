@@ -3,7 +3,7 @@
 use super::*;
 use colltune_core::model::Source;
 use colltune_core::space::Cell;
-use colltune_models::statistics::{Interval, VariantStatistics};
+use colltune_models::statistics::{Contrast, Interval};
 
 /// A published state: cells as (collective, bytes, nodes, ppn, best).
 pub type Row = (
@@ -61,6 +61,11 @@ pub fn published(library: &str, rows: &[Row]) -> Published {
         .map(|&(collective, bytes, nodes, ppn, best)| CellStatistics {
             source: Source::Measured,
             best: best.to_owned(),
+            variants: vec![VariantStatistics {
+                name: best.to_owned(),
+                replaces_default: best != DEFAULT,
+                ..VariantStatistics::default()
+            }],
             ..CellStatistics::unknown(Cell {
                 collective,
                 bytes: bytes.into(),
@@ -217,7 +222,7 @@ fn rules_begin_where_the_needs_of_a_variant_are_met() {
 }
 
 #[test]
-fn where_an_algorithm_of_our_own_wins_the_best_native_one_stands_if_it_is_proven() {
+fn where_an_algorithm_of_our_own_wins_the_best_native_one_that_replaces_the_default_stands() {
     let library: Library = "openmpi-4.1.4".parse().unwrap();
     let any = (1, None);
     let own = "p2p:chain:segsize=16KiB";
@@ -225,15 +230,21 @@ fn where_an_algorithm_of_our_own_wins_the_best_native_one_stands_if_it_is_proven
         "openmpi-4.1.4",
         &[(Collective::Bcast, (4096, None), any, any, own)],
     );
-    let timed = |name: &str, lo: f64, hi: f64| VariantStatistics {
+    // Times whose intervals lie apart are no proof of their own: the training's rule is the only one.
+    let known = |name: &str, gain: f64, replaces_default: bool| VariantStatistics {
         name: name.to_owned(),
         samples: 50,
-        probability: 0.1,
         time_ns: Interval {
-            median: Some((lo + hi) / 2.0),
-            lo: Some(lo),
-            hi: Some(hi),
+            median: Some(100.0 / gain),
+            lo: Some(99.0 / gain),
+            hi: Some(101.0 / gain),
         },
+        contrast: Some(Contrast {
+            gain,
+            lo: 0.99 * gain,
+            hi: 1.01 * gain,
+        }),
+        replaces_default,
         ..VariantStatistics::default()
     };
     let mut stands = |variants: Vec<VariantStatistics>| {
@@ -249,13 +260,38 @@ fn where_an_algorithm_of_our_own_wins_the_best_native_one_stands_if_it_is_proven
         assert_eq!(notes[0].instead, name);
         name
     };
-    let default = timed("default", 100.0, 110.0);
-    let (own, slow) = (timed(own, 10.0, 12.0), timed("native:binomial", 80.0, 99.0));
+    let default = known("default", 1.0, false);
+    let (own, slow) = (known(own, 9.0, true), known("native:binomial", 1.1, true));
     let (fast, doubtful) = (
-        timed("native:pipeline", 50.0, 60.0),
-        timed("native:chain", 20.0, 101.0),
+        known("native:pipeline", 2.0, true),
+        known("native:chain", 3.0, false),
     );
     let all = vec![default.clone(), own.clone(), slow, fast, doubtful.clone()];
     assert_eq!(stands(all), "native:pipeline");
     assert_eq!(stands(vec![default, own, doubtful]), DEFAULT);
+}
+
+#[test]
+fn what_was_only_predicted_or_not_proven_never_stands_in_a_table() {
+    let library: Library = "openmpi-4.1.4".parse().unwrap();
+    let any = (1, None);
+    let measured = published(
+        "openmpi-4.1.4",
+        &[(Collective::Bcast, (4096, None), any, any, "native:pipeline")],
+    );
+    let eight = Ranks { first: 8, last: 8 };
+    let departs = |state: &Published| {
+        let column = &columns(state, Collective::Bcast)[0];
+        let rules = rules(column, library, eight, &[], &mut |_| {});
+        rules.iter().any(|rule| rule.variant.is_some())
+    };
+    assert!(departs(&measured));
+    for source in [Source::Predicted, Source::Prior] {
+        let mut predicted = measured.clone();
+        predicted.cells[0].source = source;
+        assert!(!departs(&predicted), "{source:?}");
+    }
+    let mut doubtful = measured.clone();
+    doubtful.cells[0].variants[0].replaces_default = false;
+    assert!(!departs(&doubtful));
 }

@@ -12,12 +12,13 @@ use colltune_placement::published::{Published, RIVALS, instance};
 use colltune_placement::{Policy, Problem, makespan, place};
 use serde::Serialize;
 
-use crate::command::output::{csv, print, progress, table, write};
+use crate::command::output::{csv, print, table, write};
+use crate::progress;
 
 /// Compares, writes the files, prints the table, and fails if a policy is worse on average.
 pub fn run(instances: u64, out: &Path, json: bool) -> anyhow::Result<()> {
     let rows = compare(instances)?;
-    progress("");
+    progress::clear();
     let report = Report {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -75,7 +76,7 @@ fn compare(instances: u64) -> anyhow::Result<Vec<Row>> {
     for distribution in Distribution::ALL {
         let mut ratios = vec![Vec::new(); RIVALS.len()];
         for seed in 0..instances {
-            progress(&format!("{distribution}: instance {seed} of {instances}"));
+            progress::show(&format!("{distribution}: instance {seed} of {instances}"));
             for (ratios, ratio) in ratios.iter_mut().zip(ratios_of(distribution, seed)?) {
                 ratios.extend(ratio.map(|ratio| (ratio, seed)));
             }

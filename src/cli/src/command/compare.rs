@@ -1,0 +1,338 @@
+//! `colltune compare`: does it help this program? Its whole time with and without colltune, in alternation.
+//!
+//! ```text
+//! $ colltune compare --db ./hydra.db -- mpirun -n 8 ./solver
+//! generation 3 of openmpi-4.1.4: 12 cells run another variant than the default
+//! 10 runs each, alternated:
+//!                      min   median      max  in collectives
+//! without colltune  4.12 s   4.20 s   4.51 s   1.30 s (31 %)
+//! with colltune     3.80 s   3.88 s   4.01 s   0.98 s (25 %)
+//! With colltune the program is faster: time without over time with 1.082 (95 % interval 1.061 to 1.104).
+//! ```
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use colltune_core::account::JobSummary;
+use colltune_core::catalogue;
+use colltune_core::request::Mode;
+use colltune_db::{Database, Generation};
+use serde::Serialize;
+
+use super::output::{print, table};
+use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
+use crate::database::usual;
+use crate::failure::Stopped;
+use crate::parse::runs_on;
+use crate::progress;
+use crate::statistics::Spread;
+use crate::trial::{Ended, Interrupt, Trials, Tuner, Way};
+
+/// Runs the pairs and prints what they say.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let db = db(args.db.as_deref())?;
+    super::run::read_line(&args.line)?;
+    let mut trials = Trials {
+        line: args.line.clone(),
+        tuner: Tuner {
+            db: db.clone(),
+            mpi: args.mpi.clone(),
+        },
+        timeout: args.timeout,
+        shows_output: args.show_output,
+        interrupt: Interrupt::listen()?,
+        scratch: db.clone(),
+        said: Default::default(),
+    };
+    let mut found = Found::default();
+    let steps = schedule(args.pairs, args.seed.unwrap_or(1));
+    let result = found.collect(&mut trials, &steps, args.pairs);
+    progress::clear();
+    for line in &trials.said {
+        eprintln!("{line}");
+    }
+    result?;
+    let report = Report::of(&db, &args.line, &found)?;
+    print(&if args.json {
+        serde_json::to_string(&report)? + "\n"
+    } else {
+        report.text()
+    })
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune compare --db ./hydra.db -- mpirun -n 8 ./solver
+      Ten runs with the best known variants (`run --mode exploit`) and ten of the bare program, in
+      alternation; who is first in a pair is drawn. Beside them, up to three runs in which the tuner
+      only looks (`run --mode record`) how much of the time without it is spent in collectives.
+  colltune compare -n 30 --db ./hydra.db -- mpirun -n 8 ./solver
+      More runs show smaller differences.
+
+The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten does not
+move it. Where its 95 % interval holds 1, no difference can be shown.
+
+The program's output is not shown (--show-output passes it to standard error). Standard input, where it
+is a file, is read anew by each run; else there is none.
+Exit codes: 0 compared, whatever was found; 1 failed, or a run did; 2 wrong usage; 124 a run took longer
+than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C.")]
+pub struct Args {
+    /// The tuning database [default: ./colltune-db]
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// How many runs on each side
+    #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
+    pairs: usize,
+    /// Seed of the coin that says who is first in a pair
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// End a run that takes longer, as in 10min, and the comparison with it
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+    /// Pass on what the program prints, to standard error
+    #[arg(long)]
+    show_output: bool,
+    /// Print the findings and every time as JSON
+    #[arg(long)]
+    json: bool,
+    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
+    #[arg(long, value_parser = library_name, value_name = "LIBRARY")]
+    mpi: Option<String>,
+    /// The line that starts the job
+    #[arg(last = true, required = true, value_name = "mpirun ...")]
+    line: Vec<OsString>,
+}
+
+pub fn pairs(text: &str) -> Result<usize, String> {
+    let number: usize = text
+        .parse()
+        .map_err(|_| "it is no whole number".to_owned())?;
+    match number {
+        1..=1000 => Ok(number),
+        _ => Err("allowed are 1 to 1000".to_owned()),
+    }
+}
+
+pub fn library_name(text: &str) -> Result<String, String> {
+    runs_on(text).map(|_| text.to_owned())
+}
+
+/// The database to compare with; there has to be one.
+fn db(told: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let db = std::path::absolute(usual(told)).context("make the database's path absolute")?;
+    if !db.is_dir() {
+        bail!(
+            "open the database {}: there is none; `colltune tune -- mpirun ...` makes one and tunes it",
+            db.display()
+        );
+    }
+    Ok(db)
+}
+
+/// What the trials gave.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub pairs: Vec<Pair>,
+    pub with: Vec<JobSummary>,
+    pub accounts: Vec<JobSummary>,
+}
+
+impl Found {
+    /// Runs the steps one after the other, of a comparison of `n_pairs` pairs.
+    ///
+    /// Errors: the first trial that does not end well ends the comparison.
+    pub fn collect(
+        &mut self,
+        trials: &mut Trials,
+        steps: &[Step],
+        n_pairs: usize,
+    ) -> anyhow::Result<()> {
+        let mut half: Option<(Side, f64)> = None;
+        let mut is_told = true;
+        for step in steps {
+            let so_far = Comparison::of(&self.pairs).map_or_else(String::new, |found| {
+                format!(", so far {:.3} times as fast", found.ratio.value)
+            });
+            let pair = (self.pairs.len() + 1).min(n_pairs);
+            match step {
+                // A tuner that told nothing the first time will not tell later.
+                Step::Account if !is_told => {}
+                Step::Account => {
+                    progress::show(&format!("where the time goes without tuning{so_far}"));
+                    let done = tried(
+                        trials,
+                        Way::Tuned(Mode::Record),
+                        "to see where the time goes",
+                    )?;
+                    is_told = done.summary.is_some();
+                    self.accounts.extend(done.summary);
+                }
+                Step::Timed(side) => {
+                    progress::show(&format!(
+                        "pair {pair} of {n_pairs}, {}{so_far}",
+                        side.name()
+                    ));
+                    let done = tried(trials, side.way(), side.name())?;
+                    if *side == Side::With {
+                        self.with.extend(done.summary);
+                    }
+                    match half.take() {
+                        None => half = Some((*side, done.wall_s)),
+                        Some((first, wall_s)) => self.pairs.push(match first {
+                            Side::With => Pair {
+                                first,
+                                without_s: done.wall_s,
+                                with_s: wall_s,
+                            },
+                            Side::Without => Pair {
+                                first,
+                                without_s: wall_s,
+                                with_s: done.wall_s,
+                            },
+                        }),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One trial, whose failure is told with its exit code and what it said last.
+pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<crate::trial::Done> {
+    trials.run(way, &mut || ()).map_err(|ended| match ended {
+        Ended::Interrupted(signal) => anyhow::Error::new(Stopped {
+            message: "interrupted; the running job was ended".to_owned(),
+            code: 128u8.saturating_add(signal),
+        }),
+        Ended::TimedOut(_) => anyhow::Error::new(Stopped {
+            message: format!("failed to finish a run {how}: {ended}"),
+            code: 124,
+        }),
+        Ended::NotStarted(error) => error,
+        failed => anyhow::anyhow!("finish a run {how}: {failed}"),
+    })
+}
+
+/// The contents of `compare --json`.
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    line: Vec<String>,
+    db: PathBuf,
+    /// What is in force for each library of the database.
+    generations: Vec<InForce>,
+    pairs: Vec<Pair>,
+    #[serde(flatten)]
+    comparison: Comparison,
+    /// Where the time goes without tuning, and with it; null where the tuner did not tell.
+    account_without: Option<Account>,
+    account_with: Option<Account>,
+}
+
+/// A library's generation in force.
+#[derive(Serialize)]
+struct InForce {
+    library: String,
+    generation: u64,
+    /// Cells in which another variant than the default is chosen.
+    cells_tuned: usize,
+}
+
+impl Report {
+    fn of(db: &Path, line: &[OsString], found: &Found) -> anyhow::Result<Report> {
+        Ok(Report {
+            schema: 1,
+            line: line
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            db: db.to_owned(),
+            generations: in_force(db)?,
+            pairs: found.pairs.clone(),
+            comparison: Comparison::of(&found.pairs).context("compare without a pair")?,
+            account_without: Account::of(&found.accounts),
+            account_with: Account::of(&found.with),
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for one in &self.generations {
+            text += &match one.generation {
+                0 => format!("{}: not trained yet, nothing is chosen\n", one.library),
+                _ => format!(
+                    "generation {} of {}: {} cells run another variant than the default\n",
+                    one.generation, one.library, one.cells_tuned
+                ),
+            };
+        }
+        if self.generations.is_empty() {
+            text += "the database is empty, nothing is chosen\n";
+        }
+        text + &summary_of(
+            &self.comparison,
+            self.pairs.len(),
+            &self.account_without,
+            &self.account_with,
+        )
+    }
+}
+
+/// The table of both sides and the finding.
+pub fn summary_of(
+    comparison: &Comparison,
+    n_pairs: usize,
+    without: &Option<Account>,
+    with: &Option<Account>,
+) -> String {
+    let runs = if n_pairs == 1 { "run" } else { "runs" };
+    let mut text = format!("{n_pairs} {runs} each, alternated:\n");
+    let row = |side: Side, spread: Spread, account: &Option<Account>| {
+        let [min, median, max] = [spread.min, spread.median, spread.max].map(seconds);
+        let account = account.map_or_else(
+            || "not known".to_owned(),
+            |account| {
+                let (time, share) = (account.collectives_s, account.collectives_share);
+                format!("{} ({})", seconds(time), percent(share))
+            },
+        );
+        vec![side.name().to_owned(), min, median, max, account]
+    };
+    let rows = [
+        row(Side::Without, comparison.without_s, without),
+        row(Side::With, comparison.with_s, with),
+    ];
+    text += &table(&["", "min", "median", "max", "in collectives"], &rows);
+    if let Some((share, waiting)) =
+        without.and_then(|one| Some((one.beyond_waiting?, one.waiting_share?)))
+    {
+        text += &format!(
+            "Without tuning {} of the time in collectives is waiting for late ranks; the rest is {} of the whole time.\n",
+            percent(waiting),
+            percent(share)
+        );
+    }
+    text + &comparison.sentence() + "\n"
+}
+
+fn in_force(db: &Path) -> anyhow::Result<Vec<InForce>> {
+    let db = Database::open(db)?;
+    let mut found = Vec::new();
+    for library in db.libraries()? {
+        let generation = Generation::load(&db, library)?;
+        let tuned = generation
+            .cells
+            .iter()
+            .filter(|cell| !catalogue::is_default(&cell.best));
+        found.push(InForce {
+            library: library.to_string(),
+            generation: generation.number,
+            cells_tuned: tuned.count(),
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,179 @@
+//! `colltune tune`: everything for one program: calibrate, batches of jobs, training, and whether it helped.
+//!
+//! ```text
+//! $ colltune tune -- mpirun -n 8 ./solver
+//! A job takes 4.20 s, 31 % of it in collectives, 40 % of that waiting for late ranks.
+//! Batch 1: another variant than the default in 5 of the 9 cells that matter; ...
+//! Batch 2: another variant than the default in 5 of the 9 cells that matter, as before; ...
+//! With colltune the program is faster: time without over time with 1.082 (95 % interval 1.061 to 1.104).
+//! ```
+
+mod session;
+
+mod state;
+
+mod words;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use colltune_db::Database;
+
+use self::session::Session;
+use self::state::{End, Kept};
+use super::compare::{library_name, pairs};
+use crate::database::usual;
+use crate::launch::library::of_launcher;
+use crate::launch::line::Line;
+use crate::progress;
+use crate::trial::{Interrupt, Trials, Tuner};
+
+/// Tunes until there is no more to gain.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let line = super::run::read_line(&args.line)?;
+    let interrupt = Interrupt::listen()?;
+    let place = usual(args.db.as_deref());
+    let place = std::path::absolute(place).context("make the database's path absolute")?;
+    let is_new = !place.is_dir();
+    let db = Database::create_or_open(&place)?;
+    let what = if is_new { "made it" } else { "it is there" };
+    progress::tell(&format!("Database: {} ({what}).", place.display()));
+    let mut kept = Kept::open(&place, &args.line)?;
+    resume(&mut kept, args.anyway);
+    let mut session = Session {
+        kept,
+        trials: trials(args, &place, interrupt),
+        db,
+        batch: args.batch,
+        pairs: args.pairs,
+        budget: args.budget,
+        anyway: args.anyway,
+        begun,
+        with: Vec::new(),
+    };
+    let end = tuned(&mut session, &line, args).map_err(|error| words::kept(error, &session))?;
+    progress::clear();
+    session.kept.state.end = Some(end);
+    session.kept.save()?;
+    words::report(&session, end)
+}
+
+fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
+    if let Some(end) = session.look()? {
+        return Ok(end);
+    }
+    // Not before it is known that there is something to gain.
+    if !args.no_calibration {
+        calibrate(&session.db, line, args);
+    }
+    session.run()
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune tune -- mpirun -n 8 ./solver
+      In ./colltune-db: calibrates, runs batches of ten jobs, learns from each, and when the choices stay
+      the same compares the program's whole time with and without colltune.
+  colltune tune --db ./hydra.db --budget 2h -- srun -n 128 ./solver
+      As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
+
+A program whose collectives, beyond waiting for late ranks, take less than 2 % of its time is told so after
+one to three jobs, and that is the end (--anyway goes on). The choices are stable when a training changed
+none in the cells with 1 % of the recorded time or more; after ten trainings they are compared as they are.
+
+Each job runs the line as it stands, as `colltune run` would: its output is not shown (--show-output passes
+it to standard error), its standard input is read anew where it is a file. What was done is kept in DB/tune
+after every job.
+Exit codes: 0 done; 1 failed, or a job did; 2 wrong usage; 3 the budget ended first; 124 a job took longer
+than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C. After 1, 3, 124 and a signal the same line goes on.")]
+pub struct Args {
+    /// The tuning database; made if it does not exist [default: ./colltune-db]
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// The most time that this invocation takes, as in 90min [default: none]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    budget: Option<Duration>,
+    /// Jobs between two trainings
+    #[arg(long, value_name = "N", default_value = "10", value_parser = pairs)]
+    batch: usize,
+    /// How many runs the comparison has on each side
+    #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
+    pairs: usize,
+    /// Go on where nothing can be gained, or begin anew where the tuning is done
+    #[arg(long)]
+    anyway: bool,
+    /// Do not measure the machine first: more variants are tried
+    #[arg(long)]
+    no_calibration: bool,
+    /// End a job that takes longer, and the tuning with it
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+    /// Pass on what the program prints, to standard error
+    #[arg(long)]
+    show_output: bool,
+    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
+    #[arg(long, value_parser = library_name, value_name = "LIBRARY")]
+    mpi: Option<String>,
+    /// The line that starts the job
+    #[arg(last = true, required = true, value_name = "mpirun ...")]
+    line: Vec<OsString>,
+}
+
+fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
+    Trials {
+        line: args.line.clone(),
+        tuner: Tuner {
+            db: db.to_owned(),
+            mpi: args.mpi.clone(),
+        },
+        timeout: args.timeout,
+        shows_output: args.show_output,
+        interrupt,
+        scratch: db.join("tune"),
+        said: Default::default(),
+    }
+}
+
+/// Says where an earlier invocation was; a tuning that is done begins anew where that is asked for.
+fn resume(kept: &mut Kept, anyway: bool) {
+    let state = &mut kept.state;
+    match state.end {
+        Some(_) if anyway => state.again(),
+        Some(End::NothingToGain) => state.again(),
+        Some(End::Compared) => {
+            // The same line again asks for more: another batch, then another comparison.
+            progress::tell("This line was tuned and compared before; going on with another batch.");
+            state.reopen();
+        }
+        None if state.n_jobs() > 0 => progress::tell(&words::place(state)),
+        None => {}
+    }
+}
+
+/// Measures the machine where that was not done, and the launcher tells how.
+fn calibrate(db: &Database, line: &Line, args: &Args) {
+    let (Some(launcher), Some(first)) = (line.launcher, line.contexts.first()) else {
+        return;
+    };
+    let known = of_launcher(&line.words[launcher]);
+    let Some(library) = known.library.filter(|_| known.abi().is_some()) else {
+        progress::tell("Not calibrated: the launcher does not say which MPI library it starts.");
+        return;
+    };
+    if db.calibration(library).exists() {
+        return;
+    }
+    progress::show("calibrating: what messages cost on this machine");
+    let words = &args.line[launcher..first.program];
+    match super::calibrate::into(db, words) {
+        Ok(_) => progress::tell("Calibrated: what is hopeless on this machine is not tried."),
+        // One rank alone sends no messages; a launcher may be bound to this program.
+        Err(error) => progress::tell(&format!(
+            "Not calibrated, which only makes exploring dearer: failed to {error:#}"
+        )),
+    }
+}

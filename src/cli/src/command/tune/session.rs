@@ -1,0 +1,306 @@
+//! The steps of a tuning, one after the other, each from what the state says.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use colltune_core::account::JobSummary;
+use colltune_core::catalogue;
+use colltune_core::request::Mode;
+use colltune_db::{Database, Generation, TrainOptions, train};
+use colltune_models::statistics::CellStatistics;
+
+use super::state::{Accounted, Choice, End, Kept};
+use crate::command::compare::{Found, tried};
+use crate::comparison::{Step, percent, schedule, seconds};
+use crate::failure::Stopped;
+use crate::progress;
+use crate::trial::{Trials, Way, summary};
+
+/// So many jobs look whether there is anything to gain.
+const LOOKS: usize = 3;
+/// Below this share of the whole time, collectives beyond waiting are not worth tuning. Halved, they give half of it.
+const WORTH: f64 = 0.02;
+/// After so many trainings the choices are compared, stable or not.
+const TRAININGS_MAX: usize = 10;
+/// A comparison has so many pairs at least, however short the budget is.
+const PAIRS_LEAST: usize = 3;
+/// A cell matters from this share of the recorded time on.
+const MATTERS: f64 = 0.01;
+/// The exit code where the budget ended before the work did.
+const OUT_OF_BUDGET: u8 = 3;
+
+/// One invocation.
+pub struct Session {
+    pub kept: Kept,
+    pub trials: Trials,
+    pub db: Database,
+    pub batch: usize,
+    pub pairs: usize,
+    pub budget: Option<Duration>,
+    pub anyway: bool,
+    pub begun: Instant,
+    /// What the jobs of the comparison told, with the choices.
+    pub with: Vec<JobSummary>,
+}
+
+impl Session {
+    /// Goes on until the end, the budget's end, or a failure.
+    pub fn run(&mut self) -> anyhow::Result<End> {
+        loop {
+            let state = &self.kept.state;
+            let is_settled = state.is_stable() || state.n_trained() >= TRAININGS_MAX;
+            let next = match is_settled {
+                true => 2 * PAIRS_LEAST.saturating_sub(state.pairs.len()),
+                false => self.left_in_batch() + 2 * PAIRS_LEAST,
+            };
+            if !self.fits(next) {
+                return self.out_of_budget(next);
+            }
+            if is_settled {
+                self.compare()?;
+                return Ok(End::Compared);
+            }
+            self.explore()?;
+            self.learn()?;
+        }
+    }
+
+    /// The first jobs: how long one takes, and how much of it collectives could give back.
+    pub fn look(&mut self) -> anyhow::Result<Option<End>> {
+        if self.kept.state.n_trained() > 0 {
+            return Ok(None);
+        }
+        loop {
+            let n_looks = self.kept.state.accounts.len();
+            match self.promise() {
+                Some(share) if share >= WORTH => return Ok(None),
+                Some(share) if share < WORTH / 2.0 => break,
+                None if n_looks > 0 => return Ok(None),
+                _ if n_looks == LOOKS => break,
+                _ => {}
+            }
+            progress::show(&format!(
+                "job {}: how long it takes, and how much of it is collectives",
+                n_looks + 1
+            ));
+            self.account()?;
+            if n_looks == 0 {
+                self.tell_first();
+            }
+        }
+        let Some(share) = self.promise().filter(|share| *share < WORTH) else {
+            return Ok(None);
+        };
+        progress::tell(&format!(
+            "The time in collectives beyond waiting is {} of the whole, so at most {} can be gained: nothing to tune.",
+            percent(share),
+            percent(share)
+        ));
+        if self.anyway {
+            progress::tell("Going on all the same (--anyway).");
+            return Ok(None);
+        }
+        Ok(Some(End::NothingToGain))
+    }
+
+    /// The largest share of a job's time that collectives beyond waiting took; `None` where no job told.
+    fn promise(&self) -> Option<f64> {
+        let told = self.kept.state.accounts.iter();
+        let shares = told.filter_map(|one| one.summary.as_ref().map(summary::beyond_waiting));
+        shares.reduce(f64::max)
+    }
+
+    fn tell_first(&self) {
+        let Some(first) = self.kept.state.accounts.first() else {
+            return;
+        };
+        let told = match &first.summary {
+            None => "it did not tell where the time goes".to_owned(),
+            Some(job) => {
+                let waiting = job.waiting_share.map_or_else(
+                    || "; how much of that is waiting for late ranks is not known".to_owned(),
+                    |share| format!(", {} of that waiting for late ranks", percent(share)),
+                );
+                let share = percent(summary::collectives_share(job));
+                format!("{share} of it in collectives{waiting}")
+            }
+        };
+        progress::tell(&format!("A job takes {}, {told}.", seconds(first.wall_s)));
+    }
+
+    /// One job with the default.
+    fn account(&mut self) -> anyhow::Result<()> {
+        let done = self.job(Way::Tuned(Mode::Record), "with the default")?;
+        self.kept.state.accounts.push(Accounted {
+            wall_s: done.wall_s,
+            summary: done.summary,
+        });
+        self.kept.save()
+    }
+
+    fn left_in_batch(&self) -> usize {
+        let last = self.kept.state.batches.last();
+        let open = last.filter(|batch| batch.choices.is_none());
+        self.batch
+            .saturating_sub(open.map_or(0, |batch| batch.walls_s.len()))
+    }
+
+    /// The rest of a batch of jobs that explore.
+    fn explore(&mut self) -> anyhow::Result<()> {
+        while self.left_in_batch() > 0 {
+            let number = self.kept.state.n_trained() + 1;
+            let job = self.batch - self.left_in_batch() + 1;
+            let so_far = self.kept.state.so_far();
+            let so_far = so_far.map_or_else(String::new, |ratio| {
+                format!("; so far {ratio:.2} times as fast")
+            });
+            progress::show(&format!(
+                "batch {number}, job {job} of {}: exploring{so_far}",
+                self.batch
+            ));
+            let done = self.job(Way::Tuned(Mode::Explore), "that explores")?;
+            self.kept.state.open_batch().walls_s.push(done.wall_s);
+            self.kept.save()?;
+        }
+        Ok(())
+    }
+
+    /// Learns from the batch, and says what changed.
+    fn learn(&mut self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let report = train(&self.db, TrainOptions::default(), &progress::show)?;
+        for warning in &report.ingest.warnings {
+            progress::tell(&format!("colltune: {warning}"));
+        }
+        let choices = choices(&self.db)?;
+        let n_chosen = choices
+            .iter()
+            .filter(|choice| !catalogue::is_default(&choice.best))
+            .count();
+        self.kept.state.spent_s += started.elapsed().as_secs_f64();
+        self.kept.state.open_batch().choices = Some(choices);
+        self.kept.save()?;
+        let number = self.kept.state.n_trained();
+        let n_cells = self.kept.state.batches[number - 1]
+            .choices
+            .as_ref()
+            .map_or(0, Vec::len);
+        let stable = if self.kept.state.is_stable() {
+            ", as before"
+        } else {
+            ""
+        };
+        let so_far = self.kept.state.so_far();
+        let so_far = so_far.map_or_else(String::new, |ratio| {
+            format!("; while exploring, the job was {ratio:.2} times as fast as with the default")
+        });
+        progress::tell(&format!(
+            "Batch {number}: another variant than the default in {n_chosen} of the {n_cells} cells that matter{stable}{so_far}."
+        ));
+        // One more with the default beside each batch, or the machine's drift looks like a gain.
+        if !self.kept.state.is_stable() {
+            progress::show("one job with the default, to compare with");
+            self.account()?;
+        }
+        Ok(())
+    }
+
+    /// As many pairs as the budget holds.
+    fn compare(&mut self) -> anyhow::Result<()> {
+        let mut n_pairs = self.pairs;
+        while n_pairs > PAIRS_LEAST
+            && !self.fits(2 * (n_pairs - self.kept.state.pairs.len().min(n_pairs)))
+        {
+            n_pairs -= 1;
+        }
+        let timed: Vec<Step> = schedule(n_pairs, 1)
+            .into_iter()
+            .filter(|step| *step != Step::Account)
+            .skip(2 * self.kept.state.pairs.len())
+            .collect();
+        let mut found = Found {
+            pairs: self.kept.state.pairs.clone(),
+            ..Found::default()
+        };
+        // Pair by pair, so that no more than one is lost.
+        for pair in timed.chunks(2) {
+            let started = Instant::now();
+            found.collect(&mut self.trials, pair, n_pairs)?;
+            self.kept.state.spent_s += started.elapsed().as_secs_f64();
+            self.kept.state.pairs.clone_from(&found.pairs);
+            self.kept.save()?;
+        }
+        self.with = found.with;
+        self.pass_on();
+        Ok(())
+    }
+
+    /// What is left is used to say what was gained so far.
+    fn out_of_budget(&mut self, next: usize) -> anyhow::Result<End> {
+        let job_s = self.kept.state.job_s().unwrap_or(0.0);
+        let is_trained = self.kept.state.n_trained() > 0;
+        if is_trained && self.fits(2 * PAIRS_LEAST) {
+            self.compare()?;
+            if let Some(found) = self.kept.state.comparison() {
+                progress::tell(&format!("So far: {}", found.sentence()));
+            }
+            // Later choices will be others.
+            self.kept.state.forget_pairs();
+            self.kept.save()?;
+        }
+        let message = format!(
+            "the budget of {} is too short for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
+            humantime::format_duration(self.budget.unwrap_or_default()),
+            seconds(job_s)
+        );
+        Err(Stopped {
+            message,
+            code: OUT_OF_BUDGET,
+        }
+        .into())
+    }
+
+    /// Whether so many more jobs fit into the budget.
+    fn fits(&self, n_jobs: usize) -> bool {
+        let Some(budget) = self.budget else {
+            return true;
+        };
+        let job_s = self.kept.state.job_s().unwrap_or(0.0);
+        self.begun.elapsed().as_secs_f64() + n_jobs as f64 * job_s <= budget.as_secs_f64()
+    }
+
+    fn job(&mut self, way: Way, how: &str) -> anyhow::Result<crate::trial::Done> {
+        let done = tried(&mut self.trials, way, how);
+        self.pass_on();
+        let done = done?;
+        self.kept.state.spent_s += done.wall_s;
+        Ok(done)
+    }
+
+    /// What the tuner said in the jobs.
+    fn pass_on(&mut self) {
+        for line in std::mem::take(&mut self.trials.said) {
+            progress::tell(&line);
+        }
+    }
+}
+
+/// What is chosen in the cells that matter, of every library.
+fn choices(db: &Database) -> anyhow::Result<Vec<Choice>> {
+    let mut found = Vec::new();
+    for library in db.libraries()? {
+        let generation = Generation::load(db, library)?;
+        let matters = |cell: &&CellStatistics| cell.time_share >= MATTERS;
+        found.extend(generation.cells.iter().filter(matters).map(|cell| Choice {
+            cell: format!("{library} {}", cell.cell),
+            best: cell.best.clone(),
+        }));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Where the tables go.
+pub fn tables(db: &Database) -> PathBuf {
+    db.root().join("tables")
+}

@@ -1,0 +1,341 @@
+//! The user's program with and without the tuner: which trials are run, and what their times say.
+//!
+//! Trials stand in pairs, because what the machine does beside them changes slowly; within a pair a coin decides who
+//! is first. The ratio of the whole times is judged on its logarithms, by a mean that one wild pair does not move.
+
+use std::time::Duration;
+
+use colltune_core::account::JobSummary;
+use colltune_core::request::Mode;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::{Interval, Spread, median, spread, trimmed_mean};
+use crate::trial::{Way, summary};
+
+/// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
+const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;
+
+/// The two sides of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    Without,
+    With,
+}
+
+impl Side {
+    pub const fn way(self) -> Way {
+        match self {
+            Side::Without => Way::Bare,
+            Side::With => Way::Tuned(Mode::Exploit),
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Side::Without => "without colltune",
+            Side::With => "with colltune",
+        }
+    }
+}
+
+/// One trial of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The tuner looks where the time goes, which it cannot in the bare program, and runs the default. The whole time
+    /// does not count, and the first one warms up what the program reads.
+    Account,
+    Timed(Side),
+}
+
+/// The order of the trials of `n_pairs` pairs.
+pub fn schedule(n_pairs: usize, seed: u64) -> Vec<Step> {
+    let mut coin = StdRng::seed_from_u64(seed);
+    let again = n_pairs >= PAIRS_TO_ACCOUNT_AGAIN;
+    let mut steps = vec![Step::Account];
+    for pair in 0..n_pairs {
+        if again && pair == n_pairs / 2 {
+            steps.push(Step::Account);
+        }
+        let order = match coin.random::<bool>() {
+            true => [Side::With, Side::Without],
+            false => [Side::Without, Side::With],
+        };
+        steps.extend(order.map(Step::Timed));
+    }
+    if again {
+        steps.push(Step::Account);
+    }
+    steps
+}
+
+/// The whole times of one pair, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    pub first: Side,
+    pub without_s: f64,
+    pub with_s: f64,
+}
+
+/// What the ratio says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Faster,
+    Slower,
+    /// The interval holds 1.
+    NoDifference,
+}
+
+/// The findings of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    pub verdict: Verdict,
+    /// The time without over the time with, with its 95 % interval.
+    pub ratio: Interval,
+    /// The least ratio above 1 that so many pairs of such times show in four of five comparisons.
+    pub detectable: f64,
+    pub without_s: Spread,
+    pub with_s: Spread,
+}
+
+impl Comparison {
+    /// `None` for no pairs.
+    pub fn of(pairs: &[Pair]) -> Option<Comparison> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let logs = pairs.iter().map(|pair| (pair.without_s / pair.with_s).ln());
+        let found = trimmed_mean(&logs.collect::<Vec<_>>());
+        let (low, high) = (found.mean - found.half, found.mean + found.half);
+        let side = |time: fn(&Pair) -> f64| spread(&pairs.iter().map(time).collect::<Vec<_>>());
+        Some(Comparison {
+            verdict: if low > 0.0 {
+                Verdict::Faster
+            } else if high < 0.0 {
+                Verdict::Slower
+            } else {
+                Verdict::NoDifference
+            },
+            ratio: Interval {
+                low: low.exp(),
+                value: found.mean.exp(),
+                high: high.exp(),
+            },
+            detectable: found.detectable.exp(),
+            without_s: side(|pair| pair.without_s),
+            with_s: side(|pair| pair.with_s),
+        })
+    }
+
+    /// The finding as a sentence.
+    pub fn sentence(&self) -> String {
+        let Interval { low, value, high } = self.ratio;
+        let known = format!("{value:.3} (95 % interval {low:.3} to {high:.3})");
+        match self.verdict {
+            Verdict::Faster => {
+                format!("With colltune the program is faster: time without over time with {known}.")
+            }
+            Verdict::Slower => {
+                format!("With colltune the program is SLOWER: time without over time with {known}.")
+            }
+            Verdict::NoDifference if self.ratio.high.is_infinite() => {
+                "One pair of runs tells no difference from noise: no difference can be shown."
+                    .to_owned()
+            }
+            Verdict::NoDifference => format!(
+                "No difference can be shown: time without over time with {known}.\n\
+                 So many runs, as noisy as these, show a difference of {} in four of five comparisons.",
+                percent(self.detectable - 1.0)
+            ),
+        }
+    }
+}
+
+/// Where the time of one side's jobs went: medians over its trials.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Account {
+    pub trials: usize,
+    /// Mean over the ranks.
+    pub collectives_s: f64,
+    pub collectives_share: f64,
+    pub waiting_share: Option<f64>,
+    pub tuned_share: Option<f64>,
+    pub beyond_waiting: Option<f64>,
+}
+
+impl Account {
+    /// `None` where no job told.
+    pub fn of(summaries: &[JobSummary]) -> Option<Account> {
+        if summaries.is_empty() {
+            return None;
+        }
+        let middle = |number: &dyn Fn(&JobSummary) -> Option<f64>| {
+            let told: Vec<f64> = summaries.iter().filter_map(number).collect();
+            (!told.is_empty()).then(|| median(&told))
+        };
+        Some(Account {
+            trials: summaries.len(),
+            collectives_s: middle(&|one| Some(one.collectives_s.mean))?,
+            collectives_share: middle(&|one| Some(summary::collectives_share(one)))?,
+            waiting_share: middle(&|one| one.waiting_share),
+            tuned_share: middle(&|one| Some(one.tuned_share)),
+            beyond_waiting: middle(&|one| Some(summary::beyond_waiting(one))),
+        })
+    }
+}
+
+/// A share as people read it: 31 %, 2.4 %, 0.12 %.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let digits = match percent.abs() {
+        size if size >= 10.0 => 0,
+        size if size >= 1.0 => 1,
+        _ => 2,
+    };
+    format!("{percent:.digits$} %")
+}
+
+/// A time as people read it: 0.213 s, 4.21 s, 2 min 14 s.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{s:.3} s"),
+        s if s < 100.0 => format!("{s:.2} s"),
+        s => {
+            let whole = Duration::from_secs(s.round() as u64);
+            let text = humantime::format_duration(whole).to_string();
+            let spaced = text.replace('h', " h").replace('m', " min");
+            spaced
+                .strip_suffix('s')
+                .map_or(spaced.clone(), |rest| format!("{rest} s"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(times: &[(f64, f64)]) -> Vec<Pair> {
+        let pair = |&(without_s, with_s): &(f64, f64)| Pair {
+            first: Side::With,
+            without_s,
+            with_s,
+        };
+        times.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn each_pair_has_both_sides_and_a_coin_decides_who_is_first() {
+        for n in [1, 3, 4, 10, 41] {
+            let steps = schedule(n, 7);
+            assert_eq!(steps, schedule(n, 7), "a seed repeats the order");
+            let timed: Vec<Side> = steps
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Timed(side) => Some(*side),
+                    Step::Account => None,
+                })
+                .collect();
+            assert_eq!(timed.len(), 2 * n);
+            assert!(timed.chunks(2).all(|pair| pair[0] != pair[1]));
+            assert_eq!(steps[0], Step::Account);
+            let accounts = steps.len() - timed.len();
+            assert_eq!(accounts, if n < 4 { 1 } else { 3 });
+        }
+        let firsts = |seed| {
+            let steps = schedule(40, seed);
+            let is_with = |step: &&Step| **step == Step::Timed(Side::With);
+            let timed = steps.iter().filter(|step| **step != Step::Account);
+            timed.step_by(2).filter(is_with).count()
+        };
+        assert!((8..=32).contains(&firsts(1)) && (8..=32).contains(&firsts(2)));
+        assert_ne!(schedule(40, 1), schedule(40, 2));
+    }
+
+    #[test]
+    fn a_shift_of_all_pairs_is_shown_whatever_the_machine_does_beside_them() {
+        // The machine slows down by half during the comparison: unpaired, the times of both sides overlap.
+        let drifting: Vec<(f64, f64)> = (0..10)
+            .map(|i| {
+                let level = 4.0 + 0.2 * f64::from(i);
+                (level * (1.05 + 0.002 * f64::from(i % 3)), level)
+            })
+            .collect();
+        let found = Comparison::of(&pairs(&drifting)).unwrap();
+        assert_eq!(found.verdict, Verdict::Faster);
+        assert!((found.ratio.value - 1.052).abs() < 0.001, "{found:?}");
+        assert!(found.sentence().contains("faster"), "{}", found.sentence());
+        let swapped: Vec<(f64, f64)> = drifting.iter().map(|&(a, b)| (b, a)).collect();
+        let found = Comparison::of(&pairs(&swapped)).unwrap();
+        assert_eq!(found.verdict, Verdict::Slower);
+        assert!(found.sentence().contains("SLOWER"), "{}", found.sentence());
+    }
+
+    #[test]
+    fn one_wild_run_neither_makes_nor_hides_a_difference() {
+        let mut times: Vec<(f64, f64)> = (0..10)
+            .map(|i| (1.05 + 0.003 * f64::from(i % 4), 1.0))
+            .collect();
+        times[6] = (1.05, 3.0);
+        assert_eq!(
+            Comparison::of(&pairs(&times)).unwrap().verdict,
+            Verdict::Faster
+        );
+        let mut equal: Vec<(f64, f64)> = (0..10)
+            .map(|i| {
+                (
+                    1.0 + 0.01 * (f64::from(i % 3) - 1.0),
+                    1.0 + 0.005 * f64::from(i % 2),
+                )
+            })
+            .collect();
+        equal[2] = (9.0, 1.0);
+        let found = Comparison::of(&pairs(&equal)).unwrap();
+        assert_eq!(found.verdict, Verdict::NoDifference, "{found:?}");
+    }
+
+    #[test]
+    fn equal_times_show_no_difference_and_say_what_could_have_been_seen() {
+        let equal: Vec<(f64, f64)> = (0..10)
+            .map(|i| (1.0 + 0.02 * (f64::from(i % 5) - 2.0), 1.0))
+            .collect();
+        let found = Comparison::of(&pairs(&equal)).unwrap();
+        assert_eq!(found.verdict, Verdict::NoDifference);
+        assert!(
+            found.detectable > found.ratio.high && found.detectable < 1.1,
+            "{found:?}"
+        );
+        let sentence = found.sentence();
+        assert!(
+            sentence.starts_with("No difference can be shown"),
+            "{sentence}"
+        );
+        assert!(
+            sentence.contains(&percent(found.detectable - 1.0)),
+            "{sentence}"
+        );
+        let one = Comparison::of(&pairs(&[(2.0, 1.0)])).unwrap();
+        assert_eq!(one.verdict, Verdict::NoDifference);
+        assert!(
+            one.sentence().contains("no difference can be shown"),
+            "{}",
+            one.sentence()
+        );
+        assert_eq!(Comparison::of(&[]), None);
+    }
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be() {
+        assert_eq!(
+            [0.313, 0.0241, 0.0012].map(percent),
+            ["31 %", "2.4 %", "0.12 %"]
+        );
+        assert_eq!(
+            [0.2134, 4.211, 134.4, 3723.0].map(seconds),
+            ["0.213 s", "4.21 s", "2 min 14 s", "1 h 2 min 3 s"]
+        );
+    }
+}

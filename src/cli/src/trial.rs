@@ -1,0 +1,16 @@
+//! One run of the user's own line, with or without the tuner: started, timed, ended with this command.
+//!
+//! A trial has a process group of its own, so that a signal to this command ends the whole job and nothing else.
+//! Its whole time is that of its launcher, from the start to the end.
+
+mod interrupt;
+
+pub mod summary;
+
+mod job;
+
+mod way;
+
+pub use interrupt::Interrupt;
+pub use job::{Done, Ended, Trials};
+pub use way::{Tuner, Way};

@@ -1,0 +1,259 @@
+//! `colltune compare` and `colltune tune`: which jobs they run, and how they end.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use colltune_tests::{Mpi, colltune, folder, on_each_library, program, target_folder};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A line whose jobs note that they ran; see `tests/mpi/trial.c`.
+struct Line {
+    mpi: Mpi,
+    scratch: tempfile::TempDir,
+    calls: u32,
+    fails_at: u32,
+    waits_at: u32,
+}
+
+impl Line {
+    fn new(mpi: Mpi, calls: u32) -> Line {
+        let scratch = folder();
+        std::fs::create_dir(scratch.path().join("db")).unwrap();
+        Line {
+            mpi,
+            scratch,
+            calls,
+            fails_at: 0,
+            waits_at: 0,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn words(&self) -> Vec<OsString> {
+        let mut words = vec![OsString::from(self.mpi.launcher())];
+        if self.mpi.is_openmpi() {
+            words.extend(
+                ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from),
+            );
+        }
+        words.extend(["-n", "2"].map(OsString::from));
+        words.push(program(self.mpi, "trial").into());
+        words.push(self.path("log").into());
+        let numbers = [self.calls, self.fails_at, self.waits_at];
+        words.extend(numbers.map(|number| number.to_string().into()));
+        words.push(self.path("pipe").into());
+        words
+    }
+
+    /// The command with these options on this line, ended after some minutes with the exit code 124.
+    fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args(["--foreground", "-k", "5", "240"])
+            .arg(colltune());
+        command.arg(options[0]).arg("--db").arg(self.path("db"));
+        command.args(&options[1..]).arg("--").args(self.words());
+        command
+            .env("COLLTUNE_LIB", target_folder())
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .envs(self.mpi.variables())
+            .env_remove("COLLTUNE_MODE")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, options: &[&str]) -> Said {
+        Said::of(self.command(options).output().expect("timeout starts"))
+    }
+
+    /// Which jobs ran, in order.
+    fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What a command printed, and its exit code.
+#[derive(Debug)]
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Said {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Said {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
+    #[track_caller]
+    fn exits(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for part in parts {
+            let holds = self.stdout.contains(part) || self.stderr.contains(part);
+            assert!(holds, "{part:?} is missing: {self:#?}");
+        }
+    }
+}
+
+fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.expect("mkfifo starts").success());
+}
+
+on_each_library! {
+    fn a_comparison_runs_both_sides_equally_often_in_drawn_order_and_says_every_time(mpi: Mpi) {
+        let line = Line::new(mpi, 20);
+        let said = line.run(&["compare", "-n", "3", "--seed", "5", "--json"]);
+        said.exits(0, &[]);
+        let found: Value = serde_json::from_str(&said.stdout).expect("nothing but JSON on stdout");
+        let pairs = found["pairs"].as_array().unwrap();
+        assert_eq!((found["schema"].as_u64(), pairs.len()), (Some(1), 3));
+        let log = line.log();
+        assert_eq!(log.len(), 7, "{log:?}");
+        // One job first that only looks where the time goes.
+        assert_eq!(log[0], "with");
+        for (pair, ran) in pairs.iter().zip(log[1..].chunks(2)) {
+            assert_eq!(pair["first"], *ran[0]);
+            assert_ne!(ran[0], ran[1]);
+            assert!(pair["without_s"].as_f64().unwrap() > 0.0 && pair["with_s"].as_f64().unwrap() > 0.0);
+        }
+        let ratio = |name: &str| found["ratio"][name].as_f64().unwrap();
+        assert!(ratio("low") < ratio("value") && ratio("value") < ratio("high"));
+        assert!(["faster", "slower", "no_difference"].contains(&found["verdict"].as_str().unwrap()));
+        assert!(found["detectable"].as_f64().unwrap() > 1.0);
+        for side in ["account_without", "account_with"] {
+            assert!(found[side]["collectives_s"].as_f64().unwrap() > 0.0, "{found}");
+        }
+    }
+
+    fn a_program_without_collectives_is_told_that_nothing_can_be_gained(mpi: Mpi) {
+        let line = Line::new(mpi, 0);
+        let said = line.run(&["tune"]);
+        said.exits(0, &["nothing to tune", "Run the program as before"]);
+        assert!((1..=3).contains(&line.log().len()), "{:?}", line.log());
+    }
+}
+
+#[test]
+fn the_third_run_that_fails_ends_a_comparison_with_its_code_and_its_words() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        fails_at: 3,
+        ..Line::new(mpi, 1)
+    };
+    let said = line.run(&["compare"]);
+    said.exits(
+        1,
+        &[
+            "failed to finish a run",
+            "exit code 7",
+            "the mesh is tangled",
+        ],
+    );
+    assert_eq!(line.log().len(), 3);
+    assert!(said.stdout.is_empty(), "{said:?}");
+    // A tuning alike; what was done before counts.
+    let line = Line {
+        fails_at: 3,
+        ..Line::new(mpi, 50)
+    };
+    let said = line.run(&["tune", "--no-calibration"]);
+    said.exits(1, &["that explores", "exit code 7", "the mesh is tangled"]);
+    assert_eq!(line.log().len(), 3);
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended_and_a_missing_launcher_is_named() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        waits_at: 1,
+        ..Line::new(mpi, 1)
+    };
+    pipe(&line.path("pipe"));
+    let said = line.run(&["compare", "--timeout", "2s"]);
+    said.exits(124, &["--timeout"]);
+    assert_eq!(line.log().len(), 1);
+    for command in ["compare", "tune"] {
+        let output = Command::new(colltune())
+            .args([command, "--db"])
+            .arg(line.path("db"))
+            .args(["--", "mpirun.nowhere", "-n", "2", "./solver"])
+            .output();
+        Said::of(output.unwrap()).exits(1, &["mpirun.nowhere", "no such program"]);
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_short_says_so_and_nothing_is_lost() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line::new(mpi, 50);
+    line.run(&["tune", "--no-calibration", "--budget", "1s"])
+        .exits(3, &["too short", "goes on from here"]);
+    assert_eq!(line.log().len(), 1);
+    line.run(&["tune", "--no-calibration", "--budget", "1s"])
+        .exits(3, &["Going on where it was", "too short"]);
+    assert_eq!(line.log().len(), 1, "what is known is not measured again");
+}
+
+#[test]
+fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    // One job with the default, three that explore, one with the default, then the second batch.
+    let line = Line {
+        waits_at: 7,
+        ..Line::new(mpi, 300)
+    };
+    pipe(&line.path("pipe"));
+    let options = ["tune", "--no-calibration", "--batch", "3", "-n", "3"];
+    let mut command = line.command(&options);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opens as soon as the seventh job does.
+    drop(File::open(line.path("pipe")).unwrap());
+    interrupt(&child);
+    let said = Said::of(child.wait_with_output().unwrap());
+    said.exits(130, &["interrupted", "is kept", "goes on from here"]);
+    assert_eq!(line.log().len(), 7);
+    let said = line.run(&options);
+    said.exits(
+        0,
+        &[
+            "Going on where it was: batch 2, after 1 of its jobs",
+            "Batch 2",
+            ": colltune run --db ",
+            "It cost",
+        ],
+    );
+    // The job that was ended is run again, and nothing else is.
+    assert!(!said.stderr.contains("Batch 1:"), "{said:?}");
+    assert!(line.log().len() >= 7 + 2 + 6);
+}
+
+/// Ctrl-C for the command behind `timeout`, which passes it on.
+fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
+}
