@@ -103,7 +103,7 @@ pub fn chosen(predicting: Predicting) -> &'static dyn Predictor {
 const CONTRAST_MAX: f64 = 2.5;
 
 /// The variance of contrasts that one point counts for where there is none.
-const GUESS: f64 = 0.1;
+const GUESS: f64 = 0.02;
 
 /// What is common to the variants of a collective: the mean contrast, its variance between variants, and that
 /// between the cells of a variant.
