@@ -58,14 +58,9 @@ pub enum LearnError {
 ///
 /// Errors: `Invalid` for a result that jobs would refuse.
 pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
-    let named;
-    let predictor = match context.predictor {
-        Some(predictor) => predictor,
-        None => {
-            named = predict::named("gp");
-            named.as_ref()
-        }
-    };
+    let predictor = context
+        .predictor
+        .unwrap_or_else(|| predict::chosen(context.settings.predictor));
     let cells = Cells::new(evidence, &context);
     let (beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
     let choices = choice::choose(&beliefs, &cells.allowed(), &cells.before());

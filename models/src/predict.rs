@@ -5,6 +5,8 @@ mod gaussian;
 mod simulator;
 mod xgboost;
 
+use colltune_core::settings::Predicting;
+
 pub use gaussian::Gaussian;
 pub use simulator::Simulator;
 pub use xgboost::XgBoost;
@@ -88,17 +90,20 @@ pub trait Predictor: Sync {
 
 const FOLDS: usize = 5;
 
-/// The predictor of that name in the settings.
-pub fn named(name: &str) -> Box<dyn Predictor> {
-    match name {
-        "xgboost" => Box::new(XgBoost),
-        "simulator" => Box::new(Simulator),
-        _ => Box::new(Gaussian),
+/// The predictor that the settings name.
+pub fn chosen(predicting: Predicting) -> &'static dyn Predictor {
+    match predicting {
+        Predicting::Xgboost => &XgBoost,
+        Predicting::GaussianProcess => &Gaussian,
+        Predicting::Simulator => &Simulator,
     }
 }
 
 /// Contrasts beyond this factor, in logarithms, are as good as infinite.
 const CONTRAST_MAX: f64 = 2.5;
+
+/// The variance of contrasts that one point counts for where there is none.
+const GUESS: f64 = 0.02;
 
 /// What is common to the variants of a collective: the mean contrast, its variance between variants, and that
 /// between the cells of a variant.
@@ -112,43 +117,41 @@ struct Spread {
 impl Spread {
     fn of(known: &[Vec<Point>]) -> Spread {
         let clipped = |point: &Point| point.mean.clamp(-CONTRAST_MAX, CONTRAST_MAX);
-        let (mut means, mut squares, mut noise, mut freedom) = (Vec::new(), 0.0, 0.0, 0.0);
+        let points = || known.iter().flatten();
+        let n_points = points().count() as f64;
+        let noise = |point: &Point| point.variance.min(1.0);
+        let overall = points().map(clipped).sum::<f64>() / n_points.max(1.0);
+        let beyond_noise = points()
+            .map(|point| (clipped(point) - overall).powi(2) - noise(point))
+            .sum::<f64>();
+        // One guess keeps little data from saying too much; a half of it is each variant's, the other its cells'.
+        let total = (beyond_noise.max(0.0) + GUESS) / (n_points + 1.0);
+        let (mut means, mut squares, mut freedom) = (Vec::new(), 0.0, 0.0);
         for points in known.iter().filter(|points| !points.is_empty()) {
             let n = points.len() as f64;
             let mean = points.iter().map(clipped).sum::<f64>() / n;
+            let own_noise = points.iter().map(noise).sum::<f64>();
             squares += points
                 .iter()
                 .map(|point| (clipped(point) - mean).powi(2))
-                .sum::<f64>();
-            noise += points
-                .iter()
-                .map(|point| point.variance.min(1.0))
                 .sum::<f64>()
-                * (n - 1.0)
-                / n;
+                - own_noise * (n - 1.0) / n;
             freedom += n - 1.0;
-            means.push((
-                mean,
-                points
-                    .iter()
-                    .map(|point| point.variance.min(1.0))
-                    .sum::<f64>()
-                    / n
-                    / n,
-            ));
+            means.push((mean, own_noise / n / n));
         }
-        // Three guesses of a half keep little data from saying too much.
-        let between_cells = ((squares - noise + 3.0 * 0.25) / (freedom + 3.0)).max(1e-4);
         let n = means.len() as f64;
         let mean = means.iter().map(|(mean, _)| mean).sum::<f64>() / (n + 1.0);
         let variance = means
             .iter()
             .map(|(one, noise)| (one - mean).powi(2) - noise)
             .sum::<f64>();
+        let pooled = |sum: f64, freedom: f64| {
+            ((sum.max(0.0) + 3.0 * total / 2.0) / (freedom + 3.0)).max(1e-4)
+        };
         Spread {
             mean,
-            between_variants: ((variance + 3.0 * 0.25) / (n + 3.0)).max(1e-4),
-            between_cells,
+            between_variants: pooled(variance, n),
+            between_cells: pooled(squares, freedom),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The posterior of a cell: own data and what other cells say, together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nalgebra::{DMatrix, DVector};
 use rand::SeedableRng;
@@ -96,7 +96,15 @@ pub(super) fn through_runs(rows: &[&Evidence], variant: u16) -> Option<Estimate>
         total += 1.0 / variance;
     }
     // Several shapes of the same few runs are no more runs.
-    let variance = (1.0 / total).max(OTHER_CIRCUMSTANCES.powi(2) / rows.len() as f64);
+    let runs = |of: u16| {
+        rows.iter()
+            .filter(|row| row.variant == of)
+            .map(|row| row.run)
+            .collect::<BTreeSet<_>>()
+            .len() as f64
+    };
+    let least = OTHER_CIRCUMSTANCES.powi(2) * (1.0 / runs(0) + 1.0 / runs(variant));
+    let variance = (1.0 / total).max(least);
     (total > 0.0).then_some(Estimate {
         mean: sum / total,
         variance,
@@ -140,7 +148,7 @@ impl Belief {
             .sum::<f64>()
             / all().map(|row| row.calls as f64).sum::<f64>();
         let body = |row: &&Evidence| row.calls as f64 * row.level_ns * row.time.mean.max(row.work);
-        let runs: std::collections::BTreeSet<u32> = all().map(|row| row.run).collect();
+        let runs: BTreeSet<u32> = all().map(|row| row.run).collect();
         let time_ns: f64 = all()
             .map(|row| body(row) + row.stall_excess * row.level_ns)
             .sum();

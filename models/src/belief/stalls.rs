@@ -61,8 +61,19 @@ impl Common {
         } else {
             SIZE_GUESS
         };
+        // Those that provoke stalls are few, so the middle variant begins as the common one.
+        let mut rates: Vec<f64> = all
+            .iter()
+            .filter(|count| count.calls >= 1.0)
+            .map(|count| count.stalls / count.calls)
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        let middle = rates
+            .get(rates.len().saturating_sub(1) / 2)
+            .copied()
+            .unwrap_or(0.0);
         let mut common = Common {
-            rate: (sum.stalls + 0.1) / (sum.calls + 1e3),
+            rate: middle.max(0.1 / (sum.calls + 1e3)),
             provokers: PROVOKERS.0 / PROVOKERS.1,
             size,
         };

@@ -21,6 +21,9 @@ const DRAWS: usize = 512;
 /// Where less than this is to be expected of knowing the truth, exploring ends; below the other it narrows.
 const LOSS_TO_SETTLE: f64 = GAIN_LEAST;
 const LOSS_TO_NARROW: f64 = 0.03;
+/// It ends, too, where no variant is faster by this share with that probability.
+const WORTH_ASKING: f64 = 0.03;
+const ASKING_SHARE: f64 = 0.1;
 /// Fewer runs than this settle nothing.
 const RUNS_TO_SETTLE: u64 = 2;
 /// Arms this many standard deviations beyond another one's are not drawn.
@@ -149,7 +152,6 @@ fn exploring(
     drawable: &[usize],
     best: usize,
 ) -> (Exploring, String) {
-    let loss = expected_loss(draws, drawable, best);
     if belief.runs < RUNS_TO_SETTLE || belief.default_calls < SAMPLES_LEAST {
         return (Exploring::Open, String::new());
     }
@@ -162,10 +164,30 @@ fn exploring(
             ),
         );
     }
-    if loss < LOSS_TO_SETTLE {
+    // What was never tried, though it applies, says nothing by its expectation alone.
+    if drawable
+        .iter()
+        .any(|&place| belief.arms[place - 1].calls == 0)
+    {
+        return (Exploring::Open, String::new());
+    }
+    let is_better = |place: usize| {
+        draws
+            .iter()
+            .filter(|costs| costs[place] < (1.0 - WORTH_ASKING) * costs[best])
+            .count()
+    };
+    let most = std::iter::once(0)
+        .chain(drawable.iter().copied())
+        .map(is_better)
+        .max()
+        .unwrap_or(0);
+    let loss = expected_loss(draws, drawable, best);
+    if loss < LOSS_TO_SETTLE || (most as f64) < ASKING_SHARE * draws.len() as f64 {
+        let share = 100.0 * most as f64 / draws.len() as f64;
         return (
             Exploring::Settled,
-            format!("{:.1} % are expected of knowing more", 100.0 * loss),
+            format!("no variant is faster by 3 % with more than {share:.0} %"),
         );
     }
     let exploring = if loss < LOSS_TO_NARROW && best != 0 {

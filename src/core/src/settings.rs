@@ -26,7 +26,8 @@ use thiserror::Error;
 use toml::Spanned;
 
 pub use fields::{
-    FAMILIES, Gpu, HOPELESS_BY_SHAPE, HOPELESS_SIMULATED, Reproducible, Settings, SummaryTo,
+    FAMILIES, Gpu, HOPELESS_BY_SHAPE, HOPELESS_SIMULATED, Predicting, Reproducible, Settings,
+    SummaryTo,
 };
 pub use keys::{KEYS, Key, Shown, explained, find};
 pub use values::parse_duration;
@@ -124,7 +125,7 @@ mod tests {
     }
 
     /// Keys, values as the file has them, and as variables do.
-    const VALUES: [(&str, &str, &str); 19] = [
+    const VALUES: [(&str, &str, &str); 20] = [
         ("machine", "\"hydra\"", "hydra"),
         ("exclude", "[\"native:linear\"]", "native:linear"),
         ("families", "[\"p2p\", \"native\"]", "native, p2p"),
@@ -136,6 +137,7 @@ mod tests {
         ("explore_budget", "0.5", "0.5"),
         ("watch", "0.5", "0.5"),
         ("hopeless_factor", "4.5", "4.5"),
+        ("predictor", "\"xgboost\"", "xgboost"),
         ("reproducible", "\"strict\"", "strict"),
         ("gpu", "\"host-only\"", "host-only"),
         ("memory_per_rank_max", "\"32MiB\"", "33554432"),

@@ -43,6 +43,17 @@ pub enum SummaryTo {
     File(String),
 }
 
+/// Who speaks for cells and variants that nobody has measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub enum Predicting {
+    /// Gradient-boosted trees on the contrast with the default.
+    Xgboost,
+    #[default]
+    GaussianProcess,
+    /// What the simulator says, and a constant of each variant.
+    Simulator,
+}
+
 /// Every setting of a database, with its default.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Settings {
@@ -69,6 +80,7 @@ pub struct Settings {
     /// Before any training a variant is not drawn where the prior finds it slower than another one
     /// by more than this factor; `None`: the usual one.
     pub hopeless_factor: Option<f64>,
+    pub predictor: Predicting,
     /// What the simulator found for a library; it lies in the library's folder, not among the keys.
     pub simulated: BTreeMap<Library, Simulated>,
     pub summary: SummaryTo,
@@ -101,6 +113,7 @@ impl Default for Settings {
             explore_budget: 0.02,
             watch: 0.005,
             hopeless_factor: None,
+            predictor: Predicting::default(),
             simulated: BTreeMap::new(),
             summary: SummaryTo::Nobody,
             reproducible: Reproducible::Off,

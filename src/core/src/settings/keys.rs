@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::fields::{FAMILIES, Gpu, Reproducible, Settings, SummaryTo};
+use super::fields::{FAMILIES, Gpu, Predicting, Reproducible, Settings, SummaryTo};
 use super::values;
 use crate::variant::Family;
 
@@ -239,6 +239,23 @@ pub static KEYS: &[Key] = &[
         }),
         Shown::Default("256"),
         "Calls of a cell on one communicator that are sampled before sampling thins out.",
+    ),
+    key(
+        "predictor",
+        Takes::Word(&[
+            ("gp", |settings| {
+                settings.predictor = Predicting::GaussianProcess
+            }),
+            ("xgboost", |settings| {
+                settings.predictor = Predicting::Xgboost
+            }),
+            ("simulator", |settings| {
+                settings.predictor = Predicting::Simulator
+            }),
+        ]),
+        Shown::Default("\"gp\""),
+        "Who speaks for cells and variants that nobody has measured: a Gaussian process (\"gp\"), XGBoost\n\
+         (\"xgboost\") or the simulator alone (\"simulator\").",
     ),
     key(
         "reproducible",

@@ -1,0 +1,113 @@
+//! Claims about what is believed.
+
+use rand::SeedableRng;
+
+use crate::generator::*;
+
+/// Cells of `n` variants, a third of which are as the default, the others as much slower or faster as it comes.
+pub fn mixed(seed: u64, n_cells: u64, n: usize) -> Vec<Truth> {
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let cost = |variant: usize, random: &mut rand::rngs::StdRng| match variant {
+        0 => 1.0,
+        other if other % 3 == 0 => 1.0,
+        _ => (0.25 + 0.4 * normal(random)).exp(),
+    };
+    (0..n_cells)
+        .map(|cell| Truth {
+            shape: shape(8 << cell),
+            costs: (0..n).map(|variant| cost(variant, &mut random)).collect(),
+        })
+        .collect()
+}
+
+#[test]
+fn intervals_of_95_percent_hold_the_truth_in_93_to_97_percent() {
+    let (mut inside, mut all) = (0, 0);
+    for (run_effect, runs) in [(0.05, 3), (0.15, 5), (0.15, 10), (0.3, 10)] {
+        for seed in 0..6 {
+            let truths = mixed(seed, 20, 20);
+            let machine = Machine {
+                run_effect,
+                ..USUAL
+            };
+            let (beliefs, _) = decide(&machine.evidence(100 + seed, &truths, runs, 200), 20, None);
+            let (mut here, mut of) = (0, 0);
+            for (belief, truth) in beliefs.iter().zip(&truths) {
+                for (place, arm) in belief.arms.iter().enumerate() {
+                    let away = truth.costs[usize::from(arm.variant)].ln() - belief.mean[place];
+                    here += i32::from(away.abs() < 1.96 * belief.covariance[(place, place)].sqrt());
+                    of += 1;
+                }
+            }
+            inside += here;
+            all += of;
+        }
+        println!(
+            "{run_effect} {runs}: {:.3} so far",
+            f64::from(inside) / f64::from(all)
+        );
+    }
+    let coverage = f64::from(inside) / f64::from(all);
+    assert!((0.93..=0.97).contains(&coverage), "{coverage}");
+}
+
+#[test]
+fn neighbouring_sizes_tell_of_a_cell_that_hardly_ran() {
+    let costs = vec![1.0, 0.6, 1.5, 1.2];
+    let truths: Vec<Truth> = (0..8)
+        .map(|cell| Truth {
+            shape: shape(8 << cell),
+            costs: costs.clone(),
+        })
+        .collect();
+    let mut evidence = USUAL.evidence(1, &truths, 6, 200);
+    evidence.retain(|row| row.shape != truths[4].shape || row.run == 0);
+    for row in evidence
+        .iter_mut()
+        .filter(|row| row.shape == truths[4].shape)
+    {
+        row.time.n = 2;
+    }
+    let (beliefs, _) = decide(&evidence, 4, None);
+    for (place, cost) in costs[1..].iter().enumerate() {
+        let away: f64 = beliefs[4].mean[place] - cost.ln();
+        assert!(away.abs() < 0.12, "{place}: {away}");
+        assert!(
+            beliefs[4].covariance[(place, place)]
+                < beliefs[4].arms[place].data.unwrap().variance / 2.0
+        );
+    }
+}
+
+#[test]
+fn one_variant_that_met_nobody_leaves_the_others_as_they_were() {
+    let truths = vec![Truth {
+        shape: shape(64),
+        costs: vec![1.0, 0.8, 1.1, 1.0],
+    }];
+    let mut evidence = USUAL.evidence(1, &truths, 6, 400);
+    let with: Vec<_> = evidence.clone();
+    evidence.retain(|row| row.variant != 3);
+    let without = decide(&evidence, 4, None).0.remove(0);
+    let mut apart = with;
+    apart
+        .iter_mut()
+        .filter(|row| row.variant == 3)
+        .for_each(|row| row.component = 99);
+    let belief = decide(&apart, 4, None).0.remove(0);
+    for place in 0..2 {
+        let (one, other) = (
+            belief.arms[place].data.unwrap(),
+            without.arms[place].data.unwrap(),
+        );
+        assert!(
+            (one.variance / other.variance - 1.0).abs() < 0.2,
+            "{one:?} {other:?}"
+        );
+    }
+    let lone = belief.arms[2].data.unwrap();
+    assert!(
+        lone.variance > 25.0 * belief.arms[0].data.unwrap().variance,
+        "{lone:?}"
+    );
+}

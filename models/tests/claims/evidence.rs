@@ -1,0 +1,95 @@
+//! Claims about evidence.
+
+use colltune_models::evidence::{Call, reduce};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::generator::*;
+
+fn calls(machine: Machine, costs: &[f64]) -> Vec<Call> {
+    let mut random = rand::rngs::StdRng::seed_from_u64(3);
+    let shares = vec![1.0 / costs.len() as f64; costs.len()];
+    machine.run(
+        0,
+        &Truth {
+            shape: shape(64),
+            costs: costs.to_vec(),
+        },
+        &shares,
+        6000,
+        &mut random,
+    )
+}
+
+#[test]
+fn means_are_means_whatever_the_order_and_the_number_of_threads() {
+    let machine = Machine {
+        run_effect: 0.0,
+        ..USUAL
+    };
+    let mut calls = calls(machine, &[1.0, 0.8, 3.0]);
+    let rows = reduce(calls.clone());
+    assert_eq!(rows.len(), 3);
+    for (row, truth) in rows.iter().zip([1.0, 0.8, 3.0]) {
+        let ratio = row.time.mean / rows[0].time.mean;
+        assert!((ratio / truth - 1.0).abs() < 0.02, "{ratio} for {truth}");
+        let variation = row.time.variance().sqrt() / row.time.mean;
+        assert!((0.18..0.23).contains(&variation), "{variation}");
+        assert_eq!((row.stalls, row.calls > 1800), (0, true));
+    }
+    calls.shuffle(&mut rand::rngs::StdRng::seed_from_u64(1));
+    let alone = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    assert_eq!(alone.install(|| reduce(calls)), rows);
+}
+
+#[test]
+fn drift_of_the_machine_is_taken_out_and_stalls_are_counted_apart() {
+    let machine = Machine {
+        run_effect: 0.0,
+        stalls: Some((1, 0.02, 500.0)),
+        ..USUAL
+    };
+    let mut calls = calls(machine, &[1.0, 0.9]);
+    for call in &mut calls {
+        call.time_ns *= (call.index as f64 / 500.0).exp();
+    }
+    let rows = reduce(calls);
+    let ratio = rows[1].time.mean / rows[0].time.mean;
+    assert!((ratio / 0.9 - 1.0).abs() < 0.02, "{ratio}");
+    assert_eq!(rows[0].stalls, 0);
+    assert!((30..100).contains(&rows[1].stalls), "{}", rows[1].stalls);
+    let size = rows[1].stall_excess / rows[1].stalls as f64;
+    assert!((350.0..600.0).contains(&size), "{size}");
+}
+
+#[test]
+fn variants_that_never_met_are_of_different_components() {
+    let mut calls = calls(USUAL, &[1.0, 1.0, 1.0]);
+    // The third runs on a communicator of its own.
+    for call in &mut calls {
+        call.comm = u64::from(call.variant == 2);
+    }
+    let rows = reduce(calls);
+    assert_eq!(rows[0].component, rows[1].component);
+    assert_ne!(rows[0].component, rows[2].component);
+    assert!(
+        rows.iter()
+            .all(|row| row.time.n + row.stalls == row.calls || row.variant == 2)
+    );
+}
+
+#[test]
+fn many_sizes_with_few_calls_are_binned() {
+    let mut random = rand::rngs::StdRng::seed_from_u64(5);
+    let mut calls = calls(USUAL, &[1.0, 1.0]);
+    calls.truncate(500);
+    for call in &mut calls {
+        call.shape.message_bytes = random.random_range(1024..2048);
+    }
+    let rows = reduce(calls);
+    assert!(rows.len() <= 16, "{}", rows.len());
+    assert_eq!(rows.iter().map(|row| row.calls).sum::<u64>(), 500);
+}

@@ -1,0 +1,373 @@
+//! Claims about a whole training.
+
+use std::time::Instant;
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_core::model::{Model, Source};
+use colltune_core::settings::Settings;
+use colltune_models::evidence::{Evidence, Moments};
+use colltune_models::statistics::CellStatistics;
+use colltune_models::{Context, learn};
+
+use crate::generator::*;
+
+/// The variants that generation 0 draws in the cell of a shape, by place in the catalogue.
+fn drawn(settings: &Settings, bytes: u64) -> Vec<usize> {
+    let model = Model::initial(settings, LIBRARY, "test");
+    let entry = model
+        .cells
+        .iter()
+        .find(|entry| entry.cell.contains(Collective::Allreduce, bytes, 2, 4))
+        .unwrap();
+    let all = catalogue::variants(LIBRARY, Collective::Allreduce);
+    let place = |name: &str| {
+        all.iter()
+            .position(|variant| variant.name.to_string() == name)
+            .unwrap()
+    };
+    entry
+        .variants
+        .iter()
+        .map(|share| place(&share.name))
+        .collect()
+}
+
+/// Evidence in which the variants of generation 0 cost 1, but for those given.
+fn runs(
+    settings: &Settings,
+    bytes: u64,
+    special: &[(usize, f64)],
+    n_runs: u32,
+    n_calls: u64,
+) -> Vec<Evidence> {
+    let drawn = drawn(settings, bytes);
+    let mut costs = vec![1.0; drawn.len()];
+    for &(index, cost) in special {
+        costs[index] = cost;
+    }
+    let mut evidence = USUAL.evidence(
+        7,
+        &[Truth {
+            shape: shape(bytes),
+            costs,
+        }],
+        n_runs,
+        n_calls,
+    );
+    evidence
+        .iter_mut()
+        .for_each(|row| row.variant = drawn[usize::from(row.variant)] as u16);
+    evidence
+}
+
+fn of_shape(cells: &[CellStatistics], bytes: u64) -> &CellStatistics {
+    cells
+        .iter()
+        .find(|cell| cell.cell.contains(Collective::Allreduce, bytes, 2, 4))
+        .unwrap()
+}
+
+#[test]
+fn what_is_published_sums_to_one_by_the_readers_own_rule_whatever_exploring_may_take() {
+    for total in ["0.0", "0.001", "0.15", "0.5", "1.0"] {
+        let settings = settings(&format!("explore_total = {total}"));
+        for calls in [20, 200, 2000] {
+            let mut evidence = runs(&settings, 64, &[(1, 0.7), (3, 5.0)], 5, calls);
+            evidence.extend(runs(&settings, 1 << 16, &[], 5, calls));
+            let learned = trained(&evidence, &settings);
+            assert_eq!(learned.model.check(LIBRARY), Ok(()));
+            for entry in &learned.model.cells {
+                let sum: f64 = entry.variants.iter().map(|share| share.probability).sum();
+                assert!((sum - 1.0).abs() < 1e-9, "{total} {calls}: {sum}");
+                assert!(
+                    total != "0.0" || entry.source == Source::Prior || entry.variants.len() == 1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn predicted_cells_draw_what_is_promising_but_never_replace_the_default() {
+    let settings = settings("");
+    let learned = trained(&runs(&settings, 64, &[(1, 0.3)], 10, 2000), &settings);
+    let promising = name(drawn(&settings, 64)[1]);
+    assert_eq!(of_shape(&learned.statistics, 64).best, promising);
+    let predicted: Vec<&CellStatistics> = learned
+        .statistics
+        .iter()
+        .filter(|cell| cell.source == Source::Predicted)
+        .collect();
+    assert!(predicted.len() > 2);
+    for cell in predicted {
+        assert_eq!(
+            (cell.best.as_str(), cell.gain),
+            ("default", 1.0),
+            "{}",
+            cell.cell
+        );
+        assert!(
+            cell.variants
+                .iter()
+                .all(|variant| !variant.replaces_default)
+        );
+        let mut known = cell
+            .variants
+            .iter()
+            .filter(|variant| variant.name == promising);
+        let mean = 1.0 / cell.variants.len() as f64;
+        assert!(
+            known.all(|variant| variant.probability > 2.0 * mean),
+            "{}",
+            cell.cell
+        );
+    }
+}
+
+#[test]
+fn open_cells_keep_a_tenth_for_the_default_and_draw_nothing_that_is_dominated() {
+    let settings = settings("");
+    let learned = trained(
+        &runs(&settings, 64, &[(1, 0.8), (2, 0.75), (3, 9.0)], 3, 300),
+        &settings,
+    );
+    let cell = of_shape(&learned.statistics, 64);
+    let share = |index: usize| {
+        cell.variant(&name(drawn(&settings, 64)[index]))
+            .unwrap()
+            .probability
+    };
+    assert!(cell.settled.is_empty() && share(0) >= 0.0999, "{cell:?}");
+    assert_eq!(share(3), 0.0);
+    assert!(share(1) + share(2) > 0.5, "{} {}", share(1), share(2));
+}
+
+#[test]
+fn what_the_site_switched_off_makes_nothing_else_hopeless() {
+    let all = settings("");
+    let place = drawn(&all, 64)[1];
+    let evidence = runs(&all, 64, &[(1, 0.08)], 5, 1000);
+    let without = settings(&format!("exclude = [\"{}\"]", name(place)));
+    let learned = trained(&evidence, &without);
+    let cell = of_shape(&learned.statistics, 64);
+    assert_eq!(cell.variant(&name(place)).unwrap().probability, 0.0);
+    assert!(!cell.variant(&name(place)).unwrap().replaces_default);
+    // The others are as good as the default, so none of them is dominated by what may not run.
+    let entry = learned
+        .model
+        .cells
+        .iter()
+        .find(|entry| entry.cell == cell.cell)
+        .unwrap();
+    assert!(
+        entry.variants.len() > 1 || !cell.settled.is_empty(),
+        "{entry:?}"
+    );
+    assert_eq!(cell.best, "default");
+}
+
+#[test]
+fn a_new_variant_reopens_a_settled_cell() {
+    let narrow = settings("exclude = [\"native:ring\"]");
+    let evidence = runs(&narrow, 64, &[(1, 0.6)], 10, 4000);
+    let first = trained(&evidence, &narrow);
+    assert!(
+        !of_shape(&first.statistics, 64).settled.is_empty(),
+        "{:?}",
+        of_shape(&first.statistics, 64)
+    );
+    let wide = settings("");
+    let context = Context {
+        settings: &wide,
+        library: LIBRARY,
+        machine: "test",
+        generation: 2,
+        seed: 1,
+        previous: Some(&first.model),
+        runs_before: 9,
+        predictor: None,
+    };
+    let second = learn(&evidence, context).unwrap();
+    let cell = of_shape(&second.statistics, 64);
+    let new = cell.variant("native:ring").unwrap();
+    assert_eq!(new.samples, 0);
+    assert!(
+        new.probability > 0.004 && cell.settled.is_empty(),
+        "{new:?} {}",
+        cell.settled
+    );
+}
+
+#[test]
+fn where_nothing_is_to_gain_exploring_ends_after_three_jobs_and_it_is_said_why() {
+    let settings = settings("");
+    let sizes: Vec<u64> = (0..8).map(|size| 64 << (2 * size)).collect();
+    let evidence: Vec<Evidence> = sizes
+        .iter()
+        .flat_map(|&bytes| runs(&settings, bytes, &[], 3, 2000))
+        .collect();
+    let learned = trained(&evidence, &settings);
+    let settled = sizes
+        .iter()
+        .filter(|bytes| !of_shape(&learned.statistics, **bytes).settled.is_empty())
+        .count();
+    assert!(settled >= 7, "{settled} of 8");
+    for cell in learned
+        .statistics
+        .iter()
+        .filter(|cell| !cell.settled.is_empty())
+    {
+        let entry = learned
+            .model
+            .cells
+            .iter()
+            .find(|entry| entry.cell == cell.cell)
+            .unwrap();
+        assert!(entry.variants[0].name == "default" && entry.variants[0].probability > 0.98);
+    }
+    // Waiting for late ranks bounds what can be gained, whatever the noise.
+    let mut waiting = runs(&settings, 64, &[], 3, 100);
+    waiting.iter_mut().for_each(|row| row.work = 0.005);
+    let learned = trained(&waiting, &settings);
+    let cell = of_shape(&learned.statistics, 64);
+    assert!(
+        cell.settled.contains("waiting") && cell.waiting > 0.99,
+        "{}",
+        cell.settled
+    );
+    assert!(!learned.nothing_to_gain.is_empty());
+}
+
+#[test]
+fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
+    let settings = settings("");
+    let mut evidence = runs(&settings, 64, &[(1, 0.7)], 20, 1500);
+    // From the tenth run on a new library's default needs half of the time.
+    for row in evidence
+        .iter_mut()
+        .filter(|row| row.run >= 10 && row.variant == 0)
+    {
+        row.time.mean *= 0.5;
+        row.time.m2 *= 0.25;
+    }
+    let before = trained(
+        &evidence
+            .iter()
+            .copied()
+            .filter(|row| row.run < 10)
+            .collect::<Vec<_>>(),
+        &settings,
+    );
+    assert_eq!(
+        of_shape(&before.statistics, 64).best,
+        name(drawn(&settings, 64)[1])
+    );
+    let context = Context {
+        settings: &settings,
+        library: LIBRARY,
+        machine: "test",
+        generation: 2,
+        seed: 1,
+        previous: Some(&before.model),
+        runs_before: 10,
+        predictor: None,
+    };
+    let learned = learn(&evidence, context).unwrap();
+    let cell = of_shape(&learned.statistics, 64);
+    assert_eq!(cell.best, "default");
+    assert!(cell.drift < -0.5, "{}", cell.drift);
+}
+
+#[test]
+fn what_comes_behind_the_call_counts_where_it_is_well_measured() {
+    let settings = settings("");
+    let mut evidence = runs(&settings, 64, &[(1, 0.75), (2, 0.85)], 10, 3000);
+    let drawn = drawn(&settings, 64);
+    for row in &mut evidence {
+        // The second shifts a half of a call's time into the next operation.
+        let shift = if usize::from(row.variant) == drawn[1] {
+            0.5
+        } else {
+            0.0
+        };
+        let n = row.time.n;
+        let m2 = 0.01 * n as f64;
+        row.shift = Moments { n, mean: shift, m2 };
+        row.total = Moments {
+            n,
+            mean: row.time.mean + shift,
+            m2: row.time.m2 + m2,
+        };
+    }
+    let learned = trained(&evidence, &settings);
+    let cell = of_shape(&learned.statistics, 64);
+    assert_eq!(cell.best, name(drawn[2]));
+    assert!(!cell.variant(&name(drawn[1])).unwrap().replaces_default);
+}
+
+#[test]
+fn one_data_set_gives_one_generation_in_any_order_and_on_any_number_of_threads() {
+    let settings = settings("");
+    let evidence = runs(&settings, 64, &[(1, 0.7)], 6, 400);
+    let text = |evidence: &[Evidence]| {
+        let learned = trained(evidence, &settings);
+        (
+            learned.model.to_json(),
+            serde_json::to_string(&learned.statistics).unwrap(),
+        )
+    };
+    let one = text(&evidence);
+    let reversed: Vec<Evidence> = evidence.iter().rev().copied().collect();
+    let alone = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    assert_eq!(alone.install(|| text(&reversed)), one);
+}
+
+#[test]
+fn a_million_rows_train() {
+    let settings = settings("");
+    let few = runs(&settings, 64, &[(1, 0.7)], 10, 2000);
+    let mut evidence = Vec::new();
+    for collective in [Collective::Allreduce, Collective::Bcast, Collective::Reduce] {
+        for size in 0..11u64 {
+            for copy in 0..1_000_000 / (33 * few.len() as u64) {
+                let shift = move |row: &Evidence| {
+                    let mut row = *row;
+                    row.shape.collective = collective;
+                    row.shape.message_bytes = 8 << (2 * size);
+                    row.run += 10 * copy as u32;
+                    row
+                };
+                evidence.extend(few.iter().map(shift));
+            }
+        }
+    }
+    let started = Instant::now();
+    let learned = trained(&evidence, &settings);
+    println!("{} rows: {:?}", evidence.len(), started.elapsed());
+    assert!(
+        learned
+            .statistics
+            .iter()
+            .filter(|cell| cell.source == Source::Measured)
+            .count()
+            >= 30
+    );
+}
+
+#[test]
+fn without_evidence_nothing_is_known() {
+    let learned = trained(&[], &Settings::default());
+    assert_eq!(learned.model.check(LIBRARY), Ok(()));
+    assert!(learned.statistics.is_empty() && learned.nothing_to_gain.is_empty());
+    assert!(
+        learned
+            .model
+            .cells
+            .iter()
+            .all(|entry| entry.source == Source::Prior && entry.best == "default")
+    );
+}
