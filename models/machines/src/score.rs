@@ -1,5 +1,7 @@
 //! What came of a campaign, held against the truth.
 
+use colltune_core::model::Model;
+
 use crate::campaign::{History, Training};
 use crate::job::Account;
 
@@ -76,6 +78,27 @@ impl History {
             .iter()
             .map(|truth| (truth.default_ns() / truth.best_ns()).ln());
         (logs.sum::<f64>() / self.site.cells.len() as f64).exp()
+    }
+
+    /// How much of the reachable gain the best has that generation 0 draws at all, whatever is learned.
+    pub fn share_of_generation_0(&self) -> f64 {
+        let site = &self.site;
+        let model = Model::initial(&site.settings, site.library, "made");
+        let (mut gained, mut reachable) = (0.0, 0.0);
+        for (cell, truth) in site.cells.iter().enumerate() {
+            let shape = truth.shape;
+            let (nodes, ppn) = (u64::from(shape.nodes), u64::from(shape.ppn));
+            let own = model.cells.iter().filter(|entry| {
+                let cell = &entry.cell;
+                cell.contains(shape.collective, shape.message_bytes, nodes, ppn)
+            });
+            let drawn = own.flat_map(|entry| &entry.variants);
+            let places = drawn.filter_map(|share| site.place(cell, &share.name));
+            let costs = places.map(|place| truth.cost_of(place));
+            gained += (truth.default_ns() / costs.fold(truth.default_ns(), f64::min)).ln();
+            reachable += (truth.default_ns() / truth.best_ns()).ln();
+        }
+        gained / reachable
     }
 
     /// The geometric mean over cells of the time spent in jobs, in times of the best's, less 1.

@@ -4,6 +4,7 @@ use colltune_core::algorithm::simulate::Machine;
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
+use colltune_core::model::Model;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::Settings;
 use colltune_core::variant::Family;
@@ -101,6 +102,12 @@ impl Site {
             .iter()
             .map(|collective| variants[collective.index()].clone())
             .collect();
+        // What only does what another variant does, or is never tried, is no arm; what the prior takes for hopeless is.
+        let open = Settings {
+            hopeless_factor: Some(f64::MAX),
+            ..settings.clone()
+        };
+        let open = Model::initial(&open, library, "made");
         let mut costs = Costs::new(recipe.base, &known, &mut rng);
         let mut cells = Vec::new();
         for &(nodes, ppn) in &recipe.layouts {
@@ -114,9 +121,7 @@ impl Site {
                         n_ranks: nodes * ppn,
                     };
                     let all = &variants[collective.index()];
-                    cells.push(true_cell(
-                        &recipe, &settings, shape, all, &mut costs, &mut rng,
-                    ));
+                    cells.push(true_cell(&recipe, &open, shape, all, &mut costs, &mut rng));
                 }
             }
         }
@@ -228,7 +233,7 @@ fn is_drawn(variant: &Variant) -> bool {
 
 fn true_cell(
     recipe: &Recipe,
-    settings: &Settings,
+    open: &Model,
     shape: Shape,
     variants: &[Variant],
     costs: &mut Costs,
@@ -240,27 +245,26 @@ fn true_cell(
         shape.n_ranks,
         shape.nodes,
     );
-    let block = settings
-        .space
-        .blocks
-        .iter()
-        .find(|block| block.collective == shape.collective);
-    let excluded =
-        |name: &str| block.is_some_and(|block| block.exclude.iter().any(|other| other == name));
+    let (nodes, ppn) = (u64::from(shape.nodes), u64::from(shape.ppn));
+    let entries = open.cells.iter();
+    let mut entries = entries.filter(|entry| {
+        let cell = &entry.cell;
+        cell.contains(shape.collective, shape.message_bytes, nodes, ppn)
+    });
+    let drawn = entries.next().map_or(&[][..], |entry| &entry.variants);
     let mut found: Vec<Option<f64>> = variants
         .iter()
         .map(|variant| {
-            let open = is_drawn(variant) && variant.applies(&facts);
+            let applies = is_drawn(variant) && variant.applies(&facts);
             costs
                 .of(variant, shape.message_bytes, shape.nodes, shape.ppn)
-                .filter(|_| open)
+                .filter(|_| applies)
         })
         .collect();
     let default_ns = library_choice(variants, &found, rng);
     for (cost, variant) in found.iter_mut().zip(variants) {
-        if excluded(&variant.name.to_string()) {
-            *cost = None;
-        }
+        let name = variant.name.to_string();
+        cost.take_if(|_| !drawn.iter().any(|share| share.name == name));
     }
     found[0] = Some(default_ns);
     let mut arms = Vec::new();

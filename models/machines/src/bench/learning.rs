@@ -21,6 +21,12 @@ pub(super) fn jobs_until_near(seeds: u64, full: bool, rows: &mut Vec<Row>) {
             Bound::None,
         ));
         rows.push(row(
+            &format!("{name}: share of it that generation 0 draws at all"),
+            each(&lives, History::share_of_generation_0),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
             &format!("{name}: jobs until within 5 % of the best, geometric mean"),
             each(&lives, History::jobs_until_near),
             Bound::AtMost(10.0),
