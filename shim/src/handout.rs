@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
+use colltune_core::context::{Context, DataKey, Machine};
 use colltune_core::decide::rules::JobTerms;
 use colltune_core::environment;
 use colltune_core::library::Library;
@@ -191,7 +192,7 @@ fn read_database(
         *file = whole.to_string_lossy().into_owned();
     }
     let of_mode = request.db.as_deref().filter(|_| request.mode != Mode::Off);
-    let model = match of_mode.map(|db| read_model(db, library)) {
+    let model = match of_mode.map(|db| read_model(db, &data_key(library))) {
         // Nothing is drawn, so there are no cells.
         None if request.mode == Mode::Off => {
             Model::initial_within(&settings, library, &machine, 0, 0)
@@ -336,9 +337,18 @@ fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simula
     }
 }
 
-/// The model in force for `library`; `None` before any training.
-fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
-    let folder = db.join(library.to_string());
+/// What was learned on this library with this job's transport; another one's says nothing of it.
+fn data_key(library: Library) -> DataKey {
+    let environment: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let transport = Context::new(&environment, library, Machine::default()).transport;
+    DataKey { library, transport }
+}
+
+/// The model in force; `None` before any training.
+fn read_model(db: &Path, key: &DataKey) -> Result<Option<Model>, String> {
+    let folder = db.join(key.to_string());
     let current = folder.join("CURRENT");
     let generation = match read_text(&current, SETTINGS_BYTES_MAX) {
         Ok(text) => text.trim().to_owned(),
@@ -357,7 +367,7 @@ fn read_model(db: &Path, library: Library) -> Result<Option<Model>, String> {
         .join("probabilities.json");
     let text = read_text(&file, MODEL_BYTES_MAX)
         .map_err(|error| format!("read {}: {error}", file.display()))?;
-    Model::from_json(&text, library)
+    Model::from_json(&text, key.library)
         .map(Some)
         .map_err(|error| format!("{error} ({})", file.display()))
 }

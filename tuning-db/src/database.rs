@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use colltune_core::calibration::Calibration;
+use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings};
@@ -15,6 +16,7 @@ pub use crate::error::DbError;
 pub(crate) use crate::error::at;
 pub use crate::machine::machine_here;
 
+use crate::lock::Lock;
 use crate::write;
 
 /// A database folder. Opening one reads nothing; jobs may be writing to it.
@@ -72,43 +74,49 @@ impl Database {
         self.root.join("train.lock")
     }
 
-    pub fn library(&self, library: Library) -> PathBuf {
-        self.root.join(library.to_string())
+    pub fn library(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.root.join(key.into().to_string())
     }
 
-    /// Where the Parquet partitions of a library are.
-    pub fn data(&self, library: Library) -> PathBuf {
-        self.library(library).join("data")
+    /// Where the partitions of the raw data are.
+    pub fn data(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join("data")
     }
 
-    pub fn generations(&self, library: Library) -> PathBuf {
-        self.library(library).join("generations")
+    /// Where what the runs say of the variants is.
+    pub fn evidence(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join("evidence")
     }
 
-    pub fn current(&self, library: Library) -> PathBuf {
-        self.library(library).join("CURRENT")
+    pub fn generations(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join("generations")
+    }
+
+    pub fn current(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join("CURRENT")
     }
 
     /// Where the parameters measured with a library are.
-    pub fn calibration(&self, library: Library) -> PathBuf {
-        self.library(library).join(colltune_core::calibration::FILE)
+    pub fn calibration(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join(colltune_core::calibration::FILE)
     }
 
     /// Where what the simulator found for a library is.
-    pub fn simulated(&self, library: Library) -> PathBuf {
-        self.library(library)
+    pub fn simulated(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key)
             .join(colltune_core::prior::simulated::FILE)
     }
 
     /// Publishes a calibration, and what the simulator finds from it in the cells of the settings.
     ///
-    /// Errors: `Io` naming what cannot be written.
+    /// Errors: `Lock` while somebody trains; `Io` naming what cannot be written.
     pub fn calibrate(
         &self,
         library: Library,
         calibration: &Calibration,
         settings: &Settings,
     ) -> Result<Simulated, DbError> {
+        let _lock = Lock::take(&self.lock_path())?;
         let folder = self.library(library);
         fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
         let file = self.calibration(library);
@@ -135,16 +143,21 @@ impl Database {
         libraries.into_iter().filter_map(read).collect()
     }
 
-    /// The libraries that have data or generations here, sorted.
+    /// The libraries that have data or generations here, with whatever transport; sorted.
     pub fn libraries(&self) -> Result<Vec<Library>, DbError> {
+        let mut libraries: Vec<Library> = self.keys()?.iter().map(|key| key.library).collect();
+        libraries.dedup();
+        Ok(libraries)
+    }
+
+    /// What has data or generations here: each library with each transport, sorted.
+    pub fn keys(&self) -> Result<Vec<DataKey>, DbError> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(at("read the folder", &self.root))? {
             let entry = entry.map_err(at("read the folder", &self.root))?;
-            let library = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<Library>().ok());
-            found.extend(library.filter(|_| entry.path().is_dir()));
+            let name = entry.file_name();
+            let key = name.to_str().and_then(|name| name.parse::<DataKey>().ok());
+            found.extend(key.filter(|_| entry.path().is_dir()));
         }
         found.sort_unstable();
         Ok(found)
@@ -247,16 +260,20 @@ mod tests {
             "incoming",
             "openmpi",
             "openmpi-4.1",
+            "openmpi-4.1.4@ucx",
+            "openmpi-4.1.4@",
         ] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let found: Vec<String> = Database::open(folder.path())
-            .unwrap()
+        let db = Database::open(folder.path()).unwrap();
+        let libraries: Vec<_> = db
             .libraries()
             .unwrap()
             .iter()
             .map(Library::to_string)
             .collect();
-        assert_eq!(found, ["openmpi-4.1.4", "mpich-4.0.2"]);
+        assert_eq!(libraries, ["openmpi-4.1.4", "mpich-4.0.2"]);
+        let keys: Vec<_> = db.keys().unwrap().iter().map(DataKey::to_string).collect();
+        assert_eq!(keys, ["openmpi-4.1.4", "openmpi-4.1.4@ucx", "mpich-4.0.2"]);
     }
 }

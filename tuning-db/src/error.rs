@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use colltune_core::library::Library;
+use colltune_core::context::DataKey;
 use colltune_core::settings::SettingsError;
 use thiserror::Error;
 
@@ -31,10 +31,10 @@ pub enum DbError {
     },
     #[error("read the generation {path}: {problem}", path = path.display())]
     Generation { path: PathBuf, problem: String },
-    #[error("train {library}: {error}")]
+    #[error("train {key}: {error}")]
     Learn {
-        library: Library,
-        error: colltune_models::baseline::LearnError,
+        key: DataKey,
+        error: colltune_models::LearnError,
     },
 }
 

@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use colltune_core::catalogue;
 use colltune_core::collective::Collective;
+use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model};
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
-use colltune_models::baseline::Learned;
-use colltune_models::baseline::regress::Regression;
+use colltune_models::Learned;
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +24,15 @@ use crate::database::{Database, DbError, at};
 use crate::passed::Passed;
 use crate::write;
 
-/// The version of the layouts of `cells.json` and `meta.json`.
-pub const SCHEMA: u32 = 1;
+/// The version of the layouts of `cells.json` and `meta.json`; those of version 1 are read, too.
+pub const SCHEMA: u32 = 2;
 
 /// What is in force for one library.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
     /// 0 before any training.
     pub number: u64,
+    pub key: DataKey,
     pub library: Library,
     pub model: Model,
     /// Every cell of the tuning space, in its order. The model may join cells about which nothing
@@ -54,19 +56,34 @@ pub struct Meta {
     pub runs: u64,
     pub records: u64,
     pub calls: u64,
+    /// What was learned from: rows of evidence.
+    #[serde(default)]
+    pub evidence: u64,
+    /// When the last of it was published.
+    #[serde(default)]
+    pub sequence: u64,
+    /// Time of the recorded calls, mean over the ranks.
+    #[serde(default)]
+    pub seconds: f64,
     pub cells_measured: u64,
-    /// The names of the runs, unless they are very many.
-    pub jobs: Vec<String>,
-    /// The partitions that were learned from.
-    pub partitions: Vec<String>,
+    /// Share of the recorded time that was work, which bounds what tuning can gain.
+    #[serde(default = "all")]
+    pub work: f64,
+    /// Why there is nothing to gain in any cell; empty where there may be.
+    #[serde(default)]
+    pub nothing_to_gain: String,
     /// Calls that passed through untuned.
     #[serde(default)]
     pub passed: Vec<Passed>,
-    /// The settings that shape a training.
-    pub settings: String,
+    /// A check word over all that shapes a training.
+    #[serde(default)]
+    pub shaped_by: String,
     pub learn_ms: u64,
-    /// Check words of the other files.
-    pub checks: HashMap<String, String>,
+}
+
+/// The work in generations that do not know better.
+fn all() -> f64 {
+    1.0
 }
 
 /// `cells.json`.
@@ -125,21 +142,44 @@ impl From<Bounds> for Block {
     }
 }
 
-/// The settings that shape a training, as one line; another line means another training.
-pub fn settings_line(settings: &Settings, machine: &str) -> String {
-    format!(
-        "machine {machine}; explore_total {}; exclude {:?}; space {:016x}",
-        settings.explore_total,
-        settings.exclude,
-        check_word(format!("{:?}", settings.space).as_bytes())
-    )
+/// A check word over all that shapes a training: another word means another training.
+pub(crate) fn shaped_by(
+    db: &Database,
+    key: &DataKey,
+    settings: &Settings,
+    seed: u64,
+    evidence: u64,
+) -> String {
+    let simulated = settings.simulated.get(&key.library);
+    let simulated = simulated.map_or(String::new(), |found| found.to_json());
+    let calibration = read_text(&db.calibration(key.library), SETTINGS_BYTES_MAX);
+    let settings = Settings {
+        machine: Some(db.machine(settings)),
+        simulated: Default::default(),
+        ..settings.clone()
+    };
+    let names = catalogue::all(key.library);
+    let names: Vec<String> = names
+        .iter()
+        .map(|one| format!("{}={}", one.collective, one.name))
+        .collect();
+    let all = [
+        env!("CARGO_PKG_VERSION").to_owned(),
+        key.to_string(),
+        format!("{settings:?}"),
+        simulated,
+        calibration.unwrap_or_default(),
+        names.join(" "),
+        format!("{seed} {evidence:016x}"),
+    ];
+    format!("{:016x}", check_word(all.join("\n").as_bytes()))
 }
 
 /// The number in `CURRENT`, 0 without one.
 ///
 /// Errors: `Generation` for a `CURRENT` that holds no number.
-pub fn current(db: &Database, library: Library) -> Result<u64, DbError> {
-    let path = db.current(library);
+pub fn current(db: &Database, key: &DataKey) -> Result<u64, DbError> {
+    let path = db.current(key);
     match read_text(&path, SETTINGS_BYTES_MAX) {
         Ok(text) => text.trim().parse().map_err(|_| DbError::Generation {
             path,
@@ -150,8 +190,8 @@ pub fn current(db: &Database, library: Library) -> Result<u64, DbError> {
     }
 }
 
-fn folder(db: &Database, library: Library, number: u64) -> PathBuf {
-    db.generations(library).join(format!("{number:06}"))
+fn folder(db: &Database, key: &DataKey, number: u64) -> PathBuf {
+    db.generations(key).join(format!("{number:06}"))
 }
 
 impl Generation {
@@ -160,31 +200,36 @@ impl Generation {
     ///
     /// Errors: `Generation` naming the file for one that is missing, half-written or of another
     /// version or library; `Settings`.
-    pub fn load(db: &Database, library: Library) -> Result<Generation, DbError> {
-        match current(db, library)? {
+    pub fn load(db: &Database, key: impl Into<DataKey>) -> Result<Generation, DbError> {
+        let key = key.into();
+        let library = key.library;
+        match current(db, &key)? {
             0 => {
                 let settings = db.settings()?;
                 let model = Model::initial(&settings, library, &db.machine(&settings));
                 let cells = with_unknown(&model, &settings.space, Vec::new());
                 Ok(Generation {
                     number: 0,
+                    key,
                     library,
                     model,
                     cells,
                     meta: None,
                 })
             }
-            number => Self::load_number(db, library, number),
+            number => Self::load_number(db, key, number),
         }
     }
 
     /// Reads one numbered generation, in force or not.
     pub fn load_number(
         db: &Database,
-        library: Library,
+        key: impl Into<DataKey>,
         number: u64,
     ) -> Result<Generation, DbError> {
-        let folder = folder(db, library, number);
+        let key = key.into();
+        let library = key.library;
+        let folder = folder(db, &key, number);
         let problem = |path: &Path, problem: String| DbError::Generation {
             path: path.to_owned(),
             problem,
@@ -201,7 +246,7 @@ impl Generation {
         let meta: Meta = serde_json::from_str(&text("meta.json")?)
             .map_err(|error| problem(&folder.join("meta.json"), error.to_string()))?;
         for (name, schema) in [("cells.json", cells.schema), ("meta.json", meta.schema)] {
-            if schema != SCHEMA {
+            if !(1..=SCHEMA).contains(&schema) {
                 return Err(problem(
                     &folder.join(name),
                     format!("its layout has version {schema}, this colltune reads {SCHEMA}"),
@@ -214,6 +259,7 @@ impl Generation {
         let cells = with_unknown(&model, &space, cells.cells);
         Ok(Generation {
             number,
+            key,
             library,
             model,
             cells,
@@ -222,9 +268,9 @@ impl Generation {
     }
 
     /// The number that the next training publishes: above every one there, in force or not.
-    pub fn next_number(db: &Database, library: Library) -> Result<u64, DbError> {
-        let folder = db.generations(library);
-        let mut last = current(db, library).unwrap_or(0);
+    pub fn next_number(db: &Database, key: &DataKey) -> Result<u64, DbError> {
+        let folder = db.generations(key);
+        let mut last = current(db, key).unwrap_or(0);
         match fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(at("read the folder", &folder)(error)),
@@ -249,22 +295,20 @@ impl Generation {
 /// Errors: `Io` and `Learn`; then the generation before is still in force.
 pub fn publish(
     db: &Database,
-    library: Library,
+    key: &DataKey,
     learned: &Learned,
     space: &Space,
-    mut meta: Meta,
+    meta: &Meta,
 ) -> Result<u64, DbError> {
     let number = meta.generation;
-    let parent = db.generations(library);
+    let parent = db.generations(key);
     fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
-    let target = folder(db, library, number);
+    let target = folder(db, key, number);
     let temporary = write::unfinished(&target);
-    let result = write_files(&temporary, learned, space, &mut meta)
+    let result = write_files(&temporary, learned, space, meta)
         .and_then(|()| write::publish(&temporary, &target))
-        .and_then(|()| write::sync_folder(&db.library(library)))
-        .and_then(|()| {
-            write::atomically(&db.current(library), format!("{number:06}\n").as_bytes())
-        });
+        .and_then(|()| write::sync_folder(&db.library(key)))
+        .and_then(|()| write::atomically(&db.current(key), format!("{number:06}\n").as_bytes()));
     if result.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
@@ -275,26 +319,9 @@ fn write_files(
     folder: &Path,
     learned: &Learned,
     space: &Space,
-    meta: &mut Meta,
+    meta: &Meta,
 ) -> Result<(), DbError> {
-    let models = folder.join("models");
-    fs::create_dir_all(&models).map_err(at("make the folder", &models))?;
-    for (collective, variant, regression) in &learned.regressions {
-        let path = models.join(format!(
-            "{collective}-{}.ubj",
-            variant.replace([':', '='], "_")
-        ));
-        regression
-            .save(&path)
-            .map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
-        fs::File::open(&path)
-            .and_then(|file| file.sync_all())
-            .map_err(at("write", &path))?;
-        // XGBoost does not report a full disk; half a model does not load.
-        Regression::load(&path)
-            .map_err(|error| at("write", &path)(std::io::Error::other(error.to_string())))?;
-    }
-    write::sync_folder(&models)?;
+    fs::create_dir_all(folder).map_err(at("make the folder", folder))?;
     let cells = CellsFile {
         schema: SCHEMA,
         generation: meta.generation,
@@ -309,10 +336,6 @@ fn write_files(
         ),
     ];
     for (name, text) in files {
-        meta.checks.insert(
-            name.to_owned(),
-            format!("{:016x}", check_word(text.as_bytes())),
-        );
         write::synced(&folder.join(name), text.as_bytes())?;
     }
     let meta = serde_json::to_string_pretty(meta).expect("numbers and names");

@@ -1,25 +1,28 @@
 //! Traces in: what jobs left in `incoming/` becomes partitions of the data set.
 //!
-//! A trace is removed only after the partition that holds it is on disk under its name, and a
-//! partition says which traces it holds. So a crash at any point neither loses a record nor lets
-//! it in twice. Nothing that lies in `incoming/` can stop the rest.
+//! A trace is removed only after the partition that holds it is on disk under its name, and partitions and evidence
+//! say which records they hold. So a crash at any point neither loses a record nor lets it in twice. Nothing that lies
+//! in `incoming/` can stop the rest. What a running job has recorded so far is handed on and not kept: its ranks may
+//! still write over it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use colltune_core::library::Library;
+use colltune_core::context::DataKey;
 use colltune_core::settings::Settings;
 
+use crate::coverage::Coverage;
 use crate::database::{Database, DbError, at};
+use crate::evidence::Store;
 use crate::lock::Lock;
 use crate::partition::{self, Piece};
 use crate::trace::{Accepts, Entry, Name, Trace, examine};
 use crate::{quarantine, write};
 
-/// Records that are gathered in memory before they become a partition: 64 MB.
-const PARTITION_RECORDS: usize = 1 << 20;
+/// Records that are gathered in memory before they become a partition: 80 MB.
+const PARTITION_RECORDS: usize = 1 << 19;
 
 /// What an ingest did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,22 +31,32 @@ pub struct IngestReport {
     pub records: u64,
     /// Entries that were refused, with the reason.
     pub quarantined: Vec<(String, String)>,
-    /// Traces of jobs that still run.
+    /// Traces of jobs that still run, and the records of those that were asked for.
     pub running: u64,
+    pub records_of_running: u64,
     /// What else a person should know; the rest went on.
     pub warnings: Vec<String>,
 }
 
-/// Takes what is new. The lock shows that nobody else does.
+/// What an ingest found.
+#[derive(Default)]
+pub(crate) struct Ingested {
+    pub report: IngestReport,
+    /// What running jobs recorded so far.
+    pub running: BTreeMap<DataKey, Vec<Piece>>,
+}
+
+/// Takes what is new. The lock shows that nobody else does; `stores` is the evidence that is there.
 ///
 /// Errors: `Io` and `Parquet` for a database that cannot be written; nothing is lost then.
-pub fn ingest(
+pub(crate) fn ingest(
     db: &Database,
     _lock: &Lock,
     settings: &Settings,
+    stores: &BTreeMap<DataKey, Store>,
     include_running: bool,
     progress: &dyn Fn(&str),
-) -> Result<IngestReport, DbError> {
+) -> Result<Ingested, DbError> {
     let accepts = Accepts {
         machine: db.machine(settings),
         records_per_run: settings.records_per_run,
@@ -52,58 +65,70 @@ pub fn ingest(
             .unwrap_or(SystemTime::UNIX_EPOCH),
         include_running,
     };
-    let mut report = IngestReport::default();
-    let mut ingested = known(db, &mut report)?;
-    let mut waiting: BTreeMap<Library, Batch> = BTreeMap::new();
+    let mut ingested = Ingested::default();
+    let report = &mut ingested.report;
+    let mut known = known(db, stores, report)?;
+    let mut waiting: BTreeMap<DataKey, Batch> = BTreeMap::new();
     let entries = entries(&db.incoming())?;
     for (index, path) in entries.iter().enumerate() {
         if index % 16 == 0 {
             progress(&format!("reading traces: {index} of {}", entries.len()));
         }
         match examine(path, &accepts) {
+            Entry::Trace(trace) if runs(path, &accepts) => {
+                report.running += 1;
+                report.records_of_running += trace.records.len() as u64;
+                let running = ingested.running.entry(trace.key).or_default();
+                running.push(Piece {
+                    header: trace.header,
+                    first: 0,
+                    records: trace.records,
+                });
+            }
             Entry::Trace(trace) => {
-                let library = trace.library;
-                let batch = waiting.entry(library).or_default();
-                batch.add(
-                    path,
-                    *trace,
-                    &accepts,
-                    ingested.entry(library).or_default(),
-                    &mut report,
-                );
+                let key = trace.key.clone();
+                let batch = waiting.entry(key.clone()).or_default();
+                batch.add(path, *trace, known.entry(key.clone()).or_default(), report);
                 if batch.records >= PARTITION_RECORDS {
-                    progress(&format!("writing {} records of {library}", batch.records));
-                    std::mem::take(batch).publish(db, library, &mut report, progress)?;
+                    progress(&format!("writing {} records of {key}", batch.records));
+                    std::mem::take(batch).publish(db, &key, report, progress)?;
                 }
             }
-            Entry::Refused(reason) => refuse(db, path, reason, &mut report)?,
+            Entry::Refused(reason) => refuse(db, path, reason, report),
             Entry::Left => report.running += 1,
             Entry::Failed(error) => report
                 .warnings
                 .push(format!("failed to read {}: {error}", path.display())),
         }
     }
-    for (library, batch) in waiting {
-        progress(&format!("writing {} records of {library}", batch.records));
-        batch.publish(db, library, &mut report, progress)?;
+    for (key, batch) in waiting {
+        progress(&format!("writing {} records of {key}", batch.records));
+        batch.publish(db, &key, report, progress)?;
     }
-    Ok(report)
+    Ok(ingested)
 }
 
-/// How many records of each trace the data set holds, by run and rank.
-type Ingested = HashMap<(String, u32), u64>;
+/// Which records of each run are in the raw data, or were reduced to evidence.
+type Known = BTreeMap<String, Coverage>;
 
-fn known(db: &Database, report: &mut IngestReport) -> Result<BTreeMap<Library, Ingested>, DbError> {
+fn known(
+    db: &Database,
+    stores: &BTreeMap<DataKey, Store>,
+    report: &mut IngestReport,
+) -> Result<BTreeMap<DataKey, Known>, DbError> {
     let mut known = BTreeMap::new();
-    for library in db.libraries()? {
-        write::remove_unfinished(&db.data(library));
-        let ingested: &mut Ingested = known.entry(library).or_default();
-        for path in partition::list(&db.data(library))? {
+    for (key, store) in stores {
+        let of_key: &mut Known = known.entry(key.clone()).or_default();
+        for (job, covered) in store.covered() {
+            let all = of_key.entry(job.to_owned()).or_default();
+            covered.iter().for_each(|one| all.join(one));
+        }
+        for path in partition::list(&db.data(key))? {
             match partition::held(&path) {
                 Ok(traces) => {
                     for held in traces {
-                        let count = ingested.entry((held.job, held.rank)).or_default();
-                        *count = (*count).max(held.first + held.count);
+                        let all = of_key.entry(held.job).or_default();
+                        all.add(held.rank, held.first, held.first + held.count);
                     }
                 }
                 Err(error) => report
@@ -113,6 +138,16 @@ fn known(db: &Database, report: &mut IngestReport) -> Result<BTreeMap<Library, I
         }
     }
     Ok(known)
+}
+
+/// Whether the job that writes this trace goes on.
+fn runs(path: &Path, accepts: &Accepts) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_open = name.and_then(Name::read).is_some_and(|name| name.open);
+    let written = path
+        .symlink_metadata()
+        .and_then(|metadata| metadata.modified());
+    is_open && written.map_or(true, |written| written > accepts.stale_before)
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
@@ -141,21 +176,19 @@ fn is_of_the_ledger(name: &str) -> bool {
     name.strip_suffix(".open").unwrap_or(name).ends_with(".run")
 }
 
-fn refuse(
-    db: &Database,
-    path: &Path,
-    reason: String,
-    report: &mut IngestReport,
-) -> Result<(), DbError> {
-    quarantine::refuse(db, path, &reason)?;
-    report.quarantined.push((
-        path.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-        reason,
-    ));
-    Ok(())
+/// Puts an entry into quarantine. One that cannot be moved, as somebody else's in a folder for all, stays.
+fn refuse(db: &Database, path: &Path, reason: String, report: &mut IngestReport) {
+    if let Err(error) = quarantine::refuse(db, path, &reason) {
+        let path = path.display();
+        report.warnings.push(format!(
+            "{path} is left where it is: {reason}; failed to {error}"
+        ));
+        return;
+    }
+    let name = path.file_name().unwrap_or_default();
+    report
+        .quarantined
+        .push((name.to_string_lossy().into_owned(), reason));
 }
 
 /// Traces that wait to become a partition.
@@ -168,14 +201,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(
-        &mut self,
-        path: &Path,
-        trace: Trace,
-        accepts: &Accepts,
-        ingested: &mut Ingested,
-        report: &mut IngestReport,
-    ) {
+    fn add(&mut self, path: &Path, trace: Trace, known: &mut Known, report: &mut IngestReport) {
         let Trace {
             header,
             mut records,
@@ -183,12 +209,10 @@ impl Batch {
             ..
         } = trace;
         let total = records.len() as u64;
-        let count = ingested
-            .entry((header.job.clone(), header.rank))
-            .or_default();
-        let first = (*count).min(total);
+        let coverage = known.entry(header.job.clone()).or_default();
+        let first = coverage.end(header.rank).min(total);
         let records = records.split_off(first as usize);
-        *count = (*count).max(total);
+        coverage.add(header.rank, first, total);
         if !records.is_empty() {
             report.traces += 1;
             report.records += records.len() as u64;
@@ -199,38 +223,24 @@ impl Batch {
                 records,
             });
         }
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(Name::read);
-        let written = path
-            .symlink_metadata()
-            .and_then(|metadata| metadata.modified());
-        let runs = name.is_some_and(|name| name.open)
-            && written.map_or(true, |written| written > accepts.stale_before);
-        if runs {
-            // Its job goes on writing; the next training takes the rest.
-            report.running += 1;
-        } else {
-            self.done.push((path.to_owned(), damage));
-        }
+        self.done.push((path.to_owned(), damage));
     }
 
     fn publish(
         self,
         db: &Database,
-        library: Library,
+        key: &DataKey,
         report: &mut IngestReport,
         progress: &dyn Fn(&str),
     ) -> Result<(), DbError> {
         if !self.pieces.is_empty() {
-            partition::publish(db, library, &self.pieces)?;
+            partition::publish(db, key, &self.pieces)?;
         }
-        progress(&format!("removing {} traces of {library}", self.done.len()));
+        progress(&format!("removing {} traces of {key}", self.done.len()));
         for (path, damage) in self.done {
             match damage {
-                Some(reason) => refuse(db, &path, reason, report)?,
-                None => match fs::remove_file(&path) {
+                Some(reason) => refuse(db, &path, reason, report),
+                None => match write::remove(&path) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                         report.warnings.push(format!(
                             "failed to remove {}: {error}; it will not be taken twice",

@@ -6,13 +6,19 @@
 //! DB/incoming/           traces, JOB.RANK.trace (JOB.RANK.trace.open while the job runs)
 //!                        and what jobs say of themselves at their end, JOB.run, which nothing here reads yet
 //! DB/quarantine/         refused traces, each with NAME.reason
-//! DB/LIBRARY/data/       *.parquet, immutable; each lists in its footer the traces that it holds
-//! DB/LIBRARY/generations/NNNNNN/  probabilities.json, cells.json, meta.json, models/
-//! DB/LIBRARY/CURRENT     the number of the generation in force
+//! DB/KEY/data/           *.parquet, immutable: raw records, for as long as the site keeps them (`keep_raw`); each lists
+//!                        in its footer the traces that it holds
+//! DB/KEY/evidence/       *.parquet, immutable: what each run says of each variant, for ever; each lists in its footer
+//!                        the runs that it speaks of, with the records behind them
+//! DB/KEY/generations/NNNNNN/  probabilities.json, cells.json, meta.json
+//! DB/KEY/CURRENT         the number of the generation in force
 //! ```
-//! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may
-//! change them ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), the data set
-//! ([`partition`]), what is learned from it ([`generation`], [`train`]) and what is only counted ([`passed`]).
+//! KEY is a library, as in `openmpi-4.1.4`, and behind an `@` its transport where jobs were told one.
+//!
+//! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may change them
+//! ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), the raw data ([`partition`], whose records [`coverage`]
+//! counts), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
+//! what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
 
 pub mod check_word;
@@ -22,10 +28,16 @@ pub mod lock;
 pub mod machine;
 pub mod write;
 
+pub mod coverage;
 pub mod ingest;
 pub mod partition;
 pub mod quarantine;
+mod table;
 pub mod trace;
+
+pub mod evidence;
+mod gather;
+mod reduce;
 
 pub mod generation;
 pub mod passed;
@@ -33,6 +45,7 @@ pub mod train;
 
 pub mod test_support;
 
+pub use colltune_core::context::DataKey;
 pub use database::{Database, DbError};
 pub use generation::{Generation, Meta};
 pub use passed::Passed;

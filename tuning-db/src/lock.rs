@@ -1,18 +1,47 @@
 //! One trainer at a time.
 //!
-//! `DB/train.lock` is locked with `flock` and names its holder. The lock itself goes with the
-//! process, however it ends. The name serves file systems whose locks do not reach other hosts: a
-//! holder on this host that is gone is taken over, one elsewhere is asked about.
+//! `DB/train.lock` is locked with `flock` and names its holder. The lock itself goes with the process, however it ends.
+//! The name serves file systems whose locks may not reach other hosts. A holder on this host that is gone is taken
+//! over. A holder elsewhere shows that it lives by touching the file every ten seconds; where it has not for two minutes,
+//! by the file system's own clock, it is taken over, too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::machine::host_name;
+use crate::write;
+
+/// How often the holder shows that it lives, and how long after the last time it is taken for dead.
+const LEASE_RENEWED: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(120);
+/// File systems that several hosts may see: there, whether `flock` reaches them all is up to how they are mounted. (NFS,
+/// SMB, CIFS, SMB2, Lustre, GPFS, BeeGFS, Ceph, FUSE, 9P, AFS, OCFS2, PVFS2, Panasas, GFS2.)
+const SHARED: [u32; 15] = [
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x0bd0_0bd0,
+    0x4750_4653,
+    0x1983_0326,
+    0x00c3_6400,
+    0x6573_5546,
+    0x0102_1997,
+    0x5346_414f,
+    0x7461_636f,
+    0x2003_0528,
+    0xaad7_aaea,
+    0x0116_1970,
+];
 
 /// Who holds the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +57,7 @@ pub struct Holder {
 
 #[derive(Debug, Error)]
 pub enum LockError {
-    #[error("lock the database: {holder} is training; wait for it{}", remedy(.elsewhere, .path))]
+    #[error("lock the database: {holder} is training; wait for it{}", remedy(.elsewhere))]
     Held {
         holder: String,
         elsewhere: bool,
@@ -41,18 +70,33 @@ pub enum LockError {
     },
 }
 
-fn remedy(elsewhere: &bool, path: &Path) -> String {
+fn remedy(elsewhere: &bool) -> String {
     if *elsewhere {
-        format!(", or, if it is surely gone, remove {}", path.display())
+        let seconds = LEASE.as_secs();
+        format!(", or, if it is gone, {seconds} seconds: then it is taken for dead")
     } else {
         String::new()
     }
+}
+
+/// Which hosts a granted `flock` keeps out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Every one that sees the file.
+    All,
+    /// This one, and nobody knows about the others.
+    This,
+    /// None: the file system has no locks.
+    None,
 }
 
 /// The right to change a database, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// Dropped to end the thread that touches the file.
+    stop: Option<Sender<()>>,
+    touches: Option<JoinHandle<()>>,
 }
 
 impl Lock {
@@ -61,6 +105,10 @@ impl Lock {
     /// Errors: `Held` naming the holder and the way out; `Io` where the file cannot be written, as
     /// on a full or read-only disk.
     pub fn take(path: &Path) -> Result<Lock, LockError> {
+        Self::take_within(path, reach)
+    }
+
+    fn take_within(path: &Path, reach: fn(&File) -> Reach) -> Result<Lock, LockError> {
         let io = |error| LockError::Io {
             path: path.to_owned(),
             error,
@@ -88,23 +136,24 @@ impl Lock {
                 path: path.to_owned(),
             }
         };
-        match locked {
+        let reach = match locked {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(held(false)),
             // Some file systems have no locks; the name alone decides there.
             Err(
                 rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOLCK,
-            ) => {}
+            ) => Reach::None,
             Err(error) => return Err(io(error.into())),
-            Ok(()) => {}
-        }
+            Ok(()) => reach(&file),
+        };
         if let Some(holder) = &holder {
             let me = Holder::me();
-            if holder.host != me.host {
+            let is_far = holder.host != me.host;
+            if is_far && reach != Reach::All && is_recent(path, &file).map_err(io)? {
                 return Err(held(true));
             }
             let is_me = (holder.pid, holder.start_ticks, &holder.boot)
                 == (me.pid, me.start_ticks, &me.boot);
-            if locked.is_err() && !is_me && holder.is_alive() {
+            if !is_far && reach == Reach::None && !is_me && holder.is_alive() {
                 return Err(held(false));
             }
         }
@@ -114,13 +163,54 @@ impl Lock {
             .and_then(|()| file.write_all(text.as_bytes()))
             .map_err(io)?;
         file.sync_all().map_err(io)?;
-        Ok(Lock { file })
+        let touched = file.try_clone().map_err(io)?;
+        let (stop, stopped) = mpsc::channel();
+        let touches = std::thread::spawn(move || {
+            while stopped.recv_timeout(LEASE_RENEWED) == Err(RecvTimeoutError::Timeout) {
+                touch(&touched);
+            }
+        });
+        Ok(Lock {
+            file,
+            stop: Some(stop),
+            touches: Some(touches),
+        })
     }
+}
+
+fn reach(file: &File) -> Reach {
+    match rustix::fs::fstatfs(file) {
+        Ok(found) if !SHARED.contains(&(found.f_type as u32)) => Reach::All,
+        _ => Reach::This,
+    }
+}
+
+/// Sets the file's time to the file system's own now.
+fn touch(file: &File) {
+    let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    let times = Timestamps {
+        last_access: time(UTIME_OMIT),
+        last_modification: time(UTIME_NOW),
+    };
+    let _ = rustix::fs::futimens(file, &times);
+}
+
+/// Whether the holder has shown lately that it lives, by the clock of the file system: hosts' clocks differ.
+fn is_recent(path: &Path, file: &File) -> std::io::Result<bool> {
+    let beside = write::unfinished(path);
+    let now = File::create(&beside).and_then(|file| file.metadata()?.modified());
+    let _ = fs::remove_file(&beside);
+    let shown = file.metadata()?.modified()?;
+    Ok(now?.duration_since(shown).unwrap_or_default() < LEASE)
 }
 
 impl Drop for Lock {
     /// An empty file is nobody's. It stays, so that nobody ever locks a file that was removed.
     fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(touches) = self.touches.take() {
+            let _ = touches.join();
+        }
         let _ = self.file.set_len(0);
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
@@ -180,8 +270,15 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"");
     }
 
+    fn far() -> Holder {
+        Holder {
+            host: "elsewhere".to_owned(),
+            ..Holder::me()
+        }
+    }
+
     #[test]
-    fn a_dead_holder_here_is_taken_over_and_one_elsewhere_is_not() {
+    fn a_dead_holder_is_taken_over_wherever_it_died_where_locks_reach_all_hosts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.lock");
         let dead = Holder {
@@ -190,19 +287,43 @@ mod tests {
             ..Holder::me()
         };
         assert!(!dead.is_alive() && Holder::me().is_alive());
-        fs::write(&path, serde_json::to_string(&dead).unwrap()).unwrap();
-        drop(Lock::take(&path).unwrap());
-        let far = Holder {
-            host: "elsewhere".to_owned(),
-            ..dead
-        };
-        fs::write(&path, serde_json::to_string(&far).unwrap()).unwrap();
-        let error = Lock::take(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("elsewhere") && error.contains("train.lock"),
-            "{error}"
-        );
+        for holder in [dead, far()] {
+            fs::write(&path, serde_json::to_string(&holder).unwrap()).unwrap();
+            drop(Lock::take_within(&path, |_| Reach::All).unwrap());
+        }
         fs::write(&path, "{half a hol").unwrap();
         drop(Lock::take(&path).unwrap());
+    }
+
+    #[test]
+    fn elsewhere_a_holder_that_has_not_shown_itself_is_taken_over_and_another_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.lock");
+        for reach in [|_: &File| Reach::This, |_: &File| Reach::None] {
+            fs::write(&path, serde_json::to_string(&far()).unwrap()).unwrap();
+            let error = Lock::take_within(&path, reach).unwrap_err().to_string();
+            assert!(
+                error.contains("elsewhere") && error.contains("120"),
+                "{error}"
+            );
+            let file = File::options().write(true).open(&path).unwrap();
+            let now = std::time::SystemTime::now();
+            file.set_modified(now - LEASE - LEASE_RENEWED).unwrap();
+            let taken = Lock::take_within(&path, reach).unwrap();
+            assert!(fs::read_to_string(&path).unwrap().contains(&host_name()));
+            drop(taken);
+        }
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left beside the lock");
+    }
+
+    #[test]
+    fn a_holder_shows_that_it_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join("train.lock")).unwrap();
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        file.set_modified(long_ago).unwrap();
+        touch(&file);
+        assert!(file.metadata().unwrap().modified().unwrap() > long_ago + LEASE);
     }
 }

@@ -1,57 +1,23 @@
-//! Partitions of the data set: immutable Parquet files that anybody's tools can read.
+//! Partitions of the raw data: immutable Parquet files that anybody's tools can read.
 //!
-//! One row per record, with the raw message size and layout, so that a new tuning space loses
-//! nothing. The footer lists the traces that a partition holds (key `colltune.traces`): a trace
-//! that is found again in `incoming/` after a crash is known by it.
+//! One row per record, with the exact message size, layout and context. The footer lists the traces that a partition
+//! holds (key `colltune.traces`), in the order of its rows: a trace that is found again in `incoming/` after a crash is
+//! known by it. Partitions of earlier versions lack columns; those are unknown then.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use colltune_core::record::{Header, Manner, Record};
-use colltune_files::Links;
-use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::ColumnReader;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::record::{CallClass, Header, Manner, Record};
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
+use crate::table::{self, Column, Kind, Table, Values};
 use crate::write;
 
 const TRACES_KEY: &str = "colltune.traces";
-
-/// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock`
-/// are equal; `call` counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`)
-/// and which only passed through. Partitions without that column hold blocking calls.
-const SCHEMA: &str = "message record {
-    REQUIRED BYTE_ARRAY job (UTF8);
-    REQUIRED INT32 rank (INTEGER(32, false));
-    REQUIRED INT32 world_ranks (INTEGER(32, false));
-    REQUIRED BYTE_ARRAY host (UTF8);
-    REQUIRED INT64 clock (INTEGER(64, false));
-    REQUIRED INT64 generation (INTEGER(64, false));
-    REQUIRED INT64 started_unix_ms (INTEGER(64, false));
-    REQUIRED INT64 comm (INTEGER(64, false));
-    REQUIRED INT64 call (INTEGER(64, false));
-    REQUIRED BYTE_ARRAY collective (UTF8);
-    REQUIRED BYTE_ARRAY variant (UTF8);
-    REQUIRED INT64 message_bytes (INTEGER(64, false));
-    REQUIRED INT32 nodes (INTEGER(32, false));
-    REQUIRED INT32 ppn (INTEGER(32, false));
-    REQUIRED INT32 n_ranks (INTEGER(32, false));
-    REQUIRED INT64 start_ns (INTEGER(64, false));
-    REQUIRED INT64 duration_ns (INTEGER(64, false));
-    REQUIRED BOOLEAN drawn;
-    REQUIRED BYTE_ARRAY manner (UTF8);
-}";
 
 /// Which records of which trace a partition holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,15 +39,21 @@ pub struct Piece {
     pub records: Vec<Record>,
 }
 
-/// What training reads, column by column; all are equally long.
+/// What is reduced to evidence, column by column; all are equally long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    pub job: Vec<ByteArray>,
     pub comm: Vec<u64>,
     pub call: Vec<u64>,
     pub clock: Vec<u64>,
+    pub started_unix_ms: Vec<u64>,
+    pub generation: Vec<u64>,
     pub start_ns: Vec<u64>,
     pub duration_ns: Vec<u64>,
+    pub shift_ns: Vec<Option<u64>>,
+    /// Where the ranks agreed on the call's mean time, it is known; then the others of the three may be.
+    pub mean_time_ns: Vec<Option<u64>>,
+    pub mean_shift_ns: Vec<Option<u64>>,
+    pub work_ns: Vec<Option<u64>>,
     pub message_bytes: Vec<u64>,
     pub nodes: Vec<u32>,
     pub ppn: Vec<u32>,
@@ -89,9 +61,11 @@ pub struct Columns {
     pub collective: Vec<ByteArray>,
     pub variant: Vec<ByteArray>,
     pub manner: Vec<Manner>,
+    /// In the order of the core's names of context columns.
+    pub context: [Vec<ByteArray>; COLUMNS.len()],
 }
 
-/// The partitions of a library's data set, by name.
+/// The partitions of a folder, by name.
 ///
 /// Errors: `Io` for a folder that cannot be read; one that does not exist has none.
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
@@ -116,12 +90,8 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
 /// with a check word over what it holds.
 ///
 /// Errors: `Io` and `Parquet` (a full disk, for one); nothing is left behind then.
-pub fn publish(
-    db: &Database,
-    library: colltune_core::library::Library,
-    pieces: &[Piece],
-) -> Result<PathBuf, DbError> {
-    let folder = db.data(library);
+pub fn publish(db: &Database, key: &DataKey, pieces: &[Piece]) -> Result<PathBuf, DbError> {
+    let folder = db.data(key);
     std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
     let held: Vec<Held> = pieces.iter().map(Piece::held).collect();
     let held = serde_json::to_string(&held).expect("numbers and names");
@@ -130,21 +100,40 @@ pub fn publish(
         .map(|piece| piece.header.started_unix_ms)
         .min()
         .unwrap_or(0);
-    let path = folder.join(format!(
-        "{started:015}-{:016x}.parquet",
-        check_word(held.as_bytes())
-    ));
-    let temporary = write::unfinished(&path);
-    let written = write_file(&temporary, pieces, held).map_err(|error| DbError::Parquet {
-        action: "write",
-        path: path.clone(),
-        error: error.to_string(),
-    });
-    let result = written.and_then(|()| write::publish(&temporary, &path));
+    let word = check_word(held.as_bytes());
+    let path = folder.join(format!("{started:015}-{word:016x}.parquet"));
+    publish_table(&path, |temporary| {
+        table::write(
+            temporary,
+            "record",
+            vec![(TRACES_KEY, held)],
+            &columns(pieces),
+        )
+    })?;
+    Ok(path)
+}
+
+/// Writes a table under another name and moves it to its place.
+///
+/// Errors: `Io` and `Parquet`; nothing is left behind then.
+pub(crate) fn publish_table(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), ParquetError>,
+) -> Result<(), DbError> {
+    let temporary = write::unfinished(path);
+    let allowed = write::interruption::here().map_err(ParquetError::from);
+    let written = allowed
+        .and_then(|()| fill(&temporary))
+        .map_err(|error| DbError::Parquet {
+            action: "write",
+            path: path.to_owned(),
+            error: error.to_string(),
+        });
+    let result = written.and_then(|()| write::publish(&temporary, path));
     if result.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
-    result.map(|()| path)
+    result
 }
 
 impl Piece {
@@ -158,201 +147,269 @@ impl Piece {
             colltune_version: self.header.colltune_version.clone(),
         }
     }
+
+    /// A word of the context; empty where the trace says none.
+    fn context(&self, name: &str) -> &str {
+        let columns = self.header.context.iter();
+        columns
+            .into_iter()
+            .find_map(|(other, value)| (other == name).then_some(value.as_str()))
+            .unwrap_or("")
+    }
 }
 
-fn write_file(path: &Path, pieces: &[Piece], held: String) -> Result<(), ParquetError> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(format!("colltune {}", env!("CARGO_PKG_VERSION")))
-        .set_key_value_metadata(Some(vec![KeyValue::new(TRACES_KEY.to_owned(), held)]));
-    for column in ["start_ns", "call", "duration_ns"] {
-        let column = ColumnPath::from(column);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-    }
-    let file = File::create(path)?;
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
-    let mut group = writer.next_row_group()?;
-    let per_trace = |value: &dyn Fn(&Header) -> u64| -> Vec<i64> {
-        pieces
-            .iter()
-            .flat_map(|piece| std::iter::repeat_n(value(&piece.header) as i64, piece.records.len()))
-            .collect()
+/// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock` are equal; `call`
+/// counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`) and which only passed through.
+/// `mean_time_ns`, `mean_shift_ns` and `work_ns` are what all ranks of the communicator agreed on.
+fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
+    let long = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Long, value);
+    let growing = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Growing, value);
+    let unknown = |name, value: fn(&Record) -> Option<u64>| {
+        Column::new(name, Kind::Unknown, move || {
+            Values::Unknown(all(pieces).map(value).collect())
+        })
     };
-    let per_record = |value: fn(&Record) -> u64| -> Vec<i64> {
-        pieces
-            .iter()
-            .flat_map(|piece| piece.records.iter().map(move |record| value(record) as i64))
-            .collect()
+    let int = |name, value: fn(&Record) -> u32| {
+        Column::new(name, Kind::Int, move || {
+            Values::Int(all(pieces).map(value).collect())
+        })
     };
-    let narrow =
-        |values: Vec<i64>| -> Vec<i32> { values.into_iter().map(|value| value as i32).collect() };
-    let words = |word: &dyn Fn(&Header) -> String| -> Vec<ByteArray> {
-        pieces
-            .iter()
-            .flat_map(|piece| {
-                std::iter::repeat_n(
-                    ByteArray::from(word(&piece.header).into_bytes()),
-                    piece.records.len(),
-                )
-            })
-            .collect()
+    let flag = |name, value: fn(&Record) -> bool| {
+        Column::new(name, Kind::Bool, move || {
+            Values::Bool(all(pieces).map(value).collect())
+        })
     };
-    let named = |name: &dyn Fn(&Header, usize) -> String| -> Vec<ByteArray> {
+    let mut columns = vec![
+        words(pieces, "job", |piece| piece.header.job.as_str()),
+        ints(pieces, "rank", |header| header.rank),
+        ints(pieces, "world_ranks", |header| header.world_ranks),
+        words(pieces, "host", |piece| piece.header.host.as_str()),
+        longs(pieces, "clock", |header| header.clock),
+        longs(pieces, "generation", |header| header.generation),
+        longs(pieces, "started_unix_ms", |header| header.started_unix_ms),
+        long("comm", |record| record.comm),
+        growing("call", |record| record.call),
+        variants(pieces, "collective", |header, place| {
+            header.variants[place].0.name()
+        }),
+        variants(pieces, "variant", |header, place| {
+            header.variants[place].1.as_str()
+        }),
+        long("message_bytes", |record| record.message_bytes),
+        int("nodes", |record| record.nodes),
+        int("ppn", |record| record.ppn),
+        int("n_ranks", |record| record.n_ranks),
+        growing("start_ns", |record| record.start_ns),
+        growing("duration_ns", |record| record.duration_ns),
+        flag("drawn", |record| record.drawn),
+        Column::new("manner", Kind::Word, || {
+            let names = Manner::ALL.map(|manner| ByteArray::from(manner.name()));
+            Values::Word(
+                all(pieces)
+                    .map(|record| names[record.manner as usize].clone())
+                    .collect(),
+            )
+        }),
+        unknown("shift_ns", |record| record.shift_ns),
+        unknown("mean_time_ns", |record| {
+            record.agreed.map(|agreed| agreed.time_ns)
+        }),
+        unknown("mean_shift_ns", |record| {
+            record.agreed.and_then(|agreed| agreed.shift_ns)
+        }),
+        unknown("slowest_ns", |record| {
+            record.agreed.map(|agreed| agreed.slowest_ns)
+        }),
+        unknown("work_ns", |record| {
+            record.agreed.map(|agreed| agreed.work_ns)
+        }),
+        flag("in_place", |record| record.class.in_place),
+        Column::new("call_class", Kind::Word, || {
+            Values::Word(all(pieces).map(class).collect())
+        }),
+        int("element_bytes", |record| record.class.element_bytes.into()),
+        words(pieces, "transport", |piece| piece.header.transport.as_str()),
+    ];
+    columns.extend(COLUMNS.map(|name| words(pieces, name, move |piece| piece.context(name))));
+    columns
+}
+
+fn all(pieces: &[Piece]) -> impl Iterator<Item = &Record> {
+    pieces.iter().flat_map(|piece| &piece.records)
+}
+
+fn per_record<'a>(
+    pieces: &'a [Piece],
+    name: &'static str,
+    kind: Kind,
+    value: fn(&Record) -> u64,
+) -> Column<'a> {
+    Column::new(name, kind, move || {
+        Values::Long(all(pieces).map(value).collect())
+    })
+}
+
+/// One value of each trace, for all its records.
+fn repeated<'a, T: Clone + 'a>(
+    pieces: &'a [Piece],
+    value: impl Fn(&'a Piece) -> T + 'a,
+) -> impl Iterator<Item = T> + 'a {
+    pieces
+        .iter()
+        .flat_map(move |piece| std::iter::repeat_n(value(piece), piece.records.len()))
+}
+
+fn longs<'a>(pieces: &'a [Piece], name: &'static str, value: fn(&Header) -> u64) -> Column<'a> {
+    Column::new(name, Kind::Long, move || {
+        Values::Long(repeated(pieces, |piece| value(&piece.header)).collect())
+    })
+}
+
+fn ints<'a>(pieces: &'a [Piece], name: &'static str, value: fn(&Header) -> u32) -> Column<'a> {
+    Column::new(name, Kind::Int, move || {
+        Values::Int(repeated(pieces, |piece| value(&piece.header)).collect())
+    })
+}
+
+fn words<'a>(
+    pieces: &'a [Piece],
+    name: &'static str,
+    word: impl Fn(&'a Piece) -> &'a str + Copy + 'a,
+) -> Column<'a> {
+    Column::new(name, Kind::Word, move || {
+        Values::Word(repeated(pieces, move |piece| ByteArray::from(word(piece))).collect())
+    })
+}
+
+fn variants<'a>(
+    pieces: &'a [Piece],
+    name: &'static str,
+    word: for<'h> fn(&'h Header, usize) -> &'h str,
+) -> Column<'a> {
+    Column::new(name, Kind::Word, move || {
         let mut values = Vec::new();
-        for piece in pieces {
-            let names: Vec<ByteArray> = (0..piece.header.variants.len())
-                .map(|place| name(&piece.header, place).into_bytes().into())
-                .collect();
+        for Piece {
+            header, records, ..
+        } in pieces
+        {
+            let places = 0..header.variants.len();
+            let names: Vec<ByteArray> = places.map(|place| word(header, place).into()).collect();
             values.extend(
-                piece
-                    .records
+                records
                     .iter()
                     .map(|record| names[usize::from(record.variant)].clone()),
             );
         }
-        values
-    };
-    column::<ByteArrayType>(&mut group, &words(&|header| header.job.clone()))?;
-    column::<Int32Type>(&mut group, &narrow(per_trace(&|header| header.rank.into())))?;
-    column::<Int32Type>(
-        &mut group,
-        &narrow(per_trace(&|header| header.world_ranks.into())),
-    )?;
-    column::<ByteArrayType>(&mut group, &words(&|header| header.host.clone()))?;
-    column::<Int64Type>(&mut group, &per_trace(&|header| header.clock))?;
-    column::<Int64Type>(&mut group, &per_trace(&|header| header.generation))?;
-    column::<Int64Type>(&mut group, &per_trace(&|header| header.started_unix_ms))?;
-    column::<Int64Type>(&mut group, &per_record(|record| record.comm))?;
-    column::<Int64Type>(&mut group, &per_record(|record| record.call))?;
-    column::<ByteArrayType>(
-        &mut group,
-        &named(&|header, place| header.variants[place].0.name().to_owned()),
-    )?;
-    column::<ByteArrayType>(
-        &mut group,
-        &named(&|header, place| header.variants[place].1.clone()),
-    )?;
-    column::<Int64Type>(&mut group, &per_record(|record| record.message_bytes))?;
-    column::<Int32Type>(
-        &mut group,
-        &narrow(per_record(|record| record.nodes.into())),
-    )?;
-    column::<Int32Type>(&mut group, &narrow(per_record(|record| record.ppn.into())))?;
-    column::<Int32Type>(
-        &mut group,
-        &narrow(per_record(|record| record.n_ranks.into())),
-    )?;
-    column::<Int64Type>(&mut group, &per_record(|record| record.start_ns))?;
-    column::<Int64Type>(&mut group, &per_record(|record| record.duration_ns))?;
-    let drawn: Vec<bool> = pieces
-        .iter()
-        .flat_map(|piece| piece.records.iter().map(|record| record.drawn))
-        .collect();
-    column::<parquet::data_type::BoolType>(&mut group, &drawn)?;
-    let names = Manner::ALL.map(|manner| ByteArray::from(manner.name()));
-    let manners: Vec<ByteArray> = pieces
-        .iter()
-        .flat_map(|piece| {
-            piece
-                .records
-                .iter()
-                .map(|record| names[record.manner as usize].clone())
-        })
-        .collect();
-    column::<ByteArrayType>(&mut group, &manners)?;
-    group.close()?;
-    let file = writer.into_inner()?;
-    file.sync_all()?;
-    Ok(())
+        Values::Word(values)
+    })
 }
 
-/// Writes the next column.
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[T::T],
-) -> Result<(), ParquetError> {
-    let mut column = group
-        .next_column()?
-        .ok_or_else(|| ParquetError::General("too many columns".to_owned()))?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
+/// What else is special about a call, as in `derived+uneven`.
+fn class(record: &Record) -> ByteArray {
+    let CallClass {
+        own_operation,
+        ordered,
+        rounds,
+        derived,
+        uneven,
+        ..
+    } = record.class;
+    let names = [
+        (own_operation, "own_operation"),
+        (ordered, "ordered"),
+        (rounds, "rounds"),
+        (derived, "derived"),
+        (uneven, "uneven"),
+    ];
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter_map(|(is, name)| is.then_some(name))
+        .collect();
+    ByteArray::from(names.join("+").into_bytes())
 }
 
-/// The traces that a partition holds.
+/// The traces that a partition holds, in the order of its rows.
 ///
 /// Errors: `Parquet` for a file that is none, or was not written by colltune.
 pub fn held(path: &Path) -> Result<Vec<Held>, DbError> {
-    let unreadable = |error: String| DbError::Parquet {
-        action: "read",
-        path: path.to_owned(),
-        error,
-    };
-    let reader = open(path).map_err(|error| unreadable(error.to_string()))?;
-    let pairs = reader.metadata().file_metadata().key_value_metadata();
-    let text = pairs
-        .into_iter()
-        .flatten()
-        .find(|pair| pair.key == TRACES_KEY)
-        .and_then(|pair| pair.value.as_ref());
-    let text = text.ok_or_else(|| unreadable(format!("its footer has no {TRACES_KEY}")))?;
-    serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))
+    let table = Table::open(path).map_err(unreadable(path))?;
+    held_by(&table).map_err(unreadable(path))
 }
 
-/// Reads what training needs.
-///
-/// Errors: `Parquet` for a damaged file.
-pub fn read(path: &Path) -> Result<Columns, DbError> {
-    read_columns(path).map_err(|error| DbError::Parquet {
+fn held_by(table: &Table) -> Result<Vec<Held>, ParquetError> {
+    let text = table.footer(TRACES_KEY);
+    let text =
+        text.ok_or_else(|| ParquetError::General(format!("its footer has no {TRACES_KEY}")))?;
+    let held: Vec<Held> =
+        serde_json::from_str(text).map_err(|error| ParquetError::External(error.into()))?;
+    let rows = held
+        .iter()
+        .try_fold(0u64, |rows, held| rows.checked_add(held.count));
+    if rows != Some(table.rows() as u64) {
+        return Err(ParquetError::General(
+            "its footer lists other records than it holds".to_owned(),
+        ));
+    }
+    Ok(held)
+}
+
+pub(crate) fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> DbError + '_ {
+    move |error| DbError::Parquet {
         action: "read",
         path: path.to_owned(),
         error: error.to_string(),
-    })
+    }
 }
 
-fn open(path: &Path) -> Result<SerializedFileReader<File>, ParquetError> {
-    SerializedFileReader::new(colltune_files::open(path, Links::Follow)?)
+/// Reads what is reduced to evidence, and whose it is.
+///
+/// Errors: `Parquet` for a damaged file.
+pub fn read(path: &Path) -> Result<(Vec<Held>, Columns), DbError> {
+    let read = || -> Result<_, ParquetError> {
+        let table = Table::open(path)?;
+        Ok((held_by(&table)?, read_columns(&table)?))
+    };
+    read().map_err(unreadable(path))
 }
 
-fn read_columns(path: &Path) -> Result<Columns, ParquetError> {
-    let reader = open(path)?;
-    let names: Vec<String> = reader
-        .metadata()
-        .file_metadata()
-        .schema_descr()
-        .columns()
-        .iter()
-        .map(|column| column.name().to_owned())
-        .collect();
-    let all = |name: &str| Source {
-        reader: &reader,
-        column: names.iter().position(|other| other == name),
-        name: name.to_owned(),
+fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
+    let rows = table.rows();
+    let manner = match table.has("manner") {
+        true => manners(&table.words("manner")?)?,
+        false => vec![Manner::Blocking; rows],
     };
-    let job = all("job").words()?;
-    let manner = if names.iter().any(|name| name == "manner") {
-        manners(&all("manner").words()?)?
-    } else {
-        vec![Manner::Blocking; job.len()]
+    let word = |name: &str| match table.has(name) {
+        true => table.words(name),
+        false => Ok(vec![ByteArray::from(""); rows]),
     };
-    Ok(Columns {
-        job,
-        comm: all("comm").longs()?,
-        call: all("call").longs()?,
-        clock: all("clock").longs()?,
-        start_ns: all("start_ns").longs()?,
-        duration_ns: all("duration_ns").longs()?,
-        message_bytes: all("message_bytes").longs()?,
-        nodes: all("nodes").ints()?,
-        ppn: all("ppn").ints()?,
-        n_ranks: all("n_ranks").ints()?,
-        collective: all("collective").words()?,
-        variant: all("variant").words()?,
+    let [processor, kernel, binding, settings] = COLUMNS;
+    let columns = Columns {
+        comm: table.longs("comm")?,
+        call: table.longs("call")?,
+        clock: table.longs("clock")?,
+        started_unix_ms: table.longs("started_unix_ms")?,
+        generation: table.longs("generation")?,
+        start_ns: table.longs("start_ns")?,
+        duration_ns: table.longs("duration_ns")?,
+        shift_ns: table.unknown("shift_ns")?,
+        mean_time_ns: table.unknown("mean_time_ns")?,
+        mean_shift_ns: table.unknown("mean_shift_ns")?,
+        work_ns: table.unknown("work_ns")?,
+        message_bytes: table.longs("message_bytes")?,
+        nodes: table.ints("nodes")?,
+        ppn: table.ints("ppn")?,
+        n_ranks: table.ints("n_ranks")?,
+        collective: table.words("collective")?,
+        variant: table.words("variant")?,
         manner,
-    })
+        context: [
+            word(processor)?,
+            word(kernel)?,
+            word(binding)?,
+            word(settings)?,
+        ],
+    };
+    Ok(columns)
 }
 
 fn manners(names: &[ByteArray]) -> Result<Vec<Manner>, ParquetError> {
@@ -362,67 +419,4 @@ fn manners(names: &[ByteArray]) -> Result<Vec<Manner>, ParquetError> {
             .ok_or_else(|| ParquetError::General(format!("no call is made in the manner {name:?}")))
     };
     names.iter().map(manner).collect()
-}
-
-/// One column of all row groups.
-struct Source<'a> {
-    reader: &'a SerializedFileReader<File>,
-    column: Option<usize>,
-    name: String,
-}
-
-impl Source<'_> {
-    fn longs(self) -> Result<Vec<u64>, ParquetError> {
-        let mut values = Vec::new();
-        self.each(|group, column| match group {
-            ColumnReader::Int64ColumnReader(mut reader) => reader
-                .read_records(column, None, None, &mut values)
-                .map(|_| ()),
-            _ => Err(ParquetError::General(
-                "a column has another type".to_owned(),
-            )),
-        })?;
-        Ok(values.into_iter().map(|value: i64| value as u64).collect())
-    }
-
-    fn ints(self) -> Result<Vec<u32>, ParquetError> {
-        let mut values = Vec::new();
-        self.each(|group, column| match group {
-            ColumnReader::Int32ColumnReader(mut reader) => reader
-                .read_records(column, None, None, &mut values)
-                .map(|_| ()),
-            _ => Err(ParquetError::General(
-                "a column has another type".to_owned(),
-            )),
-        })?;
-        Ok(values.into_iter().map(|value: i32| value as u32).collect())
-    }
-
-    fn words(self) -> Result<Vec<ByteArray>, ParquetError> {
-        let mut values = Vec::new();
-        self.each(|group, column| match group {
-            ColumnReader::ByteArrayColumnReader(mut reader) => reader
-                .read_records(column, None, None, &mut values)
-                .map(|_| ()),
-            _ => Err(ParquetError::General(
-                "a column has another type".to_owned(),
-            )),
-        })?;
-        Ok(values)
-    }
-
-    fn each(
-        &self,
-        mut take: impl FnMut(ColumnReader, usize) -> Result<(), ParquetError>,
-    ) -> Result<(), ParquetError> {
-        let column = self
-            .column
-            .ok_or_else(|| ParquetError::General(format!("there is no column {:?}", self.name)))?;
-        for index in 0..self.reader.num_row_groups() {
-            let group: Box<dyn RowGroupReader + '_> = self.reader.get_row_group(index)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            take(group.get_column_reader(column)?, rows)?;
-        }
-        Ok(())
-    }
 }

@@ -8,11 +8,17 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
+use colltune_core::context::DataKey;
 use colltune_core::library::{Library, Product};
 use colltune_core::record::{CallClass, Header, Manner, Record, read};
 use colltune_core::select::mix;
 use colltune_core::variant::Family;
-use colltune_models::baseline::call::Row;
+use colltune_models::baseline::call::Row as RecordRow;
+use colltune_models::evidence::{Evidence, Moments, Shape};
+
+use crate::database::{Database, DbError};
+use crate::evidence::{self, Fresh, Store};
+use crate::reduce::{Names, Row};
 
 /// The library that synthetic runs claim to use.
 pub const LIBRARY: Library = Library {
@@ -44,6 +50,12 @@ pub struct Run {
     pub calls: u64,
     /// Standard deviation of the logarithm of a call's time.
     pub noise: f64,
+    pub transport: String,
+    pub context: Vec<(String, String)>,
+    /// Changes the record of that number, on every rank.
+    pub spoil: Option<fn(u64, &mut Record)>,
+    /// A variant's name, and what its traces call it.
+    pub rename: Option<(&'static str, &'static str)>,
 }
 
 impl Run {
@@ -59,6 +71,10 @@ impl Run {
             sizes: vec![8, 1024, 65_536],
             calls: 1000,
             noise: 0.1,
+            transport: String::new(),
+            context: Vec::new(),
+            spoil: None,
+            rename: None,
         }
     }
 
@@ -78,10 +94,17 @@ impl Run {
             capacity: self.calls,
             variants: catalogue::all(LIBRARY)
                 .iter()
-                .map(|variant| (variant.collective, variant.name.to_string()))
+                .map(|variant| (variant.collective, self.called(variant.name.to_string())))
                 .collect(),
-            context: Vec::new(),
-            transport: String::new(),
+            context: self.context.clone(),
+            transport: self.transport.clone(),
+        }
+    }
+
+    fn called(&self, name: String) -> String {
+        match self.rename {
+            Some((from, to)) if from == name => to.to_owned(),
+            _ => name,
         }
     }
 
@@ -110,7 +133,7 @@ impl Run {
             for (rank, trace) in &mut traces {
                 // Ranks arrive within a microsecond and leave together.
                 let late = mix(call, u64::from(*rank)) % 1000;
-                let record = Record {
+                let mut record = Record {
                     comm: 7,
                     call,
                     message_bytes: bytes,
@@ -127,6 +150,9 @@ impl Run {
                     agreed: None,
                     class: CallClass::default(),
                 };
+                if let Some(spoil) = self.spoil {
+                    spoil(call, &mut record);
+                }
                 trace.extend(record.to_bytes());
             }
             now_ns += time_ns + 10_000;
@@ -135,7 +161,7 @@ impl Run {
     }
 
     /// What training reads of the run, as the `job`-th of the sorted runs.
-    pub fn rows(&self, job: u32) -> Vec<Row> {
+    pub fn rows(&self, job: u32) -> Vec<RecordRow> {
         let all = catalogue::all(LIBRARY);
         let place = |record: &Record| {
             let variant = usize::from(record.variant);
@@ -151,7 +177,7 @@ impl Run {
             .map(|(_, bytes)| read(&bytes).expect("it was just written"));
         traces
             .flat_map(|(_, records)| {
-                records.into_iter().map(move |record| Row {
+                records.into_iter().map(move |record| RecordRow {
                     job,
                     comm: record.comm,
                     call: record.call,
@@ -175,6 +201,78 @@ impl Run {
         });
         paths.collect()
     }
+}
+
+/// Puts the evidence of many settled runs into a database, as their trainings would have left it; returns how many rows.
+///
+/// Each run has met `cells` cells with `variants` variants of each, and recorded `records` records.
+pub fn write_history(
+    db: &Database,
+    runs: u64,
+    cells: u64,
+    variants: u16,
+    records: u64,
+) -> Result<u64, DbError> {
+    let key = DataKey::from(LIBRARY);
+    let names = Names::new(LIBRARY);
+    let mut store = Store::open(db, &key, &mut Vec::new())?;
+    let rows = |run: u64| -> Vec<Row> {
+        let calls = records / (cells * u64::from(variants));
+        let of_cell = |cell: u64| {
+            let collective = COLLECTIVES[(cell % COLLECTIVES.len() as u64) as usize];
+            let shape = Shape {
+                collective,
+                message_bytes: 8 << (cell / COLLECTIVES.len() as u64 % 18),
+                nodes: 4,
+                ppn: 2,
+                n_ranks: 8,
+            };
+            (0..variants).map(move |variant| {
+                let noise = normal(run, cell * 64 + u64::from(variant));
+                let time = Moments {
+                    n: calls,
+                    mean: (1.0 + 0.05 * f64::from(variant)) * (0.05 * noise).exp(),
+                    m2: 0.01 * calls as f64,
+                };
+                Row {
+                    manner: Manner::Blocking,
+                    evidence: Evidence {
+                        run: 0,
+                        shape,
+                        variant,
+                        component: 0,
+                        calls,
+                        level_ns: 1e4 * (1.0 + cell as f64),
+                        time,
+                        shift: Moments { mean: 0.0, ..time },
+                        total: time,
+                        stalls: 0,
+                        stall_excess: 0.0,
+                        work: 0.5,
+                    },
+                    seconds: 1e-5 * calls as f64,
+                }
+            })
+        };
+        (0..cells).flat_map(of_cell).collect()
+    };
+    for first in (0..runs).step_by(1000) {
+        let fresh = (first..runs.min(first + 1000)).map(|number| Fresh {
+            run: evidence::Run {
+                job: format!("history-{number:08}"),
+                held: format!("0@0-{records}"),
+                started_unix_ms: 1_600_000_000_000 + number,
+                records,
+                calls: records,
+                content: number,
+                ..evidence::Run::default()
+            },
+            rows: rows(number),
+        });
+        store.publish(db, &key, &names, fresh.collect())?;
+        store.compact(db, &key, &mut Vec::new())?;
+    }
+    Ok(runs * cells * u64::from(variants))
 }
 
 /// Whether synthetic runs draw a variant in such calls. The catalogue's other families would only leave fewer

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
+use colltune_core::context::{Context, DataKey, Transport};
 use colltune_core::library::Library;
 use colltune_core::record::{self, Header, RECORD_BYTES, Record};
 use colltune_core::variant::VariantName;
@@ -20,7 +21,7 @@ const WORD_BYTES_MAX: usize = 255;
 /// A trace whose header is believed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    pub library: Library,
+    pub key: DataKey,
     pub header: Header,
     /// Every record that is whole and says something possible, in the order written.
     pub records: Vec<Record>,
@@ -190,6 +191,20 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
             ));
         }
     }
+    let context = Context {
+        transport: Transport::from_name(&header.transport).ok_or_else(|| {
+            let transport = shown(&header.transport);
+            format!("its header names the transport {transport:?}, which is none")
+        })?,
+        columns: header.context.clone(),
+    };
+    if !context.is_valid() {
+        return Err("its header holds a context that cannot be one".to_owned());
+    }
+    let key = DataKey {
+        library,
+        transport: context.transport,
+    };
     let written = records.len();
     let damage = damaged_records(bytes);
     records.retain(|record| is_possible(record, &header));
@@ -202,7 +217,7 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
         })
     });
     Ok(Trace {
-        library,
+        key,
         header,
         records,
         damage,

@@ -1,31 +1,25 @@
-//! One training: ingest what is new, learn every library that has something new, publish.
+//! One training: ingest what is new, reduce it to evidence, learn every library that has something new, publish.
+//!
+//! A training learns from evidence alone, so its time does not grow with the records that were ever taken.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use colltune_core::catalogue;
-use colltune_core::collective::Collective;
-use colltune_core::library::Library;
+use colltune_core::context::{COLUMNS, DataKey};
 use colltune_core::model::{Model, Source};
-use colltune_core::record::Manner;
 use colltune_core::settings::Settings;
 use colltune_core::variant::DEFAULT;
-use colltune_models::baseline::call::Row;
-use colltune_models::baseline::{Context, learn};
 use colltune_models::statistics::CellStatistics;
+use colltune_models::{Context, learn};
 
 use crate::database::{Database, DbError};
-use crate::generation::{self, Generation, Meta, settings_line};
-use crate::ingest::{IngestReport, ingest};
+use crate::evidence::{Run, Said, Store};
+use crate::gather;
+use crate::generation::{self, Generation, Meta, shaped_by};
+use crate::ingest::{IngestReport, Ingested, ingest};
 use crate::lock::Lock;
-use crate::partition::{self, Columns};
-use crate::passed::{self, Passed};
 use crate::write;
-
-/// How many records one training learns from; of more, the newest.
-const RECORDS_MAX: usize = 1 << 23;
-/// How many runs `meta.json` names.
-const JOBS_NAMED: usize = 1000;
 
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,10 +39,10 @@ pub struct TrainReport {
     pub libraries: Vec<LibraryReport>,
 }
 
-/// What a training did for one library.
+/// What a training did for one library, with one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LibraryReport {
-    pub library: Library,
+    pub library: DataKey,
     /// The generation in force now.
     pub generation: u64,
     /// Whether it is a new one.
@@ -56,11 +50,17 @@ pub struct LibraryReport {
     pub runs: u64,
     pub records: u64,
     pub calls: u64,
+    /// Rows of evidence: what the runs say of each variant at each shape.
+    pub evidence: u64,
+    /// Time of the recorded calls, mean over the ranks.
+    pub seconds: f64,
     pub cells_measured: u64,
     /// Measured cells where another variant than `default` is best.
     pub cells_tuned: u64,
     /// Cells whose best variant is another one than in the generation before.
     pub cells_changed: u64,
+    /// Raw partitions that were older than the site keeps them.
+    pub partitions_removed: u64,
 }
 
 /// Trains a database. `progress` is told what goes on, in a few words at a time.
@@ -74,114 +74,198 @@ pub fn train(
 ) -> Result<TrainReport, DbError> {
     let settings = db.settings()?;
     let lock = Lock::take(&db.lock_path())?;
-    let mut ingest = ingest(db, &lock, &settings, options.include_running, progress)?;
-    let mut libraries = Vec::new();
-    for library in db.libraries()? {
-        write::remove_unfinished(&db.generations(library));
-        write::remove_unfinished(&db.library(library));
-        libraries.extend(train_library(
-            db,
-            library,
-            &settings,
-            options,
-            &mut ingest.warnings,
-            progress,
-        )?);
+    let mut warnings = Vec::new();
+    let mut stores: BTreeMap<DataKey, Store> = BTreeMap::new();
+    for key in db.keys()? {
+        for folder in [
+            db.data(&key),
+            db.evidence(&key),
+            db.generations(&key),
+            db.library(&key),
+        ] {
+            write::remove_unfinished(&folder);
+        }
+        let store = Store::open(db, &key, &mut warnings)?;
+        stores.insert(key, store);
     }
-    Ok(TrainReport { ingest, libraries })
+    let Ingested {
+        mut report,
+        mut running,
+    } = ingest(
+        db,
+        &lock,
+        &settings,
+        &stores,
+        options.include_running,
+        progress,
+    )?;
+    let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
+    keys.extend(running.keys().cloned());
+    let mut libraries = Vec::new();
+    for key in keys {
+        let mut store = match stores.remove(&key) {
+            Some(store) => store,
+            None => Store::open(db, &key, &mut warnings)?,
+        };
+        let running = running.remove(&key).unwrap_or_default();
+        gather::reduce_new(db, &key, &mut store, running, &mut warnings, progress)?;
+        let removed = gather::remove_old(db, &key, &store, settings.keep_raw, &mut warnings)?;
+        store.compact(db, &key, &mut warnings)?;
+        let mut training = Training {
+            db,
+            key: &key,
+            settings: &settings,
+            warnings: &mut warnings,
+            progress,
+        };
+        let trained = training.run(&store, options)?;
+        libraries.extend(trained.map(|trained| LibraryReport {
+            partitions_removed: removed,
+            ..trained
+        }));
+    }
+    report.warnings.extend(warnings);
+    let mut said = BTreeSet::new();
+    report
+        .warnings
+        .retain(|warning| said.insert(warning.clone()));
+    Ok(TrainReport {
+        ingest: report,
+        libraries,
+    })
 }
 
-fn train_library(
-    db: &Database,
-    library: Library,
-    settings: &Settings,
-    options: TrainOptions,
-    warnings: &mut Vec<String>,
-    progress: &dyn Fn(&str),
-) -> Result<Option<LibraryReport>, DbError> {
-    let paths = partition::list(&db.data(library))?;
-    let partitions: Vec<String> = paths
-        .iter()
-        .map(|path| {
-            path.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    if partitions.is_empty() {
-        return Ok(None);
-    }
-    let machine = db.machine(settings);
-    let seed = options.seed.or(settings.seed).unwrap_or(1);
-    let before = Generation::load(db, library).unwrap_or_else(|error| {
-        warnings.push(format!("failed to {error}; it is replaced"));
-        let model = Model::initial(settings, library, &machine);
-        Generation {
-            number: 0,
-            library,
-            model,
-            cells: Vec::new(),
-            meta: None,
+/// The training of one library with one transport.
+struct Training<'a> {
+    db: &'a Database,
+    key: &'a DataKey,
+    settings: &'a Settings,
+    warnings: &'a mut Vec<String>,
+    progress: &'a dyn Fn(&str),
+}
+
+impl Training<'_> {
+    fn run(
+        &mut self,
+        store: &Store,
+        options: TrainOptions,
+    ) -> Result<Option<LibraryReport>, DbError> {
+        if store.runs().next().is_none() {
+            return Ok(None);
         }
-    });
-    let shape = settings_line(settings, &machine);
-    if let Some(meta) = &before.meta
-        && !options.force
-        && (&meta.partitions, &meta.settings, meta.seed) == (&partitions, &shape, seed)
-        && meta.colltune_version == env!("CARGO_PKG_VERSION")
-    {
-        return Ok(Some(report(&before, &before, meta, false)));
+        self.warn_of_settings(store);
+        let Training {
+            db, key, settings, ..
+        } = *self;
+        let seed = options.seed.or(settings.seed).unwrap_or(1);
+        let before = self.generation_before();
+        let shaped_by = shaped_by(db, key, settings, seed, store.check_word());
+        if let Some(meta) = &before.meta
+            && !options.force
+            && meta.shaped_by == shaped_by
+        {
+            return Ok(Some(report(&before, &before, meta, false)));
+        }
+        (self.progress)(&format!("{key}: reading the evidence"));
+        let started = Instant::now();
+        let said = store.read(key.library, self.warnings);
+        (self.progress)(&format!("{key}: learning from {} runs", said.runs.len()));
+        let machine = db.machine(settings);
+        let number = Generation::next_number(db, key)?;
+        let context = Context {
+            settings,
+            library: key.library,
+            machine: &machine,
+            generation: number,
+            seed,
+            previous: before.meta.is_some().then_some(&before.model),
+            runs_before: said.n_runs_until(before.meta.as_ref().map_or(0, |meta| meta.sequence))
+                as u32,
+            predictor: None,
+        };
+        let learned = learn(&said.evidence, context).map_err(|error| DbError::Learn {
+            key: key.clone(),
+            error,
+        })?;
+        let measured = |cell: &&CellStatistics| cell.source == Source::Measured;
+        let meta = Meta {
+            machine,
+            seed,
+            cells_measured: learned.statistics.iter().filter(measured).count() as u64,
+            shaped_by,
+            work: learned.work,
+            nothing_to_gain: learned.nothing_to_gain.clone(),
+            learn_ms: started.elapsed().as_millis() as u64,
+            ..self.meta(number, said)
+        };
+        (self.progress)(&format!("{key}: publishing generation {number}"));
+        generation::publish(db, key, &learned, &settings.space, &meta)?;
+        let after = Generation::load(db, key)?;
+        Ok(Some(report(&before, &after, &meta, true)))
     }
-    progress(&format!("{library}: reading the data set"));
-    let started = Instant::now();
-    let Read { rows, jobs, passed } = read_rows(&paths, library, warnings);
-    let records = rows.len() as u64;
-    progress(&format!(
-        "{library}: learning from {records} records of {} runs",
-        jobs.len()
-    ));
-    let number = Generation::next_number(db, library)?;
-    let context = Context {
-        settings,
-        library,
-        machine: &machine,
-        generation: number,
-        seed,
-    };
-    let learned = learn(rows, context).map_err(|error| DbError::Learn { library, error })?;
-    let measured = |cell: &&CellStatistics| cell.source == Source::Measured;
-    let meta = Meta {
-        schema: generation::SCHEMA,
-        generation: number,
-        library: library.to_string(),
-        machine: machine.clone(),
-        colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
-        created_unix_ms: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_millis() as u64,
-        seed,
-        runs: jobs.len() as u64,
-        records,
-        calls: learned.calls,
-        cells_measured: learned.statistics.iter().filter(measured).count() as u64,
-        jobs: if jobs.len() <= JOBS_NAMED {
-            jobs
-        } else {
-            Vec::new()
-        },
-        partitions,
-        passed,
-        settings: shape,
-        learn_ms: started.elapsed().as_millis() as u64,
-        checks: HashMap::new(),
-    };
-    progress(&format!("{library}: publishing generation {number}"));
-    generation::publish(db, library, &learned, &settings.space, meta)?;
-    let after = Generation::load(db, library)?;
-    let meta = after.meta.clone().expect("a published generation has one");
-    Ok(Some(report(&before, &after, &meta, true)))
+
+    /// What `meta.json` says of what was learned from.
+    fn meta(&self, generation: u64, said: Said) -> Meta {
+        let sum = |count: fn(&Run) -> u64| said.runs.iter().map(count).sum();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Meta {
+            schema: generation::SCHEMA,
+            generation,
+            library: self.key.to_string(),
+            machine: String::new(),
+            colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
+            created_unix_ms: now.unwrap_or_default().as_millis() as u64,
+            seed: 0,
+            runs: said.n_runs() as u64,
+            records: sum(|run| run.records),
+            calls: sum(|run| run.calls),
+            evidence: said.evidence.len() as u64,
+            sequence: said.sequences.last().copied().unwrap_or(0),
+            seconds: said.seconds,
+            cells_measured: 0,
+            passed: said.passed,
+            shaped_by: String::new(),
+            work: 1.0,
+            nothing_to_gain: String::new(),
+            learn_ms: 0,
+        }
+    }
+
+    fn generation_before(&mut self) -> Generation {
+        let Training {
+            db, key, settings, ..
+        } = *self;
+        Generation::load(db, key).unwrap_or_else(|error| {
+            self.warnings
+                .push(format!("failed to {error}; it is replaced"));
+            Generation {
+                number: 0,
+                key: key.clone(),
+                library: key.library,
+                model: Model::initial(settings, key.library, &db.machine(settings)),
+                cells: Vec::new(),
+                meta: None,
+            }
+        })
+    }
+
+    /// Runs whose library was set up in another way are one data set, which somebody should know.
+    fn warn_of_settings(&mut self, store: &Store) {
+        let place = COLUMNS.iter().position(|name| *name == "settings");
+        let of = |run: &Run| place.map(|place| run.context[place].clone());
+        let different: BTreeSet<String> = store.runs().filter_map(of).collect();
+        if different.len() > 1 {
+            let mut examples = different.iter().map(|text| format!("{text:?}"));
+            let first: Vec<String> = examples.by_ref().take(2).collect();
+            self.warnings.push(format!(
+                "{}: its runs had {} different settings of the library ({}{}), which are learned from together",
+                self.key,
+                different.len(),
+                first.join(", "),
+                if different.len() > 2 { ", ..." } else { "" }
+            ));
+        }
+    }
 }
 
 fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool) -> LibraryReport {
@@ -197,129 +281,101 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
         cell.source == Source::Measured && !catalogue::is_default(&cell.best)
     };
     LibraryReport {
-        library: after.library,
+        library: after.key.clone(),
         generation: after.number,
         published,
         runs: meta.runs,
         records: meta.records,
         calls: meta.calls,
+        evidence: meta.evidence,
+        seconds: meta.seconds,
         cells_measured: meta.cells_measured,
         cells_tuned: after.cells.iter().filter(tuned).count() as u64,
         cells_changed: after.cells.iter().filter(changed).count() as u64,
+        partitions_removed: 0,
     }
 }
 
-/// What a training learns from.
-struct Read {
-    rows: Vec<Row>,
-    /// Sorted.
-    jobs: Vec<String>,
-    passed: Vec<Passed>,
-}
+#[cfg(test)]
+mod tests {
+    use std::fs;
 
-/// The records of all partitions, newest first up to [`RECORDS_MAX`], and the sorted runs.
-///
-/// Variants that this colltune does not know are left out; their records stay in the data set.
-fn read_rows(paths: &[std::path::PathBuf], library: Library, warnings: &mut Vec<String>) -> Read {
-    let mut passed = passed::Count::default();
-    let mut jobs: BTreeMap<String, u32> = BTreeMap::new();
-    let mut rows = Vec::new();
-    for path in paths.iter().rev() {
-        if rows.len() >= RECORDS_MAX {
-            warnings.push(format!(
-                "{library} has more records than one training reads; the oldest were left out"
-            ));
-            break;
-        }
-        match partition::read(path) {
-            Ok(columns) => {
-                passed.add(&columns);
-                append(&columns, library, &mut jobs, &mut rows);
-            }
-            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+    use super::*;
+    use crate::test_support::{LIBRARY, Run as Job};
+    use crate::write::interruption;
+
+    fn job(number: u64) -> Job {
+        Job {
+            calls: 60,
+            recording_ranks: 2,
+            ..Job::new(&format!("job{number}"), number)
         }
     }
-    // Numbers in the order of the names, however the partitions were cut.
-    let mut place = vec![0; jobs.len()];
-    for (sorted, first_seen) in jobs.values().enumerate() {
-        place[*first_seen as usize] = sorted as u32;
-    }
-    rows.iter_mut()
-        .for_each(|row| row.job = place[row.job as usize]);
-    Read {
-        rows,
-        jobs: jobs.into_keys().collect(),
-        passed: passed.finish(),
-    }
-}
 
-/// What a pair of names stands for in the catalogue, if anything.
-type Found = Option<(Collective, u16)>;
-
-fn append(
-    columns: &Columns,
-    library: Library,
-    jobs: &mut BTreeMap<String, u32>,
-    rows: &mut Vec<Row>,
-) {
-    let mut variants: HashMap<(Vec<u8>, Vec<u8>), Found> = HashMap::new();
-    let mut find = |collective: &[u8], variant: &[u8]| {
-        *variants
-            .entry((collective.to_vec(), variant.to_vec()))
-            .or_insert_with(|| {
-                let collective = Collective::from_name(std::str::from_utf8(collective).ok()?)?;
-                let names = catalogue::variants(library, collective);
-                let place = names
-                    .iter()
-                    .position(|known| known.name.to_string().as_bytes() == variant)?;
-                Some((collective, place as u16))
-            })
-    };
-    rows.reserve(columns.job.len());
-    let mut last_job: Option<(&[u8], u32)> = None;
-    let mut last_variant: Option<(&[u8], &[u8], Found)> = None;
-    for index in 0..columns.job.len() {
-        let job = columns.job[index].data();
-        let job = match last_job {
-            Some((name, number)) if name == job => number,
-            _ => {
-                let next = jobs.len() as u32;
-                let number = *jobs
-                    .entry(String::from_utf8_lossy(job).into_owned())
-                    .or_insert(next);
-                last_job = Some((job, number));
-                number
-            }
-        };
-        let (collective, variant) = (
-            columns.collective[index].data(),
-            columns.variant[index].data(),
-        );
-        let found = match last_variant {
-            Some((a, b, found)) if (a, b) == (collective, variant) => found,
-            _ => {
-                let found = find(collective, variant);
-                last_variant = Some((collective, variant, found));
-                found
-            }
-        };
-        let Some((collective, variant)) = found else {
-            continue;
-        };
-        if columns.manner[index] != Manner::Blocking {
-            continue;
+    /// A database with so many trainings behind it that the next one joins its files.
+    fn full(folder: &std::path::Path) -> Database {
+        let settings = "machine = \"testing\"\nkeep_raw = \"0\"\n";
+        fs::write(folder.join("colltune.toml"), settings).unwrap();
+        let db = Database::create_or_open(folder).unwrap();
+        for number in 0..16 {
+            job(number).write(&db.incoming()).unwrap();
+            train(&db, TrainOptions::default(), &|_| {}).unwrap();
         }
-        rows.push(Row {
-            job,
-            comm: columns.comm[index],
-            call: columns.call[index],
-            duration_ns: columns.duration_ns[index],
-            bytes: columns.message_bytes[index],
-            nodes: columns.nodes[index],
-            ppn: columns.ppn[index],
-            n_ranks: columns.n_ranks[index],
-            variant,
-            collective,
-        });
+        job(16).write(&db.incoming()).unwrap();
+        db
+    }
+
+    fn copy(from: &std::path::Path, to: &std::path::Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.path().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+
+    fn said(db: &Database) -> Said {
+        let mut warnings = Vec::new();
+        let store = Store::open(db, &LIBRARY.into(), &mut warnings).unwrap();
+        let said = store.read(LIBRARY, &mut warnings);
+        assert_eq!(warnings, Vec::<String>::new());
+        said
+    }
+
+    #[test]
+    fn a_training_that_is_stopped_at_any_write_is_finished_rightly_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        full(folder.path());
+        let whole = tempfile::tempdir().unwrap();
+        copy(folder.path(), whole.path());
+        let whole = Database::open(whole.path()).unwrap();
+        train(&whole, TrainOptions::default(), &|_| {}).unwrap();
+        let expected = said(&whole);
+        assert_eq!(expected.n_runs(), 17);
+        for steps in 0.. {
+            let other = tempfile::tempdir().unwrap();
+            copy(folder.path(), other.path());
+            let db = Database::open(other.path()).unwrap();
+            interruption::after(steps);
+            let stopped = train(&db, TrainOptions::default(), &|_| {});
+            interruption::after(u32::MAX);
+            let report = train(&db, TrainOptions::default(), &|_| {}).unwrap();
+            let of_library = &report.libraries[0];
+            let counts = (of_library.runs, of_library.records, of_library.calls);
+            assert_eq!(counts, (17, 17 * 120, 17 * 60), "step {steps}");
+            assert_eq!(said(&db).evidence, expected.evidence, "step {steps}");
+            let raw = crate::partition::list(&db.data(LIBRARY)).unwrap();
+            assert_eq!(raw, Vec::<std::path::PathBuf>::new(), "step {steps}");
+            let left = fs::read_dir(db.incoming()).unwrap().count();
+            assert_eq!(left, 0, "step {steps}");
+            if stopped.is_ok_and(|report| report.ingest.warnings.is_empty()) {
+                assert!(steps > 10, "the steps of a training: {steps}");
+                return;
+            }
+        }
     }
 }

@@ -1,18 +1,20 @@
 //! Publication: whoever reads sees the old state or the new one, also after a power failure.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{DbError, at};
+use crate::machine::host_name;
 
 /// What unfinished work is called; readers and [`crate::ingest`] know to ignore it.
 pub const UNFINISHED: &str = ".unfinished-";
 
-/// A name for unfinished work beside `path`.
+/// A name for unfinished work beside `path`: no other process has it, on whichever host.
 pub fn unfinished(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{UNFINISHED}{}-{name}", std::process::id()))
+    let (host, process) = (host_name(), std::process::id());
+    path.with_file_name(format!("{UNFINISHED}{host}-{process}-{name}"))
 }
 
 /// Writes a file under another name, syncs it and moves it to its place.
@@ -29,6 +31,7 @@ pub fn atomically(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
 
 /// Writes and syncs a file that nobody looks at yet.
 pub fn synced(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
+    interruption::here().map_err(at("write", path))?;
     let mut file = File::create(path).map_err(at("write", path))?;
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
@@ -37,8 +40,16 @@ pub fn synced(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
 
 /// Moves finished, synced work to its place.
 pub fn publish(from: &Path, to: &Path) -> Result<(), DbError> {
+    interruption::here().map_err(at("publish", to))?;
     fs::rename(from, to).map_err(at("publish", to))?;
+    interruption::here().map_err(at("publish", to))?;
     sync_folder(to.parent().unwrap_or(Path::new(".")))
+}
+
+/// Removes a file for good.
+pub fn remove(path: &Path) -> io::Result<()> {
+    interruption::here()?;
+    fs::remove_file(path)
 }
 
 /// Makes the names in a folder durable.
@@ -58,6 +69,41 @@ pub fn remove_unfinished(folder: &Path) {
             } else {
                 fs::remove_file(&path)
             };
+        }
+    }
+}
+
+/// Where a training can end: nothing outside this crate's own tests.
+#[cfg(not(test))]
+pub(crate) mod interruption {
+    pub fn here() -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where a training can end: from the step that a test names on, every change of a database fails.
+#[cfg(test)]
+pub(crate) mod interruption {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    }
+
+    /// How many changes succeed; all before any test says so.
+    pub fn after(steps: u32) {
+        LEFT.set(steps);
+    }
+
+    pub fn here() -> io::Result<()> {
+        match LEFT.get() {
+            0 => Err(io::Error::other("interrupted")),
+            u32::MAX => Ok(()),
+            left => {
+                LEFT.set(left - 1);
+                Ok(())
+            }
         }
     }
 }
@@ -83,6 +129,11 @@ mod tests {
             .collect();
         assert_eq!(names.len(), 2, "{names:?}");
         fs::write(folder.path().join(".unfinished-1-x"), "").unwrap();
+        let mine = unfinished(&path).to_string_lossy().into_owned();
+        assert!(
+            mine.contains(&host_name()),
+            "two hosts may have one process number: {mine}"
+        );
         remove_unfinished(folder.path());
         assert!(!folder.path().join(".unfinished-1-x").exists() && path.exists());
     }

@@ -38,26 +38,17 @@ fn trained(db: &Database) -> TrainReport {
 fn records(db: &Database) -> usize {
     let mut seen = BTreeSet::new();
     for path in partition::list(&db.data(LIBRARY)).unwrap() {
-        let held: u64 = partition::held(&path)
-            .unwrap()
-            .iter()
-            .map(|held| held.count)
-            .sum();
-        let columns = partition::read(&path).unwrap();
-        assert_eq!(columns.call.len() as u64, held);
-        for index in 0..columns.call.len() {
-            // Two ranks of a synthetic run record the same calls on different clocks.
-            let job = String::from_utf8(columns.job[index].data().to_vec()).unwrap();
-            assert!(
-                seen.insert((
-                    job,
-                    columns.clock[index],
-                    columns.comm[index],
-                    columns.call[index]
-                )),
-                "a record is there twice"
-            );
+        let (held, columns) = partition::read(&path).unwrap();
+        let mut row = 0;
+        for held in held {
+            for _ in 0..held.count {
+                let call = (columns.comm[row], columns.call[row]);
+                let is_new = seen.insert((held.job.clone(), held.rank, call));
+                assert!(is_new, "a record is there twice");
+                row += 1;
+            }
         }
+        assert_eq!(columns.call.len(), row);
     }
     seen.len()
 }
@@ -305,18 +296,33 @@ fn running_jobs_are_left_alone_and_never_taken_twice() {
         include_running: true,
         ..TrainOptions::default()
     };
-    assert_eq!(train(&db, now, &|_| {}).unwrap().ingest.records, 120);
+    let report = train(&db, now, &|_| {}).unwrap();
+    assert_eq!(
+        (report.ingest.records, report.ingest.records_of_running),
+        (0, 120)
+    );
+    assert_eq!(
+        (report.libraries[0].records, report.libraries[0].published),
+        (120, true)
+    );
     assert_eq!(
         fs::read(&open).unwrap(),
         partial,
         "a running job's trace is not touched"
     );
-    assert_eq!(train(&db, now, &|_| {}).unwrap().ingest.records, 0);
+    assert!(
+        !train(&db, now, &|_| {}).unwrap().libraries[0].published,
+        "nothing is new"
+    );
     // The job goes on and ends.
     fs::write(&open, &whole).unwrap();
     fs::rename(&open, incoming.join(format!("a.{rank}.trace"))).unwrap();
-    assert_eq!(trained(&db).ingest.records, 180);
-    assert_eq!(records(&db), 300);
+    let report = trained(&db);
+    assert_eq!(
+        (report.ingest.records, report.libraries[0].records),
+        (300, 300)
+    );
+    assert_eq!((report.libraries[0].calls, records(&db)), (300, 300));
     assert_eq!(names(&incoming), ["b.0.trace.open".to_owned()].into());
 }
 
@@ -532,21 +538,44 @@ fn broken_generations_are_errors_that_name_the_file_and_are_replaced_by_the_next
 }
 
 #[test]
-fn a_damaged_partition_does_not_stop_a_training() {
+fn a_damaged_partition_neither_stops_a_training_nor_takes_what_was_learned() {
     let (_folder, db) = database();
     small("a").write(&db.incoming()).unwrap();
     trained(&db);
     let path = partition::list(&db.data(LIBRARY)).unwrap().remove(0);
-    fs::write(&path, "PAR1 no more").unwrap();
-    small("b").write(&db.incoming()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    // Nothing of it, its footer alone, and a footer whose columns end early.
+    let torn = [
+        b"PAR1 no more".to_vec(),
+        whole[whole.len() / 2..].to_vec(),
+        {
+            let mut zeroed = whole.clone();
+            zeroed[8..whole.len() / 2].fill(0);
+            zeroed
+        },
+    ];
+    for (bytes, job) in torn.into_iter().zip(["b", "c", "d"]) {
+        fs::write(&path, bytes).unwrap();
+        small(job).write(&db.incoming()).unwrap();
+        trained(&db);
+    }
     let report = trained(&db);
-    assert_eq!(report.libraries[0].records, 600);
-    assert!(
-        report
-            .ingest
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("parquet")),
-        "{report:?}"
+    assert_eq!(
+        (report.libraries[0].runs, report.libraries[0].records),
+        (4, 2400)
+    );
+    fs::write(&path, "PAR1 no more").unwrap();
+    let warnings = trained(&db).ingest.warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("parquet"), "{warnings:?}");
+    // Whoever loses evidence whose raw records are there loses nothing either.
+    fs::write(&path, whole).unwrap();
+    for evidence in partition::list(&db.evidence(LIBRARY)).unwrap() {
+        fs::write(&evidence, "PAR1").unwrap();
+    }
+    let report = trained(&db);
+    assert_eq!(
+        (report.libraries[0].runs, report.libraries[0].records),
+        (4, 2400)
     );
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::bail;
-use colltune_core::library::{Library, Product};
+use colltune_core::library::Product;
 use colltune_core::model::{SCHEMA, Source};
-use colltune_db::{Database, Generation};
+use colltune_db::{DataKey, Database, Generation};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::R
     if generation.number == 0 {
         bail!(
             "export {}: it is not trained yet, run `colltune train --db {}`",
-            generation.library,
+            generation.key,
             db.root().display()
         );
     }
@@ -62,19 +62,19 @@ fn choose_library(
     db: &Database,
     key: Option<&str>,
     product: Option<Product>,
-) -> anyhow::Result<Library> {
-    let found = db.libraries()?;
-    let listed = |list: &[Library]| match list {
+) -> anyhow::Result<DataKey> {
+    let found = db.keys()?;
+    let listed = |list: &[DataKey]| match list {
         [] => "no library yet".to_owned(),
         list => list
             .iter()
-            .map(Library::to_string)
+            .map(DataKey::to_string)
             .collect::<Vec<_>>()
             .join(", "),
     };
     if let Some(key) = key {
-        let library: Library = key.parse().map_err(usage)?;
-        if let Some(product) = product.filter(|product| *product != library.product) {
+        let library: DataKey = key.parse().map_err(usage)?;
+        if let Some(product) = product.filter(|product| *product != library.library.product) {
             return Err(usage(format!(
                 "export {library} in the format of {}",
                 product.title()
@@ -89,13 +89,10 @@ fn choose_library(
         }
         return Ok(library);
     }
-    let fitting: Vec<Library> = found
-        .iter()
-        .copied()
-        .filter(|library| product.is_none_or(|product| product == library.product))
-        .collect();
-    match fitting[..] {
-        [library] => Ok(library),
+    let fits = |key: &&DataKey| product.is_none_or(|product| product == key.library.product);
+    let fitting: Vec<DataKey> = found.iter().filter(fits).cloned().collect();
+    match &fitting[..] {
+        [key] => Ok(key.clone()),
         [] => bail!(
             "find a trained {}library in {}: it holds {}; run some jobs, then `colltune train --db {1}`",
             product.map_or_else(String::new, |product| format!("{} ", product.title())),

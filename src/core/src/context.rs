@@ -119,6 +119,15 @@ impl Transport {
         }
     }
 
+    /// The transport of that name, as [`Transport::name`] gives it; no name is the default's.
+    pub fn from_name(name: &str) -> Option<Transport> {
+        let transport = match name {
+            "" => Transport::default(),
+            name => Transport(name.to_owned()),
+        };
+        transport.is_valid().then_some(transport)
+    }
+
     pub fn is_default(&self) -> bool {
         self.0 == Self::DEFAULT
     }
@@ -174,13 +183,10 @@ impl FromStr for DataKey {
         let Some((library, name)) = text.split_once('@') else {
             return Ok(text.parse::<Library>()?.into());
         };
-        let transport = Transport(name.to_owned());
-        if !transport.is_valid() || transport.is_default() {
-            return Err(KeyError::Transport(name.to_owned()));
-        }
+        let transport = Transport::from_name(name).filter(|transport| !transport.is_default());
         Ok(DataKey {
             library: library.parse()?,
-            transport,
+            transport: transport.ok_or_else(|| KeyError::Transport(name.to_owned()))?,
         })
     }
 }

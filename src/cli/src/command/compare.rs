@@ -322,7 +322,7 @@ pub fn summary_of(
 fn in_force(db: &Path) -> anyhow::Result<Vec<InForce>> {
     let db = Database::open(db)?;
     let mut found = Vec::new();
-    for library in db.libraries()? {
+    for library in db.keys()? {
         let generation = Generation::load(&db, library)?;
         let tuned = generation
             .cells

@@ -264,9 +264,9 @@ fn check_database(report: &mut Report, path: &Path) {
 }
 
 fn check_generations(report: &mut Report, db: &Database) {
-    match db.libraries() {
+    match db.keys() {
         Err(error) => report.fail(format!("failed to {error}")),
-        Ok(libraries) => libraries.into_iter().for_each(|library| match Generation::load(db, library) {
+        Ok(libraries) => libraries.into_iter().for_each(|library| match Generation::load(db, &library) {
             Ok(generation) if generation.number == 0 => {
                 report.warn(format!("{library}: recorded, not trained; `colltune train --db {}`", db.root().display()));
             }

@@ -10,11 +10,10 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use colltune_core::collective::Collective;
-use colltune_core::library::Library;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
 use colltune_core::variant::{DEFAULT, Size};
-use colltune_db::{Database, Generation, Passed};
+use colltune_db::{DataKey, Database, Generation, Passed};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -107,9 +106,9 @@ fn chosen<'a>(generation: &'a Generation, args: &Args) -> Vec<&'a CellStatistics
 }
 
 fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
-    let mut libraries = db.libraries()?;
+    let mut libraries = db.keys()?;
     if let Some(key) = &args.library {
-        let library: Library = key.parse().map_err(usage)?;
+        let library: DataKey = key.parse().map_err(usage)?;
         if !libraries.contains(&library) {
             bail!(
                 "find {key} in {}: {}",
@@ -131,8 +130,8 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
         .collect()
 }
 
-fn listed(libraries: &[Library]) -> String {
-    let names: Vec<String> = libraries.iter().map(Library::to_string).collect();
+fn listed(libraries: &[DataKey]) -> String {
+    let names: Vec<String> = libraries.iter().map(DataKey::to_string).collect();
     if names.is_empty() {
         "it holds no library yet".to_owned()
     } else {
@@ -167,7 +166,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
         },
         Some(generation) => Json {
             schema: SCHEMA,
-            library: Some(generation.library.to_string()),
+            library: Some(generation.key.to_string()),
             machine: generation.model.machine.clone(),
             generation: generation.number,
             node_hours: NodeHours::of(&generation.cells),
@@ -198,12 +197,12 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
     let mut text = match &generation.meta {
         None => format!(
             "{}: not trained yet, run `colltune train --db {}`\n",
-            generation.library,
+            generation.key,
             db.root().display()
         ),
         Some(meta) => format!(
             "{} on {}: generation {}, learned from {} runs and {} calls\n",
-            generation.library, meta.machine, generation.number, meta.runs, meta.calls
+            generation.key, meta.machine, generation.number, meta.runs, meta.calls
         ),
     };
     let shown = chosen(generation, args);

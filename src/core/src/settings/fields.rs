@@ -92,6 +92,8 @@ pub struct Settings {
     pub setup_after: u32,
     /// After so long a wait in shared memory one sentence is said.
     pub wait_word_after: Duration,
+    /// How long raw records are kept once what they say is safe; `None`: for ever.
+    pub keep_raw: Option<Duration>,
     /// How old the trace of a running job must be to count as abandoned.
     pub stale_after: Duration,
     /// Seed of every draw; `None`: a new one for each job.
@@ -121,6 +123,7 @@ impl Default for Settings {
             memory_per_rank_max: 64 << 20,
             setup_after: 8,
             wait_word_after: Duration::from_secs(60),
+            keep_raw: Some(Duration::from_secs(90 * 86_400)),
             stale_after: Duration::from_secs(3600),
             seed: None,
         }

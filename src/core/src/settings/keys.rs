@@ -45,6 +45,8 @@ enum Takes {
     Share(fn(&mut Settings, f64)),
     Factor(fn(&mut Settings, f64)),
     Time(fn(&mut Settings, Duration)),
+    /// A time, or for ever.
+    Age(fn(&mut Settings, Option<Duration>)),
     Bytes(fn(&mut Settings, u64)),
     Summary(fn(&mut Settings, SummaryTo)),
     Word(&'static [Word]),
@@ -72,6 +74,7 @@ impl fmt::Display for Takes {
             Takes::Factor(_) => f.write_str("a factor above 1"),
             Takes::Time(_) => f.write_str("a time such as \"10s\", \"500ms\", \"1h\""),
             Takes::Summary(_) => f.write_str("true, false or the path of a file"),
+            Takes::Age(_) => f.write_str("a time such as \"90d\", \"0\" or \"inf\""),
             Takes::Bytes(_) => f.write_str("a number of bytes such as 4096, \"64MiB\", \"1GiB\""),
             Takes::Word(words) => {
                 let names = listed(&mut words.iter().map(|(word, _)| *word));
@@ -116,6 +119,7 @@ impl Key {
                 set(settings, number.ok_or_else(refused)?);
             }
             Takes::Time(set) => set(settings, values::duration(value).ok_or_else(refused)?),
+            Takes::Age(set) => set(settings, values::age(value).ok_or_else(refused)?),
             Takes::Bytes(set) => set(settings, values::bytes(value).ok_or_else(refused)?),
             Takes::Summary(set) => set(settings, values::summary(value).ok_or_else(refused)?),
             Takes::Word(words) => {
@@ -130,6 +134,8 @@ impl Key {
     /// The value of a variable as the file would have it.
     pub(super) fn value_of(&self, text: &str) -> toml::Value {
         match self.takes {
+            // "inf" is a number, too.
+            Takes::Age(_) => toml::Value::String(text.to_owned()),
             Takes::Variants(_) | Takes::Families(_) => toml::Value::Array(
                 text.split(',')
                     .filter(|name| !name.is_empty())
@@ -299,6 +305,14 @@ pub static KEYS: &[Key] = &[
         Takes::Time(|settings, time| settings.wait_word_after = time),
         Shown::Default("\"60s\""),
         "After so long a wait for another rank in shared memory one sentence says who waits for whom.",
+    ),
+    key(
+        "keep_raw",
+        Takes::Age(|settings, age| settings.keep_raw = age),
+        Shown::Default("\"90d\""),
+        "How long the raw records of runs are kept (DB/LIBRARY/data). What they say of each variant is kept for\n\
+         ever beside them (DB/LIBRARY/evidence) and is all that a training reads. \"0\": no longer than until they\n\
+         have been reduced to that; \"inf\": for ever.",
     ),
     key(
         "stale_after",

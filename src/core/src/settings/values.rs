@@ -111,3 +111,12 @@ pub(super) fn duration(value: &toml::Value) -> Option<Duration> {
         .map(Duration::from_secs)
         .or_else(|| value.as_str().and_then(read))
 }
+
+/// A length of time; the inner `None` is "inf", for ever.
+pub(super) fn age(value: &toml::Value) -> Option<Option<Duration>> {
+    match value.as_str() {
+        Some("inf") => Some(None),
+        Some("0") => Some(Some(Duration::ZERO)),
+        _ => duration(value).map(Some),
+    }
+}

@@ -1,0 +1,369 @@
+//! Evidence: what each run says of each variant, kept for ever; all that a training reads.
+//!
+//! `DB/KEY/evidence/*.parquet` are immutable. Their footer (key `colltune.runs`) lists the runs that they speak of, each
+//! with the records behind it (its [`Coverage`]); a row names its run by its place there. So a trainer may be killed
+//! anywhere: what is on disk twice is known by what it covers, and counts once; what is not there yet is reduced by the
+//! next training from the raw records. Names of collectives and variants are words, so that a catalogue of another
+//! version loses nothing. Many small files are joined into one now and then.
+
+mod columns;
+mod rows;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::library::Library;
+use colltune_models::evidence::Evidence;
+use parquet::errors::ParquetError;
+use serde::{Deserialize, Serialize};
+
+use columns::{Joined, columns};
+use rows::Gathering;
+
+use crate::check_word::check_word;
+use crate::coverage::Coverage;
+use crate::database::{Database, DbError, at};
+use crate::partition::{self, publish_table, unreadable};
+use crate::passed::Passed;
+use crate::reduce::{Names, Reduced, Row};
+use crate::table::{self, Column, Table};
+use crate::write;
+
+/// The version of the rows' meaning.
+const SCHEMA: u32 = 1;
+const RUNS_KEY: &str = "colltune.runs";
+const SCHEMA_KEY: &str = "colltune.evidence";
+/// So many files of less than so many bytes become one.
+const SMALL_FILES_MAX: usize = 16;
+const SMALL_FILE_BYTES: u64 = 8 << 20;
+
+/// One run of which a file speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub job: String,
+    /// The records behind it, as a [`Coverage`] is written.
+    pub held: String,
+    /// Of all that was published for a library, the later has the greater number.
+    pub sequence: u64,
+    /// Whether it speaks of records of a running job, too, which are not in `held` and come again when it has ended.
+    pub provisional: bool,
+    pub started_unix_ms: u64,
+    pub generation: u64,
+    pub records: u64,
+    pub calls: u64,
+    /// A check word over its records' times.
+    pub content: u64,
+    /// In the order of the core's names of context columns.
+    pub context: [String; COLUMNS.len()],
+}
+
+/// A run that has just been reduced.
+pub(crate) struct Fresh {
+    pub run: Run,
+    pub rows: Vec<Row>,
+}
+
+impl Fresh {
+    pub fn new(run: Run, reduced: Reduced) -> Fresh {
+        let run = Run {
+            records: reduced.records,
+            calls: reduced.calls,
+            content: reduced.content,
+            ..run
+        };
+        let rows = reduced.rows;
+        Fresh { run, rows }
+    }
+}
+
+/// One file, by its footer.
+struct Stored {
+    path: PathBuf,
+    bytes: u64,
+    runs: Vec<Run>,
+    /// Whether a run counts: nothing else speaks of the same records.
+    counts: Vec<bool>,
+}
+
+/// The evidence of one library, by what it covers; rows are on disk until somebody asks for them.
+pub struct Store {
+    files: Vec<Stored>,
+}
+
+/// All that the runs say, the oldest run first.
+pub struct Said {
+    /// Those that count; a run that came in parts stands here more than once.
+    pub runs: Vec<Run>,
+    /// Of each run to which evidence belongs, by its place: when it was last reduced. They never fall.
+    pub sequences: Vec<u64>,
+    pub evidence: Vec<Evidence>,
+    pub passed: Vec<Passed>,
+    /// The time of all tuned calls, mean over the ranks.
+    pub seconds: f64,
+    /// Rows that speak of variants that this colltune does not know.
+    pub unknown: u64,
+}
+
+impl Said {
+    /// How many different runs there are.
+    pub fn n_runs(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// How many of them stood there when that was the last that had been published.
+    pub fn n_runs_until(&self, sequence: u64) -> usize {
+        self.sequences.partition_point(|&one| one <= sequence)
+    }
+}
+
+impl Store {
+    /// Looks at every file's footer. A file that cannot be read is left out, with a warning: where the raw records
+    /// are there, what it said is reduced again.
+    ///
+    /// Errors: `Io` for a folder that cannot be read.
+    pub fn open(
+        db: &Database,
+        key: &DataKey,
+        warnings: &mut Vec<String>,
+    ) -> Result<Store, DbError> {
+        let mut files = Vec::new();
+        for path in partition::list(&db.evidence(key))? {
+            let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+            match runs_of(&path) {
+                Ok(runs) => files.push(Stored {
+                    counts: vec![true; runs.len()],
+                    path,
+                    bytes,
+                    runs,
+                }),
+                Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+            }
+        }
+        let mut store = Store { files };
+        store.judge();
+        Ok(store)
+    }
+
+    /// Finds out which runs count: of several that speak of the same records, the one that speaks of the most, else
+    /// the newest. What is provisional counts only while nothing newer speaks of its run.
+    fn judge(&mut self) {
+        let mut by_job: BTreeMap<&str, Vec<(u64, usize, usize)>> = BTreeMap::new();
+        for (file, stored) in self.files.iter().enumerate() {
+            for (place, run) in stored.runs.iter().enumerate() {
+                by_job
+                    .entry(&run.job)
+                    .or_default()
+                    .push((run.sequence, file, place));
+            }
+        }
+        let mut lost = Vec::new();
+        for (_, mut same) in by_job.into_iter().filter(|(_, same)| same.len() > 1) {
+            same.sort_unstable();
+            let run = |&(_, file, place): &(u64, usize, usize)| &self.files[file].runs[place];
+            let covers: Vec<Coverage> = same.iter().map(|one| covered(run(one))).collect();
+            let newest = same.len() - 1;
+            for (index, one) in same.iter().enumerate() {
+                let is_contained = |(other, cover): (usize, &Coverage)| {
+                    let stands = !run(&same[other]).provisional || other == newest;
+                    let more = cover.contains(&covers[index]) && cover != &covers[index];
+                    let again = other > index && cover == &covers[index];
+                    other != index && stands && (more || again)
+                };
+                let is_past = run(one).provisional && index < newest;
+                let kept = run(one).provisional && index == newest;
+                if is_past || !kept && covers.iter().enumerate().any(is_contained) {
+                    lost.push((one.1, one.2));
+                }
+            }
+        }
+        for (file, place) in lost {
+            self.files[file].counts[place] = false;
+        }
+    }
+
+    /// The runs that count.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.files.iter().flat_map(|file| {
+            let pairs = file.runs.iter().zip(&file.counts);
+            pairs.filter_map(|(run, &counts)| counts.then_some(run))
+        })
+    }
+
+    /// What is covered of each run, apart from what is provisional.
+    pub fn covered(&self) -> BTreeMap<&str, Vec<Coverage>> {
+        let mut by_job: BTreeMap<&str, Vec<Coverage>> = BTreeMap::new();
+        for run in self.files.iter().flat_map(|file| &file.runs) {
+            if !run.provisional {
+                by_job.entry(&run.job).or_default().push(covered(run));
+            }
+        }
+        by_job
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    fn next_sequence(&self) -> u64 {
+        let runs = self.files.iter().flat_map(|file| &file.runs);
+        runs.map(|run| run.sequence).max().unwrap_or(0) + 1
+    }
+
+    /// A word that is the same as long as the runs that count are.
+    pub fn check_word(&self) -> u64 {
+        let line = |run: &Run| format!("{} {} {:016x}", run.job, run.held, run.content);
+        let mut lines: Vec<String> = self.runs().map(line).collect();
+        lines.sort_unstable();
+        check_word(lines.join("\n").as_bytes())
+    }
+
+    /// Publishes what was reduced, as one file.
+    ///
+    /// Errors: `Io` and `Parquet` (a full disk, for one); nothing is left behind then.
+    pub(crate) fn publish(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        names: &Names,
+        mut fresh: Vec<Fresh>,
+    ) -> Result<(), DbError> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let sequence = self.next_sequence();
+        fresh.iter_mut().for_each(|one| one.run.sequence = sequence);
+        let runs: Vec<Run> = fresh.iter().map(|one| one.run.clone()).collect();
+        let columns = columns(key, names, &fresh);
+        self.add(db, key, runs, &columns)?;
+        self.judge();
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        runs: Vec<Run>,
+        columns: &[Column<'_>],
+    ) -> Result<(), DbError> {
+        let folder = db.evidence(key);
+        std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+        let text = serde_json::to_string(&runs).expect("numbers and names");
+        let sequence = runs.iter().map(|run| run.sequence).max().unwrap_or(0);
+        let word = check_word(text.as_bytes());
+        let path = folder.join(format!("{sequence:08}-{word:016x}.parquet"));
+        let footer = vec![(SCHEMA_KEY, SCHEMA.to_string()), (RUNS_KEY, text)];
+        publish_table(&path, |temporary| {
+            table::write(temporary, "evidence", footer, columns)
+        })?;
+        self.files.retain(|file| file.path != path);
+        self.files.push(Stored {
+            bytes: path.metadata().map_or(0, |metadata| metadata.len()),
+            counts: vec![true; runs.len()],
+            path,
+            runs,
+        });
+        Ok(())
+    }
+
+    /// Joins small files where there are many, and leaves out what no longer counts.
+    ///
+    /// Errors: as [`Store::publish`]; a file that cannot be read or removed stays, with a warning.
+    pub fn compact(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), DbError> {
+        let small = |file: &&Stored| file.bytes < SMALL_FILE_BYTES;
+        if self.files.iter().filter(small).count() <= SMALL_FILES_MAX {
+            return Ok(());
+        }
+        let mut joined = Joined::default();
+        let mut paths = Vec::new();
+        for file in self.files.iter().filter(small) {
+            match joined.add(file) {
+                Ok(()) => paths.push(file.path.clone()),
+                Err(error) => {
+                    let error = unreadable(&file.path)(error);
+                    warnings.push(format!("failed to {error}; it is left alone"));
+                }
+            }
+        }
+        let Joined { runs, columns } = joined;
+        let columns = columns
+            .iter()
+            .map(|(name, kind, values)| Column::new(name, *kind, move || values.clone()));
+        self.add(db, key, runs, &columns.collect::<Vec<_>>())?;
+        for path in paths {
+            // The file that holds them all may have one's name, where it holds nothing else.
+            let is_new = self.files.last().is_some_and(|file| file.path == path);
+            if !is_new && let Err(error) = write::remove(&path) {
+                warnings.push(format!("failed to remove {}: {error}", path.display()));
+            }
+            self.files.retain(|file| is_new || file.path != path);
+        }
+        self.judge();
+        Ok(())
+    }
+
+    /// Reads every row that counts.
+    ///
+    /// A file that cannot be read is left out, with a warning.
+    pub fn read(&self, library: Library, warnings: &mut Vec<String>) -> Said {
+        let runs: Vec<Run> = self.runs().cloned().collect();
+        // Parts of one run are one run; what was reduced later comes behind what was learned from before.
+        let mut jobs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for run in &runs {
+            let (sequence, started) = jobs.entry(&run.job).or_insert((0, u64::MAX));
+            *sequence = run.sequence.max(*sequence);
+            *started = run.started_unix_ms.min(*started);
+        }
+        let mut jobs: Vec<_> = jobs.into_iter().map(|(job, when)| (when, job)).collect();
+        jobs.sort_unstable();
+        let places = jobs.iter().zip(0..);
+        let places: HashMap<&str, u32> = places.map(|((_, job), place)| (*job, place)).collect();
+        let mut said = Gathering::default();
+        for file in &self.files {
+            let wanted = file.runs.iter().zip(&file.counts);
+            let wanted: Vec<Option<u32>> = wanted
+                .map(|(run, &counts)| places.get(run.job.as_str()).copied().filter(|_| counts))
+                .collect();
+            if let Err(error) = said.add(&file.path, &wanted, library) {
+                let error = unreadable(&file.path)(error);
+                warnings.push(format!("failed to {error}; it is left out"));
+            }
+        }
+        let sequences = jobs.iter().map(|((sequence, _), _)| *sequence).collect();
+        said.finish(runs, sequences)
+    }
+}
+
+fn covered(run: &Run) -> Coverage {
+    run.held.parse().unwrap_or_default()
+}
+
+fn runs_of(path: &Path) -> Result<Vec<Run>, DbError> {
+    let read = || -> Result<_, ParquetError> {
+        let table = Table::open(path)?;
+        let problem = |text: String| ParquetError::General(text);
+        let schema = table.footer(SCHEMA_KEY).unwrap_or("none");
+        if schema != SCHEMA.to_string() {
+            return Err(problem(format!(
+                "it has version {schema}, this colltune reads {SCHEMA}"
+            )));
+        }
+        let text = table.footer(RUNS_KEY);
+        let text = text.ok_or_else(|| problem(format!("its footer has no {RUNS_KEY}")))?;
+        let runs: Vec<Run> =
+            serde_json::from_str(text).map_err(|error| problem(error.to_string()))?;
+        match runs.iter().all(|run| run.held.parse::<Coverage>().is_ok()) {
+            true => Ok(runs),
+            false => Err(problem(
+                "its footer does not say which records it covers".to_owned(),
+            )),
+        }
+    };
+    read().map_err(unreadable(path))
+}

@@ -1,0 +1,159 @@
+//! The columns of evidence: how they are written, and how files of them are joined.
+
+use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::library::{Library, Product};
+use colltune_models::evidence::Evidence;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+
+use super::{Fresh, Run, Stored};
+use crate::reduce::{Names, Row};
+use crate::table::{Column, Kind, Table, Values};
+
+/// The columns of what was reduced, in order. `run` is a place in the footer's list.
+pub(super) fn columns<'a>(
+    key: &'a DataKey,
+    names: &'a Names,
+    fresh: &'a [Fresh],
+) -> Vec<Column<'a>> {
+    let rows = move || {
+        let places = fresh.iter().zip(0u32..);
+        places.flat_map(|(one, place)| one.rows.iter().map(move |row| (place, &one.run, row)))
+    };
+    let word = move |name, value: Box<dyn Fn(&'a Run, &'a Row) -> &'a str + 'a>| {
+        Column::new(name, Kind::Word, move || {
+            Values::Word(
+                rows()
+                    .map(|(_, run, row)| ByteArray::from(value(run, row)))
+                    .collect(),
+            )
+        })
+    };
+    let long = move |name, value: fn(&Run, &Evidence) -> u64| {
+        Column::new(name, Kind::Long, move || {
+            Values::Long(
+                rows()
+                    .map(|(_, run, row)| value(run, &row.evidence))
+                    .collect(),
+            )
+        })
+    };
+    let int = move |name, value: fn(u32, &Evidence) -> u32| {
+        Column::new(name, Kind::Int, move || {
+            Values::Int(
+                rows()
+                    .map(|(place, _, row)| value(place, &row.evidence))
+                    .collect(),
+            )
+        })
+    };
+    let float = move |name, value: fn(&Row) -> f64| {
+        Column::new(name, Kind::Float, move || {
+            Values::Float(rows().map(|(.., row)| value(row)).collect())
+        })
+    };
+    let mut columns = vec![
+        int("run", |place, _| place),
+        word("job", Box::new(|run, _| run.job.as_str())),
+        long("started_unix_ms", |run, _| run.started_unix_ms),
+        long("generation", |run, _| run.generation),
+        word("transport", Box::new(|_, _| key.transport.name())),
+    ];
+    for (place, name) in COLUMNS.into_iter().enumerate() {
+        columns.push(word(
+            name,
+            Box::new(move |run, _| run.context[place].as_str()),
+        ));
+    }
+    columns.extend([
+        word("manner", Box::new(|_, row| row.manner.name())),
+        word(
+            "collective",
+            Box::new(|_, row| row.evidence.shape.collective.name()),
+        ),
+        word(
+            "variant",
+            Box::new(|_, row| names.name(row.evidence.shape.collective, row.evidence.variant)),
+        ),
+        long("message_bytes", |_, row| row.shape.message_bytes),
+        int("nodes", |_, row| row.shape.nodes),
+        int("ppn", |_, row| row.shape.ppn),
+        int("n_ranks", |_, row| row.shape.n_ranks),
+        int("component", |_, row| row.component.into()),
+        long("calls", |_, row| row.calls),
+        float("level_ns", |row| row.evidence.level_ns),
+        long("time_n", |_, row| row.time.n),
+        float("time_mean", |row| row.evidence.time.mean),
+        float("time_m2", |row| row.evidence.time.m2),
+        long("shift_n", |_, row| row.shift.n),
+        float("shift_mean", |row| row.evidence.shift.mean),
+        float("shift_m2", |row| row.evidence.shift.m2),
+        long("total_n", |_, row| row.total.n),
+        float("total_mean", |row| row.evidence.total.mean),
+        float("total_m2", |row| row.evidence.total.m2),
+        long("stalls", |_, row| row.stalls),
+        float("stall_excess", |row| row.evidence.stall_excess),
+        float("work", |row| row.evidence.work),
+        float("seconds", |row| row.seconds),
+    ]);
+    columns
+}
+
+/// The names and kinds of the columns.
+fn layout() -> Vec<(&'static str, Kind)> {
+    let key = DataKey::from(Library {
+        product: Product::OpenMpi,
+        version: (0, 0, 0),
+    });
+    let names = Names::empty();
+    let columns = columns(&key, &names, &[]);
+    columns
+        .iter()
+        .map(|column| (column.name, column.kind))
+        .collect()
+}
+
+/// Files that become one: runs that count, and their rows column by column.
+#[derive(Default)]
+pub(super) struct Joined {
+    pub runs: Vec<Run>,
+    pub columns: Vec<(&'static str, Kind, Values)>,
+}
+
+impl Joined {
+    /// Errors: for a file that cannot be read; then nothing of it has been added.
+    pub fn add(&mut self, file: &Stored) -> Result<(), ParquetError> {
+        let table = Table::open(&file.path)?;
+        let before = self.runs.len() as u32;
+        let mut place = before;
+        let new_place = file.counts.iter().map(|&counts| {
+            place += u32::from(counts);
+            counts.then(|| place - 1)
+        });
+        let new_place: Vec<Option<u32>> = new_place.collect();
+        let of_row = table.ints("run")?;
+        let of_row = of_row
+            .iter()
+            .map(|&run| new_place.get(run as usize).copied().flatten());
+        let of_row: Vec<Option<u32>> = of_row.collect();
+        let mut columns = Vec::new();
+        for (name, kind) in layout() {
+            let values = match name {
+                "run" => Values::Int(of_row.iter().flatten().copied().collect()),
+                _ => table.values(name, kind)?.only(|row| of_row[row].is_some()),
+            };
+            columns.push((name, kind, values));
+        }
+        if self.columns.is_empty() {
+            self.columns = columns;
+        } else {
+            for ((.., all), (.., new)) in self.columns.iter_mut().zip(columns) {
+                all.append(new);
+            }
+        }
+        let kept = file.runs.iter().zip(&file.counts);
+        self.runs
+            .extend(kept.filter_map(|(run, &counts)| counts.then(|| run.clone())));
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! Which runs have records that no evidence covers, and all records of each of them.
+//!
+//! A run whose records came in parts is reduced again from all that is there. Where raw records have aged out, what
+//! was reduced from them stays, and what came later is reduced apart from it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use colltune_core::context::{COLUMNS, DataKey};
+
+use crate::coverage::Coverage;
+use crate::database::{Database, DbError};
+use crate::evidence::{Fresh, Run, Store};
+use crate::partition::{self, Columns, Held, Piece};
+use crate::reduce::{Names, Observation, Reader, observation, reduce_run};
+use crate::write;
+
+/// Rows of evidence that are gathered before they become a file.
+const ROWS_MAX: usize = 1 << 17;
+
+/// A run that is being put together.
+#[derive(Default)]
+struct Gathered {
+    run: Run,
+    /// Records that are not taken: other evidence covers them, or they were taken already.
+    skip: Coverage,
+    covers: Coverage,
+    observations: Vec<Observation>,
+    /// The last partition with records of it.
+    last: usize,
+}
+
+/// Reduces every run with records that no evidence covers, and publishes what that gives. `running` are the traces of
+/// jobs that go on: what they say counts until all their records are there.
+///
+/// Errors: `Io` and `Parquet` for a database that cannot be written; nothing is lost then.
+pub(crate) fn reduce_new(
+    db: &Database,
+    key: &DataKey,
+    store: &mut Store,
+    running: Vec<Piece>,
+    warnings: &mut Vec<String>,
+    progress: &dyn Fn(&str),
+) -> Result<(), DbError> {
+    let paths = partition::list(&db.data(key))?;
+    let mut names = Names::new(key.library);
+    let mut open = runs_to_reduce(&paths, store, &running, warnings);
+    let mut fresh: Vec<Fresh> = Vec::new();
+    let mut of_running: HashMap<String, Vec<Piece>> = HashMap::new();
+    for piece in running {
+        of_running
+            .entry(piece.header.job.clone())
+            .or_default()
+            .push(piece);
+    }
+    for (place, path) in paths.iter().enumerate() {
+        let here = open.values().filter(|run| run.last == place).count();
+        let wanted = |held: &[Held]| held.iter().any(|held| open.contains_key(&held.job));
+        if open.is_empty() || !partition::held(path).is_ok_and(|held| wanted(&held)) {
+            continue;
+        }
+        progress(&format!("{key}: reducing the records of {here} runs"));
+        match partition::read(path) {
+            Ok((held, columns)) => take(&held, &columns, &mut names, &mut open),
+            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+        }
+        let whole: Vec<String> = open
+            .iter()
+            .filter(|(_, run)| run.last == place)
+            .map(|(job, _)| job.clone())
+            .collect();
+        for job in whole {
+            let gathered = open.remove(&job).unwrap_or_default();
+            let more = of_running.remove(&job).unwrap_or_default();
+            fresh.extend(finish(gathered, more, store, &mut names));
+        }
+        if fresh.iter().map(|one| one.rows.len()).sum::<usize>() > ROWS_MAX {
+            progress(&format!("{key}: writing evidence"));
+            store.publish(db, key, &names, std::mem::take(&mut fresh))?;
+        }
+    }
+    // Jobs that go on, without a record in any partition that can be read.
+    let mut rest: Vec<(String, Vec<Piece>)> = of_running.into_iter().collect();
+    rest.sort_by(|a, b| a.0.cmp(&b.0));
+    for (job, pieces) in rest {
+        let gathered = open.remove(&job).unwrap_or_default();
+        fresh.extend(finish(gathered, pieces, store, &mut names));
+    }
+    if !fresh.is_empty() {
+        progress(&format!("{key}: writing evidence"));
+        store.publish(db, key, &names, fresh)?;
+    }
+    Ok(())
+}
+
+/// The runs with records that no evidence covers, and those that go on.
+fn runs_to_reduce(
+    paths: &[PathBuf],
+    store: &Store,
+    running: &[Piece],
+    warnings: &mut Vec<String>,
+) -> BTreeMap<String, Gathered> {
+    let mut raw: BTreeMap<String, (Coverage, usize)> = BTreeMap::new();
+    for (place, path) in paths.iter().enumerate() {
+        match partition::held(path) {
+            Ok(held) => {
+                for held in held {
+                    let (coverage, last) = raw.entry(held.job).or_default();
+                    coverage.add(held.rank, held.first, held.first + held.count);
+                    *last = place;
+                }
+            }
+            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+        }
+    }
+    let covered = store.covered();
+    let to_reduce = raw.into_iter().filter_map(|(job, (raw, last))| {
+        let known = covered.get(job.as_str()).map_or(&[][..], Vec::as_slice);
+        let (mut all, mut skip) = (Coverage::default(), Coverage::default());
+        for one in known {
+            all.join(one);
+            // Some of these records are gone, so what was reduced from them cannot be made again.
+            if !raw.contains(one) {
+                skip.join(one);
+            }
+        }
+        let goes_on = || running.iter().any(|piece| piece.header.job == job);
+        let run = Gathered {
+            skip,
+            last,
+            ..Gathered::default()
+        };
+        (!all.contains(&raw) || goes_on()).then_some((job, run))
+    });
+    to_reduce.collect()
+}
+
+/// Takes the records of open runs out of a partition.
+fn take(
+    held: &[Held],
+    columns: &Columns,
+    names: &mut Names,
+    open: &mut BTreeMap<String, Gathered>,
+) {
+    let mut reader = Reader::new(columns, names);
+    let mut row = 0;
+    for held in held {
+        let rows = row..row + held.count as usize;
+        row = rows.end;
+        let Some(gathered) = open.get_mut(&held.job) else {
+            continue;
+        };
+        if gathered.run.job.is_empty() && !rows.is_empty() {
+            gathered.run = Run {
+                job: held.job.clone(),
+                started_unix_ms: columns.started_unix_ms[rows.start],
+                generation: columns.generation[rows.start],
+                context: std::array::from_fn(|column| {
+                    let word = columns.context[column][rows.start].data();
+                    String::from_utf8_lossy(word).into_owned()
+                }),
+                ..Run::default()
+            };
+        }
+        for (row, number) in rows.zip(held.first..) {
+            if !gathered.skip.has(held.rank, number) {
+                gathered.observations.extend(reader.observation(row));
+                // Joined below; records of one piece are apart from each other.
+            }
+        }
+        let end = held.first + held.count;
+        cover(gathered, held.rank, held.first, end);
+    }
+}
+
+fn cover(gathered: &mut Gathered, rank: u32, first: u64, end: u64) {
+    // Of what other evidence covers, nothing was taken.
+    let mut from = first;
+    for number in first..=end {
+        if number == end || gathered.skip.has(rank, number) {
+            gathered.covers.add(rank, from, number);
+            from = number + 1;
+        }
+    }
+    gathered.skip.add(rank, first, end);
+}
+
+/// Reduces a run of which all records are there. `None` where that says nothing new.
+fn finish(
+    mut gathered: Gathered,
+    running: Vec<Piece>,
+    store: &Store,
+    names: &mut Names,
+) -> Option<Fresh> {
+    let provisional = !running.is_empty();
+    for Piece {
+        header,
+        records,
+        first,
+    } in &running
+    {
+        if gathered.run.job.is_empty() {
+            gathered.run = Run {
+                job: header.job.clone(),
+                started_unix_ms: header.started_unix_ms,
+                generation: header.generation,
+                context: COLUMNS.map(|name| word(header, name)),
+                ..Run::default()
+            };
+        }
+        let new = records.iter().zip(*first..);
+        let new = new.filter(|(_, number)| !gathered.skip.has(header.rank, *number));
+        gathered
+            .observations
+            .extend(new.filter_map(|(record, _)| observation(record, header, names)));
+    }
+    if !provisional && gathered.covers.is_empty() {
+        return None;
+    }
+    let run = Run {
+        held: gathered.covers.to_string(),
+        provisional,
+        ..gathered.run
+    };
+    let fresh = Fresh::new(run, reduce_run(gathered.observations));
+    let same = |one: &Run| {
+        let what = |run: &Run| (run.held.clone(), run.provisional, run.content);
+        one.job == fresh.run.job && what(one) == what(&fresh.run)
+    };
+    (!store.runs().any(same)).then_some(fresh)
+}
+
+fn word(header: &colltune_core::record::Header, name: &str) -> String {
+    let mut words = header.context.iter();
+    words
+        .find(|(other, _)| other == name)
+        .map_or_else(String::new, |(_, value)| value.clone())
+}
+
+/// Removes raw partitions that are older than they are kept, where evidence on disk covers all their records.
+/// Returns how many.
+///
+/// Errors: `Io` for a folder that cannot be read. A partition that cannot be read or removed stays.
+pub(crate) fn remove_old(
+    db: &Database,
+    key: &DataKey,
+    store: &Store,
+    keep: Option<Duration>,
+    warnings: &mut Vec<String>,
+) -> Result<u64, DbError> {
+    let Some(before) = keep.and_then(|keep| SystemTime::now().checked_sub(keep)) else {
+        return Ok(0);
+    };
+    let covered = store.covered();
+    let is_safe = |held: &Held| {
+        let known = covered.get(held.job.as_str()).into_iter().flatten();
+        let mut all = Coverage::default();
+        known.for_each(|one| all.join(one));
+        all.contains_range(held.rank, held.first, held.first + held.count)
+    };
+    let is_old = |path: &Path| {
+        let written = path.metadata().and_then(|metadata| metadata.modified());
+        written.is_ok_and(|written| written <= before)
+    };
+    let mut removed = 0;
+    for path in partition::list(&db.data(key))? {
+        if !is_old(&path) || !partition::held(&path).is_ok_and(|held| held.iter().all(is_safe)) {
+            continue;
+        }
+        match write::remove(&path) {
+            Ok(()) => removed += 1,
+            Err(error) => warnings.push(format!("failed to remove {}: {error}", path.display())),
+        }
+    }
+    Ok(removed)
+}

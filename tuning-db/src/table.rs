@@ -1,0 +1,363 @@
+//! Tables on disk: Parquet files of plain columns, with words in the footer for ourselves.
+//!
+//! A column is made when it is written and is gone afterwards, so that a table costs the memory of its widest
+//! column beside what it is made of. A reader asks for columns by name: a file of an earlier version lacks some.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use colltune_files::Links;
+use parquet::basic::{Compression, Encoding};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+
+/// The values of one column. Whole numbers are unsigned; where one is missing, nobody knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    Long(Vec<u64>),
+    Unknown(Vec<Option<u64>>),
+    Int(Vec<u32>),
+    Float(Vec<f64>),
+    Word(Vec<ByteArray>),
+    Bool(Vec<bool>),
+}
+
+/// A column to be written.
+pub(crate) struct Column<'a> {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub values: Box<dyn Fn() -> Values + 'a>,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Long,
+    /// Whole numbers that differ little from row to row.
+    Growing,
+    Unknown,
+    Int,
+    Float,
+    Word,
+    Bool,
+}
+
+impl Values {
+    /// The values of the rows that are wanted.
+    pub fn only(self, wanted: impl Fn(usize) -> bool) -> Values {
+        fn some<T>(values: Vec<T>, wanted: impl Fn(usize) -> bool) -> Vec<T> {
+            let numbered = values.into_iter().enumerate();
+            numbered
+                .filter_map(|(row, value)| wanted(row).then_some(value))
+                .collect()
+        }
+        match self {
+            Values::Long(values) => Values::Long(some(values, wanted)),
+            Values::Unknown(values) => Values::Unknown(some(values, wanted)),
+            Values::Int(values) => Values::Int(some(values, wanted)),
+            Values::Float(values) => Values::Float(some(values, wanted)),
+            Values::Word(values) => Values::Word(some(values, wanted)),
+            Values::Bool(values) => Values::Bool(some(values, wanted)),
+        }
+    }
+
+    /// Puts another column of the same kind behind this one.
+    pub fn append(&mut self, other: Values) {
+        match (self, other) {
+            (Values::Long(all), Values::Long(new)) => all.extend(new),
+            (Values::Unknown(all), Values::Unknown(new)) => all.extend(new),
+            (Values::Int(all), Values::Int(new)) => all.extend(new),
+            (Values::Float(all), Values::Float(new)) => all.extend(new),
+            (Values::Word(all), Values::Word(new)) => all.extend(new),
+            (Values::Bool(all), Values::Bool(new)) => all.extend(new),
+            _ => unreachable!("a column has one kind"),
+        }
+    }
+}
+
+impl<'a> Column<'a> {
+    pub fn new(name: &'static str, kind: Kind, values: impl Fn() -> Values + 'a) -> Column<'a> {
+        let values = Box::new(values);
+        Column { name, kind, values }
+    }
+}
+
+impl Kind {
+    fn declaration(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Long | Kind::Growing => ("REQUIRED INT64", " (INTEGER(64, false))"),
+            Kind::Unknown => ("OPTIONAL INT64", " (INTEGER(64, false))"),
+            Kind::Int => ("REQUIRED INT32", " (INTEGER(32, false))"),
+            Kind::Float => ("REQUIRED DOUBLE", ""),
+            Kind::Word => ("REQUIRED BYTE_ARRAY", " (UTF8)"),
+            Kind::Bool => ("REQUIRED BOOLEAN", ""),
+        }
+    }
+}
+
+/// Writes and syncs a table. What `footer` holds is found again by [`Table::footer`].
+pub(crate) fn write(
+    path: &Path,
+    name: &str,
+    footer: Vec<(&str, String)>,
+    columns: &[Column<'_>],
+) -> Result<(), ParquetError> {
+    let mut schema = format!("message {name} {{\n");
+    for Column { name, kind, .. } in columns {
+        let (kind, meaning) = kind.declaration();
+        schema += &format!("    {kind} {name}{meaning};\n");
+    }
+    let schema = Arc::new(parse_message_type(&(schema + "}"))?);
+    let footer = footer
+        .into_iter()
+        .map(|(key, text)| KeyValue::new(key.to_owned(), text));
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by(format!("colltune {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(footer.collect()));
+    for column in columns.iter().filter(|column| column.kind == Kind::Growing) {
+        let path = ColumnPath::from(column.name);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    let file = File::create(path)?;
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        write_column(&mut group, (column.values)())?;
+    }
+    group.close()?;
+    writer.into_inner()?.sync_all()?;
+    Ok(())
+}
+
+fn write_column(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: Values,
+) -> Result<(), ParquetError> {
+    let signed = |values: Vec<u64>| values.into_iter().map(|value| value as i64).collect();
+    match values {
+        Values::Long(values) => batch::<Int64Type>(group, signed(values), None),
+        Values::Unknown(values) => {
+            let levels: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+            batch::<Int64Type>(
+                group,
+                signed(values.into_iter().flatten().collect()),
+                Some(&levels),
+            )
+        }
+        Values::Int(values) => {
+            let values = values.into_iter().map(|value| value as i32).collect();
+            batch::<Int32Type>(group, values, None)
+        }
+        Values::Float(values) => batch::<DoubleType>(group, values, None),
+        Values::Word(values) => batch::<ByteArrayType>(group, values, None),
+        Values::Bool(values) => batch::<BoolType>(group, values, None),
+    }
+}
+
+fn batch<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: Vec<T::T>,
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let column = group.next_column()?;
+    let mut column = column.ok_or_else(|| general("there are too many columns"))?;
+    column.typed::<T>().write_batch(&values, levels, None)?;
+    column.close()
+}
+
+fn general(problem: &str) -> ParquetError {
+    ParquetError::General(problem.to_owned())
+}
+
+/// A table to be read.
+pub(crate) struct Table {
+    reader: SerializedFileReader<File>,
+    names: Vec<String>,
+}
+
+impl Table {
+    pub fn open(path: &Path) -> Result<Table, ParquetError> {
+        let reader = SerializedFileReader::new(colltune_files::open(path, Links::Follow)?)?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let names = schema
+            .columns()
+            .iter()
+            .map(|column| column.name().to_owned());
+        let names = names.collect();
+        Ok(Table { reader, names })
+    }
+
+    pub fn footer(&self, key: &str) -> Option<&str> {
+        let pairs = self
+            .reader
+            .metadata()
+            .file_metadata()
+            .key_value_metadata()?;
+        let pair = pairs.iter().find(|pair| pair.key == key)?;
+        pair.value.as_deref()
+    }
+
+    pub fn rows(&self) -> usize {
+        let rows = self.reader.metadata().file_metadata().num_rows();
+        usize::try_from(rows).unwrap_or(0)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+
+    pub fn longs(&self, name: &str) -> Result<Vec<u64>, ParquetError> {
+        let values = self.whole(name, |group, rows, values| match group {
+            ColumnReader::Int64ColumnReader(mut reader) => {
+                reader.read_records(rows, None, None, values).map(|_| ())
+            }
+            _ => Err(general("a column has another type")),
+        })?;
+        Ok(values.into_iter().map(|value: i64| value as u64).collect())
+    }
+
+    /// A column whose values may be unknown; of a file without it, all are.
+    pub fn unknown(&self, name: &str) -> Result<Vec<Option<u64>>, ParquetError> {
+        if !self.has(name) {
+            return Ok(vec![None; self.rows()]);
+        }
+        let mut levels = Vec::new();
+        let values: Vec<i64> = self.column(name, |group, rows, values| match group {
+            ColumnReader::Int64ColumnReader(mut reader) => reader
+                .read_records(rows, Some(&mut levels), None, values)
+                .map(|_| ()),
+            _ => Err(general("a column has another type")),
+        })?;
+        let mut values = values.into_iter();
+        if levels.len() != self.rows() {
+            return Err(general("a column is shorter than the others"));
+        }
+        let value = |level: i16| {
+            (level > 0)
+                .then(|| values.next().map(|ns| ns as u64))
+                .flatten()
+        };
+        Ok(levels.into_iter().map(value).collect())
+    }
+
+    pub fn ints(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
+        let values = self.whole(name, |group, rows, values| match group {
+            ColumnReader::Int32ColumnReader(mut reader) => {
+                reader.read_records(rows, None, None, values).map(|_| ())
+            }
+            _ => Err(general("a column has another type")),
+        })?;
+        Ok(values.into_iter().map(|value: i32| value as u32).collect())
+    }
+
+    pub fn floats(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
+        self.whole(name, |group, rows, values| match group {
+            ColumnReader::DoubleColumnReader(mut reader) => {
+                reader.read_records(rows, None, None, values).map(|_| ())
+            }
+            _ => Err(general("a column has another type")),
+        })
+    }
+
+    pub fn words(&self, name: &str) -> Result<Vec<ByteArray>, ParquetError> {
+        self.whole(name, |group, rows, values| match group {
+            ColumnReader::ByteArrayColumnReader(mut reader) => {
+                reader.read_records(rows, None, None, values).map(|_| ())
+            }
+            _ => Err(general("a column has another type")),
+        })
+    }
+
+    /// Any column as it would be written again.
+    pub fn values(&self, name: &str, kind: Kind) -> Result<Values, ParquetError> {
+        Ok(match kind {
+            Kind::Long | Kind::Growing => Values::Long(self.longs(name)?),
+            Kind::Unknown => Values::Unknown(self.unknown(name)?),
+            Kind::Int => Values::Int(self.ints(name)?),
+            Kind::Float => Values::Float(self.floats(name)?),
+            Kind::Word => Values::Word(self.words(name)?),
+            Kind::Bool => return Err(general("a column of such values is not read")),
+        })
+    }
+
+    /// A column of which every value is known.
+    fn whole<T>(
+        &self,
+        name: &str,
+        take: impl FnMut(ColumnReader, usize, &mut Vec<T>) -> Result<(), ParquetError>,
+    ) -> Result<Vec<T>, ParquetError> {
+        let values = self.column(name, take)?;
+        match values.len() == self.rows() {
+            true => Ok(values),
+            false => Err(general("a column is shorter than the others")),
+        }
+    }
+
+    /// One column of all row groups, without what is unknown.
+    fn column<T>(
+        &self,
+        name: &str,
+        mut take: impl FnMut(ColumnReader, usize, &mut Vec<T>) -> Result<(), ParquetError>,
+    ) -> Result<Vec<T>, ParquetError> {
+        let column = self.names.iter().position(|other| other == name);
+        let column = column.ok_or_else(|| general(&format!("there is no column {name:?}")))?;
+        let mut values = Vec::new();
+        for index in 0..self.reader.num_row_groups() {
+            let group = self.reader.get_row_group(index)?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            take(group.get_column_reader(column)?, rows, &mut values)?;
+        }
+        Ok(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_column_reads_back_and_what_is_cut_off_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.parquet");
+        let columns = [
+            Column::new("a", Kind::Long, || Values::Long(vec![0, u64::MAX])),
+            Column::new("b", Kind::Growing, || Values::Long(vec![7, 9])),
+            Column::new("c", Kind::Unknown, || Values::Unknown(vec![None, Some(3)])),
+            Column::new("d", Kind::Int, || Values::Int(vec![1, u32::MAX])),
+            Column::new("e", Kind::Float, || Values::Float(vec![0.5, -1.0])),
+            Column::new("f", Kind::Word, || {
+                Values::Word(vec!["x".into(), "y".into()])
+            }),
+        ];
+        write(&path, "test", vec![("key", "word".to_owned())], &columns).unwrap();
+        let table = Table::open(&path).unwrap();
+        assert_eq!((table.rows(), table.footer("key")), (2, Some("word")));
+        for column in &columns {
+            assert_eq!(
+                table.values(column.name, column.kind).unwrap(),
+                (column.values)()
+            );
+        }
+        assert_eq!(table.unknown("nowhere").unwrap(), [None, None]);
+        assert!(table.longs("nowhere").is_err() && table.longs("e").is_err());
+        let bytes = std::fs::read(&path).unwrap();
+        for length in (0..bytes.len()).step_by(17) {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            assert!(Table::open(&path).is_err(), "{length}");
+        }
+    }
+}
