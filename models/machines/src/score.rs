@@ -222,7 +222,6 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::campaign::{Plan, campaign};
     use crate::policies::POLICIES;
     use crate::recipe::{CLUSTER, Recipe};
