@@ -8,25 +8,27 @@
 
 mod columns;
 mod rows;
+mod run;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::context::DataKey;
 use colltune_core::library::Library;
-use colltune_models::evidence::Evidence;
 use parquet::errors::ParquetError;
-use serde::{Deserialize, Serialize};
 
 use columns::{Joined, columns};
 use rows::Gathering;
+use run::Stored;
+
+pub(crate) use run::Fresh;
+pub use run::{Run, Said};
 
 use crate::check_word::check_word;
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError, at};
 use crate::partition::{self, publish_table, unreadable};
-use crate::passed::Passed;
-use crate::reduce::{Names, Reduced, Row};
+use crate::reduce::Names;
 use crate::table::{self, Column, Table};
 use crate::write;
 
@@ -38,83 +40,9 @@ const SCHEMA_KEY: &str = "colltune.evidence";
 const SMALL_FILES_MAX: usize = 16;
 const SMALL_FILE_BYTES: u64 = 8 << 20;
 
-/// One run of which a file speaks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    pub job: String,
-    /// The records behind it, as a [`Coverage`] is written.
-    pub held: String,
-    /// Of all that was published for a library, the later has the greater number.
-    pub sequence: u64,
-    /// Whether it speaks of records of a running job, too, which are not in `held` and come again when it has ended.
-    pub provisional: bool,
-    pub started_unix_ms: u64,
-    pub generation: u64,
-    pub records: u64,
-    pub calls: u64,
-    /// A check word over its records' times.
-    pub content: u64,
-    /// In the order of the core's names of context columns.
-    pub context: [String; COLUMNS.len()],
-}
-
-/// A run that has just been reduced.
-pub(crate) struct Fresh {
-    pub run: Run,
-    pub rows: Vec<Row>,
-}
-
-impl Fresh {
-    pub fn new(run: Run, reduced: Reduced) -> Fresh {
-        let run = Run {
-            records: reduced.records,
-            calls: reduced.calls,
-            content: reduced.content,
-            ..run
-        };
-        let rows = reduced.rows;
-        Fresh { run, rows }
-    }
-}
-
-/// One file, by its footer.
-struct Stored {
-    path: PathBuf,
-    bytes: u64,
-    runs: Vec<Run>,
-    /// Whether a run counts: nothing else speaks of the same records.
-    counts: Vec<bool>,
-}
-
 /// The evidence of one library, by what it covers; rows are on disk until somebody asks for them.
 pub struct Store {
     files: Vec<Stored>,
-}
-
-/// All that the runs say, the oldest run first.
-pub struct Said {
-    /// Those that count; a run that came in parts stands here more than once.
-    pub runs: Vec<Run>,
-    /// Of each run to which evidence belongs, by its place: when it was last reduced. They never fall.
-    pub sequences: Vec<u64>,
-    pub evidence: Vec<Evidence>,
-    pub passed: Vec<Passed>,
-    /// The time of all tuned calls, mean over the ranks.
-    pub seconds: f64,
-    /// Rows that speak of variants that this colltune does not know.
-    pub unknown: u64,
-}
-
-impl Said {
-    /// How many different runs there are.
-    pub fn n_runs(&self) -> usize {
-        self.sequences.len()
-    }
-
-    /// How many of them stood there when that was the last that had been published.
-    pub fn n_runs_until(&self, sequence: u64) -> usize {
-        self.sequences.partition_point(|&one| one <= sequence)
-    }
 }
 
 impl Store {

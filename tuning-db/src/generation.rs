@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
 use crate::passed::Passed;
+use crate::unfinished::unfinished;
 use crate::write;
 
 /// The version of the layouts of `cells.json` and `meta.json`; those of version 1 are read, too.
@@ -304,7 +305,7 @@ pub fn publish(
     let parent = db.generations(key);
     fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
     let target = folder(db, key, number);
-    let temporary = write::unfinished(&target);
+    let temporary = unfinished(&target);
     let result = write_files(&temporary, learned, space, meta)
         .and_then(|()| write::publish(&temporary, &target))
         .and_then(|()| write::sync_folder(&db.library(key)))

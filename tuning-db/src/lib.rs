@@ -26,6 +26,7 @@ pub mod database;
 mod error;
 pub mod lock;
 pub mod machine;
+mod unfinished;
 pub mod write;
 
 pub mod coverage;

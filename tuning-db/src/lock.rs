@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::machine::host_name;
-use crate::write;
+use crate::unfinished::unfinished;
 
 /// How often the holder shows that it lives, and how long after the last time it is taken for dead.
 const LEASE_RENEWED: Duration = Duration::from_secs(10);
@@ -197,7 +197,7 @@ fn touch(file: &File) {
 
 /// Whether the holder has shown lately that it lives, by the clock of the file system: hosts' clocks differ.
 fn is_recent(path: &Path, file: &File) -> std::io::Result<bool> {
-    let beside = write::unfinished(path);
+    let beside = unfinished(path);
     let now = File::create(&beside).and_then(|file| file.metadata()?.modified());
     let _ = fs::remove_file(&beside);
     let shown = file.metadata()?.modified()?;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
 use crate::table::{self, Column, Kind, Table, Values};
+use crate::unfinished::unfinished;
 use crate::write;
 
 const TRACES_KEY: &str = "colltune.traces";
@@ -120,7 +121,7 @@ pub(crate) fn publish_table(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), ParquetError>,
 ) -> Result<(), DbError> {
-    let temporary = write::unfinished(path);
+    let temporary = unfinished(path);
     let allowed = write::interruption::here().map_err(ParquetError::from);
     let written = allowed
         .and_then(|()| fill(&temporary))

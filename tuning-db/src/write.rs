@@ -2,20 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{DbError, at};
-use crate::machine::host_name;
-
-/// What unfinished work is called; readers and [`crate::ingest`] know to ignore it.
-pub const UNFINISHED: &str = ".unfinished-";
-
-/// A name for unfinished work beside `path`: no other process has it, on whichever host.
-pub fn unfinished(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (host, process) = (host_name(), std::process::id());
-    path.with_file_name(format!("{UNFINISHED}{host}-{process}-{name}"))
-}
+use crate::unfinished::{UNFINISHED, unfinished};
 
 /// Writes a file under another name, syncs it and moves it to its place.
 ///
@@ -111,6 +101,7 @@ pub(crate) mod interruption {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::host_name;
 
     #[test]
     fn a_failed_write_leaves_what_stood_there_and_nothing_else() {

@@ -136,7 +136,13 @@ mod tests {
         // A program whose every 16th call is a hundred times as long must not be in step with the clock.
         let place = kind(Collective::Allreduce, 8);
         for period in [2, 16, 32] {
-            let takes = |index: u64| if index % period == 0 { 100_000 } else { 1_000 };
+            let takes = |index: u64| {
+                if index.is_multiple_of(period) {
+                    100_000
+                } else {
+                    1_000
+                }
+            };
             let calls = 200_000;
             let mut seen = Seen {
                 calls,

@@ -410,7 +410,12 @@ mod tests {
 
     #[test]
     fn the_transport_is_what_the_environment_says_in_one_spelling() {
-        let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        type Case = (
+            &'static str,
+            &'static [(&'static str, &'static str)],
+            &'static str,
+        );
+        let cases: &[Case] = &[
             ("openmpi-4.1.4", &[], "default"),
             (
                 "openmpi-4.1.4",

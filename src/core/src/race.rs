@@ -2,8 +2,8 @@
 //!
 //! The samples between two reviews are a window. In each the arms' mean times are contrasted with the default's, so
 //! that whatever drifts from window to window cancels, however the draws have shifted meanwhile. Stalls, far beyond the
-//! window's median and the arm's fastest sample, are counted apart: a mean that holds one says nothing else for thousands of samples. They are held
-//! against an arm that has more of them than the others.
+//! window's median and the arm's fastest sample, are counted apart: a mean that holds one says nothing else for
+//! thousands of samples. They are held against an arm that has more of them than the others.
 //!
 //! An arm replaces `default` when an anytime-valid t-test ([`sequential`]) says that it is faster: looking again costs
 //! nothing, and all arms together are wrong in fewer than one in a hundred cells in which none is faster. Its variance
@@ -16,6 +16,7 @@
 
 mod allocation;
 mod arm;
+mod sample;
 mod sequential;
 
 #[cfg(test)]
@@ -23,24 +24,7 @@ mod simulation;
 
 use arm::{Arm, Sums};
 
-/// One sampled call: the means over all ranks, in ns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Its place among the cell's arms.
-    pub arm: usize,
-    pub time_ns: f64,
-    /// From this call's end to the next entry into a tuned function, where that is known.
-    pub shift_ns: Option<f64>,
-}
-
-impl Sample {
-    /// That of no call.
-    pub const NONE: Sample = Sample {
-        arm: 0,
-        time_ns: 0.0,
-        shift_ns: None,
-    };
-}
+pub use sample::Sample;
 
 /// Where the race of a cell stands.
 #[derive(Clone, Debug, Default)]
@@ -122,8 +106,6 @@ const SHIFT: f64 = 0.1;
 /// For so many calls an arm may be faster or slower by that share than it is in the long run.
 const WANDERS_FOR: f64 = 1000.0;
 const WANDERS: f64 = 0.06;
-/// Degrees of freedom that the variance within windows is worth beside that between them.
-const POOLED: f64 = 8.0;
 /// The square of a usual coefficient of variation, and the degrees of freedom that it is worth.
 const USUAL_VARIANCE: f64 = 0.04;
 const USUAL: f64 = 2.0;

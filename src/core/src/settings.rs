@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// Keys, values as the file has them, and as variables do.
-    const VALUES: [(&str, &str, &str); 20] = [
+    const VALUES: &[(&str, &str, &str)] = &[
         ("machine", "\"hydra\"", "hydra"),
         ("exclude", "[\"native:linear\"]", "native:linear"),
         ("families", "[\"p2p\", \"native\"]", "native, p2p"),

@@ -6,7 +6,7 @@ use colltune_models::evidence::Evidence;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
-use super::{Fresh, Run, Stored};
+use super::run::{Fresh, Run, Stored};
 use crate::reduce::{Names, Row};
 use crate::table::{Column, Kind, Table, Values};
 

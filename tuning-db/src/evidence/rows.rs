@@ -10,7 +10,7 @@ use colltune_models::evidence::{Evidence, Moments, Shape};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
-use super::{Run, Said};
+use super::run::{Run, Said};
 use crate::passed::{self, Passed};
 use crate::reduce::Names;
 use crate::table::Table;

@@ -1,6 +1,9 @@
 //! What a race knows of one arm.
 
-use super::{POOLED, Sample};
+use super::sample::Sample;
+
+/// Degrees of freedom that the variance within windows is worth beside that between them.
+const POOLED: f64 = 8.0;
 
 /// One arm: its share of the draws, its samples, and its contrasts with the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

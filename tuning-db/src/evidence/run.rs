@@ -1,0 +1,84 @@
+//! Runs of which there is evidence, and what they say.
+
+use std::path::PathBuf;
+
+use colltune_core::context::COLUMNS;
+use colltune_models::evidence::Evidence;
+use serde::{Deserialize, Serialize};
+
+use crate::passed::Passed;
+use crate::reduce::{Reduced, Row};
+
+/// One run of which a file speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub job: String,
+    /// The records behind it, as a [`Coverage`] is written.
+    pub held: String,
+    /// Of all that was published for a library, the later has the greater number.
+    pub sequence: u64,
+    /// Whether it speaks of records of a running job, too, which are not in `held` and come again when it has ended.
+    pub provisional: bool,
+    pub started_unix_ms: u64,
+    pub generation: u64,
+    pub records: u64,
+    pub calls: u64,
+    /// A check word over its records' times.
+    pub content: u64,
+    /// In the order of the core's names of context columns.
+    pub context: [String; COLUMNS.len()],
+}
+
+/// A run that has just been reduced.
+pub(crate) struct Fresh {
+    pub run: Run,
+    pub rows: Vec<Row>,
+}
+
+impl Fresh {
+    pub fn new(run: Run, reduced: Reduced) -> Fresh {
+        let run = Run {
+            records: reduced.records,
+            calls: reduced.calls,
+            content: reduced.content,
+            ..run
+        };
+        let rows = reduced.rows;
+        Fresh { run, rows }
+    }
+}
+
+/// One file, by its footer.
+pub(super) struct Stored {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub runs: Vec<Run>,
+    /// Whether a run counts: nothing else speaks of the same records.
+    pub counts: Vec<bool>,
+}
+
+/// All that the runs say, the oldest run first.
+pub struct Said {
+    /// Those that count; a run that came in parts stands here more than once.
+    pub runs: Vec<Run>,
+    /// Of each run to which evidence belongs, by its place: when it was last reduced. They never fall.
+    pub sequences: Vec<u64>,
+    pub evidence: Vec<Evidence>,
+    pub passed: Vec<Passed>,
+    /// The time of all tuned calls, mean over the ranks.
+    pub seconds: f64,
+    /// Rows that speak of variants that this colltune does not know.
+    pub unknown: u64,
+}
+
+impl Said {
+    /// How many different runs there are.
+    pub fn n_runs(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// How many of them stood there when that was the last that had been published.
+    pub fn n_runs_until(&self, sequence: u64) -> usize {
+        self.sequences.partition_point(|&one| one <= sequence)
+    }
+}
