@@ -323,7 +323,7 @@ fn in_force(db: &Path) -> anyhow::Result<Vec<InForce>> {
     let db = Database::open(db)?;
     let mut found = Vec::new();
     for library in db.keys()? {
-        let generation = Generation::load(&db, library)?;
+        let generation = Generation::load(&db, &library)?;
         let tuned = generation
             .cells
             .iter()

@@ -35,11 +35,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// cells depart from the default there by an algorithm of the library's own.
 pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
     let mut written = Vec::new();
-    for library in Database::open(db)?.libraries()? {
-        let key = library.to_string();
-        if current(&Database::open(db)?, library)? == 0 {
+    let database = Database::open(db)?;
+    for data_key in database.keys()? {
+        if current(&database, &data_key)? == 0 {
             continue;
         }
+        let (key, library) = (data_key.to_string(), data_key.library);
         let published = published::load(db, Some(&key), Some(library.product))?;
         let format = Format::of(library);
         let folder = folder.join(&key);
