@@ -322,14 +322,15 @@ pub fn summary_of(
 fn in_force(db: &Path) -> anyhow::Result<Vec<InForce>> {
     let db = Database::open(db)?;
     let mut found = Vec::new();
-    for library in db.keys()? {
-        let generation = Generation::load(&db, library)?;
+    for key in db.keys()? {
+        let library = key.to_string();
+        let generation = Generation::load(&db, key)?;
         let tuned = generation
             .cells
             .iter()
             .filter(|cell| !catalogue::is_default(&cell.best));
         found.push(InForce {
-            library: library.to_string(),
+            library,
             generation: generation.number,
             cells_tuned: tuned.count(),
         });

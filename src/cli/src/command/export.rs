@@ -35,11 +35,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// cells depart from the default there by an algorithm of the library's own.
 pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
     let mut written = Vec::new();
-    for library in Database::open(db)?.libraries()? {
-        let key = library.to_string();
-        if current(&Database::open(db)?, library)? == 0 {
+    let opened = Database::open(db)?;
+    for key in opened.keys()? {
+        if current(&opened, &key)? == 0 {
             continue;
         }
+        let (library, key) = (key.library, key.to_string());
         let published = published::load(db, Some(&key), Some(library.product))?;
         let format = Format::of(library);
         let folder = folder.join(&key);

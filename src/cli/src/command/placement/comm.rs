@@ -29,7 +29,7 @@ use crate::statistics::spread;
 /// Places, has the messages sent, compares the counts, and reports.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let patterns = patterns(args)?;
-    let bench = Bench::new(&args.out, false, Vec::new())?;
+    let bench = Bench::new(&args.out, false)?;
     let plan = write(
         &bench.out,
         "placement-comm.plan.json",

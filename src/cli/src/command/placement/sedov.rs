@@ -32,7 +32,7 @@ use crate::statistics::{Spread, median, spread};
 
 /// Runs, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let bench = Bench::new(&args.out, false, Vec::new())?;
+    let bench = Bench::new(&args.out, false)?;
     let place = place(args)?;
     let rows = measure(args, &bench, &place)?;
     progress::clear();

@@ -288,8 +288,9 @@ impl Session {
 /// What is chosen in the cells that matter, of every library.
 fn choices(db: &Database) -> anyhow::Result<Vec<Choice>> {
     let mut found = Vec::new();
-    for library in db.libraries()? {
-        let generation = Generation::load(db, library)?;
+    for key in db.keys()? {
+        let generation = Generation::load(db, key)?;
+        let library = &generation.key;
         let matters = |cell: &&CellStatistics| cell.time_share >= MATTERS;
         found.extend(generation.cells.iter().filter(matters).map(|cell| Choice {
             cell: format!("{library} {}", cell.cell),
