@@ -173,7 +173,10 @@ fn the_third_run_that_fails_ends_a_comparison_with_its_code_and_its_words() {
         ..Line::new(mpi, 50)
     };
     let said = line.run(&["tune", "--no-calibration"]);
-    said.exits(1, &["that explores", "exit code 7", "the mesh is tangled"]);
+    said.exits(
+        1,
+        &["that tries variants", "exit code 7", "the mesh is tangled"],
+    );
     assert_eq!(line.log().len(), 3);
 }
 
@@ -219,9 +222,9 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
     let Some(mpi) = Mpi::OpenMpi.installed() else {
         return;
     };
-    // One job with the default, three that explore, one with the default, then the second batch.
+    // One job with the default, then three that explore, a training, and the second of the second batch.
     let line = Line {
-        waits_at: 7,
+        waits_at: 6,
         ..Line::new(mpi, 300)
     };
     pipe(&line.path("pipe"));
@@ -232,25 +235,25 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Opens as soon as the seventh job does.
+    // Opens as soon as the sixth job does.
     drop(File::open(line.path("pipe")).unwrap());
     interrupt(&child);
     let said = Said::of(child.wait_with_output().unwrap());
     said.exits(130, &["interrupted", "is kept", "goes on from here"]);
-    assert_eq!(line.log().len(), 7);
+    assert_eq!(line.log().len(), 6);
     let said = line.run(&options);
     said.exits(
         0,
         &[
-            "Going on where it was: batch 2, after 1 of its jobs",
-            "Batch 2",
+            "Going on where it was: 4 jobs tried variants, 5 jobs ran in all.",
+            "what is chosen",
             ": colltune run --db ",
             "It cost",
         ],
     );
     // The job that was ended is run again, and nothing else is.
-    assert!(!said.stderr.contains("Batch 1:"), "{said:?}");
-    assert!(line.log().len() >= 7 + 2 + 6);
+    assert!(!said.stderr.contains("After 3 jobs"), "{said:?}");
+    assert!(line.log().len() >= 6 + 8 + 6);
 }
 
 /// Ctrl-C for the command behind `timeout`, which passes it on.

@@ -24,6 +24,8 @@ mod trial;
 
 mod comparison;
 
+mod ledger;
+
 mod bench;
 
 #[cfg(test)]

@@ -21,6 +21,15 @@ pub fn show(text: &str) {
     LINE.set_message(text.to_owned());
 }
 
+/// Leaves the line where it is, for good; what follows stands below it.
+pub fn keep() {
+    let text = LINE.message();
+    clear();
+    if !text.is_empty() {
+        eprintln!("{text}");
+    }
+}
+
 /// Takes the line away.
 pub fn clear() {
     LINE.finish_and_clear();

@@ -12,5 +12,5 @@ mod job;
 mod way;
 
 pub use interrupt::Interrupt;
-pub use job::{Done, Ended, Trials};
+pub use job::{Done, Ended, Trials, watched};
 pub use way::{Tuner, Way};

@@ -6,24 +6,29 @@
 //! ```
 
 use std::ffi::{OsStr, OsString};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
 use colltune_core::library::Library;
 use colltune_db::Database;
 use serde_json::Value;
 
+use super::compare::interrupted;
 use crate::bench::place::helper;
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
+use crate::trial::{Ended, Interrupt, watched};
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
-    let (library, calibration) = into(&db, &args.line)?;
+    let (library, calibration) = into(&db, &args.line, &Interrupt::listen()?)?;
     print!("{}", calibration.to_toml());
     if calibration.between.is_none() {
         eprintln!(
@@ -42,9 +47,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Measures this machine with the launcher and its options, and publishes what was measured.
-pub fn into(db: &Database, line: &[OsString]) -> anyhow::Result<(Library, Calibration)> {
+///
+/// Errors: a helper that fails; `Stopped` by a signal, which leaves what was published before.
+pub fn into(
+    db: &Database,
+    line: &[OsString],
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Library, Calibration)> {
     let settings = db.settings()?;
-    let measured = measure(line)?;
+    let measured = measure(line, interrupt)?;
     let calibration = calibration(&measured, db.machine(&settings))?;
     if calibration.inside.is_none() && calibration.between.is_none() {
         bail!(
@@ -55,8 +66,23 @@ pub fn into(db: &Database, line: &[OsString]) -> anyhow::Result<(Library, Calibr
         .library
         .parse()
         .with_context(|| format!("use {}", calibration.library))?;
-    db.calibrate(library, &calibration, &settings)?;
-    Ok((library, calibration))
+    // In a thread that a signal leaves behind: it publishes whole files or none, and ends with this process.
+    let (tell, simulated) = channel();
+    let (into, measured) = (db.clone(), calibration.clone());
+    std::thread::spawn(move || tell.send(into.calibrate(library, &measured, &settings)));
+    loop {
+        match simulated.recv_timeout(LOOK) {
+            Ok(result) => {
+                result?;
+                return Ok((library, calibration));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("simulate the variants: a thread ended"),
+        }
+        if let Some(signal) = interrupt.signal() {
+            return Err(interrupted(signal));
+        }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -81,10 +107,15 @@ pub struct Args {
     line: Vec<OsString>,
 }
 
-/// What the helper program says; it takes seconds unless the job hangs.
-const JOB_SECONDS: &str = "300";
+/// The job takes seconds unless it hangs.
+const JOB_TIME_MAX: Duration = Duration::from_secs(300);
+/// How much of a failed job's messages is shown.
+const STDERR_BYTES_MAX: u64 = 16 << 10;
+/// How often signals are looked for while variants are simulated.
+const LOOK: Duration = Duration::from_millis(50);
 
-fn measure(line: &[OsString]) -> anyhow::Result<Value> {
+/// What the helper program says.
+fn measure(line: &[OsString], interrupt: &Interrupt) -> anyhow::Result<Value> {
     let launcher = line.first().map_or(OsStr::new(""), OsString::as_os_str);
     let Some(abi) = of_launcher(launcher).abi() else {
         return Err(usage(format!(
@@ -94,25 +125,34 @@ fn measure(line: &[OsString]) -> anyhow::Result<Value> {
     };
     let answer =
         std::env::temp_dir().join(format!("colltune-calibrate-{}.json", std::process::id()));
-    let mut command = Command::new("timeout");
-    command.args(["--foreground", "-k", "2", JOB_SECONDS]);
-    command.args(line).arg(helper(abi)?).arg("calibrate");
+    let mut command = Command::new(launcher);
+    command.args(&line[1..]).arg(helper(abi)?).arg("calibrate");
     command.arg("--json").arg(&answer);
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
-    let output = command
+    let mut said = tempfile::tempfile().context("make a temporary file for the job's output")?;
+    let stderr = said.try_clone().context("pass the job's output on")?;
+    command
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .output()
-        .context("start the job")?;
+        .stderr(stderr);
+    let ended = watched(&mut command, Some(JOB_TIME_MAX), interrupt, &mut || ());
     let text = std::fs::read_to_string(&answer);
     let _ = std::fs::remove_file(&answer);
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!("finish the job ({}):\n{}", output.status, stderr.trim());
+    let (_, status) = ended.map_err(|ended| match ended {
+        Ended::Interrupted(signal) => interrupted(signal),
+        Ended::NotStarted(error) => error,
+        other => anyhow!("finish the job that measures: {other}"),
+    })?;
+    if !status.success() {
+        let mut stderr = Vec::new();
+        let _ = said.seek(SeekFrom::Start(0));
+        let _ = said.take(STDERR_BYTES_MAX).read_to_end(&mut stderr);
+        let stderr = String::from_utf8_lossy(&stderr);
+        bail!("finish the job ({status}):\n{}", stderr.trim());
     }
     let text = text.context("read what colltune-mpibench measured; is the folder of temporary files shared with the first node?")?;
     serde_json::from_str(&text).context("read what colltune-mpibench measured")

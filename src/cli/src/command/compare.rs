@@ -204,16 +204,21 @@ impl Found {
 /// One trial, whose failure is told with its exit code and what it said last.
 pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<crate::trial::Done> {
     trials.run(way, &mut || ()).map_err(|ended| match ended {
-        Ended::Interrupted(signal) => anyhow::Error::new(Stopped {
-            message: "interrupted; the running job was ended".to_owned(),
-            code: 128u8.saturating_add(signal),
-        }),
+        Ended::Interrupted(signal) => interrupted(signal),
         Ended::TimedOut(_) => anyhow::Error::new(Stopped {
-            message: format!("failed to finish a run {how}: {ended}"),
+            message: format!("failed to finish a run {how}: {ended} (--timeout)"),
             code: 124,
         }),
         Ended::NotStarted(error) => error,
         failed => anyhow::anyhow!("finish a run {how}: {failed}"),
+    })
+}
+
+/// What a signal that ends this command leaves to say.
+pub fn interrupted(signal: u8) -> anyhow::Error {
+    anyhow::Error::new(Stopped {
+        message: "interrupted; the running job was ended".to_owned(),
+        code: 128u8.saturating_add(signal),
     })
 }
 
@@ -322,14 +327,15 @@ pub fn summary_of(
 fn in_force(db: &Path) -> anyhow::Result<Vec<InForce>> {
     let db = Database::open(db)?;
     let mut found = Vec::new();
-    for library in db.keys()? {
-        let generation = Generation::load(&db, &library)?;
+    for key in db.keys()? {
+        let library = key.to_string();
+        let generation = Generation::load(&db, key)?;
         let tuned = generation
             .cells
             .iter()
             .filter(|cell| !catalogue::is_default(&cell.best));
         found.push(InForce {
-            library: library.to_string(),
+            library,
             generation: generation.number,
             cells_tuned: tuned.count(),
         });

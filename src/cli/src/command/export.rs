@@ -35,12 +35,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// cells depart from the default there by an algorithm of the library's own.
 pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
     let mut written = Vec::new();
-    let database = Database::open(db)?;
-    for data_key in database.keys()? {
-        if current(&database, &data_key)? == 0 {
+    let opened = Database::open(db)?;
+    for key in opened.keys()? {
+        if current(&opened, &key)? == 0 {
             continue;
         }
-        let (key, library) = (data_key.to_string(), data_key.library);
+        let (library, key) = (key.library, key.to_string());
         let published = published::load(db, Some(&key), Some(library.product))?;
         let format = Format::of(library);
         let folder = folder.join(&key);

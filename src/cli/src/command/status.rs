@@ -20,6 +20,7 @@ use serde::Serialize;
 use super::output::print;
 use crate::comparison::percent;
 use crate::failure::usage;
+use crate::ledger::{Ledger, short};
 use crate::parse::collective;
 use crate::published::is_known;
 
@@ -49,7 +50,8 @@ Examples:
 
 `time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is waiting for late
 ranks, which no variant takes away. A gain is the default's time over the best variant's with its 95 % interval;
-where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone.
+where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone,
+but in the last line: there they are the whole times of all jobs that left a summary in DB/incoming.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
@@ -147,6 +149,8 @@ struct Json<'a> {
     machine: String,
     generation: u64,
     node_hours: NodeHours,
+    /// What the jobs with this database took, of every library.
+    ledger: Ledger,
     cells: Vec<&'a CellStatistics>,
     /// Calls that passed through untuned: nonblocking, persistent and neighbourhood collectives.
     passed: &'a [Passed],
@@ -154,6 +158,7 @@ struct Json<'a> {
 
 fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
+    let ledger = Ledger::read(&db.incoming());
     let json = match generations.first() {
         None => Json {
             schema: SCHEMA,
@@ -161,6 +166,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             machine: machine()?,
             generation: 0,
             node_hours: NodeHours::default(),
+            ledger,
             cells: Vec::new(),
             passed: &[],
         },
@@ -170,6 +176,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             machine: generation.model.machine.clone(),
             generation: generation.number,
             node_hours: NodeHours::of(&generation.cells),
+            ledger,
             cells: chosen(generation, args),
             passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },
@@ -191,6 +198,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
         .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
+        + &Ledger::read(&db.incoming()).sentence()
 }
 
 fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
@@ -378,16 +386,6 @@ impl NodeHours {
     }
 }
 
-/// Three digits that say something.
-fn short(number: f64) -> String {
-    if number >= 1.0 {
-        format!("{number:.2}")
-    } else {
-        let digits = (2 - number.log10().floor() as i32).clamp(0, 9) as usize;
-        format!("{number:.digits$}")
-    }
-}
-
 /// Columns as wide as their widest entry.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width: Vec<usize> = (0..N)
@@ -444,10 +442,6 @@ mod tests {
             sum.sentence().contains("10.00 node-hours") && sum.sentence().contains("25 % less")
         );
         assert_eq!(NodeHours::of(&[]).sentence(), "");
-        assert_eq!(
-            [0.00123, 0.5, 12.3].map(short),
-            ["0.00123", "0.500", "12.30"]
-        );
     }
 
     #[test]

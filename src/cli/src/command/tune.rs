@@ -1,10 +1,11 @@
-//! `colltune tune`: everything for one program: calibrate, batches of jobs, training, and whether it helped.
+//! `colltune tune`: everything for one program: calibrate, jobs that explore, trainings, and whether it helped.
 //!
 //! ```text
 //! $ colltune tune -- mpirun -n 8 ./solver
 //! A job takes 4.20 s, 31 % of it in collectives, 40 % of that waiting for late ranks.
-//! Batch 1: another variant than the default in 5 of the 9 cells that matter; ...
-//! Batch 2: another variant than the default in 5 of the 9 cells that matter, as before; ...
+//! After 1 job: another variant than the default in 3 of the 9 cells that matter. ...
+//! After 4 jobs: another variant than the default in 5 of the 9 cells that matter; ...
+//! After 10 jobs: what is chosen is stable, another variant than the default in 5 of the 9 cells that matter.
 //! With colltune the program is faster: time without over time with 1.082 (95 % interval 1.061 to 1.104).
 //! ```
 
@@ -25,6 +26,7 @@ use self::session::Session;
 use self::state::{End, Kept};
 use super::compare::{library_name, pairs};
 use crate::database::usual;
+use crate::failure::Stopped;
 use crate::launch::library::of_launcher;
 use crate::launch::line::Line;
 use crate::progress;
@@ -52,6 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         budget: args.budget,
         anyway: args.anyway,
         begun,
+        warned: Default::default(),
         with: Vec::new(),
     };
     let end = tuned(&mut session, &line, args).map_err(|error| words::kept(error, &session))?;
@@ -67,7 +70,7 @@ fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End>
     }
     // Not before it is known that there is something to gain.
     if !args.no_calibration {
-        calibrate(&session.db, line, args);
+        calibrate(session, line, args)?;
     }
     session.run()
 }
@@ -76,18 +79,19 @@ fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End>
 #[command(after_help = "\
 Examples:
   colltune tune -- mpirun -n 8 ./solver
-      In ./colltune-db: calibrates, runs batches of ten jobs, learns from each, and when the choices stay
-      the same compares the program's whole time with and without colltune.
+      In ./colltune-db: calibrates, runs jobs that try variants, learns from each, and when the choices
+      stay the same compares the program's whole time with and without colltune: some tens of jobs.
   colltune tune --db ./hydra.db --budget 2h -- srun -n 128 ./solver
       As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
 
 A program whose collectives, beyond waiting for late ranks, take less than 2 % of its time is told so after
-one to three jobs, and that is the end (--anyway goes on). The choices are stable when a training changed
-none in the cells with 1 % of the recorded time or more; after ten trainings they are compared as they are.
+one to three jobs, and that is the end (--anyway goes on). Every sixth job runs the default, to compare with.
+The choices are stable when ten jobs or more have tried variants and the trainings of the last half of them
+changed none in the cells with 1 % of the recorded time or more; after fifty they are compared as they are.
 
 Each job runs the line as it stands, as `colltune run` would: its output is not shown (--show-output passes
 it to standard error), its standard input is read anew where it is a file. What was done is kept in DB/tune
-after every job.
+after every job, the line itself as a hash alone.
 Exit codes: 0 done; 1 failed, or a job did; 2 wrong usage; 3 the budget ended first; 124 a job took longer
 than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C. After 1, 3, 124 and a signal the same line goes on.")]
 pub struct Args {
@@ -97,8 +101,8 @@ pub struct Args {
     /// The most time that this invocation takes, as in 90min [default: none]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
-    /// Jobs between two trainings
-    #[arg(long, value_name = "N", default_value = "10", value_parser = pairs)]
+    /// Jobs between two trainings; each takes a fraction of a second
+    #[arg(long, value_name = "N", default_value = "1", value_parser = pairs)]
     batch: usize,
     /// How many runs the comparison has on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
@@ -145,8 +149,8 @@ fn resume(kept: &mut Kept, anyway: bool) {
         Some(_) if anyway => state.again(),
         Some(End::NothingToGain) => state.again(),
         Some(End::Compared) => {
-            // The same line again asks for more: another batch, then another comparison.
-            progress::tell("This line was tuned and compared before; going on with another batch.");
+            // The same line again asks for more: further jobs, then another comparison.
+            progress::tell("This line was tuned and compared before; going on with further jobs.");
             state.reopen();
         }
         None if state.n_jobs() > 0 => progress::tell(&words::place(state)),
@@ -155,25 +159,31 @@ fn resume(kept: &mut Kept, anyway: bool) {
 }
 
 /// Measures the machine where that was not done, and the launcher tells how.
-fn calibrate(db: &Database, line: &Line, args: &Args) {
+///
+/// Errors: only where a signal ends this command. A machine that is not measured makes exploring dearer, no more.
+fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> {
+    let db = &session.db;
     let (Some(launcher), Some(first)) = (line.launcher, line.contexts.first()) else {
-        return;
+        return Ok(());
     };
     let known = of_launcher(&line.words[launcher]);
     let Some(library) = known.library.filter(|_| known.abi().is_some()) else {
         progress::tell("Not calibrated: the launcher does not say which MPI library it starts.");
-        return;
+        return Ok(());
     };
-    if db.calibration(library).exists() {
-        return;
+    // It is written last: what was interrupted before is measured again.
+    if db.simulated(library).exists() {
+        return Ok(());
     }
     progress::show("calibrating: what messages cost on this machine");
     let words = &args.line[launcher..first.program];
-    match super::calibrate::into(db, words) {
+    match super::calibrate::into(db, words, &session.trials.interrupt) {
         Ok(_) => progress::tell("Calibrated: what is hopeless on this machine is not tried."),
+        Err(error) if error.is::<Stopped>() => return Err(error),
         // One rank alone sends no messages; a launcher may be bound to this program.
         Err(error) => progress::tell(&format!(
             "Not calibrated, which only makes exploring dearer: failed to {error:#}"
         )),
     }
+    Ok(())
 }

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use super::way::Tuner;
 use super::{Interrupt, Way, summary};
+use crate::progress;
 
 /// How often signals are looked for while a job runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -40,7 +41,7 @@ pub struct Done {
 pub enum Ended {
     #[error("{how}{tail}")]
     Failed { how: String, tail: String },
-    #[error("it ran for more than {} (--timeout) and was ended", humantime::format_duration(*.0))]
+    #[error("it ran for more than {} and was ended", humantime::format_duration(*.0))]
     TimedOut(Duration),
     #[error("interrupted")]
     Interrupted(u8),
@@ -72,8 +73,10 @@ impl Trials {
             .join(format!("summary-{}.json", std::process::id()));
         let _ = std::fs::remove_file(&file);
         let mut output = Captured::new().map_err(Ended::NotStarted)?;
-        let (begun, group, ended) = self.start(way, &file, &output).map_err(Ended::NotStarted)?;
-        let (wall, status) = self.wait(begun, group, &ended, tick)?;
+        let mut command = self
+            .command(way, &file, &output)
+            .map_err(Ended::NotStarted)?;
+        let (wall, status) = watched(&mut command, self.timeout, &self.interrupt, tick)?;
         let read = summary::read(&file);
         let _ = std::fs::remove_file(&file);
         self.said.extend(output.messages_of_ours());
@@ -92,63 +95,82 @@ impl Trials {
         })
     }
 
-    fn start(
+    fn command(
         &self,
         way: Way,
         summary: &std::path::Path,
         output: &Captured,
-    ) -> anyhow::Result<(Instant, Pid, Receiver<End>)> {
+    ) -> anyhow::Result<Command> {
         let mut command = way.command(&self.line, &self.tuner, summary)?;
-        command.stdin(input()).process_group(0);
+        command.stdin(input());
         if self.shows_output {
+            // What the line says stands above the output, and not amid it.
+            progress::keep();
             let stderr = std::io::stderr().as_fd().try_clone_to_owned();
             command.stdout(stderr.context("pass the job's output on")?);
         } else {
             output.capture(&mut command)?;
         }
-        let begun = Instant::now();
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("start {}", self.line[0].display()))?;
-        let group = Pid::from_child(&child);
-        let (tell, ended) = channel();
-        std::thread::spawn(move || {
-            let status = child.wait();
-            let _ = tell.send((begun.elapsed(), status));
-        });
-        Ok((begun, group, ended))
+        Ok(command)
     }
+}
 
-    fn wait(
-        &self,
-        begun: Instant,
-        group: Pid,
-        ended: &Receiver<End>,
-        tick: &mut dyn FnMut(),
-    ) -> Result<(Duration, ExitStatus), Ended> {
-        let lost = |error: std::io::Error| {
-            Ended::NotStarted(anyhow::Error::new(error).context("wait for the job"))
-        };
-        loop {
-            match ended.recv_timeout(LOOK) {
-                // An interruption of the whole group ends the job, too; then its exit code says nothing.
-                Ok((wall, status)) => match self.interrupt.signal() {
-                    Some(signal) => return Err(Ended::Interrupted(signal)),
-                    None => return Ok((wall, status.map_err(lost)?)),
-                },
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(lost(std::io::Error::other("its waiter is gone")));
-                }
-                Err(RecvTimeoutError::Timeout) => tick(),
+/// Runs a command in a process group of its own, which ends with this command and where it takes too long.
+pub fn watched(
+    command: &mut Command,
+    timeout: Option<Duration>,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(),
+) -> Result<(Duration, ExitStatus), Ended> {
+    let (begun, group, ended) = start(command).map_err(Ended::NotStarted)?;
+    wait(begun, group, &ended, timeout, interrupt, tick)
+}
+
+fn start(command: &mut Command) -> anyhow::Result<(Instant, Pid, Receiver<End>)> {
+    command.process_group(0);
+    let begun = Instant::now();
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("start {}", command.get_program().display()))?;
+    let group = Pid::from_child(&child);
+    let (tell, ended) = channel();
+    std::thread::spawn(move || {
+        let status = child.wait();
+        let _ = tell.send((begun.elapsed(), status));
+    });
+    Ok((begun, group, ended))
+}
+
+fn wait(
+    begun: Instant,
+    group: Pid,
+    ended: &Receiver<End>,
+    timeout: Option<Duration>,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(),
+) -> Result<(Duration, ExitStatus), Ended> {
+    let lost = |error: std::io::Error| {
+        Ended::NotStarted(anyhow::Error::new(error).context("wait for the job"))
+    };
+    loop {
+        match ended.recv_timeout(LOOK) {
+            // An interruption of the whole group ends the job, too; then its exit code says nothing.
+            Ok((wall, status)) => match interrupt.signal() {
+                Some(signal) => return Err(Ended::Interrupted(signal)),
+                None => return Ok((wall, status.map_err(lost)?)),
+            },
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(lost(std::io::Error::other("its waiter is gone")));
             }
-            if let Some(signal) = self.interrupt.signal() {
-                stop(group, ended);
-                return Err(Ended::Interrupted(signal));
-            }
-            if let Some(timeout) = self.timeout.filter(|timeout| begun.elapsed() > *timeout) {
-                stop(group, ended);
-                return Err(Ended::TimedOut(timeout));
-            }
+            Err(RecvTimeoutError::Timeout) => tick(),
+        }
+        if let Some(signal) = interrupt.signal() {
+            stop(group, ended);
+            return Err(Ended::Interrupted(signal));
+        }
+        if let Some(timeout) = timeout.filter(|timeout| begun.elapsed() > *timeout) {
+            stop(group, ended);
+            return Err(Ended::TimedOut(timeout));
         }
     }
 }

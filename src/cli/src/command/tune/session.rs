@@ -1,15 +1,16 @@
 //! The steps of a tuning, one after the other, each from what the state says.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use colltune_core::account::JobSummary;
-use colltune_core::catalogue;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation, TrainOptions, train};
 use colltune_models::statistics::CellStatistics;
 
-use super::state::{Accounted, Choice, End, Kept};
+use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
+use super::words::{self, so_far};
 use crate::command::compare::{Found, tried};
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
@@ -20,8 +21,6 @@ use crate::trial::{Trials, Way, summary};
 const LOOKS: usize = 3;
 /// Below this share of the whole time, collectives beyond waiting are not worth tuning. Halved, they give half of it.
 const WORTH: f64 = 0.02;
-/// After so many trainings the choices are compared, stable or not.
-const TRAININGS_MAX: usize = 10;
 /// A comparison has so many pairs at least, however short the budget is.
 const PAIRS_LEAST: usize = 3;
 /// A cell matters from this share of the recorded time on.
@@ -39,6 +38,8 @@ pub struct Session {
     pub budget: Option<Duration>,
     pub anyway: bool,
     pub begun: Instant,
+    /// What trainings warned of, each once.
+    pub warned: BTreeSet<String>,
     /// What the jobs of the comparison told, with the choices.
     pub with: Vec<JobSummary>,
 }
@@ -48,7 +49,7 @@ impl Session {
     pub fn run(&mut self) -> anyhow::Result<End> {
         loop {
             let state = &self.kept.state;
-            let is_settled = state.is_stable() || state.n_trained() >= TRAININGS_MAX;
+            let is_settled = state.is_stable() || state.n_learned() >= JOBS_MAX;
             let next = match is_settled {
                 true => 2 * PAIRS_LEAST.saturating_sub(state.pairs.len()),
                 false => self.left_in_batch() + 2 * PAIRS_LEAST,
@@ -67,7 +68,7 @@ impl Session {
 
     /// The first jobs: how long one takes, and how much of it collectives could give back.
     pub fn look(&mut self) -> anyhow::Result<Option<End>> {
-        if self.kept.state.n_trained() > 0 {
+        if self.kept.state.n_learned() > 0 {
             return Ok(None);
         }
         loop {
@@ -145,20 +146,21 @@ impl Session {
             .saturating_sub(open.map_or(0, |batch| batch.walls_s.len()))
     }
 
-    /// The rest of a batch of jobs that explore.
+    /// The rest of a batch of jobs that explore, now and then one with the default among them.
     fn explore(&mut self) -> anyhow::Result<()> {
         while self.left_in_batch() > 0 {
-            let number = self.kept.state.n_trained() + 1;
-            let job = self.batch - self.left_in_batch() + 1;
-            let so_far = self.kept.state.so_far();
-            let so_far = so_far.map_or_else(String::new, |ratio| {
-                format!("; so far {ratio:.2} times as fast")
-            });
+            let state = &self.kept.state;
+            if state.wants_account() {
+                progress::show("a job with the default, to compare with");
+                self.account()?;
+                continue;
+            }
+            let so_far = state.so_far().map_or_else(String::new, so_far);
             progress::show(&format!(
-                "batch {number}, job {job} of {}: exploring{so_far}",
-                self.batch
+                "job {}: tries variants{so_far}",
+                state.n_explored() + 1
             ));
-            let done = self.job(Way::Tuned(Mode::Explore), "that explores")?;
+            let done = self.job(Way::Tuned(Mode::Explore), "that tries variants")?;
             self.kept.state.open_batch().walls_s.push(done.wall_s);
             self.kept.save()?;
         }
@@ -169,38 +171,17 @@ impl Session {
     fn learn(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
         let report = train(&self.db, TrainOptions::default(), &progress::show)?;
-        for warning in &report.ingest.warnings {
-            progress::tell(&format!("colltune: {warning}"));
+        for warning in report.ingest.warnings {
+            if self.warned.insert(warning.clone()) {
+                progress::tell(&format!("colltune: {warning}"));
+            }
         }
         let choices = choices(&self.db)?;
-        let n_chosen = choices
-            .iter()
-            .filter(|choice| !catalogue::is_default(&choice.best))
-            .count();
         self.kept.state.spent_s += started.elapsed().as_secs_f64();
         self.kept.state.open_batch().choices = Some(choices);
         self.kept.save()?;
-        let number = self.kept.state.n_trained();
-        let n_cells = self.kept.state.batches[number - 1]
-            .choices
-            .as_ref()
-            .map_or(0, Vec::len);
-        let stable = if self.kept.state.is_stable() {
-            ", as before"
-        } else {
-            ""
-        };
-        let so_far = self.kept.state.so_far();
-        let so_far = so_far.map_or_else(String::new, |ratio| {
-            format!("; while exploring, the job was {ratio:.2} times as fast as with the default")
-        });
-        progress::tell(&format!(
-            "Batch {number}: another variant than the default in {n_chosen} of the {n_cells} cells that matter{stable}{so_far}."
-        ));
-        // One more with the default beside each batch, or the machine's drift looks like a gain.
-        if !self.kept.state.is_stable() {
-            progress::show("one job with the default, to compare with");
-            self.account()?;
+        if let Some(sentence) = words::learned(&self.kept.state) {
+            progress::tell(&sentence);
         }
         Ok(())
     }
@@ -238,7 +219,7 @@ impl Session {
     /// What is left is used to say what was gained so far.
     fn out_of_budget(&mut self, next: usize) -> anyhow::Result<End> {
         let job_s = self.kept.state.job_s().unwrap_or(0.0);
-        let is_trained = self.kept.state.n_trained() > 0;
+        let is_trained = self.kept.state.n_learned() > 0;
         if is_trained && self.fits(2 * PAIRS_LEAST) {
             self.compare()?;
             if let Some(found) = self.kept.state.comparison() {
@@ -288,8 +269,9 @@ impl Session {
 /// What is chosen in the cells that matter, of every library.
 fn choices(db: &Database) -> anyhow::Result<Vec<Choice>> {
     let mut found = Vec::new();
-    for library in db.libraries()? {
-        let generation = Generation::load(db, library)?;
+    for key in db.keys()? {
+        let generation = Generation::load(db, key)?;
+        let library = &generation.key;
         let matters = |cell: &&CellStatistics| cell.time_share >= MATTERS;
         found.extend(generation.cells.iter().filter(matters).map(|cell| Choice {
             cell: format!("{library} {}", cell.cell),

@@ -1,5 +1,6 @@
 //! What a tuning of one line has done so far, on disk after every job, so that it goes on where it was.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,12 +20,21 @@ use crate::statistics::median;
 const SCHEMA: u32 = 1;
 const BYTES_MAX: u64 = 16 << 20;
 
-/// The state of one line, in `DB/tune/`.
+/// Fewer jobs that explored make no choices stable.
+const JOBS_LEAST: usize = 10;
+/// After so many the choices are compared, stable or not.
+pub const JOBS_MAX: usize = 50;
+/// The machine drifts, so what is said on the way is held against the newest jobs, of both kinds.
+const NEWEST: usize = 5;
+/// So few say nothing.
+const TELLING: usize = 3;
+
+/// The state of one line, in `DB/tune/`. The line itself is nobody's business, as it may hold secrets: a hash of it is
+/// the file's name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
     pub schema: u32,
-    pub line: Vec<String>,
     /// Jobs that ran the default and told where the time goes.
     pub accounts: Vec<Accounted>,
     /// Whole times of the jobs that explored, batch by batch; the last batch may go on.
@@ -46,7 +56,7 @@ pub struct Accounted {
     pub summary: Option<JobSummary>,
 }
 
-/// The jobs between two trainings, and the choices that matter after the second.
+/// The jobs before a training, and the choices that matter after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Batch {
@@ -107,10 +117,6 @@ impl Kept {
         let state = state.filter(|state| state.schema == SCHEMA);
         let state = state.unwrap_or_else(|| State {
             schema: SCHEMA,
-            line: line
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect(),
             ..State::default()
         });
         Ok(Kept {
@@ -131,14 +137,17 @@ impl State {
     pub fn again(&mut self) {
         *self = State {
             schema: self.schema,
-            line: std::mem::take(&mut self.line),
             ..State::default()
         };
     }
 
     pub fn n_jobs(&self) -> usize {
-        let explored = self.batches.iter().map(|batch| batch.walls_s.len());
-        self.n_jobs_before + self.accounts.len() + explored.sum::<usize>() + 2 * self.pairs.len()
+        self.n_jobs_before + self.accounts.len() + self.n_explored() + 2 * self.pairs.len()
+    }
+
+    /// Jobs that explored, trained from or not.
+    pub fn n_explored(&self) -> usize {
+        self.batches.iter().map(|batch| batch.walls_s.len()).sum()
     }
 
     /// Drops a comparison of choices that will be others.
@@ -147,18 +156,44 @@ impl State {
         self.pairs.clear();
     }
 
-    /// Goes on after a comparison: what the next batch changes is held against the last one's choices.
+    /// Goes on after a comparison: what the next jobs change is held against the last training's choices.
     pub fn reopen(&mut self) {
         self.forget_pairs();
         let n_dropped = self.batches.len().saturating_sub(1);
         let dropped = self.batches.drain(..n_dropped);
         self.n_jobs_before += dropped.map(|batch| batch.walls_s.len()).sum::<usize>();
+        let n_dropped = self.accounts.len().saturating_sub(1);
+        self.n_jobs_before += self.accounts.drain(..n_dropped).count();
         self.end = None;
     }
 
-    pub fn n_trained(&self) -> usize {
-        let trained = |batch: &&Batch| batch.choices.is_some();
-        self.batches.iter().filter(trained).count()
+    /// The choices after each training, with how many jobs had explored by then.
+    fn trainings(&self) -> Vec<(usize, &[Choice])> {
+        let mut n_jobs = 0;
+        let mut found = Vec::new();
+        for batch in &self.batches {
+            n_jobs += batch.walls_s.len();
+            found.extend(batch.choices.as_deref().map(|choices| (n_jobs, choices)));
+        }
+        found
+    }
+
+    /// How many jobs had explored at the last training; none before the first.
+    pub fn n_learned(&self) -> usize {
+        self.trainings().last().map_or(0, |last| last.0)
+    }
+
+    /// The choices that matter now; none before the first training.
+    pub fn choices(&self) -> &[Choice] {
+        self.trainings().last().map_or(&[], |last| last.1)
+    }
+
+    /// How many of them the last training changed; `None` before the second.
+    pub fn n_changed(&self) -> Option<usize> {
+        match self.trainings()[..] {
+            [.., (_, before), (_, last)] => Some(changes(before, last)),
+            _ => None,
+        }
     }
 
     /// The batch that goes on: the last one, unless it is trained.
@@ -173,41 +208,50 @@ impl State {
         self.batches.last_mut().expect("one was put there")
     }
 
-    /// Whether the last training left every choice that matters as it was.
+    /// Whether no training changed a choice that matters since half as many jobs had explored as did by now, or more.
+    ///
+    /// One rule whatever the jobs between two trainings are: a training after each of few jobs changes little because
+    /// it learned little, so the jobs count and not the trainings, and what changed late is given longer.
     pub fn is_stable(&self) -> bool {
-        let trained: Vec<_> = self
-            .batches
-            .iter()
-            .filter_map(|batch| batch.choices.as_ref())
-            .collect();
-        match trained[..] {
-            [.., before, last] => before == last,
-            _ => false,
-        }
+        let mut trainings = self.trainings().into_iter().rev();
+        let Some((n_jobs, last)) = trainings.next().filter(|last| last.0 >= JOBS_LEAST) else {
+            return false;
+        };
+        let same = trainings.take_while(|(_, choices)| changes(choices, last) == 0);
+        same.last().is_some_and(|(since, _)| 2 * since <= n_jobs)
     }
 
-    /// How long a job takes, by the slowest kind; `None` before the first.
+    /// How long a job takes, by the slower kind; `None` before the first.
     pub fn job_s(&self) -> Option<f64> {
-        let last = self
-            .batches
-            .iter()
-            .rev()
-            .find(|batch| !batch.walls_s.is_empty());
-        let explored = last.map(|batch| median(&batch.walls_s));
-        let plain: Vec<f64> = self.accounts.iter().map(|one| one.wall_s).collect();
-        let plain = (!plain.is_empty()).then(|| median(&plain));
-        explored.into_iter().chain(plain).reduce(f64::max)
+        let kinds = [self.newest_explored(), self.newest_plain()];
+        let known = kinds.iter().filter(|walls_s| !walls_s.is_empty());
+        known.map(|walls_s| median(walls_s)).reduce(f64::max)
     }
 
-    /// The whole time of jobs with the default over that of the last batch, which also explores.
+    /// The whole time of jobs with the default over that of the newest that explored.
     pub fn so_far(&self) -> Option<f64> {
-        let last = self
+        let (explored, plain) = (self.newest_explored(), self.newest_plain());
+        let tells = explored.len() >= TELLING && !plain.is_empty();
+        tells.then(|| median(&plain) / median(&explored))
+    }
+
+    fn newest_explored(&self) -> Vec<f64> {
+        let walls_s = self
             .batches
             .iter()
             .rev()
-            .find(|batch| batch.walls_s.len() >= 3)?;
-        let plain: Vec<f64> = self.accounts.iter().map(|one| one.wall_s).collect();
-        (!plain.is_empty()).then(|| median(&plain) / median(&last.walls_s))
+            .flat_map(|batch| batch.walls_s.iter().rev());
+        walls_s.take(NEWEST).copied().collect()
+    }
+
+    fn newest_plain(&self) -> Vec<f64> {
+        let newest = self.accounts.iter().rev().take(NEWEST);
+        newest.map(|one| one.wall_s).collect()
+    }
+
+    /// Whether the next job should run the default: one beside so many that explore, or drift looks like a gain.
+    pub fn wants_account(&self) -> bool {
+        self.accounts.len() * NEWEST <= self.n_explored()
     }
 
     /// How many times as long as with the default the jobs took that explored, all together.
@@ -227,6 +271,20 @@ impl State {
     }
 }
 
+/// In how many cells another variant is chosen. A cell that matters on one side alone is about as large as what does
+/// not matter, and no change.
+fn changes(before: &[Choice], now: &[Choice]) -> usize {
+    let before: BTreeMap<&str, &str> = before
+        .iter()
+        .map(|choice| (choice.cell.as_str(), choice.best.as_str()))
+        .collect();
+    let differs = |choice: &&Choice| {
+        let was = before.get(choice.cell.as_str());
+        was.is_some_and(|was| *was != choice.best)
+    };
+    now.iter().filter(differs).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,26 +296,85 @@ mod tests {
         }])
     }
 
-    fn batch(best: &str) -> Batch {
-        Batch {
-            walls_s: vec![2.0; 3],
+    /// Trainings after so many jobs each, with what they chose.
+    fn trained(batches: &[(usize, &str)]) -> State {
+        let batch = |&(n_jobs, best): &(usize, &str)| Batch {
+            walls_s: vec![2.0; n_jobs],
             choices: choices(best),
+        };
+        State {
+            batches: batches.iter().map(batch).collect(),
+            ..State::default()
         }
     }
 
     #[test]
-    fn choices_are_stable_when_a_training_changed_none_that_matters() {
-        let mut state = State::default();
-        assert!(!state.is_stable());
-        state.batches = vec![batch("default")];
-        assert!(!state.is_stable(), "one training shows nothing");
-        state.batches.push(batch("node:shm"));
-        assert!(!state.is_stable());
-        state.batches.push(batch("node:shm"));
+    fn choices_are_stable_when_none_that_matters_changed_in_the_last_half_of_ten_jobs_or_more() {
+        assert!(!State::default().is_stable());
+        let each = |bests: &[(usize, &str)]| -> State {
+            let jobs = bests.iter().flat_map(|&(n, best)| vec![(1, best); n]);
+            trained(&jobs.collect::<Vec<_>>())
+        };
+        assert!(!each(&[(9, "default")]).is_stable(), "too few");
+        assert!(each(&[(10, "default")]).is_stable());
+        assert!(!each(&[(5, "default"), (5, "node:shm")]).is_stable());
+        assert!(each(&[(4, "default"), (6, "node:shm")]).is_stable());
+        assert!(!each(&[(14, "default"), (14, "node:shm")]).is_stable());
+        assert!(each(&[(14, "default"), (16, "node:shm")]).is_stable());
+        // By the jobs, however many lie between two trainings.
+        assert!(
+            !trained(&[(10, "default")]).is_stable(),
+            "one shows nothing"
+        );
+        assert!(!trained(&[(10, "default"), (10, "node:shm")]).is_stable());
+        assert!(!trained(&[(10, "default"), (10, "node:shm"), (10, "node:shm")]).is_stable());
+        let mut state = trained(&[(10, "default"), (10, "default")]);
         assert!(state.is_stable());
         state.open_batch().walls_s.push(1.0);
         assert!(state.is_stable(), "a batch that goes on changes nothing");
-        assert_eq!((state.n_trained(), state.batches.len()), (3, 4));
+        let counts = (state.n_learned(), state.n_explored(), state.n_changed());
+        assert_eq!(counts, (20, 21, Some(0)));
+        // A cell that begins to matter changes no choice, and one that ceases to does not.
+        state.batches[0].choices = Some(Vec::new());
+        assert!(state.is_stable());
+    }
+
+    #[test]
+    fn going_on_after_a_comparison_takes_as_many_jobs_as_before() {
+        let mut state = trained(&[(1, "node:shm"); 12]);
+        state.accounts = vec![
+            Accounted {
+                wall_s: 1.0,
+                summary: None
+            };
+            3
+        ];
+        let n_jobs = state.n_jobs();
+        state.reopen();
+        assert_eq!(state.n_jobs(), n_jobs);
+        assert!(!state.is_stable() && state.choices()[0].best == "node:shm");
+        state.batches.extend(trained(&[(1, "node:shm"); 9]).batches);
+        assert!(state.is_stable());
+    }
+
+    #[test]
+    fn one_job_in_six_runs_the_default_to_compare_with() {
+        let mut state = State::default();
+        let mut ran = String::new();
+        for _ in 0..13 {
+            if state.wants_account() {
+                state.accounts.push(Accounted {
+                    wall_s: 3.0,
+                    summary: None,
+                });
+                ran.push('d');
+            } else {
+                state.open_batch().walls_s.push(2.0);
+                ran.push('e');
+            }
+        }
+        assert_eq!(ran, "deeeeedeeeeed");
+        assert_eq!((state.so_far(), state.job_s()), (Some(1.5), Some(3.0)));
     }
 
     #[test]
@@ -281,6 +398,11 @@ mod tests {
         assert_eq!(
             Kept::open(db.path(), &line("./b")).unwrap().state.n_jobs(),
             0
+        );
+        let text = std::fs::read_to_string(&Kept::open(db.path(), &line("./a")).unwrap().path);
+        assert!(
+            !text.unwrap().contains("mpirun"),
+            "the line is kept as a hash alone"
         );
         // A torn or strange file is begun anew.
         let kept = Kept::open(db.path(), &line("./a")).unwrap();

@@ -1,7 +1,9 @@
 //! What a tuning says at its end, and where it stands when it is cut short.
 
 use super::session::{Session, tables};
-use super::state::{Batch, End, State};
+use super::state::{Choice, End, JOBS_MAX, State};
+use colltune_core::catalogue;
+
 use crate::command::compare::summary_of;
 use crate::command::export;
 use crate::command::output::print;
@@ -11,25 +13,62 @@ use crate::failure::Stopped;
 
 /// Where an earlier invocation was.
 pub fn place(state: &State) -> String {
-    let n_trained = state.n_trained();
-    let open = state.batches.last().filter(|batch| batch.choices.is_none());
-    let at = match open {
-        Some(Batch { walls_s, .. }) => {
-            format!(
-                "batch {}, after {} of its jobs",
-                n_trained + 1,
-                walls_s.len()
-            )
-        }
-        None if !state.pairs.is_empty() => {
-            format!("the comparison, after {} of its pairs", state.pairs.len())
-        }
-        None => format!("after {n_trained} batches"),
+    let at = match state.pairs.len() {
+        0 => format!(
+            "{} tried variants",
+            counted(state.n_explored() as u64, "job")
+        ),
+        n_pairs => format!("the comparison has {}", counted(n_pairs as u64, "pair")),
     };
     format!(
-        "Going on where it was: {at}, {} in all.",
+        "Going on where it was: {at}, {} ran in all.",
         counted(state.n_jobs() as u64, "job")
     )
+}
+
+/// What a training found, where that is news.
+pub fn learned(state: &State) -> Option<String> {
+    let (n_jobs, changed) = (state.n_learned(), state.n_changed());
+    let after = format!("After {}", counted(n_jobs as u64, "job"));
+    if state.is_stable() {
+        return Some(format!(
+            "{after}: what is chosen is stable, {}.",
+            chosen(state)
+        ));
+    }
+    if n_jobs >= JOBS_MAX {
+        return Some(format!(
+            "{after} what is chosen still changes; it is compared as it is, {}.",
+            chosen(state)
+        ));
+    }
+    let so_far = || state.so_far().map_or_else(String::new, so_far);
+    match changed {
+        Some(0) => None,
+        Some(_) => Some(format!("{after}: {}{}.", chosen(state), so_far())),
+        None => Some(format!(
+            "{after}: {}. (A cell is a collective with messages of some sizes, on so many nodes and ranks.)",
+            chosen(state)
+        )),
+    }
+}
+
+fn chosen(state: &State) -> String {
+    let choices = state.choices();
+    let other = |choice: &&Choice| !catalogue::is_default(&choice.best);
+    format!(
+        "another variant than the default in {} of the {}",
+        choices.iter().filter(other).count(),
+        match choices.len() {
+            1 => "one cell that matters".to_owned(),
+            n_cells => format!("{n_cells} cells that matter"),
+        }
+    )
+}
+
+/// How the newest jobs that explored did.
+pub fn so_far(ratio: f64) -> String {
+    format!("; jobs that try variants are {ratio:.2} times as fast as with the default")
 }
 
 /// An error with what is kept; one that says so itself is left as it is.
@@ -76,11 +115,11 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
     if let Some(ratio) = state.exploring() {
         text += &match ratio {
             slower if slower > 1.0 => format!(
-                "Jobs that explored took {} longer than with the default.\n",
+                "The jobs that tried variants took {} longer than with the default.\n",
                 percent(slower - 1.0)
             ),
             faster => format!(
-                "Jobs that explored took {} less time than with the default.\n",
+                "The jobs that tried variants took {} less time than with the default.\n",
                 percent(1.0 - faster)
             ),
         };
@@ -96,7 +135,8 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
             ),
         };
     }
-    let line: Vec<_> = state.line.iter().map(|word| quoted(word)).collect();
+    let line = session.trials.line.iter();
+    let line: Vec<_> = line.map(|word| quoted(&word.to_string_lossy())).collect();
     // Nobody should preload for nothing.
     let gained = state
         .comparison()
@@ -105,8 +145,10 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
         true => "From now on",
         false => "No gain is shown, so run the program as before; what was chosen runs by",
     };
+    let told = session.trials.tuner.mpi.as_deref();
+    let mpi = told.map_or_else(String::new, |library| format!("--mpi {library} "));
     text += &format!(
-        "{advice}: colltune run --db {} --mode exploit -- {}\n",
+        "{advice}: colltune run --db {} --mode exploit {mpi}-- {}\n",
         quoted(&session.db.root().to_string_lossy()),
         line.join(" ")
     );
