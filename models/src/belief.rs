@@ -30,6 +30,8 @@ const BETWEEN_GUESS: f64 = 0.1;
 const BETWEEN_PRIOR: f64 = 3.0;
 /// Degrees of freedom by which a cell leans on the others.
 const CELL_PRIOR: f64 = 30.0;
+/// Points that say before any data that predictions are as wrong as they claim.
+const MISFIT_PRIOR: f64 = 10.0;
 /// The tail at which choices are made; see [`crate::choice`].
 const TAIL: f64 = 1e-4;
 
@@ -271,11 +273,16 @@ fn predicted(
             })
             .collect();
         let left_out = predictor.leave_out(&points);
+        let wider = misfit(&points, &left_out);
+        let widened = |prediction: Prediction| Prediction {
+            variance: wider * prediction.variance,
+            ..prediction
+        };
         for ((_, homes), found) in known.values().zip(left_out) {
             homes
                 .iter()
                 .zip(found)
-                .for_each(|(&(index, place), prediction)| priors[index][place] = prediction);
+                .for_each(|(&(index, place), found)| priors[index][place] = widened(found));
         }
         let found = predictor.predict(&points, &places);
         for (variant, found) in known.keys().zip(found) {
@@ -289,11 +296,31 @@ fn predicted(
                 } else {
                     &mut predictions
                 };
-                home[index][place] = prediction;
+                home[index][place] = widened(prediction);
             }
         }
     }
     (priors, predictions)
+}
+
+/// What the variances of predictions have to be multiplied with, so that those of left-out points are honest.
+fn misfit(points: &[Vec<Point>], left_out: &[Vec<Prediction>]) -> f64 {
+    let pairs: Vec<(f64, f64, f64)> = points
+        .iter()
+        .flatten()
+        .zip(left_out.iter().flatten())
+        .map(|(point, found)| {
+            let away = (point.mean - found.mean).powi(2);
+            (away, found.variance, point.variance)
+        })
+        .collect();
+    let squares = |factor: f64| {
+        let one = |&(away, variance, noise): &(f64, f64, f64)| {
+            (away / (factor * variance + noise)).min(25.0)
+        };
+        pairs.iter().map(one).sum::<f64>() + MISFIT_PRIOR / factor
+    };
+    root(squares, pairs.len() as f64 + MISFIT_PRIOR, 1.0, 16.0)
 }
 
 /// Calls and stalls of each variant over all cells of its collective.

@@ -117,18 +117,32 @@ fn share_of_work(beliefs: &[Belief], time_ns: f64) -> f64 {
         / time_ns
 }
 
-/// The one reason for all measured cells, if every one of them is settled with the default.
+/// Cells that are not settled count for nothing where the others have this share of the time.
+const TIME_SETTLED: f64 = 0.95;
+
+/// The one reason for all measured cells, if those that count are settled with the default.
 fn nothing_to_gain(cells: &[CellStatistics]) -> String {
     let mut measured = cells
         .iter()
         .filter(|cell| cell.source == Source::Measured)
         .peekable();
-    if measured.peek().is_none()
-        || measured.any(|cell| cell.settled.is_empty() || cell.gain > 1.0 + choice::GAIN_LEAST)
-    {
+    if measured.peek().is_none() {
         return String::new();
     }
-    "no variant of any measured cell is worth a change".to_owned()
+    let (mut time, mut settled) = (0.0, 0.0);
+    for cell in measured {
+        if cell.gain > 1.0 + choice::GAIN_LEAST {
+            return String::new();
+        }
+        time += cell.time_share;
+        if !cell.settled.is_empty() {
+            settled += cell.time_share;
+        }
+    }
+    if settled < TIME_SETTLED * time {
+        return String::new();
+    }
+    "no variant of any cell that counts is worth a change".to_owned()
 }
 
 /// The number of a collective and cell for seeds.

@@ -73,11 +73,22 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
             .map(|(run, (sum, n))| (*run, sum / n))
             .collect::<Vec<_>>()
     });
-    let newest = series
-        .filter_map(|series| shift(&series, CONTRAST_LEAST))
-        .map(|(run, _)| run)
-        .max();
+    let (mut watchable, mut shifts) = (0, Vec::new());
+    for series in series.filter(|series| series.len() >= RUNS_LEAST) {
+        watchable += 1;
+        shifts.extend(shift(&series, CONTRAST_LEAST));
+    }
+    let newest = shifts.iter().map(|(run, _)| *run).max();
     newest.into_iter().for_each(|run| discount(run, HALF_LIFE));
+    // Where most variants moved alike beside the default, it is the default that moved.
+    let mut rises: Vec<f64> = shifts.iter().map(|(_, rise)| *rise).collect();
+    rises.sort_unstable_by(f64::total_cmp);
+    let alike = rises.first().zip(rises.last());
+    let of_default = if 2 * rises.len() > watchable && alike.is_some_and(|(a, b)| a * b > 0.0) {
+        -rises[rises.len() / 2]
+    } else {
+        0.0
+    };
     let of_levels = levels.values().filter_map(|level| {
         shift(
             &level
@@ -87,10 +98,11 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
             LEVEL_LEAST,
         )
     });
-    if let Some((run, rise)) = of_levels.max_by_key(|(run, _)| *run) {
-        discount(run, HALF_LIFE_LEVEL);
-        watched.drift = rise / std::f64::consts::LN_2;
-    }
+    let of_levels = of_levels.max_by_key(|(run, _)| *run);
+    of_levels
+        .into_iter()
+        .for_each(|(run, _)| discount(run, HALF_LIFE_LEVEL));
+    watched.drift = of_levels.map_or(of_default, |(_, rise)| rise) / std::f64::consts::LN_2;
     watched
 }
 

@@ -4,6 +4,8 @@
 //! prior is N(0, tau^2), tau pooled over all cells: what is noisy shrinks to nothing. Where time inside and behind
 //! the call vary together, the part of the shift that is noise also corrects the time (a control variate).
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use crate::evidence::{Evidence, Moments};
@@ -11,6 +13,8 @@ use crate::evidence::{Evidence, Moments};
 /// The prior of tau, relative to the default's time, and how many contrasts it counts for.
 const TAU_GUESS: f64 = 0.02;
 const TAU_PRIOR: f64 = 2.0;
+/// Shifts larger than this share of the default's time are not expected of any variant.
+const TAU_MOST: f64 = 0.2;
 /// Degrees of freedom by which a variant's variance leans on the cell's.
 const VARIANCE_PRIOR: f64 = 8.0;
 
@@ -76,6 +80,7 @@ pub fn of_cell(rows: &[&Evidence], variants: &[u16]) -> Vec<Shift> {
         });
         (time, shift, (total - time - shift) / 2.0)
     };
+    let between_runs = between_runs(rows, all[1]);
     let base = sums[0];
     let (time_0, shift_0, covariance_0) = variances(&base);
     let unit = base.time.mean.max(1e-3);
@@ -84,13 +89,48 @@ pub fn of_cell(rows: &[&Evidence], variants: &[u16]) -> Vec<Shift> {
             let (time, shift, covariance) = variances(sum);
             Shift {
                 contrast: (sum.shift.mean - base.shift.mean) / unit,
-                variance: ((shift + shift_0) / unit.powi(2)).max(1e-9),
+                variance: (between_runs * (shift + shift_0) / unit.powi(2)).max(1e-9),
                 covariance: (covariance + covariance_0) / unit.powi(2),
                 time_variance: (time + time_0) / unit.powi(2),
                 known: sum.shift.n > 1 && base.shift.n > 1,
             }
         })
         .collect()
+}
+
+/// How much more the contrasts of runs with the default scatter than the noise within them says; at least 1.
+fn between_runs(rows: &[&Evidence], variance: f64) -> f64 {
+    let mut runs: BTreeMap<_, Vec<(u16, Moments)>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.shift.n > 1) {
+        runs.entry((row.run, row.shape, row.component))
+            .or_default()
+            .push((row.variant, row.shift));
+    }
+    let mut contrasts: BTreeMap<u16, Vec<(f64, f64)>> = BTreeMap::new();
+    for run in runs.values() {
+        let Some((_, base)) = run.iter().find(|(variant, _)| *variant == 0) else {
+            continue;
+        };
+        for (variant, own) in run.iter().filter(|(variant, _)| *variant != 0) {
+            let noise = variance * (1.0 / own.n as f64 + 1.0 / base.n as f64);
+            let weight = 1.0 / noise.max(1e-12);
+            contrasts
+                .entry(*variant)
+                .or_default()
+                .push((own.mean - base.mean, weight));
+        }
+    }
+    let (mut squares, mut freedom) = (VARIANCE_PRIOR, VARIANCE_PRIOR);
+    for of in contrasts.values() {
+        let total: f64 = of.iter().map(|(_, weight)| weight).sum();
+        let mean = of.iter().map(|(one, weight)| weight * one).sum::<f64>() / total;
+        squares += of
+            .iter()
+            .map(|(one, weight)| weight * (one - mean).powi(2))
+            .sum::<f64>();
+        freedom += of.len() as f64 - 1.0;
+    }
+    (squares / freedom).max(1.0)
 }
 
 fn add(sum: &mut Moments, other: Moments) {
@@ -121,7 +161,7 @@ pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
             .sum();
         sum + TAU_PRIOR * TAU_GUESS.powi(2) / tau
     };
-    super::root(squares, wanted, 1e-6, 4.0)
+    super::root(squares, wanted, 1e-6, TAU_MOST.powi(2))
 }
 
 impl Shift {

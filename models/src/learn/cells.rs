@@ -19,7 +19,7 @@ use crate::watching::{self, Watched};
 /// Predictions further than this many octaves from any measurement are not used.
 const REACH: f64 = 2.5;
 /// A variant that was drawn for so many calls and has no sample does not apply to the cell's calls.
-const DRAWN_WITHOUT_SAMPLE: f64 = 6.0;
+pub const DRAWN_WITHOUT_SAMPLE: f64 = 4.0;
 /// Beyond this the prior is not asked at all: what it disfavours is still drawn a little.
 const NO_PRIOR: f64 = 1e9;
 
@@ -33,6 +33,9 @@ pub struct Cells<'a> {
     /// By measured cell the variants that are drawn, those that only the prior speaks against, and the choice before.
     pub drawable: Vec<BTreeSet<u16>>,
     pub disfavoured: Vec<BTreeSet<u16>>,
+    /// By measured cell what does not apply to its calls, and what was not known before.
+    pub silent: Vec<BTreeSet<u16>>,
+    pub fresh: Vec<BTreeSet<u16>>,
     chosen: Vec<Option<u16>>,
     pub asked: Vec<Asked>,
     /// The places in the model of the cells that are asked about.
@@ -51,6 +54,8 @@ impl<'a> Cells<'a> {
             watched: Vec::new(),
             drawable: Vec::new(),
             disfavoured: Vec::new(),
+            silent: Vec::new(),
+            fresh: Vec::new(),
             chosen: Vec::new(),
             asked: Vec::new(),
             asked_cells: Vec::new(),
@@ -95,21 +100,36 @@ impl<'a> Cells<'a> {
         let before = context.previous.map(|model| previous(model, &entry.cell));
         let expected = |variant: u16, uniform: f64| {
             let name = variants[usize::from(variant)].name.to_string();
-            let share = match before {
-                None => uniform,
-                Some(found) => found
-                    .and_then(|found| found.variants.iter().find(|share| share.name == name))
-                    .map_or(0.0, |share| share.probability),
+            let found = match before {
+                None => return Some(uniform * new_calls(&rows, context) as f64),
+                Some(found) => found?,
             };
-            share * new_calls(&rows, context) as f64
+            let share = found.variants.iter().find(|share| share.name == name)?;
+            // What was published with 0 was silent before.
+            Some(match share.probability {
+                0.0 => f64::INFINITY,
+                probability => probability * new_calls(&rows, context) as f64,
+            })
         };
         let uniform = 1.0 / (drawable.len() + 1) as f64;
-        drawable.retain(|variant| {
-            sampled.contains(variant) || expected(*variant, uniform) < DRAWN_WITHOUT_SAMPLE
-        });
-        disfavoured.retain(|variant| {
-            sampled.contains(variant) || expected(*variant, 0.0) < DRAWN_WITHOUT_SAMPLE
-        });
+        let is_silent = |variant: u16, uniform: f64| {
+            let drawn = expected(variant, uniform).unwrap_or(0.0);
+            !sampled.contains(&variant) && drawn >= DRAWN_WITHOUT_SAMPLE
+        };
+        let silent: BTreeSet<u16> = drawable
+            .iter()
+            .copied()
+            .filter(|&variant| is_silent(variant, uniform))
+            .collect();
+        let fresh = drawable
+            .iter()
+            .copied()
+            .filter(|&variant| expected(variant, uniform).is_none())
+            .collect();
+        drawable.retain(|variant| !silent.contains(variant));
+        disfavoured.retain(|&variant| !is_silent(variant, 0.0));
+        self.silent.push(silent);
+        self.fresh.push(fresh);
         let chosen = before.flatten().and_then(|found| {
             variants
                 .iter()

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::cells::Cells;
+use super::cells::{Cells, DRAWN_WITHOUT_SAMPLE};
 use super::{Context, seed_of};
 use crate::allocation::{Exploring, Race, allocate, expected_loss};
 use crate::belief::Belief;
@@ -76,7 +76,8 @@ pub fn measured(
         .copied()
         .filter(|&place| belief.arms[place - 1].calls < SAMPLES_LEAST)
         .collect();
-    let (exploring, settled) = exploring(belief, &draws, &drawable, best);
+    let fresh = places(&cells.fresh[index]);
+    let (exploring, settled) = exploring(belief, &draws, &drawable, &fresh, best);
     let shares = allocate(&Race {
         draws: &draws,
         drawable: &drawable,
@@ -131,6 +132,17 @@ pub fn measured(
         ..CellStatistics::unknown(entry.cell)
     };
     let drawn = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+    // What does not apply is listed with 0, so that the next training tells it from what is new.
+    let unsampled = |&place: &usize| belief.arms[place - 1].calls == 0 && shares[place] == 0.0;
+    let unsampled = drawable.iter().copied().filter(unsampled).map(name);
+    let silent = cells.silent[index]
+        .iter()
+        .map(|&variant| variants[usize::from(variant)].name.to_string());
+    let silent = silent.chain(unsampled).map(|name| Share {
+        name,
+        probability: 0.0,
+    });
+    let silent = silent.filter(|_| context.settings.explore_total > 0.0);
     let entry = CellModel {
         source: Source::Measured,
         best: name(best),
@@ -139,6 +151,7 @@ pub fn measured(
                 name: name(place),
                 probability,
             })
+            .chain(silent)
             .collect(),
         ..entry.clone()
     };
@@ -150,6 +163,7 @@ fn exploring(
     belief: &Belief,
     draws: &[Vec<f64>],
     drawable: &[usize],
+    fresh: &[usize],
     best: usize,
 ) -> (Exploring, String) {
     if belief.runs < RUNS_TO_SETTLE || belief.default_calls < SAMPLES_LEAST {
@@ -164,10 +178,12 @@ fn exploring(
             ),
         );
     }
-    // What was never tried, though it applies, says nothing by its expectation alone.
+    // What was never tried, though it may apply, says nothing by its expectation alone: if it is new, or if too few
+    // calls were drawn for all to have had their turn.
+    let had_turns = belief.calls as f64 / (drawable.len() + 1) as f64 >= DRAWN_WITHOUT_SAMPLE;
     if drawable
         .iter()
-        .any(|&place| belief.arms[place - 1].calls == 0)
+        .any(|&place| belief.arms[place - 1].calls == 0 && (!had_turns || fresh.contains(&place)))
     {
         return (Exploring::Open, String::new());
     }

@@ -46,8 +46,9 @@ fn runs(
     for &(index, cost) in special {
         costs[index] = cost;
     }
+    // Each size has luck of its own, else what is chance in one would be confirmed by all.
     let mut evidence = USUAL.evidence(
-        7,
+        1 + u64::from(bytes.ilog2()),
         &[Truth {
             shape: shape(bytes),
             costs,
