@@ -245,7 +245,7 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
     said.exits(
         0,
         &[
-            "Going on where it was: 4 jobs tried variants, 5 jobs ran in all.",
+            "Going on where it was, after 5 jobs, 4 of which tried variants.",
             "what is chosen",
             ": colltune run --db ",
             "It cost",

@@ -23,12 +23,14 @@ use super::compare::interrupted;
 use crate::bench::place::helper;
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
+use crate::progress;
 use crate::trial::{Ended, Interrupt, watched};
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
     let (library, calibration) = into(&db, &args.line, &Interrupt::listen()?)?;
+    progress::clear();
     print!("{}", calibration.to_toml());
     if calibration.between.is_none() {
         eprintln!(
@@ -66,6 +68,7 @@ pub fn into(
         .library
         .parse()
         .with_context(|| format!("use {}", calibration.library))?;
+    progress::show("calibrating: which variants are hopeless on this machine");
     // In a thread that a signal leaves behind: it publishes whole files or none, and ends with this process.
     let (tell, simulated) = channel();
     let (into, measured) = (db.clone(), calibration.clone());

@@ -13,15 +13,16 @@ use crate::failure::Stopped;
 
 /// Where an earlier invocation was.
 pub fn place(state: &State) -> String {
-    let at = match state.pairs.len() {
-        0 => format!(
-            "{} tried variants",
-            counted(state.n_explored() as u64, "job")
+    let of_these = match (state.n_explored(), state.pairs.len()) {
+        (0, _) => String::new(),
+        (n_explored, 0) => format!(", {n_explored} of which tried variants"),
+        (_, n_pairs) => format!(
+            ", with {} of the comparison",
+            counted(n_pairs as u64, "pair")
         ),
-        n_pairs => format!("the comparison has {}", counted(n_pairs as u64, "pair")),
     };
     format!(
-        "Going on where it was: {at}, {} ran in all.",
+        "Going on where it was, after {}{of_these}.",
         counted(state.n_jobs() as u64, "job")
     )
 }
@@ -29,7 +30,10 @@ pub fn place(state: &State) -> String {
 /// What a training found, where that is news.
 pub fn learned(state: &State) -> Option<String> {
     let (n_jobs, changed) = (state.n_learned(), state.n_changed());
-    let after = format!("After {}", counted(n_jobs as u64, "job"));
+    let after = match n_jobs {
+        1 => "After 1 job that tried variants".to_owned(),
+        _ => format!("After {n_jobs} jobs that tried variants"),
+    };
     if state.is_stable() {
         return Some(format!(
             "{after}: what is chosen is stable, {}.",
