@@ -107,11 +107,14 @@ impl Names {
     }
 }
 
+/// What a pair of names stands for, if anything.
+type Numbered = Option<(Collective, u16)>;
+
 /// Reads the rows of a partition as observations.
 pub(crate) struct Reader<'a> {
     columns: &'a Columns,
     names: &'a mut Names,
-    last: Option<(ByteArray, ByteArray, Option<(Collective, u16)>)>,
+    last: Option<(ByteArray, ByteArray, Numbered)>,
 }
 
 impl<'a> Reader<'a> {
@@ -149,7 +152,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn variant(&mut self, row: usize) -> Option<(Collective, u16)> {
+    fn variant(&mut self, row: usize) -> Numbered {
         let (collective, variant) = (&self.columns.collective[row], &self.columns.variant[row]);
         if let Some((a, b, found)) = &self.last
             && (a, b) == (collective, variant)

@@ -152,8 +152,10 @@ impl Joined {
             }
         }
         let kept = file.runs.iter().zip(&file.counts);
-        self.runs
-            .extend(kept.filter_map(|(run, &counts)| counts.then(|| run.clone())));
+        self.runs.extend(
+            kept.filter(|(_, counts)| **counts)
+                .map(|(run, _)| run.clone()),
+        );
         Ok(())
     }
 }

@@ -15,11 +15,15 @@ use crate::passed::{self, Passed};
 use crate::reduce::Names;
 use crate::table::Table;
 
+/// Calls that passed through: the collective, how it was called, the size from which it counts, nodes and ppn.
+type PassedAs = (Collective, Manner, u64, u32, u32);
+
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Gathering {
     evidence: Vec<Evidence>,
-    passed: BTreeMap<(Collective, Manner, u64, u32, u32), Vec<(u64, u64)>>,
+    /// Median time and number of records, run by run.
+    passed: BTreeMap<PassedAs, Vec<(u64, u64)>>,
     seconds: f64,
     unknown: u64,
 }
