@@ -6,10 +6,13 @@
 //! Stalls ([`stalls`]) and what calls shift into what follows ([`shift`]) are part of the cost.
 
 mod contrast;
+mod measured;
 mod posterior;
+mod root;
 mod shift;
 pub mod stalls;
 
+pub use measured::Measured;
 pub use posterior::{Arm, Belief, Estimate};
 
 use std::collections::BTreeMap;
@@ -21,6 +24,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::Observed;
+use root::root;
 use shift::Shift;
 use stalls::{Common, Count};
 
@@ -35,17 +39,8 @@ const MISFIT_PRIOR: f64 = 10.0;
 /// The tail at which choices are made; see [`crate::choice`].
 const TAIL: f64 = 1e-4;
 
-/// A cell with evidence.
-pub struct Measured<'a> {
-    /// Its place in the model.
-    pub cell: usize,
-    pub collective: Collective,
-    pub rows: Vec<&'a Evidence>,
-    /// What its runs still count, by run; 1 where nothing is said.
-    pub weights: BTreeMap<u32, f64>,
-    /// Every variant that has evidence or may be drawn, but the default, with its place, sorted.
-    pub variants: Vec<(u16, Place)>,
-}
+/// Things, and beside each where it came from.
+type Traced<Thing, Origin> = (Vec<Thing>, Vec<Origin>);
 
 struct Estimated {
     observed: Observed,
@@ -223,8 +218,8 @@ fn predicted(
         .collect();
     for collective in Collective::ALL {
         // By variant: points with where they came from, and places without data with where they go.
-        let mut known: BTreeMap<u16, (Vec<Point>, Vec<(usize, usize)>)> = BTreeMap::new();
-        let mut wanted: BTreeMap<u16, (Vec<Place>, Vec<(bool, usize, usize)>)> = BTreeMap::new();
+        let mut known: BTreeMap<u16, Traced<Point, (usize, usize)>> = BTreeMap::new();
+        let mut wanted: BTreeMap<u16, Traced<Place, (bool, usize, usize)>> = BTreeMap::new();
         for (index, cell) in cells
             .iter()
             .enumerate()
@@ -361,18 +356,4 @@ fn shared(covariance: &nalgebra::DMatrix<f64>) -> f64 {
     }
     let least = covariance.diagonal().min();
     ((covariance.sum() - covariance.trace()) / (n * (n - 1.0))).clamp(0.0, 0.9 * least)
-}
-
-/// Where a falling function of a variance meets `wanted`.
-fn root(function: impl Fn(f64) -> f64, wanted: f64, least: f64, most: f64) -> f64 {
-    let (mut low, mut high) = (least.ln(), most.ln());
-    for _ in 0..14 {
-        let middle = (low + high) / 2.0;
-        if function(middle.exp()) > wanted {
-            low = middle
-        } else {
-            high = middle
-        }
-    }
-    ((low + high) / 2.0).exp()
 }

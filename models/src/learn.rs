@@ -1,38 +1,21 @@
 //! One training: evidence, belief, choice, allocation and watching in their order, for all cells of a library.
 
 mod cells;
+mod context;
 mod publish;
 
-use colltune_core::collective::Collective;
-use colltune_core::library::Library;
 use colltune_core::model::{Model, ModelError, Source};
-use colltune_core::settings::Settings;
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::belief::{self, Belief};
 use crate::choice;
 use crate::evidence::Evidence;
-use crate::predict::{self, Predictor};
+use crate::predict;
 use crate::statistics::CellStatistics;
 use cells::Cells;
 
-/// What a training needs to know beside the evidence.
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    pub settings: &'a Settings,
-    pub library: Library,
-    pub machine: &'a str,
-    /// The number that the result will carry.
-    pub generation: u64,
-    pub seed: u64,
-    /// What is in force; `None` before the first training.
-    pub previous: Option<&'a Model>,
-    /// How many runs that was learned from: runs from this one on are new, older ones have smaller numbers.
-    pub runs_before: u32,
-    /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
-    pub predictor: Option<&'a dyn Predictor>,
-}
+pub use context::Context;
 
 /// What a training found.
 #[derive(Clone, Debug)]
@@ -143,9 +126,4 @@ fn nothing_to_gain(cells: &[CellStatistics]) -> String {
         return String::new();
     }
     "no variant of any cell that counts is worth a change".to_owned()
-}
-
-/// The number of a collective and cell for seeds.
-fn seed_of(seed: u64, collective: Collective, cell: usize) -> u64 {
-    colltune_core::select::mix(seed, ((collective.index() as u64) << 32) | cell as u64)
 }

@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Beta, Distribution, StandardNormal};
 
-use super::Measured;
+use super::measured::Measured;
 use super::stalls::{Count, Stalls};
 use crate::evidence::{Evidence, Shape};
 use crate::predict::Prediction;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::root::root;
 use crate::evidence::{Evidence, Moments};
 
 /// The prior of tau, relative to the default's time, and how many contrasts it counts for.
@@ -161,7 +162,7 @@ pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
             .sum();
         sum + TAU_PRIOR * TAU_GUESS.powi(2) / tau
     };
-    super::root(squares, wanted, 1e-6, TAU_MOST.powi(2))
+    root(squares, wanted, 1e-6, TAU_MOST.powi(2))
 }
 
 impl Shift {

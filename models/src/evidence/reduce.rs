@@ -260,8 +260,8 @@ fn take_out_drift(
             if rise.abs() > 3.0 * 1.2533 * spread * (2.0 / half as f64).sqrt() {
                 let slope = rise / half as f64;
                 let middle = (n as f64 - 1.0) / 2.0;
-                for index in start..start + n {
-                    levels[index] += slope * ((index - start) as f64 - middle);
+                for (index, level) in levels[start..start + n].iter_mut().enumerate() {
+                    *level += slope * (index as f64 - middle);
                 }
             }
         }

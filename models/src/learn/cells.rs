@@ -10,7 +10,7 @@ use colltune_core::prior::simulated;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
 
-use super::Context;
+use super::context::Context;
 use crate::belief::{Asked, Measured};
 use crate::evidence::Evidence;
 use crate::predict::Place;

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::cells::{Cells, DRAWN_WITHOUT_SAMPLE};
-use super::{Context, seed_of};
+use super::context::{Context, seed_of};
 use crate::allocation::{Exploring, Race, allocate, expected_loss};
 use crate::belief::Belief;
 use crate::choice::{self, Choice, GAIN_LEAST, SAMPLES_LEAST};

@@ -6,7 +6,8 @@
 use nalgebra::{DMatrix, DVector};
 use rayon::prelude::*;
 
-use super::{CONTRAST_MAX, Place, Point, Prediction, Predictor, Spread};
+use super::predictor::{Place, Point, Prediction, Predictor};
+use super::spread::{CONTRAST_MAX, Spread};
 
 pub struct Gaussian;
 

@@ -1,6 +1,7 @@
 //! The simulator alone: a variant's contrast is what the simulator says, and a constant of its own.
 
-use super::{CONTRAST_MAX, Place, Point, Prediction, Predictor, Spread};
+use super::predictor::{Place, Point, Prediction, Predictor};
+use super::spread::{CONTRAST_MAX, Spread};
 
 pub struct Simulator;
 

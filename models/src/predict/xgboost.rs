@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use xgboost_rs::{Booster, DMatrix, XGBResult};
 
-use super::{CONTRAST_MAX, FOLDS, Place, Point, Prediction, Predictor, Spread};
+use super::predictor::{FOLDS, Place, Point, Prediction, Predictor};
+use super::spread::{CONTRAST_MAX, Spread};
 
 /// Source: Hunold & Steiner, PMBS 2022, section III.
 pub struct XgBoost;

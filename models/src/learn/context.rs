@@ -1,0 +1,31 @@
+//! What a training needs to know beside the evidence.
+
+use colltune_core::collective::Collective;
+use colltune_core::library::Library;
+use colltune_core::model::Model;
+use colltune_core::select::mix;
+use colltune_core::settings::Settings;
+
+use crate::predict::Predictor;
+
+/// What a training needs to know beside the evidence.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub settings: &'a Settings,
+    pub library: Library,
+    pub machine: &'a str,
+    /// The number that the result will carry.
+    pub generation: u64,
+    pub seed: u64,
+    /// What is in force; `None` before the first training.
+    pub previous: Option<&'a Model>,
+    /// How many runs that was learned from: runs from this one on are new, older ones have smaller numbers.
+    pub runs_before: u32,
+    /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
+    pub predictor: Option<&'a dyn Predictor>,
+}
+
+/// The number of a collective and cell for seeds.
+pub(super) fn seed_of(seed: u64, collective: Collective, cell: usize) -> u64 {
+    mix(seed, ((collective.index() as u64) << 32) | cell as u64)
+}
