@@ -211,21 +211,6 @@ fn read_database(
             return None;
         }
     };
-    let incoming = request
-        .db
-        .as_deref()
-        .filter(|_| request.mode.records())
-        .map(|db| db.join("incoming"));
-    let incoming = incoming.and_then(|folder| match std::fs::create_dir_all(&folder) {
-        Ok(()) => Some(folder.to_string_lossy().into_owned()),
-        Err(error) => {
-            warnings.push(format!(
-                "failed to make {}: {error}; nothing is recorded",
-                folder.display()
-            ));
-            None
-        }
-    });
     let ledger = request.db.as_deref().map(|db| {
         let folder = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
         folder.join("incoming").to_string_lossy().into_owned()
@@ -247,21 +232,40 @@ fn read_database(
         Some(seed) => hash_bytes(seed, job.as_bytes()),
         None => random,
     };
+    let terms = JobTerms {
+        seed,
+        mode: request.mode,
+        presets: read_presets(&request.forced, variables, library, warnings),
+        forced: request.forced,
+        model: model.within(nodes, ppn),
+        settings,
+    };
+    let db = request.db.as_deref().filter(|_| terms.records());
+    let incoming = db.and_then(|db| make_incoming(db, terms.mode, warnings));
     Some(Handout {
         job,
-        terms: JobTerms {
-            seed,
-            mode: request.mode,
-            presets: read_presets(&request.forced, variables, library, warnings),
-            forced: request.forced,
-            model: model.within(nodes, ppn),
-            settings,
-        },
+        terms,
         log: request.log,
         flight: request.flight,
         incoming,
         ledger,
     })
+}
+
+/// The folder that gets the job's traces. Who only exploits a database may have no right to write to it.
+fn make_incoming(db: &Path, mode: Mode, warnings: &mut Vec<String>) -> Option<String> {
+    let folder = db.join("incoming");
+    match std::fs::create_dir_all(&folder) {
+        Ok(()) => Some(folder.to_string_lossy().into_owned()),
+        Err(_) if mode == Mode::Exploit => None,
+        Err(error) => {
+            warnings.push(format!(
+                "failed to make {}: {error}; nothing is recorded",
+                folder.display()
+            ));
+            None
+        }
+    }
 }
 
 /// What `colltune run` told the library, where the library has really been told it.

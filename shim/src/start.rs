@@ -371,6 +371,7 @@ fn open_trace(
     };
     if let Some(error) = worst(pmpi, handles, code)
         && rank == 0
+        && terms.mode.records()
     {
         say(&format!(
             "failed to write traces to {incoming}: {error}; ranks without a trace are not recorded"

@@ -170,6 +170,7 @@ impl Tuner {
         let kept = self.recorder.as_ref().map(Recorder::finish);
         if let Some(Err(error)) = kept
             && self.rank() == 0
+            && self.rules.terms.mode.records()
         {
             let folder = self.incoming.as_deref().unwrap_or_default();
             say(&format!(

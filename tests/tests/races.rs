@@ -9,7 +9,8 @@ use colltune_core::collective::Collective;
 use colltune_core::model::Model;
 use colltune_core::settings::Settings;
 use colltune_tests::{
-    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, tool,
+    Job, LoggedCall, Mpi, Trace, assert_ranks_agree, folder, job, on_each_library, read_log, tool,
+    traces,
 };
 
 const RANKS: u32 = 2;
@@ -87,6 +88,30 @@ on_each_library! {
         assert_eq!(behind_set_up.next().unwrap().variant, REDUCE);
         assert!(last(&calls, 300).iter().all(|variant| *variant == "default"), "the choice stayed");
         assert!(said.contains("slower than the library's own"), "{said}");
+    }
+
+    fn the_next_training_gets_both_of_each_pair_that_watched_a_choice(mpi: Mpi) {
+        let db = database(mpi, REDUCE);
+        allreduces(job(RANKS).mode("exploit"), mpi, "reduce", 2000, db.path());
+        let traces = traces(db.path());
+        assert!(!traces.is_empty(), "nothing was recorded");
+        let ran = |variant: &str| {
+            let of = |trace: &Trace| {
+                let records = trace.records.iter().filter(|record| record.drawn && record.agreed.is_some());
+                records.filter(|record| trace.variant(record) == variant).count()
+            };
+            traces.iter().map(of).sum::<usize>()
+        };
+        let (default, choice) = (ran("default"), ran(REDUCE));
+        assert!(choice > 0 && default.abs_diff(choice) <= 2, "{default} and {choice}");
+    }
+
+    fn a_job_that_may_not_record_what_it_watches_says_nothing(mpi: Mpi) {
+        let db = database(mpi, REDUCE);
+        fs::write(db.path().join("incoming"), "").unwrap();
+        let (calls, said) = allreduces(job(RANKS).mode("exploit"), mpi, "default", 1000, db.path());
+        assert!(calls.iter().any(|call| call.sampled), "nothing was watched");
+        assert_eq!(said, "");
     }
 
     fn exploiting_keeps_a_choice_that_is_faster_and_can_be_told_not_to_watch(mpi: Mpi) {

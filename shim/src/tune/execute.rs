@@ -386,7 +386,7 @@ impl Tuner {
             n_ranks: layout.n_ranks,
             variant: self.first_variant[call.collective.index()] + variant,
             collective: call.collective,
-            drawn: self.rules.terms.mode == Mode::Explore,
+            drawn: self.rules.terms.mode != Mode::Record,
             manner: Manner::Blocking,
             class,
         }

@@ -14,7 +14,7 @@ use crate::preset::{self, Preset};
 use crate::request::{Forced, Mode};
 use crate::settings::{Reproducible, Settings};
 use crate::space::Range;
-use crate::variant::{Family, VariantName};
+use crate::variant::{self, Family, VariantName};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
@@ -39,6 +39,20 @@ impl JobTerms {
     pub fn draws(&self, family: Family) -> bool {
         let families = self.settings.families.as_ref();
         families.is_none_or(|families| families.contains(&family))
+    }
+
+    /// The mean distance of the pairs in which choices are watched; `None` where nothing is.
+    pub(super) fn watch_gap(&self) -> Option<u64> {
+        let is_on = self.mode == Mode::Exploit && self.settings.reproducible == Reproducible::Off;
+        let gap = 1_000_000u64.checked_div(self.settings.watch_ppm())?;
+        is_on.then_some(gap)
+    }
+
+    /// Whether what sampled calls say is kept for the next training: in `exploit` where there are choices to watch.
+    pub fn records(&self) -> bool {
+        let mut cells = self.model.cells.iter();
+        let mut chooses = || cells.any(|cell| cell.best != variant::DEFAULT);
+        self.mode.records() || self.watch_gap().is_some() && chooses()
     }
 
     /// Whether any call of the job can run an algorithm of our own.
@@ -147,10 +161,8 @@ impl Rules {
 
     /// The mean distance of the pairs in which a communicator's choices are watched; `None` where they are not.
     pub(super) fn watch_gap(&self, membership: Membership) -> Option<u64> {
-        let JobTerms { mode, settings, .. } = &self.terms;
-        let is_on = *mode == Mode::Exploit && settings.reproducible == Reproducible::Off;
-        let gap = 1_000_000u64.checked_div(settings.watch_ppm())?;
-        (is_on && membership.layout.n_ranks > 1).then_some(gap)
+        let gap = self.terms.watch_gap()?;
+        (membership.layout.n_ranks > 1).then_some(gap)
     }
 
     /// What the cell's sampled calls draw from on a communicator: variants and their weights.

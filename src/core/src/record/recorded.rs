@@ -71,7 +71,7 @@ pub struct Record {
     pub n_ranks: u32,
     pub variant: u16,
     pub collective: Collective,
-    /// Whether the variant was drawn; otherwise it was the library's default in `record` mode.
+    /// Whether the variant was drawn, in `exploit` as one of a pair; otherwise it was the library's default in `record`.
     pub drawn: bool,
     pub manner: Manner,
     pub class: CallClass,
