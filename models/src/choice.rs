@@ -24,7 +24,7 @@ const WRONG_EACH: [f64; 6] = [0.05, 0.04, 0.03, 0.02, 0.015, WRONG];
 /// A gain below this is not worth a change.
 pub const GAIN_LEAST: f64 = 0.01;
 /// Fewer samples than this never replace the default, nor are replaced.
-pub const SAMPLES_LEAST: u64 = 8;
+pub const SAMPLES_LEAST: u64 = 5;
 /// What was chosen before stays while it is no worse than this with this probability.
 const STAYS: f64 = 0.05;
 /// Another variant takes its place that is faster with this probability.
@@ -150,10 +150,7 @@ fn log_e_value(belief: &Belief, arm: &Arm) -> f64 {
 /// The probability that the arm's mean cost is not below `share` of the default's.
 fn wrong(belief: &Belief, place: usize, share: f64) -> f64 {
     let arm = &belief.arms[place];
-    let wider = arm
-        .data
-        .map_or(1.0, |data| data.tail_variance / data.variance);
-    let deviation = (belief.covariance[(place, place)] * wider).sqrt();
+    let deviation = belief.covariance[(place, place)].sqrt();
     let normal = Normal::standard();
     let default = (1.0 + belief.all_pay) * share - belief.all_pay;
     let above = |stalls: f64| match default - stalls {

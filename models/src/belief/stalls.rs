@@ -6,8 +6,9 @@
 
 use statrs::function::beta::ln_beta;
 
-/// How likely a variant is one that provokes stalls, as so many among so many.
-const PROVOKERS: (f64, f64) = (2.0, 50.0);
+/// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
+/// so it takes little evidence to know which it is.
+const PROVOKERS: (f64, f64) = (0.4, 10.0);
 /// The prior of a provoker's rate: Beta(1, this).
 const RATE_PRIOR: f64 = 50.0;
 /// The size of a stall that nobody has seen, in times of a call.
