@@ -10,7 +10,7 @@ use colltune_db::{Database, Generation, TrainOptions, train};
 use colltune_models::statistics::CellStatistics;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
-use super::words::{self, so_far};
+use super::words;
 use crate::command::compare::{Found, tried};
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
@@ -155,7 +155,9 @@ impl Session {
                 self.account()?;
                 continue;
             }
-            let so_far = state.so_far().map_or_else(String::new, so_far);
+            let so_far = state.so_far().map_or_else(String::new, |ratio| {
+                format!(", so far {ratio:.2} times as fast as the default")
+            });
             progress::show(&format!(
                 "job {}: tries variants{so_far}",
                 state.n_explored() + 1
@@ -170,7 +172,8 @@ impl Session {
     /// Learns from the batch, and says what changed.
     fn learn(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        let report = train(&self.db, TrainOptions::default(), &progress::show)?;
+        progress::show("learns from what the jobs recorded");
+        let report = train(&self.db, TrainOptions::default(), &|_| ())?;
         for warning in report.ingest.warnings {
             if self.warned.insert(warning.clone()) {
                 progress::tell(&format!("colltune: {warning}"));

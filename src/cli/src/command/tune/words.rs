@@ -36,7 +36,7 @@ pub fn learned(state: &State) -> Option<String> {
     };
     if state.is_stable() {
         return Some(format!(
-            "{after}: what is chosen is stable, {}.",
+            "{after}: what is chosen is stable, {}. Now with and without colltune.",
             chosen(state)
         ));
     }
@@ -60,18 +60,21 @@ pub fn learned(state: &State) -> Option<String> {
 fn chosen(state: &State) -> String {
     let choices = state.choices();
     let other = |choice: &&Choice| !catalogue::is_default(&choice.best);
-    format!(
-        "another variant than the default in {} of the {}",
-        choices.iter().filter(other).count(),
-        match choices.len() {
-            1 => "one cell that matters".to_owned(),
-            n_cells => format!("{n_cells} cells that matter"),
+    let n_cells = match choices.len() {
+        1 => "the one cell that matters".to_owned(),
+        n_cells => format!("the {n_cells} cells that matter"),
+    };
+    match choices.iter().filter(other).count() {
+        0 => format!("the default in {n_cells}"),
+        n_other if n_other == choices.len() => {
+            format!("another variant than the default in {n_cells}")
         }
-    )
+        n_other => format!("another variant than the default in {n_other} of {n_cells}"),
+    }
 }
 
 /// How the newest jobs that explored did.
-pub fn so_far(ratio: f64) -> String {
+fn so_far(ratio: f64) -> String {
     format!("; jobs that try variants are {ratio:.2} times as fast as with the default")
 }
 
@@ -134,7 +137,8 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
                 "No table: no algorithm of the MPI library's own replaces its default.\n".to_owned()
             }
             _ => format!(
-                "Tables for jobs without colltune ({n_rules} cells depart from the default): . {}/activate.sh\n",
+                "Tables for jobs without colltune ({} with another algorithm than the default): . {}/activate.sh\n",
+                counted(n_rules as u64, "cell"),
                 folder.display()
             ),
         };
