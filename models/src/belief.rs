@@ -21,7 +21,6 @@ use colltune_core::collective::Collective;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::Observed;
 use root::root;
