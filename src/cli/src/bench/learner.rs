@@ -19,8 +19,10 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let tables = bench::run(extent, &|_| true, &|what| {
         bench.progress(&format!("learner: {what}"));
     });
-    let mut report = Report::default();
-    report.findings = tables.first().map(findings).unwrap_or_default();
+    let mut report = Report {
+        findings: tables.first().map(findings).unwrap_or_default(),
+        ..Report::default()
+    };
     for table in tables {
         let of = table.policies.first().copied().unwrap_or_default();
         report.notes.push(format!(
