@@ -119,14 +119,21 @@ fn shift(series: &[(u32, f64)], least: f64) -> Option<(u32, f64)> {
         .collect();
     steps.sort_unstable_by(f64::total_cmp);
     let noise = (1.4826 * steps[steps.len() / 2] / 2f64.sqrt()).max(1e-3);
-    let mean =
-        |part: &[(u32, f64)]| part.iter().map(|(_, value)| value).sum::<f64>() / part.len() as f64;
-    let at = |cut: usize| {
-        let rise = mean(&series[cut..]) - mean(&series[..cut]);
-        let error = noise * (1.0 / cut as f64 + 1.0 / (n - cut) as f64).sqrt();
+    let all: f64 = series.iter().map(|(_, value)| value).sum();
+    let before = series.iter().scan(0.0, |sum, (_, value)| {
+        let before = *sum;
+        *sum += value;
+        Some(before)
+    });
+    let at = |(cut, before): (usize, f64)| {
+        let (older, newer) = (cut as f64, (n - cut) as f64);
+        let rise = (all - before) / newer - before / older;
+        let error = noise * (1.0 / older + 1.0 / newer).sqrt();
         (rise.abs() / error, rise, series[cut].0)
     };
-    let (errors, rise, run) = (SIDE_LEAST..=n - SIDE_LEAST)
+    let cuts = before.enumerate().skip(SIDE_LEAST);
+    let (errors, rise, run) = cuts
+        .take_while(|(cut, _)| *cut <= n - SIDE_LEAST)
         .map(at)
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some((run, rise))
