@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use colltune_core::catalogue;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model, SCHEMA, Share, Source};
 use colltune_core::space::{Cell, Range};
@@ -40,7 +41,12 @@ pub fn database(library: Library, winners: &[(Range, Winners)], folder: &Path) -
             known["source"] = "measured".into();
             known["best"] = (*best).into();
             known["gain"] = 2.0.into();
-            known["variants"] = serde_json::json!([]);
+            known["variants"] = serde_json::json!([{
+                "name": best, "samples": 1000, "probability": 1.0,
+                "time_ns": { "median": 1000.0, "lo": 900.0, "hi": 1100.0 },
+                "contrast": { "gain": 2.0, "lo": 1.8, "hi": 2.2 },
+                "replaces_default": !catalogue::is_default(best), "reason": "measured",
+            }]);
             statistics.push(known);
             models.push(CellModel {
                 cell,

@@ -9,11 +9,12 @@
 //! With colltune the program is faster: time without over time with 1.082 (95 % interval 1.061 to 1.104).
 //! ```
 
+mod state;
+mod words;
+
 mod session;
 
-mod state;
-
-mod words;
+mod report;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -57,11 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         warned: Default::default(),
         with: Vec::new(),
     };
-    let end = tuned(&mut session, &line, args).map_err(|error| words::kept(error, &session))?;
+    let end = tuned(&mut session, &line, args).map_err(|error| report::kept(error, &session))?;
     progress::clear();
     session.kept.state.end = Some(end);
     session.kept.save()?;
-    words::report(&session, end)
+    report::report(&session, end)
 }
 
 fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
