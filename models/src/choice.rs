@@ -5,8 +5,8 @@
 //! chosen is expected to be wrong (the Bayesian false discovery rate). Second, its e-value supports that: the
 //! likelihood of its data under what other cells lead one to expect, over that under the best of all values that are
 //! no gain. For a variant without gain an e-value is above x at any time, however often one looks, with probability
-//! 1/x at most (Ville): of variants that are all without gain one at the most passes by chance in the mean (Wang and Ramdas'
-//! e-BH procedure at level 1). It keeps what is only likely by its prior out; the 1 % is the posterior's, and
+//! 1/x at most (Ville): of variants that are all without gain one at the most passes by chance in the mean (Wang and
+//! Ramdas' e-BH procedure at level 1). It keeps what is only likely by its prior out; the 1 % is the posterior's, and
 //! tests on made-up machines hold it. What was not measured has no e-value.
 
 use std::collections::BTreeSet;
