@@ -101,3 +101,23 @@ impl Moments {
         }
     }
 }
+
+impl Evidence {
+    /// That of no call.
+    pub fn nothing(run: u32, shape: Shape, variant: u16) -> Evidence {
+        Evidence {
+            run,
+            shape,
+            variant,
+            component: 0,
+            calls: 0,
+            level_ns: 0.0,
+            time: Moments::default(),
+            shift: Moments::default(),
+            total: Moments::default(),
+            stalls: 0,
+            stall_excess: 0.0,
+            work: 0.0,
+        }
+    }
+}

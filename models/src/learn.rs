@@ -15,6 +15,8 @@ use crate::predict;
 use crate::statistics::CellStatistics;
 use cells::Cells;
 
+pub(crate) use cells::merged;
+
 pub use context::Context;
 
 /// What a training found.
@@ -82,7 +84,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         learned.statistics.push(statistics);
     }
     learned.statistics.sort_by_key(|cell| cell.cell);
-    learned.model.cells = cells::merged(entries);
+    learned.model.cells = merged(entries);
     learned.work = share_of_work(&beliefs, time_ns);
     learned.nothing_to_gain = nothing_to_gain(&learned.statistics);
     learned.model.check(context.library)?;

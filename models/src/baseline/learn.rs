@@ -6,14 +6,14 @@ use colltune_core::catalogue;
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::model::{CellModel, Model, Source};
+use colltune_core::model::Model;
 use colltune_core::settings::Settings;
-use colltune_core::space::{Cell, Range};
 use rayon::prelude::*;
 
 use crate::baseline::call::{self, Call, Row};
 use crate::baseline::compare::{Comparison, compare};
 use crate::baseline::regress::Regression;
+use crate::learn::merged;
 use crate::statistics::CellStatistics;
 
 mod error;
@@ -118,46 +118,6 @@ fn share_out(cells: &mut [CellStatistics]) {
     for (cell, time) in cells.iter_mut().zip(times).filter(|(_, time)| *time > 0.0) {
         cell.time_share = time / whole;
     }
-}
-
-/// Joins neighbouring cells about which nothing is known, along nodes and ranks per node.
-///
-/// A communicator has one layout, so it meets the same ranges of sizes as before; every job reads
-/// the result, and most cells of a tuning space are far from anything that was measured.
-fn merged(cells: Vec<CellModel>) -> Vec<CellModel> {
-    let by_ppn = joined(cells, |cell| &mut cell.ppn);
-    let mut cells = joined(by_ppn, |cell| &mut cell.nodes);
-    cells.sort_by_key(|entry| entry.cell);
-    cells
-}
-
-fn joined(cells: Vec<CellModel>, axis: fn(&mut Cell) -> &mut Range) -> Vec<CellModel> {
-    let mut lines: BTreeMap<Cell, Vec<(Range, CellModel)>> = BTreeMap::new();
-    for entry in cells {
-        let mut line = entry.cell;
-        let range = std::mem::replace(axis(&mut line), Range { lo: 0, hi: None });
-        lines.entry(line).or_default().push((range, entry));
-    }
-    let mut result: Vec<CellModel> = Vec::new();
-    for mut line in lines.into_values() {
-        line.sort_by_key(|(range, _)| *range);
-        let mut last: Option<(Range, CellModel)> = None;
-        for (range, entry) in line {
-            match &mut last {
-                Some((before, kept))
-                    if before.hi == Some(range.lo)
-                        && (kept.source, entry.source) == (Source::Prior, Source::Prior)
-                        && kept.variants == entry.variants =>
-                {
-                    before.hi = range.hi;
-                    *axis(&mut kept.cell) = *before;
-                }
-                _ => result.extend(last.replace((range, entry)).map(|(_, entry)| entry)),
-            }
-        }
-        result.extend(last.map(|(_, entry)| entry));
-    }
-    result
 }
 
 fn sort_into_cells(calls: &[Call], model: &Model) -> BTreeMap<usize, Vec<Call>> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::{Call, Evidence, Moments, Shape};
+use super::{Call, Evidence, Shape};
 
 /// Calls in a block; what is left over at the end joins the block before, if it is short.
 const BLOCK: usize = 64;
@@ -116,7 +116,7 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
                 counts
             });
     let n = group.variants.len();
-    let mut sums = vec![Evidence::of(&calls[0]); n];
+    let mut sums = vec![Evidence::nothing(calls[0].run, calls[0].shape, calls[0].variant); n];
     let mut level_sums = vec![(0.0, 0.0); n];
     for (index, call) in calls.iter().enumerate() {
         let (variant, block) = (variant_of[index], group.block_of[index]);
@@ -153,25 +153,6 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         own.level_ns = (sum / count).exp();
     }
     sums
-}
-
-impl Evidence {
-    fn of(call: &Call) -> Evidence {
-        Evidence {
-            run: call.run,
-            shape: call.shape,
-            variant: call.variant,
-            component: 0,
-            calls: 0,
-            level_ns: 0.0,
-            time: Moments::default(),
-            shift: Moments::default(),
-            total: Moments::default(),
-            stalls: 0,
-            stall_excess: 0.0,
-            work: 0.0,
-        }
-    }
 }
 
 impl<'a> Group<'a> {

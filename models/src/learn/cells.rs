@@ -346,7 +346,7 @@ fn stands_for(cell: &Cell) -> (Place, [u64; 3]) {
 ///
 /// A communicator has one layout, so it meets the same ranges of sizes as before; every job reads the result, and
 /// most cells of a tuning space are far from anything that was measured.
-pub fn merged(cells: Vec<CellModel>) -> Vec<CellModel> {
+pub(crate) fn merged(cells: Vec<CellModel>) -> Vec<CellModel> {
     let by_ppn = joined(cells, |cell| &mut cell.ppn);
     let mut cells = joined(by_ppn, |cell| &mut cell.nodes);
     cells.sort_by_key(|entry| entry.cell);

@@ -6,7 +6,7 @@ use std::path::Path;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::record::Manner;
-use colltune_models::evidence::{Evidence, Moments, Shape};
+use colltune_models::evidence::{Evidence, Shape};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
@@ -141,26 +141,14 @@ fn manner(name: &ByteArray) -> Option<Manner> {
 }
 
 fn nothing(collective: Collective) -> Evidence {
-    Evidence {
-        run: 0,
-        shape: Shape {
-            collective,
-            message_bytes: 0,
-            nodes: 0,
-            ppn: 0,
-            n_ranks: 0,
-        },
-        variant: 0,
-        component: 0,
-        calls: 0,
-        level_ns: 0.0,
-        time: Moments::default(),
-        shift: Moments::default(),
-        total: Moments::default(),
-        stalls: 0,
-        stall_excess: 0.0,
-        work: 0.0,
-    }
+    let shape = Shape {
+        collective,
+        message_bytes: 0,
+        nodes: 0,
+        ppn: 0,
+        n_ranks: 0,
+    };
+    Evidence::nothing(0, shape, 0)
 }
 
 fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
