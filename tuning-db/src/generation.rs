@@ -191,6 +191,19 @@ pub fn current(db: &Database, key: &DataKey) -> Result<u64, DbError> {
     }
 }
 
+/// The keys that something was learned for; a calibration alone is nothing learned.
+///
+/// Errors: `Io` for the database's folder, those of [`current`].
+pub fn trained(db: &Database) -> Result<Vec<DataKey>, DbError> {
+    let mut keys = Vec::new();
+    for key in db.keys()? {
+        if current(db, &key)? > 0 {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
 fn folder(db: &Database, key: &DataKey, number: u64) -> PathBuf {
     db.generations(key).join(format!("{number:06}"))
 }

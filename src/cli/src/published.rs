@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use colltune_core::library::Product;
 use colltune_core::model::{SCHEMA, Source};
-use colltune_db::{DataKey, Database, Generation};
+use colltune_db::{DataKey, Database, Generation, generation};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -89,8 +89,10 @@ fn choose_library(
         }
         return Ok(library);
     }
+    let trained = generation::trained(db)?;
+    let candidates = if trained.is_empty() { &found } else { &trained };
     let fits = |key: &&DataKey| product.is_none_or(|product| product == key.library.product);
-    let fitting: Vec<DataKey> = found.iter().filter(fits).cloned().collect();
+    let fitting: Vec<DataKey> = candidates.iter().filter(fits).cloned().collect();
     match &fitting[..] {
         [key] => Ok(key.clone()),
         [] => bail!(

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use colltune_core::calibration::Calibration;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
+use serde_json::Value;
 
 use super::Bench;
 use super::jobs::{self, Cell, Tuner};
@@ -74,6 +75,47 @@ pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
     Ok(Calibration::from_toml(&String::from_utf8_lossy(
         &output.stdout,
     ))?)
+}
+
+/// A copy of a database below the output folder; one of the same name is removed first.
+pub fn copy(bench: &Bench, db: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let copy = bench.out.join(format!("{name}.db"));
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy).with_context(|| format!("remove {}", copy.display()))?;
+    }
+    let status = Command::new("cp").arg("-a").args([db, &copy]).status();
+    if !status.context("start cp")?.success() {
+        bail!("copy {}", db.display());
+    }
+    Ok(copy)
+}
+
+/// The cells that `colltune status --json` tells of.
+pub fn status(db: &Path) -> anyhow::Result<Vec<Value>> {
+    let own = std::env::current_exe().context("find this program's own file")?;
+    let mut command = Command::new(own);
+    let output = command.args(["status", "--json", "--db"]).arg(db).output();
+    let output = output.context("start colltune status")?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("read the status of {}: {}", db.display(), stderr.trim());
+    }
+    let status: Value =
+        serde_json::from_slice(&output.stdout).context("read what colltune status wrote")?;
+    Ok(status["cells"].as_array().cloned().unwrap_or_default())
+}
+
+/// Whether one of these holds the calls of a measured cell.
+pub fn holds(status: &Value, place: &Place, (collective, bytes): Cell) -> bool {
+    let within = |key: &str, value: u64| {
+        let range = &status[key];
+        range[0].as_u64().is_some_and(|low| low <= value)
+            && range[1].as_u64().is_none_or(|high| value < high)
+    };
+    status["collective"] == collective.name()
+        && within("nodes", place.nodes as u64)
+        && within("ppn", (place.n_ranks / place.nodes) as u64)
+        && within("bytes", bytes)
 }
 
 /// Sets the call orders of training apart from those of measured rounds.

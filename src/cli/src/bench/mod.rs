@@ -21,6 +21,7 @@ pub mod overhead;
 pub mod programs;
 pub mod schedules;
 pub mod simulator;
+pub mod solver;
 pub mod startup;
 pub mod tuned;
 
@@ -44,7 +45,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 14] = [
+pub const SUITES: [Suite; 15] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -94,6 +95,11 @@ pub const SUITES: [Suite; 14] = [
         name: "programs",
         about: "whole time of programs that people run: bare, exploring, tuned; what could be gained at all",
         run: programs::run,
+    },
+    Suite {
+        name: "solver",
+        about: "a strongly scaled solver on one node and on the cluster: the share of the reachable gain after ten jobs",
+        run: solver::run,
     },
     Suite {
         name: "schedules-node",

@@ -7,10 +7,9 @@
 mod table;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use colltune_core::account::JobSummary;
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
@@ -21,7 +20,9 @@ use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
 use crate::statistics::{Interval, median, spread};
-use table::{Kitchen, PROGRAMS, Program};
+use table::{PROGRAMS, Program};
+
+pub use table::Kitchen;
 
 /// The names of the programs.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -151,10 +152,10 @@ fn share_in_collectives(summary: &JobSummary) -> f64 {
 
 impl Subject<'_> {
     fn measure(&self, calibrated: &Path, report: &mut Report) -> anyhow::Result<()> {
-        let after_two = self.copy(calibrated, "two")?;
+        let after_two = database::copy(self.bench, calibrated, "programs-two")?;
         let mut exploring = Jobs::of("exploring");
         self.batch(&after_two, 0, &mut exploring)?;
-        let after_one = self.copy(&after_two, "one")?;
+        let after_one = database::copy(self.bench, &after_two, "programs-one")?;
         self.batch(&after_two, 1, &mut exploring)?;
 
         let off = Tuner::Shim {
@@ -233,19 +234,6 @@ impl Subject<'_> {
         jobs.summaries
             .push(serde_json::from_str(&text).context("read the job's summary")?);
         Ok(())
-    }
-
-    /// A copy of a database for this program.
-    fn copy(&self, db: &Path, name: &str) -> anyhow::Result<PathBuf> {
-        let copy = self.bench.out.join(format!("programs-{name}.db"));
-        if copy.exists() {
-            std::fs::remove_dir_all(&copy).with_context(|| format!("remove {}", copy.display()))?;
-        }
-        let status = Command::new("cp").arg("-a").args([db, &copy]).status();
-        if !status.context("start cp")?.success() {
-            bail!("copy {}", db.display());
-        }
-        Ok(copy)
     }
 
     fn tell(&self, ways: &[Jobs], report: &mut Report) {

@@ -9,10 +9,8 @@ mod findings;
 
 use std::collections::BTreeMap;
 
-use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
-use serde_json::Value;
 
 use super::bound::Bounds;
 use super::choices::Choices;
@@ -199,37 +197,13 @@ fn measured_again(
 
 /// What the database says it runs in each measured cell; empty where it cannot be asked.
 fn learned(db: &std::path::Path, place: &Place) -> BTreeMap<Cell, String> {
-    let status = || -> Option<Value> {
-        let own = std::env::current_exe().ok()?;
-        let output = std::process::Command::new(own)
-            .args(["status", "--json", "--db"])
-            .arg(db)
-            .output()
-            .ok()?;
-        serde_json::from_slice(&output.stdout).ok()
-    };
-    let status = status().unwrap_or(Value::Null);
-    let holds = |range: &Value, value: u64| {
-        range[0].as_u64().is_some_and(|lo| lo <= value)
-            && range[1].as_u64().is_none_or(|hi| value < hi)
-    };
-    let ppn = place.n_ranks / place.nodes;
     let mut learned = BTreeMap::new();
-    for cell in status["cells"].as_array().into_iter().flatten() {
-        let Some(collective) = cell["collective"].as_str().and_then(Collective::from_name) else {
-            continue;
-        };
-        if !holds(&cell["nodes"], place.nodes as u64) || !holds(&cell["ppn"], ppn as u64) {
-            continue;
-        }
-        for size in SIZES
-            .into_iter()
-            .filter(|size| holds(&cell["bytes"], *size))
-        {
-            learned.insert(
-                (collective, size),
-                cell["best"].as_str().unwrap_or("").to_owned(),
-            );
+    for told in database::status(db).unwrap_or_default() {
+        let cells = MEASURED
+            .iter()
+            .flat_map(|collective| SIZES.map(|size| (*collective, size)));
+        for cell in cells.filter(|cell| database::holds(&told, place, *cell)) {
+            learned.insert(cell, told["best"].as_str().unwrap_or("").to_owned());
         }
     }
     learned

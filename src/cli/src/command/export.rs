@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use colltune_core::library::{Library, Product};
 use colltune_db::Database;
-use colltune_db::generation::current;
+use colltune_db::generation;
 use colltune_models::statistics::CellStatistics;
 
 use crate::export::notes::Notes;
@@ -36,10 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
     let mut written = Vec::new();
     let opened = Database::open(db)?;
-    for key in opened.keys()? {
-        if current(&opened, &key)? == 0 {
-            continue;
-        }
+    for key in generation::trained(&opened)? {
         let (library, key) = (key.library, key.to_string());
         let published = published::load(db, Some(&key), Some(library.product))?;
         let format = Format::of(library);

@@ -13,7 +13,7 @@ use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
 use colltune_core::variant::{DEFAULT, Size};
-use colltune_db::{DataKey, Database, Generation, Passed};
+use colltune_db::{DataKey, Database, Generation, Passed, generation};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -119,6 +119,8 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
             );
         }
         libraries = vec![library];
+    } else if let trained @ [_, ..] = &generation::trained(db)?[..] {
+        libraries = trained.to_vec();
     }
     if args.json && libraries.len() > 1 {
         return Err(usage(format!(

@@ -79,7 +79,7 @@ impl Kitchen {
     }
 
     /// Builds a C program by the library's own compiler.
-    fn compile(&self, source: &Path) -> anyhow::Result<OsString> {
+    pub fn compile(&self, source: &Path) -> anyhow::Result<OsString> {
         let name = format!("mpicc.{}", self.abi.name());
         let compiler = resolve(OsStr::new(&name), None).with_context(|| format!("find {name}"))?;
         let program = self.folder.join("program");
