@@ -33,6 +33,10 @@ const BETWEEN_GUESS: f64 = 0.1;
 const BETWEEN_PRIOR: f64 = 3.0;
 /// Degrees of freedom by which a cell leans on the others.
 const CELL_PRIOR: f64 = 30.0;
+/// How often the variance between runs and how calm each run is are found from each other.
+const CALM_ROUNDS: usize = 4;
+/// Calls without a stall that each run is taken to have had besides.
+const RUN_CALM_CALLS: f64 = 50.0;
 /// Points that say before any data that predictions are as wrong as they claim.
 const MISFIT_PRIOR: f64 = 10.0;
 /// The tail at which choices are made; see [`crate::choice`].
@@ -57,7 +61,14 @@ pub fn believe(
     predictor: &dyn Predictor,
 ) -> (Vec<Belief>, Vec<Vec<Prediction>>) {
     let mut estimated: Vec<Estimated> = cells.par_iter().map(Estimated::new).collect();
-    let (between, freedom) = pooled_between(&estimated);
+    let (mut between, mut freedom) = pooled_between(&estimated);
+    for _ in 0..CALM_ROUNDS {
+        estimated.par_iter_mut().for_each(|cell| {
+            let fit = cell.observed.fit(between);
+            cell.observed.calm(&fit);
+        });
+        (between, freedom) = pooled_between(&estimated);
+    }
     let tau = shift::tau_squared(
         &estimated
             .iter()
@@ -115,12 +126,20 @@ impl Estimated {
             Some(0) => shift::of_cell(&cell.rows, &observed.variants),
             _ => Vec::new(),
         };
+        let mut by_run = BTreeMap::<u32, (u64, u64)>::new();
+        for row in &cell.rows {
+            let sums = by_run.entry(row.run).or_default();
+            *sums = (sums.0 + row.calls, sums.1 + row.stalls);
+        }
         let mut counts = BTreeMap::<u16, Count>::new();
         for row in &cell.rows {
+            let (calls, stalls) = by_run[&row.run];
+            let others = ((calls - row.calls) as f64, (stalls - row.stalls) as f64);
             let count = Count {
                 calls: row.calls as f64,
                 stalls: row.stalls as f64,
                 excess: row.stall_excess,
+                expected: row.calls as f64 * others.1 / (others.0 + RUN_CALM_CALLS),
             };
             counts.entry(row.variant).or_default().add(count, 1.0);
         }
@@ -145,7 +164,7 @@ impl Estimated {
             let fit = observed.fit(variance);
             fit.squares + CELL_PRIOR * between / variance
         };
-        let own = root(squares, rough.freedom + CELL_PRIOR, 1e-6, 4.0);
+        let own = Observed::honest(root(squares, rough.freedom + CELL_PRIOR, 1e-6, 4.0));
         observed.widen(&rough);
         let freedom = freedom.min(CELL_PRIOR + rough.freedom).max(1.0);
         let fits = [0.025, TAIL].map(|tail| observed.fit(own * wider(freedom, tail).powi(2)));

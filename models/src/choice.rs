@@ -191,17 +191,22 @@ pub fn contrast(belief: &Belief, place: usize) -> Contrast {
     let (mean, deviation) = (belief.mean[place], belief.covariance[(place, place)].sqrt());
     let arm = &belief.arms[place];
     let default = 1.0 + belief.all_pay + belief.default_stalls.mean();
+    // What the default alone is thought to stall is no sure gain.
+    let surely = match belief.default_stalls.provokes > 0.975 {
+        true => default,
+        false => 1.0 + belief.all_pay,
+    };
     let stalls = belief.all_pay + arm.stalls.mean();
-    let gain = |theta: f64, stalls: f64| default / (theta.exp() + stalls);
+    let gain = |default: f64, theta: f64, stalls: f64| default / (theta.exp() + stalls);
     let worst = if arm.stalls.provokes > 0.025 {
         stalls.max(belief.all_pay + arm.stalls.mean() / arm.stalls.provokes)
     } else {
         stalls
     };
     Contrast {
-        gain: gain(mean, stalls),
-        lo: gain(mean + 1.96 * deviation, worst),
-        hi: gain(mean - 1.96 * deviation, belief.all_pay),
+        gain: gain(default, mean, stalls),
+        lo: gain(surely, mean + 1.96 * deviation, worst),
+        hi: gain(default, mean - 1.96 * deviation, belief.all_pay),
     }
 }
 

@@ -119,16 +119,29 @@ fn shift(series: &[(u32, f64)], least: f64) -> Option<(u32, f64)> {
         .collect();
     steps.sort_unstable_by(f64::total_cmp);
     let noise = (1.4826 * steps[steps.len() / 2] / 2f64.sqrt()).max(1e-3);
-    let all: f64 = series.iter().map(|(_, value)| value).sum();
-    let before = series.iter().scan(0.0, |sum, (_, value)| {
-        let before = *sum;
-        *sum += value;
+    let sums = |values: &[(u32, f64)]| {
+        values
+            .iter()
+            .fold((0.0, 0.0), |(sum, squares), (_, value)| {
+                (sum + value, squares + value * value)
+            })
+    };
+    let all = sums(series);
+    let before = series.iter().scan((0.0, 0.0), |sums, (_, value)| {
+        let before = *sums;
+        *sums = (sums.0 + value, sums.1 + value * value);
         Some(before)
     });
-    let at = |(cut, before): (usize, f64)| {
+    let at = |(cut, before): (usize, (f64, f64))| {
         let (older, newer) = (cut as f64, (n - cut) as f64);
-        let rise = (all - before) / newer - before / older;
-        let error = noise * (1.0 / older + 1.0 / newer).sqrt();
+        let rise = (all.0 - before.0) / newer - before.0 / older;
+        // A few wild runs on one side are no shift: either side's own spread counts, too.
+        let within =
+            |(sum, squares): (f64, f64), n: f64| (squares - sum * sum / n).max(0.0) / (n - 1.0) / n;
+        let own = within(before, older) + within((all.0 - before.0, all.1 - before.1), newer);
+        let error = (noise * noise * (1.0 / older + 1.0 / newer))
+            .max(own)
+            .sqrt();
         (rise.abs() / error, rise, series[cut].0)
     };
     let cuts = before.enumerate().skip(SIDE_LEAST);

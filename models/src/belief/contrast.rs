@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Moments};
 
 /// Degrees of freedom by which a variant's own noise leans on the cell's.
 const NOISE_PRIOR: f64 = 8.0;
 /// The coefficient of variation where nobody has two calls.
 const NOISE_GUESS: f64 = 0.3;
+/// Degrees of freedom by which a run's noise leans on that of all runs.
+const RUN_PRIOR: f64 = 20.0;
+/// Degrees of freedom of the distribution of what disturbs a whole run.
+const RUN_FREEDOM: f64 = 4.0;
 /// The same for the disagreement of runs about one variant.
 const DISAGREEMENT_PRIOR: f64 = 8.0;
 
@@ -29,6 +33,8 @@ pub struct Observation {
     pub shapes: f64,
     /// What old runs still weigh after a level shift.
     pub weight: f64,
+    /// What the variance between runs is divided by: how calm the run is.
+    pub calm: f64,
 }
 
 /// The observations of a cell.
@@ -53,8 +59,9 @@ pub struct Fit {
     /// Weighted sum of squared residuals, and its degrees of freedom.
     pub squares: f64,
     pub freedom: f64,
-    /// Weighted squared residuals by arm, and their number.
+    /// Weighted squared residuals by arm, and their number; by group the parts of both that are the run's.
     by_arm: Vec<(f64, f64)>,
+    by_group: Vec<(f64, f64)>,
 }
 
 impl Observed {
@@ -68,7 +75,6 @@ impl Observed {
         variants.sort_unstable();
         variants.dedup();
         let arm = |variant: u16| variants.binary_search(&variant).expect("it was listed");
-        let noise = noise(rows, &variants);
         let mut groups = BTreeMap::new();
         let mut shapes = BTreeMap::<_, f64>::new();
         for row in bodies() {
@@ -78,18 +84,25 @@ impl Observed {
                 .or_insert(next);
             *shapes.entry((row.run, row.variant)).or_default() += 1.0;
         }
+        let group = |row: &Evidence| groups[&(row.run, row.shape, row.component)];
+        let noise = Noise::new(
+            bodies().map(|row| (group(row), arm(row.variant), row.time)),
+            groups.len(),
+            variants.len(),
+        );
         let observations: Vec<Observation> = bodies()
             .map(|row| {
-                let arm = arm(row.variant);
-                let variance = noise[arm] / row.time.n as f64;
+                let (group, arm) = (group(row), arm(row.variant));
+                let variance = noise.of_call(group, arm) / row.time.n as f64;
                 Observation {
-                    group: groups[&(row.run, row.shape, row.component)],
+                    group,
                     arm,
                     // The logarithm of a mean of few lies below the logarithm of the expectation.
                     mean: row.time.mean.ln() + variance.min(0.5) / 2.0,
                     noise: variance,
                     shapes: shapes[&(row.run, row.variant)],
                     weight: weight(row.run),
+                    calm: 1.0,
                 }
             })
             .collect();
@@ -119,28 +132,32 @@ impl Observed {
         arms.iter()
             .enumerate()
             .for_each(|(index, &arm)| place[arm] = Some(index));
-        let mut groups: Vec<Vec<(usize, f64, f64)>> = vec![Vec::new(); self.n_groups];
+        let mut groups: Vec<Vec<(usize, f64, f64, f64)>> = vec![Vec::new(); self.n_groups];
         for one in self.observations.iter().filter(|one| self.linked[one.arm]) {
-            let variance = between * one.shapes * self.disagreement[one.arm] + one.noise;
-            groups[one.group].push((one.arm, one.mean, one.weight / variance));
+            let of_run = between * one.shapes * self.disagreement[one.arm] / one.calm;
+            let variance = of_run + one.noise;
+            groups[one.group].push((one.arm, one.mean, one.weight / variance, of_run / variance));
         }
-        groups.retain(|group| group.len() > 1);
+        groups
+            .iter_mut()
+            .filter(|group| group.len() < 2)
+            .for_each(Vec::clear);
         let mut information = DMatrix::zeros(arms.len(), arms.len());
         let mut right = DVector::zeros(arms.len());
         let mut n = 0.0;
-        for group in &groups {
+        for group in groups.iter().filter(|group| !group.is_empty()) {
             n += group.len() as f64;
-            let total: f64 = group.iter().map(|(_, _, weight)| weight).sum();
+            let total: f64 = group.iter().map(|(_, _, weight, _)| weight).sum();
             let level = group
                 .iter()
-                .map(|(_, mean, weight)| weight * mean)
+                .map(|(_, mean, weight, _)| weight * mean)
                 .sum::<f64>()
                 / total;
-            for &(arm, mean, weight) in group {
+            for &(arm, mean, weight, _) in group {
                 let Some(row) = place[arm] else { continue };
                 information[(row, row)] += weight;
                 right[row] += weight * (mean - level);
-                for &(other, _, its) in group {
+                for &(other, _, its, _) in group {
                     if let Some(column) = place[other] {
                         information[(row, column)] -= weight * its / total;
                     }
@@ -150,20 +167,28 @@ impl Observed {
         let theta = solve(&information, &right);
         let at = |arm: usize| place[arm].map_or(0.0, |index| theta[index]);
         let mut by_arm = vec![(0.0, 0.0); self.variants.len()];
-        for group in &groups {
-            let total: f64 = group.iter().map(|(_, _, weight)| weight).sum();
+        let mut by_group = vec![(0.0, 0.0); self.n_groups];
+        let used = || {
+            (0..self.n_groups)
+                .zip(&groups)
+                .filter(|(_, group)| !group.is_empty())
+        };
+        for (index, group) in used() {
+            let total: f64 = group.iter().map(|(_, _, weight, _)| weight).sum();
             let level = group
                 .iter()
-                .map(|&(arm, mean, weight)| weight * (mean - at(arm)))
+                .map(|&(arm, mean, weight, _)| weight * (mean - at(arm)))
                 .sum::<f64>()
                 / total;
-            for &(arm, mean, weight) in group {
-                by_arm[arm].0 += weight * (mean - at(arm) - level).powi(2);
-                by_arm[arm].1 += 1.0;
+            for &(arm, mean, weight, of_run) in group {
+                let squares = weight * (mean - at(arm) - level).powi(2);
+                by_arm[arm] = (by_arm[arm].0 + squares, by_arm[arm].1 + 1.0);
+                let sums = &mut by_group[index];
+                *sums = (sums.0 + of_run * squares, sums.1 + of_run);
             }
         }
         let squares = by_arm.iter().map(|(squares, _)| squares).sum();
-        let freedom = (n - groups.len() as f64 - arms.len() as f64).max(0.0);
+        let freedom = (n - used().count() as f64 - arms.len() as f64).max(0.0);
         Fit {
             arms,
             theta,
@@ -171,7 +196,23 @@ impl Observed {
             squares,
             freedom,
             by_arm,
+            by_group,
         }
+    }
+
+    /// Learns how calm each run is, as of a multivariate t-distribution: what disturbs a run as a whole is not in its
+    /// calls' noise. Source: Lange, Little & Taylor, J. Am. Stat. Assoc. 84, 1989.
+    pub fn calm(&mut self, fit: &Fit) {
+        for one in &mut self.observations {
+            let (squares, n) = fit.by_group[one.group];
+            one.calm = (RUN_FREEDOM + n) / (RUN_FREEDOM + squares / one.calm);
+        }
+    }
+
+    /// The variance between runs by which estimates are as sure as they claim, where runs are weighed by how calm they
+    /// are: the information of a t-distribution is that much less than its scale says. Source: as [`Observed::calm`].
+    pub fn honest(between: f64) -> f64 {
+        between * (RUN_FREEDOM + 3.0) / (RUN_FREEDOM + 1.0)
     }
 
     /// Widens the arms about which runs disagree more than about the others.
@@ -197,27 +238,62 @@ pub fn solve(matrix: &DMatrix<f64>, right: &DVector<f64>) -> DVector<f64> {
     }
 }
 
-/// By arm the squared coefficient of variation of one call.
-fn noise(rows: &[&Evidence], variants: &[u16]) -> Vec<f64> {
-    let mut sums = vec![(0.0, 0.0); variants.len()];
-    for row in rows
-        .iter()
-        .filter(|row| row.time.n > 1 && row.time.mean > 0.0)
-    {
-        if let Ok(arm) = variants.binary_search(&row.variant) {
-            sums[arm].0 += row.time.m2 / row.time.mean.powi(2);
-            sums[arm].1 += (row.time.n - 1) as f64;
+/// How much single calls differ, as squared coefficients of variation.
+///
+/// What disturbs a run disturbs all its variants, so a call's noise is its variant's times its run's: a disturbed run
+/// says little, and takes nothing from what calm ones say.
+struct Noise {
+    by_arm: Vec<f64>,
+    by_group: Vec<f64>,
+}
+
+impl Noise {
+    fn new(
+        rows: impl Iterator<Item = (usize, usize, Moments)>,
+        n_groups: usize,
+        n_arms: usize,
+    ) -> Noise {
+        let several: Vec<(usize, usize, f64, f64)> = rows
+            .filter(|(_, _, time)| time.n > 1 && time.mean > 0.0)
+            .map(|(group, arm, time)| {
+                (group, arm, time.m2 / time.mean.powi(2), (time.n - 1) as f64)
+            })
+            .collect();
+        let (mut by_arm, mut by_group) = (vec![1.0; n_arms], vec![1.0; n_groups]);
+        // Alternating means; a few rounds are as many as such products need.
+        for _ in 0..4 {
+            let mut sums = vec![(0.0, 0.0); n_arms];
+            for &(group, arm, squares, freedom) in &several {
+                sums[arm].0 += squares / by_group[group];
+                sums[arm].1 += freedom;
+            }
+            let all = sums
+                .iter()
+                .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+            let pooled = (all.0 + NOISE_GUESS.powi(2)) / (all.1 + 1.0);
+            let own = |&(squares, freedom): &(f64, f64)| {
+                (squares + NOISE_PRIOR * pooled) / (freedom + NOISE_PRIOR)
+            };
+            by_arm = sums
+                .iter()
+                .map(own)
+                .map(|variance: f64| variance.max(1e-6))
+                .collect();
+            let mut sums = vec![(0.0, 0.0); n_groups];
+            for &(group, arm, squares, freedom) in &several {
+                sums[group].0 += squares / by_arm[arm];
+                sums[group].1 += freedom;
+            }
+            let own =
+                |&(squares, freedom): &(f64, f64)| (squares + RUN_PRIOR) / (freedom + RUN_PRIOR);
+            by_group = sums.iter().map(own).collect();
         }
+        Noise { by_arm, by_group }
     }
-    let (squares, freedom) = sums
-        .iter()
-        .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-    let pooled = (squares + NOISE_GUESS.powi(2)) / (freedom + 1.0);
-    let own = |(squares, freedom)| (squares + NOISE_PRIOR * pooled) / (freedom + NOISE_PRIOR);
-    sums.into_iter()
-        .map(own)
-        .map(|variance: f64| variance.max(1e-6))
-        .collect()
+
+    fn of_call(&self, group: usize, arm: usize) -> f64 {
+        self.by_arm[arm] * self.by_group[group]
+    }
 }
 
 fn linked(

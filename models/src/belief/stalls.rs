@@ -1,6 +1,6 @@
 //! Rare calls that take many times as long as the others, and what they cost.
 //!
-//! A variant either stalls as often as all do (the machine's own hiccups), or it is of the few that provoke stalls:
+//! A variant either stalls as often as all do in the same runs (the machine's own hiccups), or it is of the few that provoke stalls:
 //! then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
 //! stalls in 1 % of its calls is not taken for fast, and one with too few calls to exclude that is not certain.
 
@@ -24,6 +24,8 @@ pub struct Count {
     pub calls: f64,
     pub stalls: f64,
     pub excess: f64,
+    /// How many of them would have stalled had they done so as often as the other variants' in the same runs.
+    pub expected: f64,
 }
 
 impl Count {
@@ -31,6 +33,7 @@ impl Count {
         self.calls += share * other.calls;
         self.stalls += share * other.stalls;
         self.excess += share * other.excess;
+        self.expected += share * other.expected;
     }
 }
 
@@ -96,7 +99,19 @@ impl Common {
         common
     }
 
+    /// The probability that so many stalls are the variant's own, where all variants stall at this rate, or as often as
+    /// the others do in its runs.
     fn provokes(&self, count: Count, rate: f64) -> f64 {
+        // Between the two rates, the one that its own stalls fit best: runs differ, and it ran in some of them only.
+        let rate = match count.calls {
+            0.0 => rate,
+            calls => {
+                let around = count.expected / calls;
+                (count.stalls / calls)
+                    .clamp(rate.min(around), rate.max(around))
+                    .max(1e-9)
+            }
+        };
         let (stalls, calm) = (count.stalls, (count.calls - count.stalls).max(0.0));
         let own = ln_beta(1.0 + stalls, RATE_PRIOR + calm) - ln_beta(1.0, RATE_PRIOR);
         let as_all = stalls * rate.ln() + calm * (-rate).ln_1p();
