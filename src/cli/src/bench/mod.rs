@@ -45,7 +45,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 15] = [
+pub const SUITES: [Suite; 16] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -97,9 +97,14 @@ pub const SUITES: [Suite; 15] = [
         run: programs::run,
     },
     Suite {
-        name: "solver",
-        about: "a strongly scaled solver on one node and on the cluster: the share of the reachable gain after ten jobs",
-        run: solver::run,
+        name: "solver-node",
+        about: "a strongly scaled solver on one node: the share of the reachable gain after ten jobs",
+        run: solver::run_on_node,
+    },
+    Suite {
+        name: "solver-cluster",
+        about: "the same on 4 nodes x 2 ranks at 1 Gbit/s, simulated on this machine",
+        run: solver::run_on_cluster,
     },
     Suite {
         name: "schedules-node",

@@ -27,10 +27,19 @@ use crate::statistics::{Interval, median, spread};
 const CELL: Cell = (Collective::Allreduce, 8);
 /// Mean compute of an iteration, in microseconds.
 const COMPUTE_US: [u64; 3] = [5, 20, 80];
+const ITERATIONS: usize = 3000;
 /// The variants that are measured anew after the first look at all.
 const FINALISTS: usize = 5;
 
-pub fn run(bench: &Bench) -> anyhow::Result<Report> {
+pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, "node", Place::node(Abi::OpenMpi, 8))
+}
+
+pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, "cluster", Place::cluster())
+}
+
+fn run(bench: &Bench, name: &'static str, place: anyhow::Result<Place>) -> anyhow::Result<Report> {
     let mut report = Report::comparing(
         "bare, s between the program's first barrier and its last",
         "tuned, s",
@@ -44,14 +53,9 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     ]
     .map(str::to_owned)
     .to_vec();
-    for (name, place) in [
-        ("node", Place::node(Abi::OpenMpi, 8)),
-        ("cluster", Place::cluster()),
-    ] {
-        match place {
-            Ok(place) => on_place(bench, name, &place, &mut report)?,
-            Err(error) => report.skipped.push(format!("{name}: failed to {error:#}")),
-        }
+    match place {
+        Ok(place) => on_place(bench, name, &place, &mut report)?,
+        Err(error) => report.skipped.push(format!("failed to {error:#}")),
     }
     Ok(report)
 }
@@ -195,13 +199,13 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
         let mut times = Vec::new();
         for (k, name) in names.iter().enumerate() {
             self.progress(&format!("variant {} of {}", k + 1, names.len()));
-            times.push((self.seconds(&self.forced(name), 1000)?, name));
+            times.push((self.seconds(&self.forced(name), ITERATIONS / 3)?, name));
         }
         times.sort_by(|a, b| a.0.total_cmp(&b.0));
         times.truncate(FINALISTS);
         let finalists: Vec<&String> = times.into_iter().map(|(_, name)| name).collect();
         let mut again = vec![Vec::new(); finalists.len()];
-        for round in 0..self.bench.pick(7, 3) {
+        for round in 0..self.bench.pick(5, 3) {
             for place in 0..finalists.len() {
                 let k = (round + place) % finalists.len();
                 self.progress(&format!("finalists, round {}", round + 1));
@@ -221,7 +225,7 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
             Tuner::shim(db, Mode::Exploit, 7),
             self.forced(best),
         ];
-        let n = self.bench.pick(7, 3);
+        let n = self.bench.pick(5, 3);
         for round in 0..n {
             self.progress(&format!("round {} of {n}", round + 1));
             for place in 0..ways.len() {
@@ -270,7 +274,7 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
     }
 
     fn whole(&self, tuner: &Tuner) -> anyhow::Result<f64> {
-        self.seconds(tuner, self.bench.pick(6000, 3000))
+        self.seconds(tuner, ITERATIONS)
     }
 
     /// What the program prints of its whole time.
