@@ -84,6 +84,9 @@ fn is_in_step(clocksource: &str) -> bool {
     !other_clocks.contains(&clocksource.trim())
 }
 
+/// The shortest span from which a rate is read: readings are within a microsecond, so it is known to 1 %.
+const SPAN_LEAST_NS: u64 = 200_000;
+
 /// A reading of both clocks, taken early; the rate follows from it and a later one.
 #[derive(Clone, Copy)]
 pub struct Reading {
@@ -110,9 +113,14 @@ impl Reading {
         closest.1
     }
 
-    /// The conversion, calibrated between this reading and now. Waits until 2 ms lie between.
-    pub fn calibrate(self) -> Conversion {
-        let [middle, last] = [1_000_000, 2_000_000].map(|ns| self.later(ns));
+    /// The conversion, calibrated between this reading and now. `between` is one from in between; whatever comes too
+    /// soon after the one before is waited for.
+    pub fn calibrate(self, between: Reading) -> Conversion {
+        let middle = match between.ns.saturating_sub(self.ns) < SPAN_LEAST_NS {
+            true => self.later(SPAN_LEAST_NS),
+            false => between,
+        };
+        let last = middle.later(SPAN_LEAST_NS);
         let conversion = self.conversion(last);
         if can_be_trusted() && runs_evenly([self, middle, last]) {
             conversion
@@ -144,8 +152,8 @@ impl Reading {
     }
 }
 
-/// Whether the counter ran as fast between the first two readings as between the last two, to 2 %: readings are
-/// 1 ms apart and more, and each is within a microsecond unless all its attempts were interrupted.
+/// Whether the counter ran as fast between the first two readings as between the last two, to 2 %: each is within a
+/// microsecond unless all its attempts were interrupted, and they are [`SPAN_LEAST_NS`] apart and more.
 fn runs_evenly([first, middle, last]: [Reading; 3]) -> bool {
     let rates = [
         first.conversion(middle).multiplier,

@@ -97,8 +97,9 @@ entry!("MPI_Intercomm_merge": mpi_intercomm_merge_, mpi_intercomm_merge_f08_,
 });
 
 unsafe fn init(default: &dyn Fn() -> c_int) -> c_int {
+    let before = crate::start::before();
     let code = default();
-    crate::start::start_up(code);
+    crate::start::start_up(code, before);
     code
 }
 

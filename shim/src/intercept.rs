@@ -28,9 +28,10 @@ use crate::library::next;
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    let before = crate::start::before();
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     let code = unsafe { (next().init)(argc, argv) };
-    crate::start::start_up(code);
+    crate::start::start_up(code, before);
     code
 }
 
@@ -45,9 +46,10 @@ pub unsafe extern "C-unwind" fn MPI_Init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
+    let before = crate::start::before();
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     let code = unsafe { (next().init_thread)(argc, argv, required, provided) };
-    crate::start::start_up(code);
+    crate::start::start_up(code, before);
     code
 }
 

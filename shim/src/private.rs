@@ -120,6 +120,22 @@ impl Private {
         made
     }
 
+    /// One beside the world, in MPI_Init. Nothing has begun there and no other is alive, so all ranks can or none; but
+    /// whether the library made it on all they have yet to compare.
+    pub fn at_start(pmpi: &Pmpi, handles: &Handles) -> Private {
+        let world = handles.comm_world;
+        let bytes = bytes(pmpi, world);
+        if !hold(bytes) {
+            return Private::Failed;
+        }
+        let made = split_off(pmpi, handles, world, Who::All);
+        match made {
+            Private::Made(_) => _ = ALIVE.fetch_add(1, Ordering::Relaxed),
+            _ => give_back(bytes),
+        }
+        made
+    }
+
     /// The communicator, on a rank that is in it.
     pub fn comm(self) -> Option<Comm> {
         match self {
@@ -182,9 +198,12 @@ impl From<Option<Comm>> for Private {
 
 /// A communicator with members of `comm`, which returns errors. Collective over `comm`.
 pub fn split(world: &World, comm: Comm, who: Who) -> Private {
-    let pmpi = world.pmpi;
-    let handler = silence(pmpi, &world.handles, comm);
-    let mut made = world.handles.comm_null;
+    split_off(world.pmpi, &world.handles, comm, who)
+}
+
+fn split_off(pmpi: &Pmpi, handles: &Handles, comm: Comm, who: Who) -> Private {
+    let handler = silence(pmpi, handles, comm);
+    let mut made = handles.comm_null;
     // SAFETY: `comm` is valid, and all its members make this call here.
     let code = unsafe {
         let (colour, key) = match who {
@@ -201,11 +220,11 @@ pub fn split(world: &World, comm: Comm, who: Who) -> Private {
     if code != abi::SUCCESS {
         return Private::Failed;
     }
-    if abi::bits(made) == abi::bits(world.handles.comm_null) {
+    if abi::bits(made) == abi::bits(handles.comm_null) {
         return Private::Apart;
     }
     // SAFETY: the communicator is valid and ours.
-    unsafe { (pmpi.comm_set_errhandler)(made, world.handles.errors_return) };
+    unsafe { (pmpi.comm_set_errhandler)(made, handles.errors_return) };
     Private::Made(made)
 }
 

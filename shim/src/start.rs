@@ -1,6 +1,7 @@
 //! From `MPI_Init` to an armed tuner, and back at `MPI_Finalize`.
 
 mod meet;
+mod open;
 mod tell;
 
 use std::ffi::c_int;
@@ -10,17 +11,13 @@ use std::sync::{Mutex, Once};
 use colltune_core::collective::Collective;
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
 use colltune_core::library::Library;
-use colltune_core::record::Header;
 use colltune_core::roster::{self, hash_bytes};
 use colltune_core::select::mix;
 use colltune_core::settings::SummaryTo;
 
 use crate::abi::{self, Comm};
 use crate::account::{Account, Destination, Threads};
-use crate::call_log::CallLog;
 use crate::clock::{Conversion, Reading};
-use crate::communicator::Registry;
-use crate::context;
 use crate::fence;
 use crate::flight::Flight;
 use crate::floating;
@@ -29,19 +26,23 @@ use crate::handout::{self, Handout};
 use crate::handshake::Manager;
 use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
-use crate::messages;
 use crate::pending;
 use crate::private;
-use crate::recorder::Recorder;
 use crate::steer::Steer;
 use crate::tune::Tuner;
 use crate::warn::say;
-use crate::world::{Messages, World, rank_in_environment};
+use crate::world::{World, rank_in_environment};
 use meet::{identity, shake_hands};
-use tell::{Card, exchange, hand_out, worst};
+use open::{JobFacts, Opened};
+use tell::{Card, exchange, hand_out};
+
+/// Called in front of the library's MPI_Init, which takes long enough for a rate to be read from it.
+pub fn before() -> Reading {
+    Reading::now()
+}
 
 /// Called behind the library's MPI_Init: agrees with the other ranks and arms the tuner.
-pub fn start_up(code: c_int) {
+pub fn start_up(code: c_int, before: Reading) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         fence::end_the_job_in_a_panic();
@@ -52,7 +53,7 @@ pub fn start_up(code: c_int) {
         if code != abi::SUCCESS || !handout::wanted(&variables) {
             return;
         }
-        if let Some(tuner) = floating::by_default(|| agree(&variables)) {
+        if let Some(tuner) = floating::by_default(|| agree(&variables, before)) {
             pending::find_out();
             fence::arm(tuner);
         }
@@ -66,8 +67,8 @@ pub fn wind_down() {
     }
 }
 
-fn agree(variables: &[(String, String)]) -> Option<Tuner> {
-    let reading = Reading::now();
+fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
+    let behind = Reading::now();
     let pmpi = library::pmpi()?;
     // Before anything else: on another library not even the predefined handles are right. All ranks
     // run one library, so all stop here, and none waits for another.
@@ -101,7 +102,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
 
     let own_card = Card {
         host: host_hash(pmpi),
-        clock: reading.calibrate(),
+        clock: before.calibrate(behind),
     };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
     let node_of_rank = roster::number_nodes(cards.iter().map(|card| card.host));
@@ -121,7 +122,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         .zip(&node_of_rank)
         .filter(|(_, node)| **node == here);
     let clock = Conversion::agreed(on_node.map(|(card, _)| card.clock));
-    let mut tuner = build(
+    build(
         pmpi,
         handles,
         rank,
@@ -130,11 +131,7 @@ fn agree(variables: &[(String, String)]) -> Option<Tuner> {
         node_of_rank,
         clock,
         own_card.host,
-    )?;
-    if tuner.rules.terms.may_run_own() {
-        tuner.world.messages = messages::open(&tuner);
-    }
-    Some(tuner)
+    )
 }
 
 /// Whether the node of a rank has more ranks than processors.
@@ -198,44 +195,39 @@ fn build(
     clock: Conversion,
     host: u64,
 ) -> Option<Tuner> {
-    let registry = make_registry(pmpi, &handles, rank)?;
-    let log = open_log(pmpi, &handles, rank, &handout);
     let Handout {
         job,
         terms,
+        log,
         incoming,
         flight,
         ledger,
-        ..
     } = handout;
-    // Where every decision is told, by all ranks, communicators get their numbers at the first call.
-    let telling = match (&log, &flight) {
-        (None, None) => Telling::Needed,
-        _ => Telling::All,
-    };
-    let rules = Rules::new(terms, library, telling);
+    let mut rules = Rules::new(terms, library, Telling::Needed);
     let mut first_variant = [0; Collective::ALL.len()];
     for place in 1..first_variant.len() {
         first_variant[place] = first_variant[place - 1] + rules.variants[place - 1].len() as u16;
     }
-    let header_variants = Collective::ALL
-        .into_iter()
-        .flat_map(|collective| {
-            let names = rules.names[collective.index()].iter();
-            names.map(move |name| (collective, name.clone()))
-        })
-        .collect();
-    let recorder = open_trace(
-        pmpi,
-        &handles,
-        rank,
+    let facts = JobFacts {
+        name: &job,
         library,
-        (&job, incoming.as_deref()),
-        &rules.terms,
-        &node_of_rank,
+        rules: &rules,
+        log: log.as_deref(),
+        incoming: incoming.as_deref(),
+        rank,
+        node_of_rank: &node_of_rank,
         host,
-        header_variants,
-    );
+    };
+    let Opened {
+        registry,
+        log,
+        recorder,
+        messages,
+    } = open::open(pmpi, &handles, facts)?;
+    // Where every decision is told, by all ranks, communicators get their numbers at the first call.
+    if log.is_some() || flight.is_some() {
+        rules.telling = Telling::All;
+    }
     let flight = flight.as_ref().and_then(|folder| {
         let header = colltune_core::flight::Header {
             rank,
@@ -271,7 +263,7 @@ fn build(
             rank,
             shares_processors: shares_processors(rank, &node_of_rank),
             node_of_rank,
-            messages: Messages::default(),
+            messages,
             wait_word_after: rules.terms.settings.wait_word_after,
         },
         steer: Steer::new(&rules.variants),
@@ -307,79 +299,6 @@ fn ask_for_predefined(pmpi: &Pmpi, handles: &Handles) -> Predefined {
     predefined
 }
 
-/// The registry of communicators, on all ranks or on none. Collective over the world.
-fn make_registry(pmpi: &'static Pmpi, handles: &Handles, rank: u32) -> Option<&'static Registry> {
-    let registry = Registry::create(pmpi, handles);
-    let code = if registry.is_none() { libc::ENOSPC } else { 0 };
-    if worst(pmpi, handles, code).is_none() {
-        return registry;
-    }
-    if rank == 0 {
-        say(
-            "failed to make an attribute of communicators on some rank; collectives run untuned on all ranks",
-        );
-    }
-    None
-}
-
-#[expect(clippy::too_many_arguments, reason = "the parts of a trace's header")]
-fn open_trace(
-    pmpi: &Pmpi,
-    handles: &Handles,
-    rank: u32,
-    library: Library,
-    (job, incoming): (&str, Option<&str>),
-    terms: &JobTerms,
-    node_of_rank: &[u32],
-    host: u64,
-    variants: Vec<(Collective, String)>,
-) -> Option<Recorder> {
-    let incoming = incoming?;
-    let settings = &terms.settings;
-    let (per_node, in_all) = (settings.recording_ranks_per_node, settings.recording_ranks);
-    let opened = roster::records(rank, node_of_rank, per_node, in_all).then(|| {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let clock = if boot.is_empty() {
-            host
-        } else {
-            hash_bytes(2, boot.as_bytes())
-        };
-        let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let context = context::read(library, shares_processors(rank, node_of_rank));
-        let header = Header {
-            job: job.to_owned(),
-            rank,
-            world_ranks: node_of_rank.len() as u32,
-            library: library.to_string(),
-            machine: terms.model.machine.clone(),
-            host: handout::host_name(),
-            clock,
-            generation: terms.model.generation,
-            colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
-            capacity: terms.settings.records_per_run,
-            variants,
-            context: context.columns,
-            transport: context.transport.to_string(),
-        };
-        Recorder::create(incoming.as_ref(), &header)
-    });
-    let (recorder, code) = match opened {
-        None => (None, 0),
-        Some(Ok(recorder)) => (Some(recorder), 0),
-        Some(Err(error)) => (None, error.raw_os_error().unwrap_or(libc::EIO)),
-    };
-    if let Some(error) = worst(pmpi, handles, code)
-        && rank == 0
-        && terms.mode.records()
-    {
-        say(&format!(
-            "failed to write traces to {incoming}: {error}; ranks without a trace are not recorded"
-        ));
-    }
-    recorder
-}
-
 /// The account, where anybody wants to see it: all ranks know that alike.
 fn open_account(
     terms: &JobTerms,
@@ -403,23 +322,4 @@ fn open_account(
         clock,
         to,
     ))
-}
-
-fn open_log(pmpi: &Pmpi, handles: &Handles, rank: u32, handout: &Handout) -> Option<CallLog> {
-    let folder = handout.log.as_ref()?;
-    let (log, code) = match CallLog::open(folder, rank) {
-        Ok(log) => (Some(log), 0),
-        Err(error) => (None, error.raw_os_error().unwrap_or(libc::EIO)),
-    };
-    let failed = worst(pmpi, handles, code);
-    if let Some(error) = failed {
-        if rank == 0 {
-            say(&format!(
-                "failed to write the call log to {folder}: {error}; no calls are logged"
-            ));
-        }
-        // With a log, communicators are set up earlier, so all ranks have one or none.
-        return None;
-    }
-    log
 }

@@ -1,6 +1,6 @@
 //! What the ranks tell each other at the start, by collectives over the world.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use bincode::{Decode, Encode};
 
@@ -82,19 +82,17 @@ pub fn hand_out(
         .map(|(handout, _)| handout)
 }
 
-/// The largest error code of all ranks; `None` when all are 0. Collective over the world.
-pub fn worst(pmpi: &Pmpi, handles: &Handles, code: i32) -> Option<std::io::Error> {
-    let (own, mut all) = ([code as u64], [0u64]);
-    // SAFETY: one 64-bit number each.
+/// Replaces each number by the largest that a rank has. Collective over the world.
+pub fn largest(pmpi: &Pmpi, handles: &Handles, numbers: &mut [u64]) {
+    // SAFETY: the buffer holds as many 64-bit numbers as are announced.
     unsafe {
         (pmpi.allreduce)(
-            own.as_ptr().cast(),
-            all.as_mut_ptr().cast(),
-            1,
+            abi::MPI_IN_PLACE as *const c_void,
+            numbers.as_mut_ptr().cast(),
+            numbers.len() as c_int,
             handles.uint64,
             handles.max,
             handles.comm_world,
         )
     };
-    (all[0] != 0).then(|| std::io::Error::from_raw_os_error(all[0] as i32))
 }

@@ -28,15 +28,41 @@ fn absurd_of_any(variants: &[Variant], n_ranks: u32, bytes: Range) -> Vec<bool> 
         .iter()
         .map(|variant| loads(variant, n_ranks, sizes))
         .collect();
-    let beyond = |place: usize| {
-        (0..variants.len()).any(|rival| {
-            loads[place]
-                .zip(loads[rival])
-                .is_some_and(|(own, rival)| are_beyond(own, rival, ABSURD))
-                && stands_for(&variants[rival], &variants[place], [n_ranks; 2], sizes[0])
+    let factor = |_: &Variant| ABSURD;
+    beyond_others(variants, &loads, factor, [n_ranks; 2], sizes[0])
+}
+
+/// For each variant whether its load is more than its factor times that of another that could run instead, with so
+/// many ranks, the fewest and the most, and so many bytes or more.
+pub(crate) fn beyond_others(
+    variants: &[Variant],
+    loads: &[Option<[Load; 2]>],
+    factor: impl Fn(&Variant) -> f64,
+    ranks: [u32; 2],
+    bytes: u64,
+) -> Vec<bool> {
+    // Most are not even beyond the least of all others, which spares a comparison with each.
+    let least = loads.iter().flatten().copied().reduce(least_of_both);
+    let is_beyond_another = |place: usize| {
+        let (variant, factor) = (&variants[place], factor(&variants[place]));
+        let own = loads[place].zip(least);
+        let own = own.filter(|(own, least)| are_beyond(*own, *least, factor));
+        own.is_some_and(|(own, _)| {
+            (0..variants.len()).any(|rival| {
+                loads[rival].is_some_and(|rival| are_beyond(own, rival, factor))
+                    && stands_for(&variants[rival], variant, ranks, bytes)
+            })
         })
     };
-    (0..variants.len()).map(beyond).collect()
+    (0..variants.len()).map(is_beyond_another).collect()
+}
+
+/// A load that is at most each of two.
+fn least_of_both(one: [Load; 2], other: [Load; 2]) -> [Load; 2] {
+    std::array::from_fn(|size| Load {
+        messages: one[size].messages.min(other[size].messages),
+        bytes: one[size].bytes.min(other[size].bytes),
+    })
 }
 
 /// The sizes between which variants are compared: loads are nearly linear between them.

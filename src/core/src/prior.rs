@@ -102,21 +102,11 @@ impl<'a> Prior<'a> {
             let loads: Vec<Option<[Load; 2]>> = (0..self.variants.len())
                 .map(|place| self.loads(place, n_ranks, sizes))
                 .collect();
-            let factor = |place: usize| match self.variants[place].shape {
+            let factor = |variant: &Variant| match variant.shape {
                 Some(_) => self.factor.max(SHAPES_FACTOR),
                 None => self.factor,
             };
-            let found = (0..loads.len())
-                .map(|place| {
-                    let (variant, factor) = (&self.variants[place], factor(place));
-                    (0..loads.len()).any(|rival| {
-                        loads[place]
-                            .zip(loads[rival])
-                            .is_some_and(|(own, rival)| bound::are_beyond(own, rival, factor))
-                            && bound::stands_for(&self.variants[rival], variant, ranks, sizes[0])
-                    })
-                })
-                .collect();
+            let found = bound::beyond_others(self.variants, &loads, factor, ranks, sizes[0]);
             self.hopeless.insert(key, found);
         }
         &self.hopeless[&key]
