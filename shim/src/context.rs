@@ -1,9 +1,14 @@
 //! What this rank runs on, for the header of its trace.
 
 use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read;
 
 use colltune_core::context::{Context, Machine};
 use colltune_core::library::Library;
+
+/// More than the kernel says of one processor.
+const FIRST_PROCESSOR_BYTES: u64 = 4096;
 
 /// The context of the job as this rank sees it. Reads the environment and two files of the kernel's, at start.
 pub fn read(library: Library, shares_processors: bool) -> Context {
@@ -27,7 +32,12 @@ pub fn read(library: Library, shares_processors: bool) -> Context {
 
 /// The processor's model as Linux names it; empty where it does not.
 fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    // The processors of a node are of one model, and of hundreds there is much to read.
+    let mut text = Vec::new();
+    if let Ok(file) = File::open("/proc/cpuinfo") {
+        let _ = file.take(FIRST_PROCESSOR_BYTES).read_to_end(&mut text);
+    }
+    let text = String::from_utf8_lossy(&text);
     let names = ["model name", "Model", "cpu model", "cpu"];
     let named = names.iter().find_map(|name| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));

@@ -99,6 +99,7 @@ functions! {
         group_translate_ranks: unsafe extern "C-unwind" fn(Group, c_int, *const c_int, Group, *mut c_int) -> c_int
             = "Group_translate_ranks";
         comm_split: unsafe extern "C-unwind" fn(Comm, c_int, c_int, *mut Comm) -> c_int = "Comm_split";
+        comm_create: unsafe extern "C-unwind" fn(Comm, Group, *mut Comm) -> c_int = "Comm_create";
         comm_free: unsafe extern "C-unwind" fn(*mut Comm) -> c_int = "Comm_free";
         comm_create_keyval: unsafe extern "C-unwind" fn(CopyFn, DeleteFn, *mut c_int, *mut c_void) -> c_int
             = "Comm_create_keyval";

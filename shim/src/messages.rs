@@ -22,12 +22,7 @@ pub fn of(made: Private, pmpi: &Pmpi, handles: &Handles) -> Messages {
     // SAFETY: the world is valid; the attribute's value is the address of an int.
     let largest = unsafe {
         let key = abi::MPI_TAG_UB as c_int;
-        (pmpi.comm_get_attr)(
-            handles.comm_world,
-            key,
-            (&raw mut value).cast(),
-            &mut flag,
-        );
+        (pmpi.comm_get_attr)(handles.comm_world, key, (&raw mut value).cast(), &mut flag);
         match (flag, value.cast::<c_int>().as_ref()) {
             (1.., Some(tag)) => *tag,
             _ => 0,

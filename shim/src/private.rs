@@ -128,7 +128,7 @@ impl Private {
         if !hold(bytes) {
             return Private::Failed;
         }
-        let made = split_off(pmpi, handles, world, Who::All);
+        let made = twin(pmpi, handles, world);
         match made {
             Private::Made(_) => _ = ALIVE.fetch_add(1, Ordering::Relaxed),
             _ => give_back(bytes),
@@ -198,12 +198,9 @@ impl From<Option<Comm>> for Private {
 
 /// A communicator with members of `comm`, which returns errors. Collective over `comm`.
 pub fn split(world: &World, comm: Comm, who: Who) -> Private {
-    split_off(world.pmpi, &world.handles, comm, who)
-}
-
-fn split_off(pmpi: &Pmpi, handles: &Handles, comm: Comm, who: Who) -> Private {
-    let handler = silence(pmpi, handles, comm);
-    let mut made = handles.comm_null;
+    let pmpi = world.pmpi;
+    let handler = silence(pmpi, &world.handles, comm);
+    let mut made = world.handles.comm_null;
     // SAFETY: `comm` is valid, and all its members make this call here.
     let code = unsafe {
         let (colour, key) = match who {
@@ -217,6 +214,11 @@ fn split_off(pmpi: &Pmpi, handles: &Handles, comm: Comm, who: Who) -> Private {
         (pmpi.comm_split)(comm, colour, key, &mut made)
     };
     restore(pmpi, comm, handler);
+    returning_errors(pmpi, &world.handles, code, made)
+}
+
+/// What the library made; it returns errors.
+fn returning_errors(pmpi: &Pmpi, handles: &Handles, code: c_int, made: Comm) -> Private {
     if code != abi::SUCCESS {
         return Private::Failed;
     }
@@ -226,6 +228,22 @@ fn split_off(pmpi: &Pmpi, handles: &Handles, comm: Comm, who: Who) -> Private {
     // SAFETY: the communicator is valid and ours.
     unsafe { (pmpi.comm_set_errhandler)(made, handles.errors_return) };
     Private::Made(made)
+}
+
+/// A communicator of all members of `comm`, in their order, which returns errors. Collective over `comm`. Nobody tells
+/// anybody colours here; that an algorithm is forced meanwhile is tried with [`split`] alone.
+fn twin(pmpi: &Pmpi, handles: &Handles, comm: Comm) -> Private {
+    let handler = silence(pmpi, handles, comm);
+    let (mut group, mut made) = (handles.comm_null, handles.comm_null);
+    // SAFETY: `comm` is valid, all its members make this call here, and the group is made, used and freed here.
+    let code = unsafe {
+        (pmpi.comm_group)(comm, &mut group);
+        let code = (pmpi.comm_create)(comm, group, &mut made);
+        (pmpi.group_free)(&mut group);
+        code
+    };
+    restore(pmpi, comm, handler);
+    returning_errors(pmpi, handles, code, made)
 }
 
 /// Makes a communicator return errors to us; the handler to give back, where that worked.
