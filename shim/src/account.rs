@@ -63,14 +63,17 @@ pub struct Span<'a> {
     threads: Threads,
     calls: &'a AtomicU64,
     ticks: &'a AtomicU64,
+    /// For how many calls it stands.
+    weight: u64,
     begun: u64,
 }
 
 impl Drop for Span<'_> {
+    #[cold]
     fn drop(&mut self) {
         let ticks = clock::ticks().wrapping_sub(self.begun);
-        add(self.calls, 1, self.threads);
-        add(self.ticks, ticks, self.threads);
+        add(self.calls, self.weight, self.threads);
+        add(self.ticks, ticks.wrapping_mul(self.weight), self.threads);
     }
 }
 
@@ -116,17 +119,20 @@ impl Account {
         Some(self.time(kind, place, index))
     }
 
+    #[cold]
     fn time<'a>(&self, kind: &'a Kind, place: usize, index: u64) -> Span<'a> {
         let next = account::next_timed(self.seed, place, index);
         kind.next_timed.store(next, Ordering::Relaxed);
-        let (calls, ticks) = match account::is_always_timed(place, index) {
-            true => (&kind.always_calls, &kind.always_ticks),
-            false => (&kind.thinned_calls, &kind.thinned_ticks),
+        let weight = account::stands_for(place, index);
+        let (calls, ticks) = match weight {
+            None => (&kind.always_calls, &kind.always_ticks),
+            Some(_) => (&kind.thinned_calls, &kind.thinned_ticks),
         };
         Span {
             threads: self.threads,
             calls,
             ticks,
+            weight: weight.unwrap_or(1),
             begun: clock::ticks(),
         }
     }

@@ -10,9 +10,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use colltune_core::record::{CallTimes, Header, RECORD_BYTES, Record};
+use colltune_core::record::{
+    AGREED, CallTimes, FLAG_AGREED, FLAGS, Header, MESSAGE_BYTES, RECORD_BYTES, Record, SHIFT,
+    Words, sealed,
+};
 
 use crate::quiet::quietly;
 
@@ -23,8 +27,11 @@ const PIECE: usize = (64 << 10) / RECORD_BYTES;
 /// How often a call that signals interrupt is tried again.
 const TRIES: usize = 1_000;
 
-/// A record in memory. Threads write each their own; `Recorder::keep` may read one that is half written.
+/// A record in memory: its words, and in place of their check word, which only the file has, [`WHOLE`] once they are
+/// there. Threads write each their own; `Recorder::keep` may read one of which half is written.
 type Slot = [AtomicU64; RECORD_BYTES / 8];
+const MARK: usize = RECORD_BYTES / 8 - 1;
+const WHOLE: u64 = 1;
 
 pub struct Recorder {
     slots: Box<[Slot]>,
@@ -34,8 +41,8 @@ pub struct Recorder {
     written: AtomicUsize,
     /// The first record that was corrected after it was written.
     corrected: AtomicUsize,
-    /// Whether a thread is writing to the file.
-    writing: AtomicBool,
+    /// A piece as it is written to the file, for the one thread that does so.
+    writing: Mutex<Box<[u8]>>,
     /// Whether a write failed; then the next one is at MPI_Finalize.
     failed: AtomicBool,
     file: File,
@@ -75,7 +82,7 @@ impl Recorder {
                 used: AtomicUsize::new(0),
                 written: AtomicUsize::new(0),
                 corrected: AtomicUsize::new(usize::MAX),
-                writing: AtomicBool::new(false),
+                writing: Mutex::new(vec![0; PIECE * RECORD_BYTES].into_boxed_slice()),
                 failed: AtomicBool::new(false),
                 identity: (found.dev(), found.ino()),
                 file,
@@ -116,27 +123,24 @@ impl Recorder {
     }
 
     /// Adds to a record of this rank how long it was to the next call: `place` came from `write`.
+    #[inline]
     pub fn shift(&self, place: usize, shift_ns: u64) {
-        let _ = self.amend(place, |record| Record {
-            shift_ns: Some(shift_ns),
-            ..record
-        });
+        self.slots[place][SHIFT].store(shift_ns, Ordering::Relaxed);
+        // The rest will get it with all else.
+        if place < self.written.load(Ordering::Relaxed) {
+            self.corrected.fetch_min(place, Ordering::Release);
+        }
     }
 
-    /// Adds what the ranks agreed on, and returns the record as it was.
-    pub fn agree(&self, place: usize, times: CallTimes) -> Option<Record> {
-        self.amend(place, |record| Record {
-            agreed: Some(times),
-            ..record
-        })
-    }
-
-    fn amend(&self, place: usize, amended: impl FnOnce(Record) -> Record) -> Option<Record> {
+    /// Adds what the ranks agreed on, and returns the bytes of the record's message.
+    pub fn agree(&self, place: usize, times: CallTimes) -> u64 {
         let slot = &self.slots[place];
-        let before = load(slot)?;
-        store(slot, &amended(before));
+        for (target, word) in slot[AGREED..].iter().zip(times.words()) {
+            target.store(word, Ordering::Relaxed);
+        }
+        slot[FLAGS].fetch_or(FLAG_AGREED, Ordering::Release);
         self.corrected.fetch_min(place, Ordering::Release);
-        Some(before)
+        slot[MESSAGE_BYTES].load(Ordering::Relaxed)
     }
 
     /// Writes what is new to the file, and what was corrected within the last piece. To be called where a few
@@ -175,31 +179,35 @@ impl Recorder {
 
     /// Writes the records before `used` that the file does not have, and those from `recent` on that were corrected.
     fn write_back(&self, used: usize, recent: usize) -> io::Result<()> {
-        if self.writing.swap(true, Ordering::Acquire) {
+        let Ok(mut buffer) = self.writing.try_lock() else {
             return Ok(()); // another thread's review
-        }
+        };
         let written = self.written.load(Ordering::Relaxed);
         // A thread that was given a place may not have filled it yet.
         let whole = self.slots[written..used].iter();
-        let end = written + whole.take_while(|slot| load(slot).is_some()).count();
+        let end = written + whole.take_while(|slot| is_whole(slot)).count();
         let changed = self.corrected.swap(usize::MAX, Ordering::AcqRel);
         let from = changed.max(recent).min(written);
         if changed < from {
             self.corrected.fetch_min(changed, Ordering::Relaxed);
         }
-        let result = quietly(|| self.write_range(from, end));
+        let result = quietly(|| self.write_range(from, end, &mut buffer));
         if result.is_err() {
             self.corrected.fetch_min(from, Ordering::Relaxed);
         }
-        self.writing.store(false, Ordering::Release);
         result
     }
 
-    fn write_range(&self, from: usize, end: usize) -> io::Result<()> {
+    fn write_range(&self, from: usize, end: usize, buffer: &mut [u8]) -> io::Result<()> {
         self.check()?;
         for first in (from..end).step_by(PIECE) {
             let last = (first + PIECE).min(end);
-            write_all(&self.file, &self.slots[first..last], self.at(first))?;
+            let (records, _) = buffer.as_chunks_mut::<RECORD_BYTES>();
+            for (record, slot) in records.iter_mut().zip(&self.slots[first..last]) {
+                *record = sealed(&words(slot));
+            }
+            let bytes = &buffer[..(last - first) * RECORD_BYTES];
+            write_all(&self.file, bytes, self.at(first))?;
             self.written.fetch_max(last, Ordering::Relaxed);
         }
         Ok(())
@@ -226,25 +234,14 @@ impl Recorder {
     }
 }
 
-fn write_all(file: &File, slots: &[Slot], at: u64) -> io::Result<()> {
-    let (mut done, length) = (0, size_of_val(slots));
-    while done < length {
-        // SAFETY: the kernel reads `length - done` bytes behind the first `done` of the slots. What other threads
-        // store there meanwhile are records of which it gets half at worst, and they are written again.
-        let count = unsafe {
-            let from = slots.as_ptr().cast::<u8>().add(done);
-            let offset = (at + done as u64) as libc::off_t;
-            libc::pwrite(file.as_raw_fd(), from.cast(), length - done, offset)
-        };
-        match count {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            1.. => done += count as usize,
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
+fn write_all(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.write_at(&bytes[done..], at + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -262,21 +259,24 @@ fn slots(capacity: usize) -> io::Result<Box<[Slot]>> {
 
 #[inline]
 fn store(slot: &Slot, record: &Record) {
-    let bytes = record.to_bytes();
-    let (words, _) = bytes.as_chunks::<8>();
-    for (target, word) in slot.iter().zip(words) {
-        target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+    for (target, word) in slot.iter().zip(record.words()) {
+        target.store(word, Ordering::Relaxed);
     }
+    slot[MARK].store(WHOLE, Ordering::Release);
 }
 
-/// The record in a slot; `None` where there is none, or not all of it yet.
-fn load(slot: &Slot) -> Option<Record> {
-    let mut bytes = [0; RECORD_BYTES];
-    let (words, _) = bytes.as_chunks_mut::<8>();
-    for (target, word) in words.iter_mut().zip(slot) {
-        *target = word.load(Ordering::Relaxed).to_ne_bytes();
-    }
-    Record::from_bytes(&bytes, usize::MAX)
+/// Whether a slot holds a record, and all of it.
+fn is_whole(slot: &Slot) -> bool {
+    slot[MARK].load(Ordering::Acquire) == WHOLE
+}
+
+/// The words of a slot that holds a record.
+fn words(slot: &Slot) -> Words {
+    // Where it says that the ranks have agreed, the words behind that are there.
+    let flags = slot[FLAGS].load(Ordering::Acquire);
+    let mut words: Words = std::array::from_fn(|place| slot[place].load(Ordering::Relaxed));
+    words[FLAGS] = flags;
+    words
 }
 
 /// Reserves the space of a whole trace, so that a disk that fills up later does not cost its samples.

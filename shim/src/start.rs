@@ -23,7 +23,7 @@ use crate::flight::Flight;
 use crate::floating;
 use crate::gap::Gap;
 use crate::handout::{self, Handout};
-use crate::handshake::Manager;
+use crate::handshake::{Handshake, Manager};
 use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
 use crate::pending;
@@ -105,6 +105,12 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         clock: before.calibrate(behind),
     };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
+    // Everybody has passed the exchange, so everybody has read what the handshake published. While the others take
+    // theirs back, rank 0, for which they wait next, reads.
+    let mut published = Some(handshake);
+    if rank != 0 {
+        published.take().map(Handshake::clean_up);
+    }
     let node_of_rank = roster::number_nodes(cards.iter().map(|card| card.host));
     let (nodes, ppn) = roster::extent(&node_of_rank);
     let handout = hand_out(pmpi, &handles, rank, || {
@@ -112,8 +118,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         found.warnings.iter().for_each(|warning| say(warning));
         found.handout
     });
-    // Everybody has passed the hand-out, so everybody has read what the handshake published.
-    handshake.clean_up();
+    published.map(Handshake::clean_up);
     let handout = handout?;
     limits::set_memory_max(handout.terms.settings.memory_per_rank_max);
     let here = node_of_rank[rank as usize];

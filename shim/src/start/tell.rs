@@ -54,12 +54,12 @@ pub fn hand_out(
     read: impl FnOnce() -> Option<Handout>,
 ) -> Option<Handout> {
     let config = bincode::config::standard();
-    let mut bytes = if rank == 0 {
-        read().and_then(|handout| bincode::encode_to_vec(handout, config).ok())
-    } else {
-        None
-    }
-    .unwrap_or_default();
+    let own = match rank {
+        0 => read(),
+        _ => None,
+    };
+    let encoded = own.as_ref().map(|own| bincode::encode_to_vec(own, config));
+    let mut bytes = encoded.and_then(Result::ok).unwrap_or_default();
     let mut length = [bytes.len() as u64];
     let bcast = |buffer: *mut u8, count: usize| {
         let Ok(count) = c_int::try_from(count) else {
@@ -76,6 +76,9 @@ pub fn hand_out(
     bytes.resize(length[0] as usize, 0);
     if !bcast(bytes.as_mut_ptr(), bytes.len()) {
         return None;
+    }
+    if own.is_some() {
+        return own;
     }
     bincode::decode_from_slice(&bytes, config)
         .ok()

@@ -64,11 +64,11 @@ impl Tuner {
         }
         let correct = |record, times: CallTimes| {
             let recorder = self.recorder.as_ref();
-            let own = recorder.and_then(|recorder| recorder.agree(record, times));
+            let bytes = recorder.map(|recorder| recorder.agree(record, times));
             // Where ranks share processors, much of the work is done before the last one arrives.
-            let own = own.filter(|_| !self.shares_processors);
-            if let Some((account, own)) = self.account.as_ref().zip(own) {
-                account.compared(collective, own.message_bytes, times.time_ns, times.work_ns);
+            let bytes = bytes.filter(|_| !self.shares_processors);
+            if let Some((account, bytes)) = self.account.as_ref().zip(bytes) {
+                account.compared(collective, bytes, times.time_ns, times.work_ns);
             }
         };
         let choice = state

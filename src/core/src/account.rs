@@ -2,7 +2,7 @@
 //! said of them when the job ends.
 //!
 //! Reading the clock twice costs more than everything else that a call without tuning pays. So of each kind of call
-//! the first few are timed, and of the rest one in [`THINNED`] at a random distance, unless they are long; the time of
+//! the first few are timed, and of the rest one in [`thinning`] at a random distance, unless they are long; the time of
 //! a kind is that of the first and as often the mean of the rest as there were calls. Nothing decides by it.
 
 mod summary;
@@ -20,8 +20,9 @@ pub const KINDS: usize = Collective::ALL.len() * SIZES;
 
 /// So many calls of a kind are timed, each.
 const FIRST: u64 = 16;
-/// In the mean one in so many of the others.
-const THINNED: u64 = 16;
+/// Of the others one in 16 up to this call, then one in 64: by then there are enough for the mean, and what timing
+/// costs counts.
+const OFTEN: u64 = 1024;
 /// From this range on, 64 KiB, a call takes so long that each is timed.
 const LONG: usize = 9;
 
@@ -49,12 +50,21 @@ pub fn next_timed(seed: u64, kind: usize, index: u64) -> u64 {
     if index + 1 < FIRST || kind % SIZES >= LONG {
         return index + 1;
     }
-    index + 1 + word(key(seed, 0, kind as u64), index) % (2 * THINNED - 1)
+    index + 1 + word(key(seed, 0, kind as u64), index) % (2 * thinning(index) - 1)
 }
 
-/// Whether a call is timed whatever the random numbers are.
-pub const fn is_always_timed(kind: usize, index: u64) -> bool {
-    index < FIRST || kind % SIZES >= LONG
+/// How many calls there are for each that is timed, about call `index`.
+const fn thinning(index: u64) -> u64 {
+    if index < OFTEN { 16 } else { 64 }
+}
+
+/// For how many calls of a kind the timed call `index` stands; `None` for one that is timed whatever the random numbers
+/// are, and stands for itself.
+pub const fn stands_for(kind: usize, index: u64) -> Option<u64> {
+    match index < FIRST || kind % SIZES >= LONG {
+        true => None,
+        false => Some(thinning(index)),
+    }
 }
 
 /// What one rank has seen of a kind.
@@ -67,7 +77,7 @@ pub struct Seen {
     pub thinned: Timed,
 }
 
-/// Calls that were timed, and how long they took.
+/// Calls for which those stand that were timed, and how long they took by these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timed {
     pub calls: u64,
@@ -119,16 +129,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_all_long_calls_are_timed_and_one_in_16_of_the_rest() {
+    fn the_first_and_all_long_calls_are_timed_and_of_the_rest_one_in_16_and_later_in_64() {
         let (short, long) = (
             kind(Collective::Allreduce, 8),
             kind(Collective::Bcast, 1 << 16),
         );
         assert_eq!(timed(1, long, 100), (0..100).collect::<Vec<_>>());
-        let places = timed(1, short, 160_016);
+        let places = timed(1, short, 640_000);
         assert_eq!(places[..16], (0..16).collect::<Vec<_>>());
-        assert!((9_800..10_200).contains(&places.len()), "{}", places.len());
-        assert_ne!(places, timed(2, short, 160_016), "each rank has its own");
+        let often = places.iter().filter(|&&place| place < OFTEN).count();
+        assert!((60..100).contains(&often), "{often}");
+        assert!((9_800..10_300).contains(&places.len()), "{}", places.len());
+        assert_ne!(places, timed(2, short, 640_000), "each rank has its own");
     }
 
     #[test]
@@ -143,18 +155,18 @@ mod tests {
                     1_000
                 }
             };
-            let calls = 200_000;
+            let calls = 2_000_000;
             let mut seen = Seen {
                 calls,
                 ..Seen::default()
             };
             for index in timed(3, place, calls) {
-                let part = match is_always_timed(place, index) {
-                    true => &mut seen.always,
-                    false => &mut seen.thinned,
+                let (part, weight) = match stands_for(place, index) {
+                    None => (&mut seen.always, 1),
+                    Some(weight) => (&mut seen.thinned, weight),
                 };
-                part.calls += 1;
-                part.ns += takes(index);
+                part.calls += weight;
+                part.ns += weight * takes(index);
             }
             let truth: u64 = (0..calls).map(takes).sum();
             let ratio = seen.ns() as f64 / truth as f64;

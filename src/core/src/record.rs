@@ -32,7 +32,7 @@ mod recorded;
 pub use recorded::{CallClass, CallTimes, Manner, Record};
 
 mod layout;
-pub use layout::RECORD_BYTES;
+pub use layout::{AGREED, FLAG_AGREED, FLAGS, MESSAGE_BYTES, RECORD_BYTES, SHIFT, Words, sealed};
 
 use bincode::{Decode, Encode};
 use thiserror::Error;

@@ -41,9 +41,13 @@ pub fn next_sampled(
     gap_least: u64,
 ) -> u64 {
     let period = rehearsals.saturating_add(1);
-    let mean_gap = (index / u64::from(samples_per_cell.max(1)))
-        .max(gap_least)
-        .max(period);
+    let least = gap_least.max(period);
+    let samples = u64::from(samples_per_cell.max(1));
+    // A division takes longer than everything else here, and the first calls need none.
+    let mean_gap = match index < samples.saturating_mul(least) {
+        true => least,
+        false => (index / samples).max(least),
+    };
     // Uniform over period ..= 2 * mean - period, so that no pattern of the program's own stays in
     // step.
     let further = match (mean_gap - period).saturating_mul(2) {

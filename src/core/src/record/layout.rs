@@ -52,45 +52,77 @@ impl Layout {
     }
 }
 
+/// A record as numbers, without its check word.
+pub type Words = [u64; RECORD_BYTES / 8 - 1];
+
+/// Places among the words of what is told of a record later on, and of what is read for that.
+pub const MESSAGE_BYTES: usize = 2;
+pub const SHIFT: usize = 5;
+/// What the ranks agreed on: four words, which count once the flag stands in the word of flags.
+pub const AGREED: usize = 6;
+pub const FLAGS: usize = 12;
+pub const FLAG_AGREED: u64 = 1;
+
+impl CallTimes {
+    /// The words from [`AGREED`] on.
+    pub fn words(self) -> [u64; 4] {
+        let shift_ns = self.shift_ns.unwrap_or(UNKNOWN);
+        [self.time_ns, shift_ns, self.slowest_ns, self.work_ns]
+    }
+}
+
 impl Record {
-    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
-        let mut bytes = [0; RECORD_BYTES];
-        let agreed = self.agreed.unwrap_or_default();
-        let known = |ns: Option<u64>| ns.unwrap_or(UNKNOWN);
-        let numbers = [
+    #[inline(always)]
+    pub fn words(&self) -> Words {
+        let [time_ns, shift_ns, slowest_ns, work_ns] = self.agreed.unwrap_or_default().words();
+        let how = u8::from(self.drawn) | (self.manner as u8) << 1;
+        let of_class =
+            u64::from(self.class.flags()) << 8 | u64::from(self.class.element_bytes) << 16;
+        [
             self.comm,
             self.call,
             self.message_bytes,
             self.start_ns,
             self.duration_ns,
-            known(self.shift_ns),
-            agreed.time_ns,
-            known(agreed.shift_ns),
-            agreed.slowest_ns,
-            agreed.work_ns,
-        ];
-        let (words, _) = bytes.as_chunks_mut::<8>();
-        for (word, number) in words.iter_mut().zip(numbers) {
-            *word = number.to_le_bytes();
-        }
-        for (place, number) in [self.nodes, self.ppn, self.n_ranks].into_iter().enumerate() {
-            bytes[80 + 4 * place..84 + 4 * place].copy_from_slice(&number.to_le_bytes());
-        }
-        bytes[92..94].copy_from_slice(&self.variant.to_le_bytes());
-        bytes[94] = self.collective as u8;
-        bytes[95] = u8::from(self.drawn) | (self.manner as u8) << 1;
-        bytes[96] = u8::from(self.agreed.is_some());
-        bytes[97] = self.class.flags();
-        bytes[98..100].copy_from_slice(&self.class.element_bytes.to_le_bytes());
-        let word = check(&bytes);
-        bytes[RECORD_BYTES - 8..].copy_from_slice(&word.to_le_bytes());
-        bytes
+            self.shift_ns.unwrap_or(UNKNOWN),
+            time_ns,
+            shift_ns,
+            slowest_ns,
+            work_ns,
+            u64::from(self.nodes) | u64::from(self.ppn) << 32,
+            u64::from(self.n_ranks)
+                | u64::from(self.variant) << 32
+                | (self.collective as u64) << 48
+                | u64::from(how) << 56,
+            if self.agreed.is_some() {
+                FLAG_AGREED
+            } else {
+                0
+            } | of_class,
+        ]
+    }
+
+    /// The bytes of a record in a file.
+    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
+        sealed(&self.words())
     }
 
     /// `None` for a torn or unused record, and for one that names no known collective, variant or manner.
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES], n_variants: usize) -> Option<Record> {
         Layout::Full.record(bytes, n_variants)
     }
+}
+
+/// The bytes of a record in a file, with their check word.
+pub fn sealed(words: &Words) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    let (targets, _) = bytes.as_chunks_mut::<8>();
+    for (target, word) in targets.iter_mut().zip(words) {
+        *target = word.to_le_bytes();
+    }
+    let word = check(&bytes);
+    bytes[RECORD_BYTES - 8..].copy_from_slice(&word.to_le_bytes());
+    bytes
 }
 
 fn full(bytes: &[u8]) -> Option<Record> {

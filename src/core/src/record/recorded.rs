@@ -110,6 +110,7 @@ pub struct CallClass {
 }
 
 impl CallClass {
+    #[inline]
     pub fn of(call: SharedCall, details: &SharedDetails) -> CallClass {
         let element_bytes = details
             .count
@@ -126,17 +127,14 @@ impl CallClass {
         }
     }
 
+    #[inline]
     pub(super) fn flags(self) -> u8 {
-        let flags = [
-            self.in_place,
-            self.own_operation,
-            self.ordered,
-            self.rounds,
-            self.derived,
-            self.uneven,
-        ];
-        let bits = flags.into_iter().zip(0..);
-        bits.map(|(flag, bit)| u8::from(flag) << bit).sum()
+        u8::from(self.in_place)
+            | u8::from(self.own_operation) << 1
+            | u8::from(self.ordered) << 2
+            | u8::from(self.rounds) << 3
+            | u8::from(self.derived) << 4
+            | u8::from(self.uneven) << 5
     }
 
     pub(super) fn of_flags(flags: u8, element_bytes: u16) -> CallClass {
