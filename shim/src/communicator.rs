@@ -68,6 +68,13 @@ impl State {
         }
     }
 
+    /// Makes that of a communicator which was freed another one's.
+    fn renew(&mut self, comm: Comm, n_ranks: u32) {
+        self.decider.renew();
+        (self.comm, self.n_ranks) = (comm, n_ranks);
+        (self.again, self.passed) = (None, PassingCalls::default());
+    }
+
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
         // Before the set-up there is nothing.
@@ -208,24 +215,19 @@ impl Registry {
         let mut inter = 0;
         // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
-        // Lists of counts are as long as the remote group there, so nothing reads them.
-        let decider = if code == abi::SUCCESS && inter == 0 {
-            Decider::new()
-        } else {
-            Decider::aside()
-        };
+        let is_among_its_own = code == abi::SUCCESS && inter == 0;
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { *(*slot.0).state.get() = State::new(comm, n_ranks, decider) };
+                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks, decider)),
+                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));
@@ -233,6 +235,11 @@ impl Registry {
                 }
             }
         };
+        if !is_among_its_own {
+            // Lists of counts are as long as the remote group there, so nothing reads them.
+            // SAFETY: nobody else knows the slot yet.
+            unsafe { (*(*slot).state.get()).decider.stand_aside() };
+        }
         // SAFETY: the communicator is valid and the key is ours; slots live for ever.
         let code = unsafe { (self.pmpi.comm_set_attr)(comm, self.keyval, slot.cast()) };
         if code != abi::SUCCESS {

@@ -124,6 +124,23 @@ impl Decider {
         }
     }
 
+    /// Begins anew, for another communicator. Where the last one was never set up that is quicker than a new decider,
+    /// most of which is room for cells.
+    pub fn renew(&mut self) {
+        if self.membership.is_some() {
+            *self = Decider::new();
+            return;
+        }
+        debug_assert!(self.cells.iter().all(Option::is_none));
+        self.standing = Standing::Young;
+        self.calls = 0;
+        self.tuned_from = u64::MAX;
+        self.young_bytes = 0;
+        self.agreed = Agreed::NOTHING;
+        self.cells_in_use = 0;
+        self.under_way = None;
+    }
+
     /// That of a communicator that all members see to be none of ours: one between two groups, or with members of
     /// another job.
     pub fn aside() -> Decider {
@@ -561,4 +578,30 @@ fn cell_mut(
         unreachable!("a call is chosen only in a cell");
     };
     &mut cells.states[place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_decider_is_like_a_new_one_whatever_became_of_the_last_communicator() {
+        let new = format!("{:?}", Decider::new());
+        let mut young = Decider::new();
+        (young.calls, young.young_bytes) = (7, 4096);
+        let mut aside = young.clone();
+        aside.stand_aside();
+        let mut ready = young.clone();
+        (ready.standing, ready.tuned_from) = (Standing::Ready, 3);
+        ready.membership = Some(Membership::of([0, 0].into_iter()));
+        ready.agreed.id = 5;
+        ready.cells[0] = Some(Cells {
+            by_size: CellsBySize::default(),
+            states: Vec::new(),
+        });
+        for mut decider in [young, aside, ready] {
+            decider.renew();
+            assert_eq!(format!("{decider:?}"), new);
+        }
+    }
 }
