@@ -107,10 +107,13 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
     // Everybody has passed the exchange, so everybody has read what the handshake published. While the others take
     // theirs back, rank 0, for which they wait next, reads.
-    let mut published = Some(handshake);
-    if rank != 0 {
-        published.take().map(Handshake::clean_up);
-    }
+    let published = match rank {
+        0 => Some(handshake),
+        _ => {
+            handshake.clean_up();
+            None
+        }
+    };
     let node_of_rank = roster::number_nodes(cards.iter().map(|card| card.host));
     let (nodes, ppn) = roster::extent(&node_of_rank);
     let handout = hand_out(pmpi, &handles, rank, || {
@@ -118,7 +121,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         found.warnings.iter().for_each(|warning| say(warning));
         found.handout
     });
-    published.map(Handshake::clean_up);
+    published.into_iter().for_each(Handshake::clean_up);
     let handout = handout?;
     limits::set_memory_max(handout.terms.settings.memory_per_rank_max);
     let here = node_of_rank[rank as usize];

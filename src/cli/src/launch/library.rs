@@ -117,7 +117,8 @@ fn version_text(launcher: &OsStr) -> Option<String> {
             let _ = child.wait();
             return None;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        // The job begins that much later at the most.
+        std::thread::sleep(Duration::from_micros(500));
     }
     let output = child.wait_with_output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
