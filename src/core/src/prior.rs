@@ -7,6 +7,10 @@
 //! they leave out can still be forced.
 
 mod rivals;
+
+mod alike;
+pub mod cost;
+
 pub mod simulated;
 
 use std::collections::{BTreeMap, HashMap};
