@@ -11,6 +11,7 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::prior::cost::{Costs, Layout};
+use colltune_core::settings::HOPELESS_SIMULATED;
 use colltune_core::variant::Family;
 
 const MEASURED: &str = include_str!("data/measured.csv");
@@ -174,5 +175,25 @@ fn with_a_core_for_each_rank_another_order_would_be_expected() {
         };
         let found = found(machine, &alone, &[Family::P2p]);
         assert!(found.correlation < 0.8, "{machine}: {}", found.correlation);
+    }
+}
+
+#[test]
+fn what_is_expected_to_take_twice_as_long_as_another_variant_is_never_the_best() {
+    let families = [Family::P2p, Family::Native, Family::Mockup];
+    for (machine, calibration) in calibrations() {
+        for ((collective, bytes), times) in cells(machine, &calibration, &families) {
+            let least =
+                |of: fn(&(f64, f64)) -> f64| times.iter().map(of).fold(f64::INFINITY, f64::min);
+            let (expected, measured) = (least(|time| time.0), least(|time| time.1));
+            let hopeless = times
+                .iter()
+                .filter(|time| time.0 > HOPELESS_SIMULATED * expected);
+            let best = hopeless
+                .map(|time| time.1 / measured)
+                .fold(f64::INFINITY, f64::min);
+            let name = Collective::from_index(collective).unwrap();
+            assert!(best > 1.1, "{machine} {name} {bytes}: {best:.2}");
+        }
     }
 }

@@ -136,3 +136,60 @@ impl Costs {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs() -> (Library, Costs) {
+        let library = "openmpi-4.1.4".parse().unwrap();
+        (library, Costs::new(library, Machine::TYPICAL))
+    }
+
+    #[test]
+    fn a_linear_broadcast_of_16_mib_over_4096_ranks_is_known_before_it_runs() {
+        let (library, mut costs) = costs();
+        let layout = Layout {
+            nodes: 128,
+            ppn: 32,
+        };
+        let mut cost = |name: &str| {
+            let variant = catalogue::find(library, Collective::Bcast, name).unwrap();
+            costs.of(&variant, layout, 16 << 20).unwrap()
+        };
+        let linear = cost("native:basic_linear");
+        // Through the root's port to 4,064 ranks, and to 31 beside it.
+        let bytes = 4064.0 * f64::from(16 << 20);
+        let through_port = bytes * Machine::TYPICAL.between.per_byte_ns;
+        assert!((linear / through_port - 1.0).abs() < 0.05, "{linear}");
+        let pipelined = cost("native:pipeline:segsize=128KiB");
+        assert!(linear > 50.0 * pipelined, "{pipelined}");
+        assert!(linear > 10.0 * cost("native:binomial"));
+    }
+
+    #[test]
+    fn a_composition_costs_the_sum_of_its_parts_and_the_default_what_the_best_does() {
+        let (library, mut costs) = costs();
+        let layout = Layout { nodes: 4, ppn: 4 };
+        let mut cost = |collective, name: &str, bytes| {
+            let variant = catalogue::find(library, collective, name).unwrap();
+            costs.of(&variant, layout, bytes)
+        };
+        for bytes in [8, 4096, 1 << 20] {
+            let composed = cost(Collective::Allreduce, "mockup:reduce+bcast", bytes);
+            let parts =
+                [Collective::Reduce, Collective::Bcast].map(|of| cost(of, "default", bytes));
+            assert_eq!(composed, parts.into_iter().sum());
+            let natives = catalogue::variants(library, Collective::Allreduce);
+            let facts = catalogue::Facts::usual(Collective::Allreduce, bytes, 16, 4);
+            let natives = natives
+                .iter()
+                .filter(|variant| variant.name.family == Family::Native && variant.applies(&facts));
+            let least = natives
+                .filter_map(|variant| cost(Collective::Allreduce, &variant.name.to_string(), bytes))
+                .min_by(f64::total_cmp);
+            assert_eq!(cost(Collective::Allreduce, "default", bytes), least);
+            assert_eq!(cost(Collective::Allreduce, "node:shm+default", bytes), None);
+        }
+    }
+}
