@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::predictor::{Place, Point, Prediction, Predictor};
 use super::spread::CONTRAST_MAX;
-use cells::Cells;
+use cells::{Cells, layout_of};
 use kernel::{Kernel, Solved};
 
 pub struct Gaussian;
@@ -33,7 +33,11 @@ impl Predictor for Gaussian {
                 };
                 let one = |place: &Place| {
                     let of_cell = fitted.cells.at(place);
-                    fitted.sum(place, own(place), of_cell)
+                    let found = fitted.sum(place, own(place), of_cell);
+                    Prediction {
+                        variance: fitted.misfit * found.variance,
+                        ..found
+                    }
                 };
                 places.iter().map(one).collect()
             })
@@ -62,6 +66,8 @@ struct Fitted {
     slope: f64,
     cells: Cells,
     kernel: Kernel,
+    /// How many times as far as they claim predictions of whole layouts are off, in squares.
+    misfit: f64,
     /// What is left of each variant's contrasts, and how that hangs together.
     variants: Vec<(Vec<Point>, Option<Solved>)>,
 }
@@ -100,6 +106,7 @@ impl Fitted {
             (points, solved)
         };
         Fitted {
+            misfit: misfit(&left, &kernel, &cells),
             slope,
             kernel,
             variants: left.into_par_iter().map(solved).collect(),
@@ -113,4 +120,37 @@ impl Fitted {
             variance: own.variance + of_cell.variance,
         }
     }
+}
+
+/// Layouts, and variants, of which is asked how well the others tell them.
+const LAYOUTS_MAX: usize = 4;
+const VARIANTS_MAX: usize = 16;
+/// Predictions that are as good as they claim, before any data.
+const MISFIT_PRIOR: f64 = 20.0;
+
+/// How many times as far as they claim predictions of a layout from the others are off, in squares.
+fn misfit(left: &[Vec<Point>], kernel: &Kernel, cells: &Cells) -> f64 {
+    let (mut squares, mut count) = (MISFIT_PRIOR, MISFIT_PRIOR);
+    let step = left.len().div_ceil(VARIANTS_MAX).max(1);
+    for layout in cells.layouts(LAYOUTS_MAX) {
+        let Some(others) = cells.beside(layout) else {
+            continue;
+        };
+        for points in left.iter().step_by(step) {
+            let is_there = |point: &&Point| layout_of(&point.place) == layout;
+            let (asked, known): (Vec<Point>, Vec<Point>) = points.iter().partition(is_there);
+            let Some(solved) = kernel.solve(&known) else {
+                continue;
+            };
+            for point in asked {
+                let own = kernel.at(&solved, &known, &point.place);
+                let of_cell = others.at(&point.place);
+                let away = point.mean + cells.of(&point.place) - own.mean - of_cell.mean;
+                let variance = own.variance + of_cell.variance + point.variance;
+                squares += (away * away / variance).min(25.0);
+                count += 1.0;
+            }
+        }
+    }
+    (squares / count).max(1.0)
 }

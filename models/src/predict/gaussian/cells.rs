@@ -21,6 +21,13 @@ pub struct Cells {
     solved: Option<Solved>,
 }
 
+/// The bits of nodes and ranks per node.
+pub type Layout = [u64; 2];
+
+pub fn layout_of(place: &Place) -> Layout {
+    [place.nodes, place.ppn].map(f64::to_bits)
+}
+
 fn key(place: &Place) -> [u64; 3] {
     [place.bytes, place.nodes, place.ppn].map(f64::to_bits)
 }
@@ -82,6 +89,36 @@ impl Cells {
             }
             None => self.kernel.at(solved, &self.points, place),
         }
+    }
+
+    /// The cells of other layouts alone, with what they are known by.
+    pub fn beside(&self, layout: Layout) -> Option<Cells> {
+        let others = self
+            .points
+            .iter()
+            .filter(|point| layout_of(&point.place) != layout);
+        let points: Vec<Point> = others.copied().collect();
+        let number = |(number, point): (usize, &Point)| (key(&point.place), number);
+        let solved = self.kernel.solve(&points)?;
+        Some(Cells {
+            places: points.iter().enumerate().map(number).collect(),
+            points,
+            kernel: self.kernel,
+            solved: Some(solved),
+        })
+    }
+
+    /// At most so many of the layouts, from the whole range.
+    pub fn layouts(&self, most: usize) -> Vec<Layout> {
+        let mut all: Vec<Layout> = self
+            .points
+            .iter()
+            .map(|point| layout_of(&point.place))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        let step = all.len().div_ceil(most.max(1)).max(1);
+        all.into_iter().step_by(step).collect()
     }
 
     /// What the others say of a cell that has points.

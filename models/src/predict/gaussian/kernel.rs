@@ -11,13 +11,24 @@ const REACHES: [f64; 3] = [1.5, 4.0, 10.0];
 /// How much of the variance between cells is the cell's alone.
 const ALONE: [f64; 4] = [0.02, 0.1, 0.4, 0.9];
 const SCALES: [f64; 3] = [0.4, 1.0, 2.5];
+const ROUGHNESS: [Roughness; 2] = [Roughness::Kinks, Roughness::Curves];
 /// Points of a variant and variants of a collective that choose among them.
 const POINTS_MAX: usize = 40;
 const VARIANTS_MAX: usize = 16;
 
+/// How smooth what is smooth is.
+#[derive(Clone, Copy)]
+enum Roughness {
+    /// Matern's kernel of order 3/2.
+    Kinks,
+    /// Of order 5/2.
+    Curves,
+}
+
 #[derive(Clone, Copy)]
 pub struct Kernel {
     spread: Spread,
+    roughness: Roughness,
     reach: f64,
     smooth: f64,
     alone: f64,
@@ -58,16 +69,19 @@ impl Kernel {
             })
             .collect();
         let mut candidates = Vec::new();
-        for reach in REACHES {
-            for alone in ALONE {
-                for scale in SCALES {
-                    let total = scale * spread.between_cells;
-                    candidates.push(Kernel {
-                        spread,
-                        reach,
-                        smooth: (1.0 - alone) * total,
-                        alone: alone * total,
-                    });
+        for roughness in ROUGHNESS {
+            for reach in REACHES {
+                for alone in ALONE {
+                    for scale in SCALES {
+                        let total = scale * spread.between_cells;
+                        candidates.push(Kernel {
+                            spread,
+                            roughness,
+                            reach,
+                            smooth: (1.0 - alone) * total,
+                            alone: alone * total,
+                        });
+                    }
                 }
             }
         }
@@ -85,16 +99,25 @@ impl Kernel {
         candidates[best]
     }
 
-    /// Matern's kernel of order 3/2, with what all places of a variant share.
+    /// What two places of a variant share, and what all of its places do.
     fn between(&self, one: &Place, other: &Place) -> f64 {
         let axes = [
             one.bytes - other.bytes,
             2.0 * (one.nodes - other.nodes),
             2.0 * (one.ppn - other.ppn),
         ];
-        let distance =
-            3f64.sqrt() * axes.iter().map(|axis| axis * axis).sum::<f64>().sqrt() / self.reach;
-        self.spread.between_variants + self.smooth * (1.0 + distance) * (-distance).exp()
+        let distance = axes.iter().map(|axis| axis * axis).sum::<f64>().sqrt() / self.reach;
+        let alike = match self.roughness {
+            Roughness::Kinks => {
+                let distance = 3f64.sqrt() * distance;
+                (1.0 + distance) * (-distance).exp()
+            }
+            Roughness::Curves => {
+                let distance = 5f64.sqrt() * distance;
+                (1.0 + distance + distance * distance / 3.0) * (-distance).exp()
+            }
+        };
+        self.spread.between_variants + self.smooth * alike
     }
 
     pub fn solve(&self, points: &[Point]) -> Option<Solved> {
