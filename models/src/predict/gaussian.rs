@@ -1,39 +1,21 @@
-//! A Gaussian process over log bytes, nodes and ranks per node.
+//! A Gaussian process over log bytes, nodes and ranks per node, around what the simulator says.
 //!
-//! A contrast is the collective's mean + the variant's own + what is smooth over places + what is the cell's alone.
-//! How far smoothness reaches and how much is the cell's alone is chosen by the likelihood of all variants together.
+//! A contrast is a slope times the simulator's + what the default has of its own in the cell, which is in all contrasts
+//! there + the variant's own + what is smooth over places + what is this contrast's alone. Without the second, the
+//! default's leaps from one algorithm to another would look like every variant's.
+//! How far smoothness reaches and how much is alone is chosen by the likelihood of all variants together.
 
-use nalgebra::{DMatrix, DVector};
+mod cells;
+mod kernel;
+
 use rayon::prelude::*;
 
 use super::predictor::{Place, Point, Prediction, Predictor};
-use super::spread::{CONTRAST_MAX, Spread};
+use super::spread::CONTRAST_MAX;
+use cells::{Cells, layout_of};
+use kernel::{Kernel, Solved};
 
 pub struct Gaussian;
-
-/// Octaves of bytes over which contrasts stay alike; of nodes and ranks per node half as many.
-const REACHES: [f64; 3] = [1.5, 4.0, 10.0];
-/// How much of the variance between cells is the cell's alone.
-const ALONE: [f64; 4] = [0.02, 0.1, 0.4, 0.9];
-const SCALES: [f64; 3] = [0.4, 1.0, 2.5];
-/// Points of a variant and variants of a collective that choose among them.
-const POINTS_MAX: usize = 40;
-const VARIANTS_MAX: usize = 16;
-
-#[derive(Clone, Copy)]
-struct Kernel {
-    spread: Spread,
-    reach: f64,
-    smooth: f64,
-    alone: f64,
-}
-
-/// One variant's points, solved.
-struct Solved {
-    inverse: DMatrix<f64>,
-    weights: DVector<f64>,
-    log_likelihood: f64,
-}
 
 impl Predictor for Gaussian {
     fn name(&self) -> &'static str {
@@ -41,138 +23,134 @@ impl Predictor for Gaussian {
     }
 
     fn predict(&self, known: &[Vec<Point>], asked: &[Vec<Place>]) -> Vec<Vec<Prediction>> {
-        let kernel = Kernel::choose(known);
-        let both: Vec<_> = known.iter().zip(asked).collect();
+        let fitted = Fitted::new(known);
+        let both: Vec<_> = fitted.variants.iter().zip(asked).collect();
         both.into_par_iter()
-            .map(|(points, places)| match kernel.solve(points) {
-                Some(solved) => places
-                    .iter()
-                    .map(|place| kernel.at(&solved, points, place))
-                    .collect(),
-                None => places.iter().map(|_| kernel.spread.unknown()).collect(),
+            .map(|((points, solved), places)| {
+                let own = |place: &Place| match solved {
+                    Some(solved) => fitted.kernel.at(solved, points, place),
+                    None => fitted.kernel.unknown(),
+                };
+                let one = |place: &Place| {
+                    let of_cell = fitted.cells.at(place);
+                    let found = fitted.sum(place, own(place), of_cell);
+                    Prediction {
+                        variance: fitted.misfit * found.variance,
+                        ..found
+                    }
+                };
+                places.iter().map(one).collect()
             })
             .collect()
     }
 
     fn leave_out(&self, known: &[Vec<Point>]) -> Vec<Vec<Prediction>> {
-        let kernel = Kernel::choose(known);
-        known
-            .par_iter()
-            .map(|points| {
-                let Some(solved) = kernel.solve(points) else {
-                    return Vec::new();
-                };
-                let one = |(index, point): (usize, &Point)| {
-                    let precision = solved.inverse[(index, index)];
-                    Prediction {
-                        mean: clipped(point) - solved.weights[index] / precision,
-                        variance: (1.0 / precision - point.variance).max(1e-6),
-                    }
-                };
-                points.iter().enumerate().map(one).collect()
-            })
-            .collect()
+        let fitted = Fitted::new(known);
+        let of_variant = |(points, solved): &(Vec<Point>, Option<Solved>)| {
+            let Some(solved) = solved else {
+                return Vec::new();
+            };
+            let one = |(index, point): (usize, &Point)| {
+                // Its cell's other contrasts hold the same measurements of the default, so none of them counts.
+                let of_cell = fitted.cells.without(&point.place);
+                fitted.sum(&point.place, solved.left_out(index, point), of_cell)
+            };
+            points.iter().enumerate().map(one).collect()
+        };
+        fitted.variants.par_iter().map(of_variant).collect()
     }
 }
 
-fn clipped(point: &Point) -> f64 {
-    point.mean.clamp(-CONTRAST_MAX, CONTRAST_MAX)
+/// What was learned of one collective's variants.
+struct Fitted {
+    slope: f64,
+    cells: Cells,
+    kernel: Kernel,
+    /// How many times as far as they claim predictions of whole layouts are off, in squares.
+    misfit: f64,
+    /// What is left of each variant's contrasts, and how that hangs together.
+    variants: Vec<(Vec<Point>, Option<Solved>)>,
 }
 
-impl Kernel {
-    fn choose(known: &[Vec<Point>]) -> Kernel {
-        let spread = Spread::of(known);
-        // Every k-th point, so that the whole range has a say.
-        let few: Vec<Vec<Point>> = known
+impl Fitted {
+    fn new(known: &[Vec<Point>]) -> Fitted {
+        let clipped = |point: &Point| Point {
+            mean: point.mean.clamp(-CONTRAST_MAX, CONTRAST_MAX),
+            ..*point
+        };
+        let known: Vec<Vec<Point>> = known
             .iter()
-            .filter(|points| points.len() > 1)
-            .take(VARIANTS_MAX)
-            .map(|points| {
-                points
-                    .iter()
-                    .step_by(points.len().div_ceil(POINTS_MAX))
-                    .copied()
-                    .collect()
-            })
+            .map(|points| points.iter().map(clipped).collect())
             .collect();
-        let mut candidates = Vec::new();
-        for reach in REACHES {
-            for alone in ALONE {
-                for scale in SCALES {
-                    let total = scale * spread.between_cells;
-                    candidates.push(Kernel {
-                        spread,
-                        reach,
-                        smooth: (1.0 - alone) * total,
-                        alone: alone * total,
-                    });
-                }
+        let slope = cells::slope(&known);
+        let beyond = |point: &Point| Point {
+            mean: point.mean - slope * point.place.simulated,
+            ..*point
+        };
+        let beyond: Vec<Vec<Point>> = known
+            .iter()
+            .map(|points| points.iter().map(beyond).collect())
+            .collect();
+        let cells = Cells::new(&beyond);
+        let left = |point: &Point| Point {
+            mean: point.mean - cells.of(&point.place),
+            ..*point
+        };
+        let left: Vec<Vec<Point>> = beyond
+            .iter()
+            .map(|points| points.iter().map(left).collect())
+            .collect();
+        let kernel = Kernel::choose(&left);
+        let solved = |points: Vec<Point>| {
+            let solved = kernel.solve(&points);
+            (points, solved)
+        };
+        Fitted {
+            misfit: misfit(&left, &kernel, &cells),
+            slope,
+            kernel,
+            variants: left.into_par_iter().map(solved).collect(),
+            cells,
+        }
+    }
+
+    fn sum(&self, place: &Place, own: Prediction, of_cell: Prediction) -> Prediction {
+        Prediction {
+            mean: self.slope * place.simulated + own.mean + of_cell.mean,
+            variance: own.variance + of_cell.variance,
+        }
+    }
+}
+
+/// Layouts, and variants, of which is asked how well the others tell them.
+const LAYOUTS_MAX: usize = 4;
+const VARIANTS_MAX: usize = 16;
+/// Predictions that are as good as they claim, before any data.
+const MISFIT_PRIOR: f64 = 20.0;
+
+/// How many times as far as they claim predictions of a layout from the others are off, in squares.
+fn misfit(left: &[Vec<Point>], kernel: &Kernel, cells: &Cells) -> f64 {
+    let (mut squares, mut count) = (MISFIT_PRIOR, MISFIT_PRIOR);
+    let step = left.len().div_ceil(VARIANTS_MAX).max(1);
+    for layout in cells.layouts(LAYOUTS_MAX) {
+        let Some(others) = cells.beside(layout) else {
+            continue;
+        };
+        for points in left.iter().step_by(step) {
+            let is_there = |point: &&Point| layout_of(&point.place) == layout;
+            let (asked, known): (Vec<Point>, Vec<Point>) = points.iter().partition(is_there);
+            let Some(solved) = kernel.solve(&known) else {
+                continue;
+            };
+            for point in asked {
+                let own = kernel.at(&solved, &known, &point.place);
+                let of_cell = others.at(&point.place);
+                let away = point.mean + cells.of(&point.place) - own.mean - of_cell.mean;
+                let variance = own.variance + of_cell.variance + point.variance;
+                squares += (away * away / variance).min(25.0);
+                count += 1.0;
             }
         }
-        let likelihoods: Vec<f64> = candidates
-            .par_iter()
-            .map(|kernel| {
-                few.iter()
-                    .filter_map(|points| Some(kernel.solve(points)?.log_likelihood))
-                    .sum()
-            })
-            .collect();
-        let best = (0..candidates.len())
-            .max_by(|&a, &b| likelihoods[a].total_cmp(&likelihoods[b]))
-            .unwrap_or(0);
-        candidates[best]
     }
-
-    /// Matern's kernel of order 3/2, with what all places of a variant share.
-    fn between(&self, one: &Place, other: &Place) -> f64 {
-        let axes = [
-            one.bytes - other.bytes,
-            2.0 * (one.nodes - other.nodes),
-            2.0 * (one.ppn - other.ppn),
-        ];
-        let distance =
-            3f64.sqrt() * axes.iter().map(|axis| axis * axis).sum::<f64>().sqrt() / self.reach;
-        self.spread.between_variants + self.smooth * (1.0 + distance) * (-distance).exp()
-    }
-
-    fn solve(&self, points: &[Point]) -> Option<Solved> {
-        if points.is_empty() {
-            return None;
-        }
-        let n = points.len();
-        let covariance = DMatrix::from_fn(n, n, |row, column| {
-            let shared = self.between(&points[row].place, &points[column].place);
-            let own = if row == column {
-                self.alone + points[row].variance.max(1e-8)
-            } else {
-                0.0
-            };
-            shared + own
-        });
-        let away = DVector::from_fn(n, |row, _| clipped(&points[row]) - self.spread.mean);
-        let factor = covariance.cholesky()?;
-        let weights = factor.solve(&away);
-        let log_determinant: f64 = factor
-            .l_dirty()
-            .diagonal()
-            .iter()
-            .map(|value| 2.0 * value.ln())
-            .sum();
-        Some(Solved {
-            log_likelihood: -0.5 * (away.dot(&weights) + log_determinant),
-            inverse: factor.inverse(),
-            weights,
-        })
-    }
-
-    fn at(&self, solved: &Solved, points: &[Point], place: &Place) -> Prediction {
-        let shared = DVector::from_fn(points.len(), |row, _| {
-            self.between(&points[row].place, place)
-        });
-        let total = self.spread.between_variants + self.smooth + self.alone;
-        Prediction {
-            mean: self.spread.mean + shared.dot(&solved.weights),
-            variance: (total - (&solved.inverse * &shared).dot(&shared)).max(self.alone.max(1e-6)),
-        }
-    }
+    (squares / count).max(1.0)
 }

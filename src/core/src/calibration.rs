@@ -1,7 +1,7 @@
 //! What was measured of a machine: `calibration.toml`, from which times are predicted.
 //!
 //! ```toml
-//! schema = 2
+//! schema = 3
 //! library = "openmpi-4.1.4"
 //! machine = "hydra"
 //! nodes = 4
@@ -15,17 +15,22 @@
 //! per_byte_ns = 0.12
 //! rendezvous_bytes = 4096.0
 //! burst_bytes = 0.0
+//! [cores]
+//! per_node = 2.0
+//! turn_ns = 1300.0
 //! ```
-//! and `[between]` with the same keys. A level that could not be measured, because the job had one
-//! node or one rank on each, is missing; what is usual stands for it.
+//! and `[between]` with the keys of `[inside]`. A level that could not be measured, because the job had one
+//! node or one rank on each, is missing; what is usual stands for it. Where every rank had a core of its own,
+//! `[cores]` is missing.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::algorithm::simulate::{Link, Machine};
+use crate::algorithm::simulate::{Cores, Link, Machine};
 
-/// The version of the layout of `calibration.toml`. Version 1, which is read too, knows no bursts.
-pub const SCHEMA: u32 = 2;
+/// The version of the layout of `calibration.toml`. Versions 1 and 2, which are read too, know no cores, and the first
+/// no bursts.
+pub const SCHEMA: u32 = 3;
 
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "calibration.toml";
@@ -45,6 +50,7 @@ pub struct Calibration {
     pub copy_per_byte_ns: f64,
     pub inside: Option<Link>,
     pub between: Option<Link>,
+    pub cores: Option<Cores>,
 }
 
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -92,6 +98,10 @@ impl Calibration {
             ("copy_per_byte_ns", valid(self.copy_per_byte_ns)),
             ("a parameter of [inside]", link(self.inside)),
             ("a parameter of [between]", link(self.between)),
+            (
+                "a parameter of [cores]",
+                self.cores.is_none_or(|cores| cores.is_valid()),
+            ),
         ];
         match all.into_iter().find(|(_, valid)| !valid) {
             Some((name, _)) => Err(CalibrationError::Value(name)),
@@ -106,6 +116,7 @@ impl Calibration {
             between: self.between.unwrap_or(Machine::TYPICAL.between),
             reduce_per_byte_ns: self.reduce_per_byte_ns,
             copy_per_byte_ns: self.copy_per_byte_ns,
+            cores: self.cores.unwrap_or(Machine::TYPICAL.cores),
         }
     }
 }
@@ -125,6 +136,10 @@ mod tests {
             copy_per_byte_ns: 0.125,
             inside: Some(Machine::TYPICAL.inside),
             between: None,
+            cores: Some(Cores {
+                per_node: 2.0,
+                turn_ns: 1300.0,
+            }),
         }
     }
 
@@ -148,12 +163,16 @@ mod tests {
     #[test]
     fn other_versions_unknown_keys_and_impossible_values_are_errors() {
         let text = some().to_toml();
-        let newer = text.replace("schema = 2", "schema = 3\nsomething = 3");
+        let newer = text.replace("schema = 3", "schema = 4\nsomething = 3");
         assert_eq!(
             Calibration::from_toml(&newer),
-            Err(CalibrationError::Schema(3))
+            Err(CalibrationError::Schema(4))
         );
-        let older = text.replace("schema = 2", "schema = 1");
+        let older = text.replace("schema = 3", "schema = 2");
+        let older = older.replace("[cores]\nper_node = 2.0\nturn_ns = 1300.0\n", "");
+        let read = Calibration::from_toml(&older).unwrap();
+        assert_eq!((read.schema, read.machine().cores), (2, Cores::ENOUGH));
+        let older = older.replace("schema = 2", "schema = 1");
         let older = older.replace("burst_bytes = 0.0\n", "");
         let read = Calibration::from_toml(&older).unwrap();
         assert_eq!((read.schema, read.inside), (1, some().inside));
@@ -162,6 +181,8 @@ mod tests {
             ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = -1.0"),
             ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = nan"),
             ("latency_ns = 250.0", "latency_ns = inf"),
+            ("per_node = 2.0", "per_node = 0.0"),
+            ("turn_ns = 1300.0", "turn_ns = inf"),
             ("ppn = 2", ""),
         ] {
             assert!(text.contains(from));

@@ -2,13 +2,16 @@
 //! inside a node and between nodes, from which size on a send waits for its receive, and what
 //! combining and copying cost.
 //!
-//! One pair of ranks measures at a time; the others wait in a barrier as they would in a collective, since
-//! where ranks share cores that is part of what a message takes. What one rank does alone it does while
-//! they sleep.
+//! One pair of ranks measures at a time; the others wait in a barrier as they would in a collective. What one rank does
+//! alone it does while they sleep.
+//! Where there are fewer cores that ranks may use than ranks, a pair inside a node measures twice: while
+//! the others sleep, for what a message takes, and while they wait, for how long a turn of theirs is.
 //! Latency is what remains of half a round trip without both ends' overhead, which is the time that
 //! posting a message takes; the gap is the time between messages of a stream; the time per byte is
 //! the slope of half a round trip over the longest messages.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -49,10 +52,23 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
     let between = nodes
         .get(1)
         .map(|&other| (nodes[0] as usize, other as usize));
-    let [inside, between] = [inside, between].map(|pair| match pair {
-        Some(pair) => level(arguments, world, pair),
+    let cores_per_node = cores_allowed(world) / nodes.len() as f64;
+    let ppn = world.n_ranks as f64 / nodes.len() as f64;
+    let shared = cores_per_node > 0.0 && cores_per_node < ppn;
+    let measure = |pair: Option<(usize, usize)>, others: Others| match pair {
+        Some(pair) => level(arguments, world, pair, others),
         None => Value::Null,
-    });
+    };
+    let between = measure(between, Others::Wait);
+    let waited = measure(inside, Others::Wait);
+    let (inside, cores) = match shared {
+        true => {
+            let turn_ns = turn_ns(&waited, ppn / cores_per_node);
+            let cores = json!({ "per_node": whole(cores_per_node), "turn_ns": turn_ns });
+            (measure(inside, Others::Sleep), cores)
+        }
+        false => (waited, Value::Null),
+    };
     let local = alone(world, 0, || {
         let repeat = |work: &mut dyn FnMut()| per_byte_ns(arguments, work);
         let (from, mut to) = (vec![1.0f64; LOCAL / 8], vec![1.0f64; LOCAL / 8]);
@@ -70,8 +86,65 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
         "copy_per_byte_ns": local[1],
         "inside": inside,
         "between": between,
+        "cores": cores,
     })
 }
+
+/// What the ranks that do not measure do meanwhile.
+#[derive(Clone, Copy)]
+enum Others {
+    Wait,
+    Sleep,
+}
+
+/// How many cores the ranks may run on, all together. Nodes that were made up on one machine share its cores.
+fn cores_allowed(world: Comm) -> f64 {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let own = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let own = listed(own.unwrap_or_default());
+    let mut machine = DefaultHasher::new();
+    read("/proc/sys/kernel/random/boot_id").hash(&mut machine);
+    let machines = world.of_all(machine.finish());
+    let words = world.maxima(&[own.iter().max().map_or(0, |core| core / 64 + 1) as f64])[0] as usize;
+    let mut allowed = BTreeMap::new();
+    for word in 0..words {
+        let bits = own.iter().filter(|core| *core / 64 == word);
+        let masks = world.of_all(bits.fold(0, |mask, core| mask | 1 << (core % 64)));
+        for (machine, mask) in machines.iter().zip(masks) {
+            *allowed.entry((*machine, word)).or_insert(0) |= mask;
+        }
+    }
+    allowed.into_values().map(u64::count_ones).sum::<u32>().into()
+}
+
+/// The numbers of a list such as `0-3,8`.
+fn listed(text: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// So many cores for a node, or one for so many nodes.
+fn whole(cores: f64) -> f64 {
+    match cores >= 1.0 {
+        true => cores.round(),
+        false => 1.0 / (1.0 / cores).round(),
+    }
+}
+
+/// A round trip between ranks whose cores are shared takes a round of turns: the answer is there before it is over.
+fn turn_ns(waited: &Value, ranks_per_core: f64) -> f64 {
+    let one_way_ns = waited["one_way_ns"][0][1].as_f64();
+    one_way_ns.map_or(TURN_NS, |time| 2.0 * time / ranks_per_core)
+}
+
+/// A turn where no two ranks of a node could measure it.
+const TURN_NS: f64 = 1000.0;
 
 const EAGER_LEAST: usize = 256;
 
@@ -117,7 +190,12 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// One level, measured by two ranks.
-fn level(arguments: &Arguments, world: Comm, (first, second): (usize, usize)) -> Value {
+fn level(
+    arguments: &Arguments,
+    world: Comm,
+    (first, second): (usize, usize),
+    others: Others,
+) -> Value {
     let bytes_max = SIZES[SIZES.len() - 1];
     let mut measured = vec![0.0; SIZES.len() + 3];
     if world.rank == first {
@@ -126,7 +204,10 @@ fn level(arguments: &Arguments, world: Comm, (first, second): (usize, usize)) ->
     } else if world.rank == second {
         answer(arguments, &mut Pair::new(world, first, bytes_max));
     }
-    world.synchronise();
+    match others {
+        Others::Wait => world.synchronise(),
+        Others::Sleep => world.meet_asleep(),
+    }
     let measured = world.maxima(&measured);
     let (one_way, rest) = measured.split_at(SIZES.len());
     link(one_way, rest[0], rest[1], rest[2])

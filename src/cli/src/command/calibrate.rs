@@ -96,7 +96,8 @@ Examples:
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
 Measured are latency, overhead, gap and time per byte of messages on both levels, how many bytes an idle
-link lets through at once, the size from which a send waits for its receive, and what combining and copying cost per byte. They go to
+link lets through at once, the size from which a send waits for its receive, what combining and copying cost per byte, and
+whether ranks share cores, which then take turns. They go to
 DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
 beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
 drawn before the first training, and what is left of colltune's own schedules (p2p) is drawn beside
@@ -191,6 +192,8 @@ pub fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibrat
         copy_per_byte_ns: number(measured, "copy_per_byte_ns")?,
         inside: link(&measured["inside"])?,
         between: link(&measured["between"])?,
+        cores: serde_json::from_value(measured["cores"].clone())
+            .context("read what colltune-mpibench measured of cores")?,
     };
     calibration.check()?;
     Ok(calibration)
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn the_helpers_answer_becomes_a_calibration_and_what_is_missing_is_named() {
         let text = r#"{"library":"openmpi-4.1.4","n_ranks":2,"ppn":2,"nodes":1,"mode":"calibrate",
-            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"between":null,"inside":{"latency_ns":300,
+            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"between":null,"cores":{"per_node":1,"turn_ns":900},"inside":{"latency_ns":300,
             "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"burst_bytes":0,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
         let read = calibration(&serde_json::from_str(text).unwrap(), "here".to_owned()).unwrap();
         assert_eq!(read.inside.unwrap().rendezvous_bytes, f64::INFINITY);
@@ -211,6 +214,7 @@ mod tests {
             (read.inside.unwrap().overhead_ns, read.between),
             (90.5, None)
         );
+        assert_eq!(read.cores.unwrap().turn_ns, 900.0);
         assert_eq!(Calibration::from_toml(&read.to_toml()), Ok(read));
         let less = text.replace("\"gap_ns\":100,", "");
         let error = calibration(&serde_json::from_str(&less).unwrap(), String::new());

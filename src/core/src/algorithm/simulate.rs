@@ -3,9 +3,13 @@
 //! Every message costs its sender and its receiver an overhead, occupies its sender for the gap
 //! or for its bytes, whichever is longer, and arrives a latency after its bytes have left. Inside
 //! a node the sender is one rank; between nodes it is the whole node, whose ranks share one port
-//! out and one port in, each of which lets a burst through at once after it was idle. Combining and copying cost per byte. Ranks begin together. Waiting follows
-//! the rules of [`Plan`](super::plan::Plan): program order, what chunks demand, and the window;
+//! out and one port in, each of which lets a burst through at once after it was idle. Combining and copying cost per
+//! byte. Ranks begin together. Waiting follows the rules of [`Plan`](super::plan::Plan): program order, what chunks demand, and the window;
 //! that receives are posted too late is not modelled.
+//!
+//! Where ranks share cores (`taking_turns`), what they do goes on one after another, each waits until its core comes
+//! round to it, and what a message inside a node takes is the receiver's work. A sender that asks first waits until
+//! the receiver has looked.
 //!
 //! Ranks are advanced in the order of their clocks, and messages between nodes stand among them with
 //! their own time, so that both ends' shared ports serve in the order of time. Steps are generated as
@@ -14,11 +18,12 @@
 //! Source: Alexandrov, Ionescu, Schauser & Scheiman, LogGP, SPAA 1995.
 
 mod machine;
-pub use machine::{Link, Machine};
+pub use machine::{Cores, Link, Machine};
 
 pub mod symmetry;
 
 mod rank;
+mod taking_turns;
 mod world;
 
 use std::collections::HashMap;
@@ -27,7 +32,7 @@ use super::pattern::Pattern;
 use super::registry::{Row, Values};
 use super::schedule::{Case, Schedule};
 use symmetry::Fold;
-use world::Found;
+use world::{Block, Found};
 
 /// The time at which the last rank is done.
 ///
@@ -130,13 +135,21 @@ fn case_ns(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: 
 }
 
 fn found(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: &Machine) -> Found {
-    let block_bytes = match row.pattern {
+    let bytes = match row.pattern {
         Pattern::ReduceScatter => message_bytes / node_of.len().max(1) as f64,
         _ => message_bytes,
     };
+    let unit_bytes = match row.pattern.is_reduction() {
+        true => ELEMENT_BYTES,
+        false => 1.0,
+    };
     let schedule = |rank| (row.schedule)(Case { rank, ..case });
-    world::run(schedule, node_of, block_bytes, machine, fold(row, node_of))
+    let block = Block { bytes, unit_bytes };
+    world::run(schedule, node_of, block, machine, fold(row, node_of))
 }
+
+/// Most reductions are of doubles.
+const ELEMENT_BYTES: f64 = 8.0;
 
 /// So many ranks are all simulated; of more, those that stand for all.
 const WHOLE_MAX: usize = 256;
@@ -157,7 +170,11 @@ pub fn schedules_ns(
     machine: &Machine,
 ) -> f64 {
     let fold = Fold::none(node_of.len());
-    world::run(schedule, node_of, block_bytes, machine, fold).makespan_ns
+    let block = Block {
+        bytes: block_bytes,
+        unit_bytes: 1.0,
+    };
+    world::run(schedule, node_of, block, machine, fold).makespan_ns
 }
 
 #[cfg(test)]
@@ -165,7 +182,7 @@ mod tests {
     use super::*;
     use crate::algorithm::registry::{ROWS, find};
     use crate::algorithm::schedule::Buffer;
-    use crate::algorithm::schedule::{Part, Step};
+    use crate::algorithm::schedule::{Order, Part, Step};
     use crate::algorithm::simulate::symmetry::Symmetry;
 
     const LINK: Link = Link {
@@ -181,6 +198,7 @@ mod tests {
         between: LINK,
         reduce_per_byte_ns: 0.05,
         copy_per_byte_ns: 0.0,
+        cores: Cores::ENOUGH,
     };
     const VALUES: Values = Values {
         segsize: 0,
@@ -331,6 +349,77 @@ mod tests {
     }
 
     #[test]
+    fn ranks_that_share_a_core_work_one_after_another_and_wait_for_their_turn() {
+        let shared = |turn_ns| Machine {
+            cores: Cores {
+                per_node: 1.0,
+                turn_ns,
+            },
+            ..MACHINE
+        };
+        let works = |_| {
+            let [source, target] = [Buffer::Input, Buffer::Output].map(|of| Part::range(of, 0, 1));
+            let step = Step::reduce(source, target, Order::SourceFirst);
+            Schedule::new(1, std::iter::once(step))
+        };
+        let each = 1000.0 * MACHINE.reduce_per_byte_ns;
+        let apart = schedules_ns(works, &[0; 8], 1000.0, &MACHINE);
+        assert_close(apart, each, "a core for each");
+        let together = schedules_ns(works, &[0; 8], 1000.0, &shared(0.0));
+        assert_close(together, 8.0 * each, "one core");
+        let turns = schedules_ns(works, &[0; 8], 1000.0, &shared(20.0));
+        assert_close(turns, 8.0 * each + 7.0 * 20.0, "one core and turns");
+        // A rank and its neighbour, which looks 300 ns after it and every 600 ns from then on.
+        let message = |rank: usize| {
+            let step = match rank {
+                0 => Step::send(1, Part::range(Buffer::Input, 0, 1)),
+                _ => Step::receive(0, Part::range(Buffer::Output, 0, 1)),
+            };
+            Schedule::new(1, std::iter::once(step))
+        };
+        let comes = schedules_ns(message, &[0; 2], 10.0, &shared(300.0));
+        assert_close(comes, 100.0 + 300.0 + 2.0 * 600.0 + 100.0 + 1.0, "a turn");
+        // Made-up nodes on one core are no less apart, but take turns.
+        let nodes = Machine {
+            cores: Cores {
+                per_node: 0.25,
+                turn_ns: 0.0,
+            },
+            ..MACHINE
+        };
+        let of_four = schedules_ns(works, &[0, 1, 2, 3], 1000.0, &nodes);
+        assert_close(of_four, 4.0 * each, "four nodes on one core");
+    }
+
+    #[test]
+    fn every_row_comes_to_its_end_on_cores_that_are_shared() {
+        for per_node in [0.5, 1.0, 2.0, 3.0] {
+            let machine = Machine {
+                cores: Cores {
+                    per_node,
+                    turn_ns: 700.0,
+                },
+                inside: Link {
+                    rendezvous_bytes: 4096.0,
+                    ..LINK
+                },
+                ..MACHINE
+            };
+            for (nodes, ppn) in [(1, 8), (4, 2), (3, 3), (2, 4)] {
+                let node_of: Vec<u32> = (0..nodes * ppn).map(|rank| rank / ppn).collect();
+                for row in ROWS.iter().filter(|row| row.fits(node_of.len())) {
+                    for values in row.values() {
+                        for bytes in [1, 8, 64, 4096, 100_000] {
+                            let time = makespan_ns(row, values, &node_of, bytes, &machine);
+                            assert!(time > 0.0, "{}", row.variant(values));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn long_pipelines_are_estimated_from_short_ones() {
         let node_of: Vec<u32> = (0..24).map(|rank| rank / 4).collect();
         let mut continued = 0;
@@ -416,7 +505,11 @@ mod tests {
         let folds = [Fold::none(node_of.len()), Fold::new(row.symmetry, &node_of)];
         folds.map(|fold| {
             let schedule = |rank| (row.schedule)(Case { rank, ..case });
-            world::run(schedule, &node_of, 100_000.0, &machine, fold).makespan_ns
+            let block = Block {
+                bytes: 100_000.0,
+                unit_bytes: 1.0,
+            };
+            world::run(schedule, &node_of, block, &machine, fold).makespan_ns
         })
     }
 

@@ -63,6 +63,24 @@ pub fn chain(v: usize, n: usize) -> Node {
     }
 }
 
+/// So many chains of near-equal length, which all begin at the root.
+pub fn chains(v: usize, n: usize, count: usize) -> Node {
+    let (others, count) = (n - 1, count.clamp(1, n.max(2) - 1));
+    let first = |chain: usize| 1 + chain * (others / count) + chain.min(others % count);
+    let firsts = (0..count).map(first);
+    let parent = v.checked_sub(1);
+    if v == 0 {
+        let children = firsts.filter(|&child| child < n).collect();
+        return Node { parent, children };
+    }
+    let is_first = |rank: usize| firsts.clone().any(|first| first == rank);
+    let next = Some(v + 1).filter(|&next| next < n && !is_first(next));
+    Node {
+        parent: if is_first(v) { Some(0) } else { parent },
+        children: next.into_iter().collect(),
+    }
+}
+
 /// The complete binary tree in level order.
 pub fn binary(v: usize, n: usize) -> Node {
     Node {
@@ -112,8 +130,9 @@ mod tests {
     #[test]
     fn every_tree_spans_all_ranks_and_parents_and_children_agree() {
         type Tree = fn(usize, usize) -> Node;
-        let trees: [Tree; 6] = [
+        let trees: [Tree; 7] = [
             doubling,
+            |v, n| chains(v, n, 4),
             |v, n| knomial(v, n, 2),
             |v, n| knomial(v, n, 3),
             |v, n| knomial(v, n, 8),

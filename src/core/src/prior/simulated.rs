@@ -12,13 +12,16 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::cost::{Costs, Layout};
 use super::rivals::{differs, replaces};
-use crate::algorithm::simulate::{Known, Machine, estimate_ns};
+use crate::algorithm::simulate::Machine;
 use crate::bound;
-use crate::catalogue::{self, Scheduled, Variant};
+use crate::catalogue::{self, Own, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
+use crate::settings::HOPELESS_SIMULATED;
 use crate::space::{Cell, Space};
+use crate::variant::Family;
 
 /// The version of the layout of `prior.json`.
 pub const SCHEMA: u32 = 1;
@@ -26,12 +29,10 @@ pub const SCHEMA: u32 = 1;
 pub const FILE: &str = "prior.json";
 
 /// Less than this is not worth a line: nobody would call it hopeless.
-const SLOWER_LEAST: f64 = 3.0;
+const SLOWER_LEAST: f64 = HOPELESS_SIMULATED;
 /// What is hopeless on so many nodes, or on so many ranks of each, is so on more.
 const NODES_LOOKED_AT: u64 = 32;
 const PPN_LOOKED_AT: u64 = 4;
-/// No variant takes more on so few ranks.
-const STEPS_MAX: usize = 1 << 20;
 
 /// What was found for one library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
@@ -94,7 +95,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Every variant of our own in every cell of a space, on the least ranks of the cell and at both
+    /// Every variant whose cost is known in every cell of a space, on the least ranks of the cell and at both
     /// ends of its sizes. The parts that take longest come first.
     pub fn new(space: &Space, library: Library, machine: &'a Machine) -> Work<'a> {
         let mut parts = BTreeMap::<_, Vec<Cell>>::new();
@@ -123,8 +124,7 @@ impl<'a> Work<'a> {
         let collective = cells[0].collective;
         let mut clock = Clock {
             variants: catalogue::variants(self.library, collective),
-            machine: self.machine,
-            known: HashMap::new(),
+            costs: Costs::new(self.library, *self.machine),
         };
         let of_cell = |cell: &Cell| Slow {
             collective,
@@ -185,32 +185,35 @@ impl Simulated {
     }
 }
 
-/// The simulated times of one collective's variants on one shape.
-struct Clock<'a> {
+/// The expected times of one collective's variants on one shape.
+struct Clock {
     variants: Vec<Variant>,
-    machine: &'a Machine,
-    /// By row, radix and window: variants that differ in the length of segments alone are one where all
-    /// take one segment.
-    known: HashMap<(usize, usize, usize), Known>,
+    costs: Costs,
 }
 
-impl Clock<'_> {
+impl Clock {
     fn slower(&mut self, cell: &Cell) -> BTreeMap<String, f64> {
         let Place {
             nodes,
             ppn,
             bytes: sizes,
         } = Place::of(cell);
-        let times: Vec<Option<[f64; 2]>> = (0..self.variants.len())
-            .map(|place| {
-                let own = self.variants[place].own.as_ref()?.schedule().copied()?;
-                if !differs(&own, cell) {
-                    return None;
-                }
-                let [first, last] = sizes.map(|bytes| self.time(place, own, (nodes, ppn, bytes)));
-                Some([first?, last?])
-            })
-            .collect();
+        let layout = Layout {
+            nodes: nodes as u32,
+            ppn: ppn as u32,
+        };
+        let costs = &mut self.costs;
+        let time = |variant: &Variant| {
+            let schedule = variant.own.as_ref().and_then(Own::schedule);
+            // The library's own choice is no rival: it is one of those that have a name.
+            let is_one = variant.name.family != Family::Default;
+            if !is_one || !schedule.is_none_or(|own| differs(own, cell)) {
+                return None;
+            }
+            let [first, last] = sizes.map(|bytes| costs.of(variant, layout, bytes));
+            Some([first?, last?])
+        };
+        let times: Vec<Option<[f64; 2]>> = self.variants.iter().map(time).collect();
         let ratio = |place: usize, rival: usize| {
             let (own, rival) = (times[place]?, times[rival]?);
             Some((own[0] / rival[0]).min(own[1] / rival[1]))
@@ -228,28 +231,6 @@ impl Clock<'_> {
             // Three digits are more than such a prediction has.
             .map(|(name, worst)| (name, (worst * 10.0).round() / 10.0))
             .collect()
-    }
-
-    /// `None` where the variant does not run on so many ranks.
-    fn time(&mut self, place: usize, own: Scheduled, at: (u64, u64, u64)) -> Option<f64> {
-        let (nodes, ppn, bytes) = at;
-        let (variant, machine) = (&self.variants[place], self.machine);
-        let n_ranks = (nodes * ppn) as u32;
-        if !variant.possible(n_ranks, nodes as u32, u64::MAX) {
-            return None;
-        }
-        let node_of: Vec<u32> = (0..n_ranks).map(|rank| rank / ppn as u32).collect();
-        let row = (own.place(), own.values.radix, own.values.window);
-        let known = self.known.entry(row).or_default();
-        estimate_ns(
-            known,
-            own.row(),
-            own.values,
-            &node_of,
-            bytes,
-            machine,
-            STEPS_MAX,
-        )
     }
 }
 

@@ -14,6 +14,13 @@ pub fn schedule(case: Case) -> Schedule {
     Schedule::new(case.segments, steps)
 }
 
+/// As many chains as the radix says, which all begin at the root: what Open MPI calls a chain.
+pub fn several(case: Case) -> Schedule {
+    let node = tree::chains(case.relative(), case.n_ranks, case.radix);
+    let steps = down(case.segments, node, move |relative| case.absolute(relative));
+    Schedule::new(case.segments, steps)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,12 @@ pub fn schedule(case: Case) -> Schedule {
     along(case, Sides::from(node).absolute(case))
 }
 
+/// As many chains as the radix says, which all end at the root: what Open MPI calls a chain.
+pub fn several(case: Case) -> Schedule {
+    let node = tree::chains(case.relative(), case.n_ranks, case.radix);
+    along(case, Sides::from(node).absolute(case))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

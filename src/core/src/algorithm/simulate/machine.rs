@@ -41,6 +41,30 @@ pub struct Machine {
     pub between: Link,
     pub reduce_per_byte_ns: f64,
     pub copy_per_byte_ns: f64,
+    pub cores: Cores,
+}
+
+/// What ranks run on. Those that share a core wait in turns: each that finds nothing lets the next one look.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cores {
+    /// Less than one where nodes share them, as made-up nodes on one machine do.
+    pub per_node: f64,
+    /// From one rank's look to the next one's.
+    pub turn_ns: f64,
+}
+
+impl Cores {
+    /// One for every rank.
+    pub const ENOUGH: Cores = Cores {
+        per_node: f64::INFINITY,
+        turn_ns: 0.0,
+    };
+
+    /// Whether there can be so many.
+    pub fn is_valid(&self) -> bool {
+        self.per_node > 0.0 && self.turn_ns.is_finite() && self.turn_ns >= 0.0
+    }
 }
 
 impl Machine {
@@ -64,5 +88,6 @@ impl Machine {
         },
         reduce_per_byte_ns: 0.1,
         copy_per_byte_ns: 0.08,
+        cores: Cores::ENOUGH,
     };
 }

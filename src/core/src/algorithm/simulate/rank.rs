@@ -8,7 +8,7 @@ use crate::algorithm::schedule::{
 
 /// A message under way, as its rank sees it.
 pub enum Pending {
-    Out { what: Held, done: f64 },
+    Out { number: u64, what: Held, done: f64 },
     In { from: u32, into: Held },
 }
 
@@ -23,21 +23,45 @@ pub struct Rank {
     pub clock: f64,
     /// When the last message had left the rank.
     pub out_free: f64,
-    pub chunk_bytes: f64,
+    chunk_bytes: f64,
+    /// Into how many chunks a block is cut, and how many of them, the first ones, hold anything.
+    chunks_per_block: usize,
+    chunks_filled: usize,
     temporaries: Vec<Temporary>,
     window: usize,
     pub steps: Steps,
     /// Taken from `steps` and not done yet.
     pub current: Option<Step>,
     pub pending: VecDeque<Pending>,
-    /// Messages sent to this rank and not waited for: their sender and arrival, in the order in
-    /// which they were sent.
-    pub inbox: VecDeque<(u32, f64)>,
+    /// Messages sent to this rank and not waited for, in the order in which they were sent.
+    pub inbox: VecDeque<Coming>,
     pub blocked_on: Option<u32>,
+    pub is_done: bool,
+    /// Whether others run on its core while it waits.
+    shares_core: bool,
 }
 
-/// The rank must wait for a message from that rank, which has not been sent yet.
-pub struct Blocked(pub u32);
+/// A message on its way to a rank.
+#[derive(Clone, Copy)]
+pub struct Coming {
+    /// The sender as the receiver knows it.
+    pub from: u32,
+    pub arrival: f64,
+    /// What taking it costs the receiver's processor.
+    pub work_ns: f64,
+    /// The sender as it is simulated, and the number of its message, where it waits until that is taken.
+    pub asks: Option<(u32, u64)>,
+    /// Whether the receiver has paid for it, which on a shared core it does whenever it looks.
+    pub taken: bool,
+}
+
+/// Why a rank does not go on.
+pub enum Blocked {
+    /// It waits for a message from that rank, which has not been sent yet.
+    On(u32),
+    /// Its core is the others' until then.
+    Until(f64),
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
@@ -46,11 +70,16 @@ enum Access {
 }
 
 impl Rank {
-    pub fn new(schedule: Schedule, block_bytes: f64) -> Rank {
+    /// `units` is how many elements, or bytes, a block can be cut into.
+    pub fn new(schedule: Schedule, block_bytes: f64, units: usize, shares_core: bool) -> Rank {
+        let chunks_per_block = schedule.parts_per_block;
+        let chunks_filled = units.clamp(1, chunks_per_block);
         Rank {
             clock: 0.0,
             out_free: 0.0,
-            chunk_bytes: block_bytes / schedule.parts_per_block as f64,
+            chunk_bytes: block_bytes / chunks_filled as f64,
+            chunks_per_block,
+            chunks_filled,
             temporaries: schedule.temporaries,
             window: schedule.window,
             steps: schedule.steps,
@@ -58,11 +87,28 @@ impl Rank {
             pending: VecDeque::new(),
             inbox: VecDeque::new(),
             blocked_on: None,
+            is_done: false,
+            shares_core,
         }
     }
 
-    pub fn bytes(&self, chunks: usize) -> f64 {
+    /// How many bytes a message has, or a piece of one.
+    pub fn bytes(&self, parts: &[Part]) -> f64 {
+        let chunks: usize = match self.chunks_filled == self.chunks_per_block {
+            true => parts.iter().map(Part::count).sum(),
+            false => {
+                let all = parts.iter().flat_map(|part| part.chunks());
+                all.filter(|chunk| chunk % self.chunks_per_block < self.chunks_filled)
+                    .count()
+            }
+        };
         chunks as f64 * self.chunk_bytes
+    }
+
+    /// Whether a message is neither sent nor received, because there is nothing in it.
+    pub fn is_empty(&self, parts: &Parts) -> bool {
+        let parts = parts.as_slice();
+        self.chunks_filled < self.chunks_per_block && !parts.is_empty() && self.bytes(parts) == 0.0
     }
 
     /// The chunks of a message, to be compared with those of later steps.
@@ -106,32 +152,24 @@ impl Rank {
     }
 
     /// Waits for everything that must be complete before `part` is touched.
-    fn settle(
-        &mut self,
-        part: &Part,
-        access: Access,
-        overhead: impl Fn(u32) -> f64 + Copy,
-    ) -> Result<(), Blocked> {
+    fn settle(&mut self, part: &Part, access: Access) -> Result<(), Blocked> {
         self.retire();
         while let Some(index) = self
             .pending
             .iter()
             .position(|p| self.clashes(p, part, access))
         {
-            self.complete(index, overhead)?;
+            self.complete(index)?;
         }
         Ok(())
     }
 
     /// Waits for one message under way.
-    pub fn complete(
-        &mut self,
-        index: usize,
-        overhead: impl Fn(u32) -> f64 + Copy,
-    ) -> Result<(), Blocked> {
+    pub fn complete(&mut self, index: usize) -> Result<(), Blocked> {
         let (from, index) = match &self.pending[index] {
             Pending::Out { done, .. } => {
-                self.clock = self.clock.max(*done);
+                let done = *done;
+                self.wait_until(done)?;
                 self.pending.remove(index);
                 return Ok(());
             }
@@ -141,12 +179,73 @@ impl Rank {
                 (*from, self.pending.iter().position(same).unwrap_or(index))
             }
         };
-        let Some(arrived) = self.inbox.iter().position(|&(sender, _)| sender == from) else {
-            return Err(Blocked(from));
+        let first = self.inbox.iter().position(|coming| coming.from == from);
+        let Some((place, coming)) = first.map(|place| (place, self.inbox[place])) else {
+            return Err(Blocked::On(from));
         };
-        let (_, at) = self.inbox.remove(arrived).unwrap_or((from, 0.0));
-        self.clock = self.clock.max(at) + overhead(from);
+        if self.shares_core && !coming.taken {
+            return Err(Blocked::Until(coming.arrival));
+        }
+        if !coming.taken {
+            self.clock = self.clock.max(coming.arrival) + coming.work_ns;
+        }
+        self.inbox.remove(place);
         self.pending.remove(index);
+        Ok(())
+    }
+
+    /// Waits for all messages under way.
+    pub fn complete_all(&mut self) -> Result<(), Blocked> {
+        while !self.pending.is_empty() {
+            self.complete(0)?;
+        }
+        Ok(())
+    }
+
+    /// Takes whatever has come, as a rank does that looks for one message; calls `done` for each whose sender waits.
+    pub fn look(&mut self, mut done: impl FnMut((u32, u64), f64)) {
+        for place in 0..self.inbox.len() {
+            let coming = self.inbox[place];
+            if coming.taken || coming.arrival > self.clock {
+                continue;
+            }
+            if let Some(sender) = coming.asks {
+                if !self.is_posted(place) {
+                    continue;
+                }
+                done(sender, self.clock + coming.work_ns);
+            }
+            self.clock += coming.work_ns;
+            self.inbox[place].taken = true;
+        }
+    }
+
+    /// Whether the receive of a message in the inbox is under way.
+    fn is_posted(&self, place: usize) -> bool {
+        let from = self.inbox[place].from;
+        let before = self.inbox.iter().take(place);
+        let before = before.filter(|coming| coming.from == from).count();
+        let posted =
+            |pending: &&Pending| matches!(pending, Pending::In { from: f, .. } if *f == from);
+        self.pending.iter().filter(posted).count() > before
+    }
+
+    /// The message of that number has left.
+    pub fn left(&mut self, message: u64, at: f64) {
+        for pending in &mut self.pending {
+            if let Pending::Out { number, done, .. } = pending
+                && *number == message
+            {
+                *done = at;
+            }
+        }
+    }
+
+    fn wait_until(&mut self, time: f64) -> Result<(), Blocked> {
+        if self.shares_core && time > self.clock {
+            return Err(Blocked::Until(time));
+        }
+        self.clock = self.clock.max(time);
         Ok(())
     }
 
@@ -164,43 +263,35 @@ impl Rank {
     }
 
     /// Waits until another message may be under way in the direction that `is` names.
-    fn make_room(
-        &mut self,
-        is: impl Fn(&Pending) -> bool,
-        overhead: impl Fn(u32) -> f64 + Copy,
-    ) -> Result<(), Blocked> {
+    fn make_room(&mut self, is: impl Fn(&Pending) -> bool) -> Result<(), Blocked> {
         while self.pending.iter().filter(|p| is(p)).count() >= self.window {
             let Some(oldest) = self.first(&is) else { break };
-            self.complete(oldest, overhead)?;
+            self.complete(oldest)?;
         }
         Ok(())
     }
 }
 
 /// Waits for what a step needs; to be called again from the start when the rank was blocked.
-pub fn prepare(
-    rank: &mut Rank,
-    step: &Step,
-    overhead: impl Fn(u32) -> f64 + Copy,
-) -> Result<(), Blocked> {
+pub fn prepare(rank: &mut Rank, step: &Step) -> Result<(), Blocked> {
     let is_in = |pending: &Pending| matches!(pending, Pending::In { .. });
     match step {
         Step::Send { what, .. } => {
             for part in what.as_slice() {
-                rank.settle(part, Access::Read, overhead)?;
+                rank.settle(part, Access::Read)?;
             }
             if what.as_slice().is_empty() {
                 while let Some(token) = rank.first(is_in) {
-                    rank.complete(token, overhead)?;
+                    rank.complete(token)?;
                 }
             }
-            rank.make_room(|pending| !is_in(pending), overhead)
+            rank.make_room(|pending| !is_in(pending))
         }
         Step::Receive { into, .. } => {
             for part in into.as_slice() {
-                rank.settle(part, Access::Write, overhead)?;
+                rank.settle(part, Access::Write)?;
             }
-            rank.make_room(is_in, overhead)
+            rank.make_room(is_in)
         }
         Step::Reduce {
             source,
@@ -211,12 +302,12 @@ pub fn prepare(
                 Order::SourceFirst => Access::Read,
                 Order::SourceLast => Access::Write,
             };
-            rank.settle(source, on_source, overhead)?;
-            rank.settle(target, Access::Write, overhead)
+            rank.settle(source, on_source)?;
+            rank.settle(target, Access::Write)
         }
         Step::Copy { source, target } => {
-            rank.settle(source, Access::Read, overhead)?;
-            rank.settle(target, Access::Write, overhead)
+            rank.settle(source, Access::Read)?;
+            rank.settle(target, Access::Write)
         }
     }
 }

@@ -1,11 +1,14 @@
 //! All ranks of a simulation, and what happens to them in the order of time.
 
+mod shared;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::machine::Machine;
-use super::rank::{Blocked, Pending, Rank, prepare};
+use super::rank::{Coming, Pending, Rank, prepare};
 use super::symmetry::Fold;
+use super::taking_turns::TakingTurns;
 use crate::algorithm::schedule::{Parts, Schedule, Step};
 
 /// What a simulation found, and what it took.
@@ -16,15 +19,37 @@ pub struct Found {
     pub turns: u64,
 }
 
-/// Runs schedules whose blocks are all `block_bytes` long to their end.
+/// A block of the message.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub bytes: f64,
+    /// What is not cut further: an element of a reduction, else a byte.
+    pub unit_bytes: f64,
+}
+
+impl Block {
+    /// How many units there are, where every rank is simulated: ranks that stand for others have no chunks of
+    /// their own, so all of theirs hold something.
+    fn units(self, n_ranks: usize, fold: Fold) -> usize {
+        match fold.period == n_ranks {
+            true => (self.bytes / self.unit_bytes).ceil() as usize,
+            false => usize::MAX,
+        }
+    }
+}
+
+/// Runs schedules whose blocks are all alike to their end.
 pub fn run(
     schedule: impl Fn(usize) -> Schedule,
     node_of: &[u32],
-    block_bytes: f64,
+    block: Block,
     machine: &Machine,
     fold: Fold,
 ) -> Found {
-    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block_bytes));
+    let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
+    let shares = turns.is_some();
+    let units = block.units(node_of.len(), fold);
+    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block.bytes, units, shares));
     let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
     let mut simulation = Simulation {
         machine,
@@ -33,21 +58,21 @@ pub fn run(
         port_out: vec![0.0; n_nodes],
         port_in: vec![0.0; n_nodes],
         fold,
+        cores: turns,
         turns: BinaryHeap::with_capacity(2 * fold.period),
         made: 0,
+        sent: 0,
     };
     (0..fold.period as u32).for_each(|rank| simulation.push(0.0, Event::Rank(rank)));
     while let Some(turn) = simulation.turns.pop() {
         match turn.event {
-            Event::Rank(rank) => simulation.advance(rank),
+            Event::Rank(rank) => simulation.wake(turn.at, rank),
+            Event::Core(core, promise) => simulation.grant(turn.at, core, promise),
             Event::Arrival(message) => simulation.arrive(turn.at, &message),
         }
     }
     let done = |rank: &Rank| {
-        assert!(
-            rank.blocked_on.is_none(),
-            "every proved schedule comes to its end"
-        );
+        assert!(rank.is_done, "every proved schedule comes to its end");
         rank.clock
     };
     Found {
@@ -66,6 +91,8 @@ struct Turn {
 enum Event {
     /// A rank goes on.
     Rank(u32),
+    /// A core looks for its next rank, unless another promise took the place of this one.
+    Core(u32, u64),
     /// The first byte of a message reaches its receiver's node.
     Arrival(Message),
 }
@@ -109,47 +136,45 @@ struct Simulation<'a> {
     port_out: Vec<f64>,
     port_in: Vec<f64>,
     fold: Fold,
+    /// `None` where every rank has its own core.
+    cores: Option<TakingTurns>,
     turns: BinaryHeap<Turn>,
     /// Turns made so far.
     made: u64,
+    /// Messages sent so far.
+    sent: u64,
 }
 
 impl Simulation<'_> {
     fn push(&mut self, at: f64, event: Event) {
-        let number = self.made;
-        self.made += 1;
+        let number = self.sent;
+        self.sent += 1;
         self.turns.push(Turn { at, number, event });
     }
 
     /// Runs a rank until it must wait for a message that is not sent, it would take a shared port
     /// before a rank that is behind it, or it is done.
     fn advance(&mut self, number: u32) {
-        let (machine, node_of) = (self.machine, self.node_of);
+        let node_of = self.node_of;
         let node = node_of[number as usize];
-        let overhead = move |from: u32| {
-            let inside = node_of[from as usize] == node;
-            (if inside {
-                machine.inside
-            } else {
-                machine.between
-            })
-            .overhead_ns
-        };
         loop {
             let rank = &mut self.ranks[number as usize];
             let Some(step) = rank.current.take().or_else(|| rank.steps.next()) else {
-                while !rank.pending.is_empty() {
-                    if let Err(Blocked(from)) = rank.complete(0, overhead) {
-                        rank.blocked_on = Some(from);
-                        return;
-                    }
+                let Err(why) = rank.complete_all() else {
+                    rank.is_done = true;
+                    return self.leave(number);
+                };
+                match self.goes_on(number, why) {
+                    true => continue,
+                    false => return,
                 }
-                return;
             };
-            if let Err(Blocked(from)) = prepare(rank, &step, overhead) {
+            if let Err(why) = prepare(rank, &step) {
                 rank.current = Some(step);
-                rank.blocked_on = Some(from);
-                return;
+                match self.goes_on(number, why) {
+                    true => continue,
+                    false => return,
+                }
             }
             let behind = |turn: &Turn| turn.at < rank.clock;
             let takes_port = matches!(step, Step::Send { to, .. } if node_of[to as usize] != node);
@@ -167,16 +192,18 @@ impl Simulation<'_> {
     fn perform(&mut self, number: u32, step: Step) {
         let rank = &mut self.ranks[number as usize];
         match step {
+            Step::Receive { into, .. } if rank.is_empty(&into) => {}
             Step::Receive { from, into } => {
                 let into = rank.hold(into);
                 rank.pending.push_back(Pending::In { from, into });
             }
             Step::Reduce { target, .. } => {
-                rank.clock += rank.bytes(target.count()) * self.machine.reduce_per_byte_ns;
+                rank.clock += rank.bytes(&[target]) * self.machine.reduce_per_byte_ns;
             }
             Step::Copy { target, .. } => {
-                rank.clock += rank.bytes(target.count()) * self.machine.copy_per_byte_ns;
+                rank.clock += rank.bytes(&[target]) * self.machine.copy_per_byte_ns;
             }
+            Step::Send { what, .. } if rank.is_empty(&what) => {}
             Step::Send { to, what } => self.send(number, to, what),
         }
     }
@@ -191,8 +218,10 @@ impl Simulation<'_> {
         } else {
             self.machine.between
         };
+        let number = self.sent;
+        self.sent += 1;
         let rank = &mut self.ranks[from as usize];
-        let bytes = rank.bytes(what.count());
+        let bytes = rank.bytes(what.as_slice());
         rank.clock += link.overhead_ns;
         let asks = bytes >= link.rendezvous_bytes;
         let ready = rank.clock + if asks { 2.0 * link.latency_ns } else { 0.0 };
@@ -200,6 +229,21 @@ impl Simulation<'_> {
         let busy = link.gap_ns.max(transfer);
         let begin = ready.max(rank.out_free);
         let (to, from) = (to as u32, known_as as u32);
+        if inside && self.cores.is_some() {
+            // What asks is read where it lies, so its sender waits.
+            let asking_ns = ready - rank.clock;
+            let coming = Coming {
+                from,
+                arrival: rank.clock + link.latency_ns,
+                work_ns: shared::taking_ns(&link) + asking_ns + transfer,
+                asks: asks.then_some((sender as u32, number)),
+                taken: false,
+            };
+            let done = if asks { f64::INFINITY } else { rank.clock };
+            let what = rank.hold(what);
+            rank.pending.push_back(Pending::Out { number, what, done });
+            return self.deliver(to, coming);
+        }
         if inside {
             rank.out_free = begin + busy;
         } else {
@@ -221,9 +265,16 @@ impl Simulation<'_> {
         }
         let rank = &mut self.ranks[sender];
         let (done, what) = (rank.out_free, rank.hold(what));
-        rank.pending.push_back(Pending::Out { what, done });
+        rank.pending.push_back(Pending::Out { number, what, done });
         if inside {
-            self.deliver(from, to, begin + link.latency_ns + transfer);
+            let coming = Coming {
+                from,
+                arrival: begin + link.latency_ns + transfer,
+                work_ns: link.overhead_ns,
+                asks: None,
+                taken: false,
+            };
+            self.deliver(to, coming);
         }
     }
 
@@ -235,15 +286,29 @@ impl Simulation<'_> {
         *port = owed + message.busy;
         let transfer = message.bytes * link.per_byte_ns;
         let in_turn = owed + transfer - link.burst_bytes * link.per_byte_ns;
-        self.deliver(message.from, message.to, in_turn.max(message.last_byte));
+        let work_ns = match self.cores {
+            Some(_) => shared::taking_ns(link),
+            None => link.overhead_ns,
+        };
+        let coming = Coming {
+            from: message.from,
+            arrival: in_turn.max(message.last_byte),
+            work_ns,
+            asks: None,
+            taken: false,
+        };
+        self.deliver(message.to, coming);
     }
 
-    fn deliver(&mut self, from: u32, to: u32, arrival: f64) {
+    fn deliver(&mut self, to: u32, coming: Coming) {
         let receiver = &mut self.ranks[to as usize];
-        receiver.inbox.push_back((from, arrival));
-        if receiver.blocked_on == Some(from) {
-            receiver.blocked_on = None;
-            let at = receiver.clock.max(arrival);
+        receiver.inbox.push_back(coming);
+        let awaited = receiver.blocked_on.take_if(|from| *from == coming.from);
+        if awaited.is_some() || self.cores.is_some() {
+            let at = match self.cores {
+                Some(_) => coming.arrival,
+                None => receiver.clock.max(coming.arrival),
+            };
             self.push(at, Event::Rank(to));
         }
     }
