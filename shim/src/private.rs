@@ -52,12 +52,11 @@ pub struct Parent {
 /// Which members of a program's communicator are together in one of ours, and in which order.
 #[derive(Clone, Copy)]
 pub enum Who {
+    /// For carriers alone.
+    #[cfg(mpi = "openmpi")]
     All,
     /// Those of one colour, by their keys; who has none is nowhere.
-    Coloured {
-        colour: Option<c_int>,
-        key: c_int,
-    },
+    Coloured { colour: Option<c_int>, key: c_int },
 }
 
 impl Private {
@@ -205,6 +204,7 @@ pub fn split(world: &World, comm: Comm, who: Who) -> Private {
     let code = unsafe {
         let (colour, key) = match who {
             Who::Coloured { colour, key } => (colour.unwrap_or(abi::MPI_UNDEFINED as c_int), key),
+            #[cfg(mpi = "openmpi")]
             Who::All => {
                 let mut rank = 0;
                 (pmpi.comm_rank)(comm, &mut rank);
