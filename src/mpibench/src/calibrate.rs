@@ -108,7 +108,8 @@ fn cores_allowed(world: Comm) -> f64 {
     let mut machine = DefaultHasher::new();
     read("/proc/sys/kernel/random/boot_id").hash(&mut machine);
     let machines = world.of_all(machine.finish());
-    let words = world.maxima(&[own.iter().max().map_or(0, |core| core / 64 + 1) as f64])[0] as usize;
+    let words =
+        world.maxima(&[own.iter().max().map_or(0, |core| core / 64 + 1) as f64])[0] as usize;
     let mut allowed = BTreeMap::new();
     for word in 0..words {
         let bits = own.iter().filter(|core| *core / 64 == word);
@@ -117,7 +118,11 @@ fn cores_allowed(world: Comm) -> f64 {
             *allowed.entry((*machine, word)).or_insert(0) |= mask;
         }
     }
-    allowed.into_values().map(u64::count_ones).sum::<u32>().into()
+    allowed
+        .into_values()
+        .map(u64::count_ones)
+        .sum::<u32>()
+        .into()
 }
 
 /// The numbers of a list such as `0-3,8`.
