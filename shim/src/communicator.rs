@@ -14,6 +14,7 @@ use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
 
 use crate::abi::{self, Comm, bits};
+use crate::arguments::Members;
 use crate::library::{Handles, Pmpi};
 use crate::node;
 use crate::own::OwnFamilies;
@@ -24,6 +25,8 @@ use crate::steer::Carriers;
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
+    /// This rank in it, and how many there are.
+    pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
     pub carriers: Carriers,
@@ -35,9 +38,10 @@ pub struct State {
 }
 
 impl State {
-    fn new(comm: Comm, n_ranks: u32, decider: Decider) -> State {
+    fn new(comm: Comm, [rank, n_ranks]: [u32; 2], decider: Decider) -> State {
         State {
             comm,
+            rank,
             n_ranks,
             decider,
             carriers: Default::default(),
@@ -60,6 +64,14 @@ impl State {
         membership.map_or(nobody, |membership| membership.layout)
     }
 
+    /// This rank among all.
+    pub fn members(&self) -> Members {
+        Members {
+            rank: self.rank as usize,
+            n_ranks: self.n_ranks as usize,
+        }
+    }
+
     /// The parent from which a communicator of ours is split.
     pub fn parent(&self) -> Parent {
         Parent {
@@ -69,9 +81,9 @@ impl State {
     }
 
     /// Makes that of a communicator which was freed another one's.
-    fn renew(&mut self, comm: Comm, n_ranks: u32) {
+    fn renew(&mut self, comm: Comm, [rank, n_ranks]: [u32; 2]) {
         self.decider.renew();
-        (self.comm, self.n_ranks) = (comm, n_ranks);
+        (self.comm, self.rank, self.n_ranks) = (comm, rank, n_ranks);
         (self.again, self.passed) = (None, PassingCalls::default());
     }
 
@@ -81,7 +93,8 @@ impl State {
         if self.decider.membership().is_some() {
             self.carriers.free(pmpi);
             self.families.free(pmpi);
-            *self = State::new(self.comm, self.n_ranks, Decider::aside());
+            let ranks = [self.rank, self.n_ranks];
+            *self = State::new(self.comm, ranks, Decider::aside());
         }
     }
 }
@@ -206,12 +219,16 @@ impl Registry {
     }
 
     fn attach(&self, comm: Comm) -> Option<*mut Slot> {
-        let mut n_ranks = 0;
-        // SAFETY: the communicator is valid, as its attributes could be read; one number is written.
-        let code = unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
-        let n_ranks = u32::try_from(n_ranks)
-            .ok()
-            .filter(|_| code == abi::SUCCESS)?;
+        let (mut rank, mut n_ranks) = (0, 0);
+        // SAFETY: the communicator is valid, as its attributes could be read; each call writes one number.
+        let codes = unsafe {
+            let size = (self.pmpi.comm_size)(comm, &mut n_ranks);
+            [(self.pmpi.comm_rank)(comm, &mut rank), size]
+        };
+        if codes != [abi::SUCCESS; 2] {
+            return None;
+        }
+        let ranks = [u32::try_from(rank).ok()?, u32::try_from(n_ranks).ok()?];
         let mut inter = 0;
         // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
@@ -221,13 +238,13 @@ impl Registry {
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
+                    unsafe { (*(*slot.0).state.get()).renew(comm, ranks) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
+                        state: UnsafeCell::new(State::new(comm, ranks, Decider::new())),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

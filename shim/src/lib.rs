@@ -39,7 +39,6 @@ mod messages;
 mod mockup;
 mod node;
 mod own;
-mod own_call;
 mod p2p;
 mod passing_calls;
 mod pending;

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::Side;
 use crate::abi::{Aint, Datatype};
 
 /// The application's numbers, one for each rank.
@@ -26,25 +27,31 @@ pub struct Located {
     pub listed: Listed,
     /// Bytes from one element to the next.
     pub stride: Aint,
+    /// Whether blocks are the packed bytes of their elements.
+    pub plain: bool,
 }
 
 impl Located {
-    /// Where a rank's block begins, and how many elements it has.
+    /// A rank's block.
     ///
     /// # Safety
     /// The lists have a number for that rank.
     #[inline]
-    pub unsafe fn block(&self, rank: usize) -> (*mut c_void, i64) {
+    pub unsafe fn side(&self, rank: usize) -> Side {
         let Listed {
             start,
             counts,
             places,
-            ..
+            datatype,
         } = self.listed;
         // SAFETY: both lists have a number for that rank, as the caller promises.
         let (place, count) = unsafe { (places.at(rank), counts.at(rank)) };
         let distance = (place as Aint).wrapping_mul(self.stride);
-        (start.wrapping_byte_offset(distance), count)
+        Side {
+            start: start.wrapping_byte_offset(distance),
+            count,
+            datatype,
+        }
     }
 
     /// Where the blocks begin, if they lie one behind another.

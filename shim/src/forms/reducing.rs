@@ -7,8 +7,8 @@ use colltune_core::decide::call::{SharedCall, SharedDetails};
 
 use super::{Form, is_beyond, is_into_place, is_wrong, numbers, own_rank_at_root, total};
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
-use crate::arguments::Arguments;
 use crate::arguments::lists::List;
+use crate::arguments::{Arguments, Counted};
 use crate::library::collectives::{Collectives, Number};
 use crate::node::Operands;
 use crate::tune::Tuner;
@@ -82,7 +82,7 @@ impl<N: Number> Form for Reduction<N> {
         Arguments::Reduction {
             send: self.send,
             recv: self.recv,
-            count: self.count.into(),
+            count: Counted::All(self.count.into()),
             datatype: self.datatype,
             op: self.op,
             root: self.root,
@@ -227,12 +227,13 @@ impl<N: Number> Form for ReduceScatter<N> {
 
     #[inline]
     fn arguments(&self) -> Arguments {
-        Arguments::ReduceScatter {
+        Arguments::Reduction {
             send: self.send,
             recv: self.recv,
-            counts: List::of(self.counts),
+            count: Counted::Each(List::of(self.counts)),
             datatype: self.datatype,
             op: self.op,
+            root: 0,
         }
     }
 

@@ -15,8 +15,7 @@ use super::memory::NodeMemory;
 use super::patience::after_call;
 use super::short::Contribution;
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
-use crate::arguments::Arguments;
-use crate::own_call::OwnCall;
+use crate::arguments::View;
 use crate::p2p::Schedules;
 use crate::private;
 use crate::world::World;
@@ -47,27 +46,19 @@ pub struct Operands {
 impl Again {
     /// What is to be remembered of a call that was right; `None` where it is none of these.
     #[inline]
-    pub fn of(world: &World, call: &OwnCall<Own>, place: usize, variant: u16) -> Option<Again> {
-        let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (call.own, call.collective) else {
+    pub fn of(world: &World, own: Own, view: &View, place: usize, variant: u16) -> Option<Again> {
+        let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (own, view.collective) else {
             return None;
         };
-        let Arguments::Reduction {
-            count,
-            datatype,
-            op,
-            ..
-        } = call.arguments
-        else {
-            return None;
-        };
+        let (datatype, op) = (view.unit.datatype, view.unit.combine?.op);
         // Of a type without holes, so that elements are their bytes.
         let facts = world.types.get(datatype)?;
-        (call.bytes <= LINE_BYTES as u64).then_some(Again {
+        (view.bytes <= LINE_BYTES as u64).then_some(Again {
             datatype: bits(datatype),
             op: bits(op),
-            count,
+            count: view.block as i64,
             sum: Sum::of(world, facts, op),
-            bytes: call.bytes as usize,
+            bytes: view.bytes as usize,
             place,
             variant,
         })

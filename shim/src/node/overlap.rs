@@ -46,16 +46,15 @@ impl Phases<'_, '_> {
     /// # Safety
     /// As [`Phases::run`].
     pub(super) unsafe fn overlapped(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (n, bytes, units) = (self.team.n_here(), self.call.bytes, self.view.block);
+        let (n, bytes, units) = (self.team.n_here(), self.view.bytes, self.view.block);
         let (input, output) = (self.places.input, self.places.output);
-        let (root, collective) = (self.view.root, self.call.collective);
+        let (root, collective) = (self.view.root, self.view.collective);
         let leader = match collective {
             Collective::Allreduce => 0,
             _ => self.team.leader_here(root),
         };
         let leads = leader == self.team.place;
         let is_root = leads && self.team.node_of[root] == self.team.node;
-        let part = self.part(units);
         let sum = if n == 1 { input } else { self.spare };
         let cut = pieces::cut(&self.elements, units, Blocks::One);
         let nodes = self.team.nodes.len();
@@ -70,7 +69,6 @@ impl Phases<'_, '_> {
             schedules,
             team,
             segment,
-            call,
             view,
             elements,
             ..
@@ -109,13 +107,13 @@ impl Phases<'_, '_> {
                 Collective::Reduce if !is_root => (Some(sum), std::ptr::null_mut()),
                 _ => (Some(sum), output),
             };
-            let what = (Across::Leaders, between, &part, data);
+            let part = team.part(view, units, data);
+            let ranks = (&mut **team, Across::Leaders { root }, segment);
             result = across_nodes(
                 schedules,
-                (team, segment),
-                (call, view),
-                elements,
-                what,
+                ranks,
+                elements.world,
+                (between, &part),
                 &mut node,
             );
         }

@@ -16,7 +16,6 @@ use super::phases::{Phases, or_give_up};
 use super::pieces::{Blocks, Data};
 use super::segment::Segment;
 use crate::abi;
-use crate::arguments::Input;
 use crate::world::World;
 
 /// What ranks tell each other of their reading; the largest counts.
@@ -81,7 +80,7 @@ impl Phases<'_, '_> {
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so each
         // way may work on them.
         let read = unsafe {
-            match self.call.collective {
+            match self.view.collective {
                 Collective::Bcast => self.bcast_by_reading(),
                 Collective::Allreduce => self.allreduce_by_reading(),
                 _ => self.blocks_by_reading(),
@@ -122,13 +121,13 @@ impl Phases<'_, '_> {
     unsafe fn blocks_by_reading(&mut self) -> Result<u64, c_int> {
         let (world, input, output) = (self.elements.world, self.places.input, self.places.output);
         let bytes = self.elements.bytes(self.view.block);
-        let each = self.call.collective == Collective::Alltoall;
+        let each = self.view.collective == Collective::Alltoall;
         let Some(segment) = &mut self.segment else {
             return Ok(FAILED);
         };
         let (own, n) = (segment.place, segment.n_here);
         // What would be overwritten before others have read it is not lent.
-        let lent = !each || !matches!(self.view.input, Input::InOutput { .. });
+        let lent = !each || !self.view.is_in_place();
         let ticket = segment.tell_words(world, &[input as u64, u64::from(lent)])?;
         let skip = if each { own * bytes } else { 0 };
         let mut result = FINE;

@@ -12,7 +12,7 @@ use super::elements::{Elements, Sum};
 use super::pieces::{Blocks, Data};
 use super::segment::Segment;
 use crate::abi::{Datatype, Op};
-use crate::p2p::places::check;
+use crate::p2p::endpoint::check;
 use crate::world::World;
 
 /// Ranks tell now and then only that they are done with lines.

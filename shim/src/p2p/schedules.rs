@@ -11,7 +11,7 @@ use colltune_core::algorithm::schedule::Case;
 use colltune_core::catalogue::Scheduled;
 
 use super::channel::{Channel, OpenChannel};
-use crate::arguments::Members;
+use crate::arguments::{Members, View};
 use crate::limits::Reservation;
 use crate::scratch::{Demand, Promise, User};
 use crate::world::World;
@@ -60,23 +60,6 @@ pub(super) struct Programs {
     memory: Reservation,
 }
 
-/// Who runs a schedule: all ranks of a communicator, or some of them.
-#[derive(Clone, Copy)]
-pub struct Group<'a> {
-    pub rank: usize,
-    /// For each rank of the group its rank in the world.
-    pub world_ranks: &'a [c_int],
-}
-
-impl Group<'_> {
-    pub(super) fn members(&self) -> Members {
-        Members {
-            rank: self.rank,
-            n_ranks: self.world_ranks.len(),
-        }
-    }
-}
-
 /// The size classes of a variant that the members have agreed on with one root, as bits.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Classes {
@@ -97,8 +80,21 @@ pub(super) struct Key {
 /// Whether a schedule's input and output are one piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Buffers {
-    Apart,
+    Separate,
     Shared,
+}
+
+impl Key {
+    #[inline]
+    pub(super) fn new(own: Scheduled, view: &View, buffers: Buffers) -> Key {
+        let Members { rank, n_ranks } = view.members;
+        let row = own.row();
+        Key {
+            row: own.place(),
+            case: row.case(rank, n_ranks, view.root, own.values, view.bytes),
+            buffers,
+        }
+    }
 }
 
 /// A call with messages.
@@ -262,7 +258,7 @@ fn compile(own: Scheduled, key: Key) -> Program {
     let (row, case) = (own.row(), key.case);
     let schedule = (row.schedule)(case);
     let plan = match key.buffers {
-        Buffers::Apart => Plan::new(schedule),
+        Buffers::Separate => Plan::new(schedule),
         Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
     };
     Program::new(&plan, row.pattern.blocks(case.n_ranks))

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::Own;
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
@@ -23,8 +22,7 @@ use crate::communicator::State;
 use crate::floating;
 use crate::gap::Sample;
 use crate::node::{Again, Operands};
-use crate::own;
-use crate::own_call::OwnCall;
+use crate::own::{self, OwnCall};
 
 /// One call's arguments, as far as they are needed, and the ways to run it.
 pub struct Ways<R, S, A, D, N> {
@@ -150,8 +148,9 @@ impl Tuner {
                 account.unfit(collective);
             }
         }
-        let mut own = self.own_call(call, chosen.variant, &ways.arguments);
-        if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, &own) {
+        let mut own = self.own_call(state, call, chosen.variant, &ways.arguments);
+        if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, own.as_ref())
+        {
             chosen = state.decider.fall_back(collective, chosen);
             own = None;
             if let Some(account) = &self.account {
@@ -173,10 +172,15 @@ impl Tuner {
             let code = self.execute(state, call, &chosen, own.as_ref(), ways);
             if code != abi::SUCCESS {
                 self.take_back_if_library_refused(state, call, own.as_ref(), code);
-            } else if let Some(again) = own
-                .as_ref()
-                .and_then(|own| Again::of(self, own, chosen.place, chosen.variant))
-            {
+            } else if let Some(again) = own.as_ref().and_then(|own| {
+                Again::of(
+                    self,
+                    own.own,
+                    own.view.as_ref()?,
+                    chosen.place,
+                    chosen.variant,
+                )
+            }) {
                 state.again = Some(again);
             }
             return code;
@@ -229,7 +233,7 @@ impl Tuner {
         &self,
         state: &mut State,
         call: SharedCall,
-        own: Option<&OwnCall<Own>>,
+        own: Option<&OwnCall>,
         code: c_int,
     ) -> bool {
         own.is_none() && self.take_back_if_refused(state, call, code)
@@ -243,7 +247,7 @@ impl Tuner {
         state: &mut State,
         collective: Collective,
         variant: u16,
-        own: &Option<OwnCall<Own>>,
+        own: Option<&OwnCall>,
     ) -> bool {
         let parent = state.parent();
         match own {
@@ -290,17 +294,19 @@ impl Tuner {
     #[inline]
     fn own_call(
         &self,
+        state: &State,
         call: SharedCall,
         variant: u16,
         arguments: impl Fn() -> Arguments,
-    ) -> Option<OwnCall<Own>> {
+    ) -> Option<OwnCall> {
         let own = self.rules.variant(call.collective, variant).own?;
+        let (arguments, members) = (arguments(), state.members());
         Some(OwnCall {
-            collective: call.collective,
-            variant: self.first_variant[call.collective.index()] + variant,
             own,
+            variant: self.first_variant[call.collective.index()] + variant,
             bytes: call.bytes,
-            arguments: arguments(),
+            agreement: arguments.agreement(self),
+            view: arguments.view(self, call.collective, call.bytes, members),
         })
     }
 
@@ -309,7 +315,7 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         chosen: &Chosen,
-        own: Option<&OwnCall<Own>>,
+        own: Option<&OwnCall>,
         ways: &Ways<
             impl Fn() -> bool,
             impl Fn() -> SharedDetails + Copy,
