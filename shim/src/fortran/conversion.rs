@@ -101,12 +101,12 @@ impl Conversion {
         }
     }
 
-    /// One side of a call with equal blocks: buffer, count and type. What has no meaning on this rank
-    /// need not be a type: it becomes null, which a form refuses where it looks at it.
+    /// One side of a call that moves blocks. What has no meaning on this rank need not be a type: it becomes null,
+    /// which a form refuses where it looks at it.
     ///
     /// # Safety
-    /// As above; in place, count and type need not be valid.
-    pub unsafe fn side(&self, (buffer, count, datatype): Arguments) -> (Buffer, c_int, Datatype) {
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
+    unsafe fn side(&self, (buffer, count, datatype): Arguments) -> Side {
         let buffer = self.buffer(buffer);
         if is_in_place(buffer) {
             return (buffer, 0, std::ptr::null_mut());
@@ -115,34 +115,45 @@ impl Conversion {
         unsafe { (buffer, *count, (self.datatype)(*datatype)) }
     }
 
+    /// Both sides. In place there is no type, and the library wants one.
+    ///
     /// # Safety
-    /// As above.
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
+    pub unsafe fn sides(&self, send: Arguments, recv: Arguments) -> [Side; 2] {
+        // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
+        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
+        let typed = |side: Side, other: Side| match side.2.is_null() {
+            true => (side.0, side.1, other.2),
+            false => side,
+        };
+        [typed(sent, received), typed(received, sent)]
+    }
+
+    /// # Safety
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
     pub unsafe fn blocks(
         &self,
         collective: Collective,
         send: Arguments,
         recv: Arguments,
         root: c_int,
-    ) -> EqualBlocks<c_int> {
+    ) -> Option<EqualBlocks<c_int>> {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
-        EqualBlocks {
+        let [sent, received] = unsafe { self.sides(send, recv) };
+        let ((send, send_count, send_type), (recv, recv_count, recv_type)) = (sent, received);
+        Some(EqualBlocks {
             collective,
-            send: sent.0,
-            send_count: sent.1,
-            // In place there is no type to send, and the library wants one.
-            send_type: if sent.2.is_null() { received.2 } else { sent.2 },
-            recv: received.0,
-            recv_count: received.1,
-            recv_type: if received.2.is_null() {
-                sent.2
-            } else {
-                received.2
-            },
+            send,
+            send_count,
+            send_type,
+            recv,
+            recv_count,
+            recv_type,
             root,
-        }
+        })
     }
 }
 
-/// Buffer, count and type of one side.
+/// Buffer, count and type of one side, as Fortran has them and in C's terms.
 pub type Arguments = (Buffer, Integer, Integer);
+pub type Side = (Buffer, c_int, Datatype);
