@@ -41,6 +41,7 @@ mod node;
 mod own;
 mod p2p;
 mod passing_calls;
+mod passing_names;
 mod pending;
 mod private;
 mod quiet;
