@@ -15,6 +15,7 @@ mod reducing;
 use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
+use colltune_core::decide::rooms::Class;
 
 use crate::abi::{Datatype, Op, bits};
 use crate::world::World;
@@ -88,34 +89,33 @@ pub enum Held {
     Each(Listed),
 }
 
-/// How long what the ranks agree on holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Agreement {
-    /// For all calls of a variant and size class that have this root.
-    Class { root: c_int },
-    /// For one call: an application's own elements may lie as far apart on a rank as it likes, and
-    /// otherwise in each call.
-    OneCall,
-}
-
 /// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and
 /// shall say so; in Open MPI such programs run, and a rank that alone ran `default` would hang them.
 const ALIASES: bool = cfg!(mpi = "openmpi");
 
 impl Arguments {
-    /// How long what is agreed of room for such a call holds. From shared facts alone.
+    /// The calls of a variant that are alike in the room that they need. `None` where this one stands for itself: an
+    /// application's own elements may lie as far apart on a rank as it likes, and otherwise in each call. From shared
+    /// facts alone.
     #[inline(always)]
-    pub fn agreement(&self, world: &World) -> Agreement {
-        let known =
-            |datatype| world.types.get(datatype).is_some() || world.pairs.get(datatype).is_some();
-        match *self {
-            Arguments::Reduction { datatype, .. } if !known(datatype) => Agreement::OneCall,
+    pub fn class(&self, world: &World, variant: u16, bytes: u64) -> Option<Class> {
+        let root = match *self {
+            Arguments::Reduction { datatype, .. }
+                if world.types.get(datatype).is_none() && world.pairs.get(datatype).is_none() =>
+            {
+                return None;
+            }
             Arguments::Reduction { root, .. }
             | Arguments::Bcast { root, .. }
             | Arguments::Blocks { root, .. }
-            | Arguments::Uneven { root, .. } => Agreement::Class { root },
-            Arguments::Nothing => Agreement::Class { root: 0 },
-        }
+            | Arguments::Uneven { root, .. } => root as u32,
+            Arguments::Nothing => 0,
+        };
+        Some(Class {
+            variant,
+            root,
+            bytes,
+        })
     }
 
     /// The call as this rank sees it. `None` where an argument is wrong: the library shall say so, as it would

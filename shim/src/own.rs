@@ -3,9 +3,10 @@
 use std::ffi::c_int;
 
 use colltune_core::catalogue::Own;
+use colltune_core::decide::rooms::Class;
 
 use crate::abi;
-use crate::arguments::{Agreement, View};
+use crate::arguments::View;
 use crate::library::Pmpi;
 use crate::mockup;
 use crate::node::{self, NodeMemory};
@@ -36,11 +37,8 @@ impl OwnFamilies {
 /// A call of one of our own variants.
 pub struct OwnCall {
     pub own: Own,
-    /// The variant's place in the trace's header.
-    pub variant: u16,
-    /// The message size by which all ranks know it.
-    pub bytes: u64,
-    pub agreement: Agreement,
+    /// The calls for which what the ranks agree on holds; `None` where that is this one alone.
+    pub class: Option<Class>,
     /// The call as this rank sees it; `None` where an argument is wrong.
     pub view: Option<View>,
 }
@@ -54,7 +52,6 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
         Own::Schedule(_) | Own::Composed(_) => p2p::open(world, parent, schedules),
         Own::Node(own) => node::open(world, parent, (schedules, node), own),
     };
-    let size = (call.variant, call.bytes);
     let has_room = |schedules: &mut Schedules| match (call.own, &call.view) {
         // Wrong arguments are no want of room: the library will report them.
         (_, None) => true,
@@ -62,7 +59,7 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
         (Own::Node(own), Some(view)) => node::has_room(world, (schedules, node), own, view),
         (Own::Composed(own), Some(view)) => mockup::has_room(world, parent, schedules, own, view),
     };
-    is_open && p2p::settled(world, parent, schedules, size, call.agreement, has_room)
+    is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.

@@ -28,9 +28,10 @@ use colltune_core::algorithm::lengths::{Lengths, PartsBefore};
 use colltune_core::algorithm::pattern::Holds;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::Scheduled;
+use colltune_core::decide::rooms::Class;
 
 use crate::abi;
-use crate::arguments::{Agreement, View};
+use crate::arguments::View;
 use crate::private::Parent;
 use crate::scratch::{self, Demand, Promise, User};
 use crate::world::World;
@@ -40,11 +41,6 @@ use endpoint::Endpoint;
 use places::Job;
 pub use schedules::Schedules;
 use schedules::{Buffers, Key, Programs};
-
-/// The size class of a message: the number of its bits.
-fn class(bytes: u64) -> u32 {
-    u64::BITS - bytes.leading_zeros()
-}
 
 /// Opens the channel of a communicator. Collective at the first call that needs it; the answer is
 /// the same on all ranks.
@@ -56,27 +52,21 @@ pub fn open(world: &World, parent: Parent, schedules: &mut Schedules) -> bool {
 }
 
 /// Whether all ranks have room for the longest message of a variant's size class: found out once,
-/// together, and known from then on. `has_room` says it for this rank.
+/// together, and known from then on, or for this call alone where there is no class. `has_room` says it for this rank.
 #[inline]
 pub fn settled(
     world: &World,
     parent: Parent,
     schedules: &mut Schedules,
-    (variant, bytes): (u16, u64),
-    agreement: Agreement,
+    class: Option<Class>,
     has_room: impl FnOnce(&mut Schedules) -> bool,
 ) -> bool {
-    let bit = 1u64 << (class(bytes) & 63);
-    let place = usize::from(variant);
-    let Agreement::Class { root } = agreement else {
+    let Some(class) = class else {
         let find = |schedules: &mut Schedules| Found::of(has_room(schedules));
         return agree(world, parent, schedules, find) == Found::Room;
     };
-    match schedules.classes.get(place) {
-        Some(classes) if classes.root == root && classes.ready & bit != 0 => return true,
-        _ => {}
-    }
-    settle(world, parent, schedules, (place, root), bit, has_room)
+    let known = schedules.rooms.known(class);
+    known.unwrap_or_else(|| settle(world, parent, schedules, class, has_room))
 }
 
 /// What the ranks find out together, from the best to the worst.
@@ -126,28 +116,20 @@ fn settle(
     world: &World,
     parent: Parent,
     schedules: &mut Schedules,
-    (place, root): (usize, c_int),
-    bit: u64,
+    class: Class,
     has_room: impl FnOnce(&mut Schedules) -> bool,
 ) -> bool {
     if schedules.closed {
         return false;
     }
-    let noted = schedules.bring_up(place, root).is_some();
-    let known = schedules.classes_with(place, root).unwrap_or_default();
-    if (known.ready | known.failed) & bit != 0 {
-        return known.ready & bit != 0;
-    }
+    let noted = schedules.rooms.reserve(class);
     let found = agree(world, parent, schedules, |schedules| match noted {
         true => Found::of(has_room(schedules)),
         false => Found::NoMemory,
     });
     schedules.closed = found == Found::NoMemory;
-    if let Some(classes) = schedules.bring_up(place, root) {
-        match found {
-            Found::Room => classes.ready |= bit,
-            _ => classes.failed |= bit,
-        }
+    if !schedules.closed {
+        schedules.rooms.agree(class, found == Found::Room);
     }
     found == Found::Room
 }

@@ -301,11 +301,10 @@ impl Tuner {
     ) -> Option<OwnCall> {
         let own = self.rules.variant(call.collective, variant).own?;
         let (arguments, members) = (arguments(), state.members());
+        let variant = self.first_variant[call.collective.index()] + variant;
         Some(OwnCall {
             own,
-            variant: self.first_variant[call.collective.index()] + variant,
-            bytes: call.bytes,
-            agreement: arguments.agreement(self),
+            class: arguments.class(self, variant, call.bytes),
             view: arguments.view(self, call.collective, call.bytes, members),
         })
     }
