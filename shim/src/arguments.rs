@@ -42,7 +42,11 @@ pub enum Arguments {
     /// Allgather and alltoall, whose root is 0, gather and scatter.
     Blocks { send: Side, recv: Side, root: c_int },
     /// Allgatherv and alltoallv, whose root is 0, gatherv and scatterv.
-    Uneven { send: Held, recv: Held, root: c_int },
+    Uneven {
+        send: UnevenSide,
+        recv: UnevenSide,
+        root: c_int,
+    },
     /// The barrier, and alltoallw, which the library alone runs.
     Nothing,
 }
@@ -84,7 +88,7 @@ impl Side {
 
 /// What one side of a call with uneven blocks has.
 #[derive(Clone, Copy)]
-pub enum Held {
+pub enum UnevenSide {
     One(Side),
     Each(Listed),
 }
@@ -170,7 +174,7 @@ impl Arguments {
                 _ => moving::all_blocks(world, view, send, recv),
             },
             Arguments::Uneven { send, recv, .. } => match (view.collective, send, recv) {
-                (Collective::Allgatherv, Held::One(send), Held::Each(recv)) => {
+                (Collective::Allgatherv, UnevenSide::One(send), UnevenSide::Each(recv)) => {
                     moving::allgatherv(world, view, send, recv)
                 }
                 _ => moving::uneven(world, view, send, recv),

@@ -20,7 +20,7 @@ use crate::node;
 use crate::own::OwnFamilies;
 use crate::passing_calls::PassingCalls;
 use crate::private::Parent;
-use crate::steer::Carriers;
+use crate::steer::CarrierComms;
 
 /// The state of one communicator.
 pub struct State {
@@ -29,12 +29,12 @@ pub struct State {
     pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
-    pub carriers: Carriers,
+    pub carriers: CarrierComms,
     pub families: OwnFamilies,
     /// The last call, where one like it has a short way.
-    pub again: Option<node::Again>,
+    pub repeat: Option<node::Repeat>,
     /// Calls that pass through.
-    pub passed: PassingCalls,
+    pub passing: PassingCalls,
 }
 
 impl State {
@@ -46,8 +46,8 @@ impl State {
             decider,
             carriers: Default::default(),
             families: OwnFamilies::default(),
-            again: None,
-            passed: PassingCalls::default(),
+            repeat: None,
+            passing: PassingCalls::default(),
         }
     }
 }
@@ -76,7 +76,7 @@ impl State {
     pub fn parent(&self) -> Parent {
         Parent {
             comm: self.comm,
-            begun: self.passed.calls(),
+            begun: self.passing.calls(),
         }
     }
 
@@ -84,7 +84,7 @@ impl State {
     fn renew(&mut self, comm: Comm, [rank, n_ranks]: [u32; 2]) {
         self.decider.renew();
         (self.comm, self.rank, self.n_ranks) = (comm, rank, n_ranks);
-        (self.again, self.passed) = (None, PassingCalls::default());
+        (self.repeat, self.passing) = (None, PassingCalls::default());
     }
 
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
@@ -171,9 +171,12 @@ impl Registry {
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     pub unsafe fn find_again(&self, comm: Comm) -> Option<&mut State> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises that no other collective on this communicator uses the state.
         unsafe { self.find_by_bits(bits(comm)) }
     }
 
@@ -182,7 +185,10 @@ impl Registry {
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
         let slot = self.cache[place(handle)].load(Ordering::Acquire);
         // SAFETY: slots are never freed.
@@ -193,7 +199,10 @@ impl Registry {
     }
 
     #[cold]
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     unsafe fn find_slowly(&self, comm: Comm) -> Option<&mut State> {
         let handle = bits(comm);
         if handle == self.comm_null {

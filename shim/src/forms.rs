@@ -16,7 +16,7 @@ use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Telling;
 
 pub use listed::{Exchanged, ExchangedByType, Gathered, ListedSide, Scattered};
-pub use message::Message;
+pub use message::MessageArguments;
 pub use moving::{Barrier, Bcast, EqualBlocks};
 pub use reducing::{ReduceScatter, Reduction};
 
@@ -43,7 +43,7 @@ pub trait Form: Copy {
     /// Runs a call that is like the communicator's last one, where that has a short way; `None` where it
     /// is not.
     #[inline(always)]
-    fn again(&self, _: &Tuner, _: Comm) -> Option<c_int> {
+    fn repeat(&self, _: &Tuner, _: Comm) -> Option<c_int> {
         None
     }
 
@@ -70,7 +70,7 @@ pub fn run(
     comm: Comm,
     default: impl Fn() -> c_int,
 ) -> Option<c_int> {
-    if let Some(code) = form.again(tuner, comm) {
+    if let Some(code) = form.repeat(tuner, comm) {
         return Some(code);
     }
     let library = Number::library(tuner.pmpi)?;

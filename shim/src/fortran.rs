@@ -128,7 +128,7 @@ unsafe fn request_of(request: Integer) -> u64 {
     }
     #[cfg(mpi = "mpich")]
     {
-        // SAFETY: the caller's promise; the two are the same number.
+        // SAFETY: the caller promises a request there; Fortran's and C's are the same number.
         crate::abi::request_bits(unsafe { *request })
     }
 }
@@ -147,7 +147,7 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 /// The same: MPICH's handles are the numbers that Fortran has.
 ///
 /// # Safety
-/// As above.
+/// The caller's arguments are valid, as MPI demands.
 #[cfg(mpi = "mpich")]
 unsafe fn comm_of(comm: Integer) -> Option<Handle> {
     // SAFETY: a handle is an integer that is passed by reference.

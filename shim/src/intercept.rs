@@ -116,7 +116,7 @@ macro_rules! collective {
         #[cfg(not(mpi = "openmpi"))]
         const _: () = {
             type Elements = Count;
-            #[allow(dead_code, reason = "as above")]
+            #[allow(dead_code, reason = "regular collectives have no displacements")]
             type Place = Aint;
             collective!(@one $large => $field ($($argument: $kind),*) $form, {
                 let Some(next) = <Count as Number>::next() else { return ABSENT };

@@ -30,7 +30,7 @@ use crate::scratch::{self, ALIGN, Demand, User};
 use crate::world::World;
 
 /// One call as its parts see it.
-struct Job<'a> {
+struct ComposedCall<'a> {
     /// The library's own collectives.
     parts: &'static Collectives<c_int>,
     comm: Comm,
@@ -41,7 +41,7 @@ struct Job<'a> {
 }
 
 /// The scratch memory of one call: two lists of a number per rank, then bytes.
-struct Room {
+struct Workspace {
     counts: *mut c_int,
     displacements: *mut c_int,
     bytes: *mut u8,
@@ -62,8 +62,8 @@ pub fn has_room(
     own: Composition,
     view: &View,
 ) -> bool {
-    let job = Job::new(world, parent.comm, schedules, own, view);
-    let Ok(bytes) = job.map(|job| job.demand()) else {
+    let call = ComposedCall::new(world, parent.comm, schedules, own, view);
+    let Ok(bytes) = call.map(|call| call.demand()) else {
         return false;
     };
     let demand = Demand {
@@ -82,26 +82,26 @@ pub fn run(
     view: &View,
 ) -> Done {
     let report = |code| private::report(world, parent.comm, code);
-    let job = Job::new(world, parent.comm, schedules, own, view).map_err(report)?;
+    let call = ComposedCall::new(world, parent.comm, schedules, own, view).map_err(report)?;
     scratch::with(User::Schedule, |scratch| {
-        if !scratch.block.provide(job.demand()) {
+        if !scratch.block.provide(call.demand()) {
             return Err(report(abi::MPI_ERR_NO_MEM as c_int));
         }
-        let room = job.room(scratch.block.start());
+        let room = call.room(scratch.block.start());
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        unsafe { job.run(&room) }
+        unsafe { call.run(&room) }
     })
 }
 
-impl<'a> Job<'a> {
+impl<'a> ComposedCall<'a> {
     fn new(
         world: &'a World,
         comm: Comm,
         schedules: &Schedules,
         own: Composition,
         view: &'a View,
-    ) -> Result<Job<'a>, c_int> {
-        Ok(Job {
+    ) -> Result<ComposedCall<'a>, c_int> {
+        Ok(ComposedCall {
             parts: &world.pmpi.collectives,
             comm,
             endpoint: Endpoint::new(world, schedules.tag())?,
@@ -159,9 +159,9 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn room(&self, start: *mut u8) -> Room {
+    fn room(&self, start: *mut u8) -> Workspace {
         let lists = self.lists();
-        Room {
+        Workspace {
             counts: start.cast(),
             displacements: start.wrapping_add(lists).cast(),
             bytes: start.wrapping_add(2 * lists),
@@ -169,9 +169,9 @@ impl<'a> Job<'a> {
     }
 
     /// # Safety
-    /// The room is as large as [`Job::demand`] says, and the view's buffers are valid.
-    unsafe fn run(&self, room: &Room) -> Done {
-        // SAFETY: the room is as large as the job demands and the view's buffers are valid, as the caller promises;
+    /// The room is as large as [`ComposedCall::demand`] says, and the view's buffers are valid.
+    unsafe fn run(&self, room: &Workspace) -> Done {
+        // SAFETY: the room is as large as the call demands and the view's buffers are valid, as the caller promises;
         // that is all that each composition asks for.
         unsafe {
             match self.own {
@@ -258,7 +258,7 @@ impl<'a> Job<'a> {
     ///
     /// # Safety
     /// The lists have a place for each rank.
-    unsafe fn list_shares(&self, room: &Room, count: u64) {
+    unsafe fn list_shares(&self, room: &Workspace, count: u64) {
         for rank in 0..self.n_ranks() {
             let (start, end) = part_bounds(count, rank, self.n_ranks());
             // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.

@@ -5,10 +5,10 @@
 //! after it the node spreads. A root leads its node, so that nothing goes a longer way.
 //!
 //! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
-//! wait for each other ([`patience`]) as long as there are any ([`neighbours`]), the [`short`] messages that travel beside their flags, the
-//! [`elements`] of all others, the [`pieces`] that carry them, the [`bridges`] on which the library
-//! meets the other nodes, and [`call`] and [`barrier`], which put phases together;
-//! and the short way of a call that is like the last one ([`again`]).
+//! wait for each other ([`patience`]) as long as there are any ([`neighbours`]), the [`short`] messages that travel
+//! beside their flags, the [`elements`] of all others, the [`pieces`] that carry them, the [`bridges`] on which the
+//! library meets the other nodes, and [`call`] and [`barrier`], which put phases together; and the short way of a
+//! call that is like the last one ([`repeat`]).
 
 mod team;
 
@@ -36,8 +36,8 @@ mod reads;
 mod call;
 pub use call::{has_room, run};
 
-mod again;
-pub use again::{Again, Operands};
+mod repeat;
+pub use repeat::{AllreduceArguments, Repeat};
 
 use colltune_core::catalogue::{Crossing, OnNodes};
 

@@ -1,8 +1,8 @@
 //! Our own algorithms: schedules of the core, run over the library's point-to-point messages.
 //!
 //! All messages go over one communicator of ours with the ranks of the world, made at start
-//! ([`messages`](crate::messages)). A communicator's members agree on a [`channel`], tags that no other communicator of theirs has,
-//! when they first draw such a variant. Programs, which are compiled schedules, are kept with the
+//! ([`messages`](crate::messages)). A communicator's members agree on a [`channel`], tags that no other communicator
+//! of theirs has, when they first draw such a variant. Programs, which are compiled schedules, are kept with the
 //! communicator; memory is kept for each thread. Both grow in the set-up of a variant and size
 //! class, where the ranks agree on whether all had room within their limits, so that a repeated call allocates
 //! nothing.
@@ -20,7 +20,7 @@ pub mod endpoint;
 pub mod places;
 
 mod run;
-pub use run::Watch;
+pub use run::Overlap;
 
 use std::ffi::c_int;
 
@@ -38,7 +38,7 @@ use crate::world::World;
 use channel::Channel;
 pub use channel::OpenChannel;
 use endpoint::Endpoint;
-use places::Job;
+use places::ScheduledCall;
 pub use schedules::Schedules;
 use schedules::{Buffers, Key, Programs};
 
@@ -152,8 +152,8 @@ pub fn run(
     else {
         unreachable!("a variant runs only after `open` said so");
     };
-    let job = job(world, programs, tag, &open.world_ranks, own, view)?;
-    run_job(&job, &mut ())
+    let call = call(world, programs, tag, &open.world_ranks, own, view)?;
+    run_call(&call, &mut ())
 }
 
 /// Runs a call among some of the communicator's ranks, the view's members, with the tag of its present call.
@@ -163,12 +163,12 @@ pub fn run_among(
     world_ranks: &[c_int],
     own: Scheduled,
     view: &View,
-    watch: &mut impl Watch,
+    watch: &mut impl Overlap,
 ) -> Result<(), c_int> {
     let tag = schedules.tag();
     let _under_way = schedules.begin(world);
-    let job = job(world, &mut schedules.programs, tag, world_ranks, own, view)?;
-    run_job(&job, watch)
+    let call = call(world, &mut schedules.programs, tag, world_ranks, own, view)?;
+    run_call(&call, watch)
 }
 
 /// Whether there is room for a call, and for any other of its root and size class: in place or not, with elements
@@ -184,52 +184,52 @@ pub fn has_room(world: &World, schedules: &mut Schedules, own: Scheduled, view: 
             return false;
         }
         // Nothing is sent, to whomever.
-        match job_of(world, programs, (0, &[]), (own, key), view) {
-            Ok(job) => demand = demand.max(job.demand_in_class()),
+        match call_of(world, programs, (0, &[]), (own, key), view) {
+            Ok(call) => demand = demand.max(call.demand_in_class()),
             Err(_) => return false,
         }
     }
     schedules.has_room(User::Schedule, demand)
 }
 
-fn run_job(job: &Job, watch: &mut impl Watch) -> Result<(), c_int> {
+fn run_call(call: &ScheduledCall, watch: &mut impl Overlap) -> Result<(), c_int> {
     scratch::with(User::Schedule, |scratch| {
-        if !scratch.block.provide(job.demand()) {
+        if !scratch.block.provide(call.demand()) {
             return Err(abi::MPI_ERR_NO_MEM as c_int);
         }
         // SAFETY: there is as much room as is demanded; the buffers are the application's, or such
         // as the caller has for them.
-        unsafe { job.run(scratch, watch) }
+        unsafe { call.run(scratch, watch) }
     })
 }
 
 #[inline]
-fn job<'a>(
+fn call<'a>(
     world: &'a World,
     programs: &'a mut Programs,
     tag: c_int,
     world_ranks: &'a [c_int],
     own: Scheduled,
     view: &'a View,
-) -> Result<Job<'a>, c_int> {
+) -> Result<ScheduledCall<'a>, c_int> {
     let shares = own.row().in_place == InPlace::Shared && view.is_in_place();
     let buffers = match shares {
         true => Buffers::Shared,
         false => Buffers::Separate,
     };
     let key = Key::new(own, view, buffers);
-    job_of(world, programs, (tag, world_ranks), (own, key), view)
+    call_of(world, programs, (tag, world_ranks), (own, key), view)
 }
 
 /// What such a program makes of a call.
 #[inline]
-fn job_of<'a>(
+fn call_of<'a>(
     world: &'a World,
     programs: &'a mut Programs,
     (tag, world_ranks): (c_int, &'a [c_int]),
     (own, key): (Scheduled, Key),
     view: &'a View,
-) -> Result<Job<'a>, c_int> {
+) -> Result<ScheduledCall<'a>, c_int> {
     let (members, row) = (view.members, own.row());
     let place = programs.program(own, key);
     if let Some(uneven) = view.uneven {
@@ -252,7 +252,7 @@ fn job_of<'a>(
             Lengths::uneven(&programs.starts, parts, chunks, before)
         }
     };
-    Ok(Job {
+    Ok(ScheduledCall {
         endpoint: Endpoint::new(world, tag)?,
         world_ranks,
         program,

@@ -3,7 +3,7 @@
 use colltune_core::collective::Collective;
 
 use super::lists::Listed;
-use super::{ALIASES, Before, Held, Input, Output, Side, Uneven, View};
+use super::{ALIASES, Before, Input, Output, Side, Uneven, UnevenSide, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 
@@ -128,9 +128,10 @@ pub fn allgatherv(world: &World, view: View, send: Side, recv: Listed) -> Option
 
 /// Gatherv, scatterv and alltoallv, whose counts each rank knows for itself: blocks lie where the application has
 /// them.
-pub fn uneven(world: &World, view: View, send: Held, recv: Held) -> Option<View> {
+pub fn uneven(world: &World, view: View, send: UnevenSide, recv: UnevenSide) -> Option<View> {
     let (is_root, before) = (view.is_root(), Before::Nothing);
-    let in_place = |held: Held| matches!(held, Held::One(side) if is_in_place(side.start));
+    let in_place =
+        |held: UnevenSide| matches!(held, UnevenSide::One(side) if is_in_place(side.start));
     let (sends, receives) = match view.collective {
         Collective::Gatherv => (true, is_root),
         Collective::Scatterv => (is_root, true),
@@ -140,14 +141,16 @@ pub fn uneven(world: &World, view: View, send: Held, recv: Held) -> Option<View>
     let input = match send {
         _ if !sends => Input::Nothing,
         _ if is_root && in_place(send) => Input::InOutput { from: 0 },
-        Held::One(one) => Input::User(world.memory(one.start, one.count, one.datatype)?),
-        Held::Each(each) => Input::Blocks(world.blocks(each, view.members.n_ranks)?),
+        UnevenSide::One(one) => Input::User(world.memory(one.start, one.count, one.datatype)?),
+        UnevenSide::Each(each) => Input::Blocks(world.blocks(each, view.members.n_ranks)?),
     };
     let output = match recv {
         _ if !receives => Output::Nothing,
         _ if is_root && in_place(recv) => Output::InInput,
-        Held::One(one) => Output::result(world.memory(one.start, one.count, one.datatype)?, before),
-        Held::Each(each) => {
+        UnevenSide::One(one) => {
+            Output::result(world.memory(one.start, one.count, one.datatype)?, before)
+        }
+        UnevenSide::Each(each) => {
             let listed = world.blocks(each, view.members.n_ranks)?;
             Output::Blocks { listed, before }
         }

@@ -9,7 +9,7 @@ use super::moving::one;
 use super::{Form, is_beyond, is_into_place, is_own_block, numbers, total};
 use crate::abi::{Comm, Datatype, is_in_place};
 use crate::arguments::lists::{List, Listed};
-use crate::arguments::{Arguments, Held};
+use crate::arguments::{Arguments, UnevenSide};
 use crate::library::collectives::{Collectives, Number};
 use crate::tune::Tuner;
 use crate::world::World;
@@ -81,7 +81,7 @@ impl<N: Number> Form for Gathered<N> {
             types: self.recv_type,
         };
         Arguments::Uneven {
-            send: Held::One(send),
+            send: UnevenSide::One(send),
             recv: recv.each(recv.buffer),
             root: self.root,
         }
@@ -158,7 +158,7 @@ impl<N: Number> Form for Scattered<N> {
         };
         Arguments::Uneven {
             send: send.each(send.buffer.cast_mut()),
-            recv: Held::One(one(self.recv, self.recv_count, self.recv_type)),
+            recv: UnevenSide::One(one(self.recv, self.recv_count, self.recv_type)),
             root: self.root,
         }
     }
@@ -208,8 +208,8 @@ pub struct ListedSide<N: Number, B, T> {
 }
 
 impl<N: Number, B> ListedSide<N, B, Datatype> {
-    fn each(&self, start: *mut c_void) -> Held {
-        Held::Each(Listed {
+    fn each(&self, start: *mut c_void) -> UnevenSide {
+        UnevenSide::Each(Listed {
             start,
             counts: List::of(self.counts),
             places: List::of(self.places),

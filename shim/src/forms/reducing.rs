@@ -10,7 +10,7 @@ use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
 use crate::arguments::lists::List;
 use crate::arguments::{Arguments, Counted};
 use crate::library::collectives::{Collectives, Number};
-use crate::node::Operands;
+use crate::node::AllreduceArguments;
 use crate::tune::Tuner;
 use crate::world::World;
 
@@ -62,11 +62,11 @@ impl<N: Number> Form for Reduction<N> {
     }
 
     #[inline(always)]
-    fn again(&self, tuner: &Tuner, comm: Comm) -> Option<c_int> {
+    fn repeat(&self, tuner: &Tuner, comm: Comm) -> Option<c_int> {
         if self.collective != Collective::Allreduce {
             return None;
         }
-        let operands = Operands {
+        let operands = AllreduceArguments {
             send: self.send,
             recv: self.recv,
             count: self.count.into(),
@@ -74,7 +74,7 @@ impl<N: Number> Form for Reduction<N> {
             op: self.op,
         };
         // SAFETY: the application passed these arguments to a collective on this communicator.
-        unsafe { tuner.allreduce_again(operands, comm) }
+        unsafe { tuner.repeat_allreduce(operands, comm) }
     }
 
     #[inline(always)]

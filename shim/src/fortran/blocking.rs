@@ -139,7 +139,7 @@ collective!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_,
 /// Allgatherv and gatherv.
 fn gathered(
     collective: Collective,
-    [(send, send_count, send_type), (recv, _, recv_type)]: [super::conversion::Side; 2],
+    [(send, send_count, send_type), (recv, _, recv_type)]: [super::conversion::ConvertedSide; 2],
     (counts, places): (Integer, Integer),
     root: c_int,
 ) -> Option<Gathered<c_int>> {

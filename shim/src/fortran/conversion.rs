@@ -106,7 +106,7 @@ impl Conversion {
     ///
     /// # Safety
     /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    unsafe fn side(&self, (buffer, count, datatype): Arguments) -> Side {
+    unsafe fn side(&self, (buffer, count, datatype): FortranSide) -> ConvertedSide {
         let buffer = self.buffer(buffer);
         if is_in_place(buffer) {
             return (buffer, 0, std::ptr::null_mut());
@@ -119,10 +119,10 @@ impl Conversion {
     ///
     /// # Safety
     /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    pub unsafe fn sides(&self, send: Arguments, recv: Arguments) -> [Side; 2] {
+    pub unsafe fn sides(&self, send: FortranSide, recv: FortranSide) -> [ConvertedSide; 2] {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
         let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
-        let typed = |side: Side, other: Side| match side.2.is_null() {
+        let typed = |side: ConvertedSide, other: ConvertedSide| match side.2.is_null() {
             true => (side.0, side.1, other.2),
             false => side,
         };
@@ -134,8 +134,8 @@ impl Conversion {
     pub unsafe fn blocks(
         &self,
         collective: Collective,
-        send: Arguments,
-        recv: Arguments,
+        send: FortranSide,
+        recv: FortranSide,
         root: c_int,
     ) -> Option<EqualBlocks<c_int>> {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
@@ -155,5 +155,5 @@ impl Conversion {
 }
 
 /// Buffer, count and type of one side, as Fortran has them and in C's terms.
-pub type Arguments = (Buffer, Integer, Integer);
-pub type Side = (Buffer, c_int, Datatype);
+pub type FortranSide = (Buffer, Integer, Integer);
+pub type ConvertedSide = (Buffer, c_int, Datatype);

@@ -6,7 +6,7 @@ use colltune_core::collective::Collective;
 use colltune_core::record::Manner;
 
 use super::{Integer, comm_of, request_of};
-use crate::forms::Message;
+use crate::forms::MessageArguments;
 use crate::passing_names::passing_barrier;
 use crate::watch::{self, Called};
 
@@ -68,8 +68,8 @@ macro_rules! passes {
 
 passing_barrier!(passes);
 
-fn sizeless() -> Message<c_int> {
-    Message::Sizeless
+fn sizeless() -> MessageArguments<c_int> {
+    MessageArguments::Sizeless
 }
 
 /// The collectives with buffers, which on MPICH come by as C.
@@ -105,30 +105,30 @@ mod with_buffers {
 
     /// # Safety
     /// Arguments of Fortran's are passed by reference.
-    unsafe fn elements(count: Integer, datatype: Integer) -> Message<c_int> {
+    unsafe fn elements(count: Integer, datatype: Integer) -> MessageArguments<c_int> {
         // SAFETY: count and type are passed by reference, as all of Fortran's arguments are.
-        unsafe { Message::Elements(*count, type_of(datatype)) }
+        unsafe { MessageArguments::Elements(*count, type_of(datatype)) }
     }
 
     /// # Safety
     /// Arguments of Fortran's are passed by reference.
-    unsafe fn each_rank(count: Integer, datatype: Integer) -> Message<c_int> {
+    unsafe fn each_rank(count: Integer, datatype: Integer) -> MessageArguments<c_int> {
         // SAFETY: count and type are passed by reference, as all of Fortran's arguments are.
-        unsafe { Message::EachRank(*count, type_of(datatype)) }
+        unsafe { MessageArguments::EachRank(*count, type_of(datatype)) }
     }
 
     /// # Safety
     /// The list is passed by reference, and so is its type.
-    unsafe fn sum(counts: Counts, datatype: Type) -> Message<c_int> {
+    unsafe fn sum(counts: Counts, datatype: Type) -> MessageArguments<c_int> {
         // SAFETY: the caller promises a type that is passed by reference.
-        Message::Sum(counts, unsafe { type_of(datatype) })
+        MessageArguments::Sum(counts, unsafe { type_of(datatype) })
     }
 
     /// # Safety
     /// The list is passed by reference, and so is its type.
-    unsafe fn mean(counts: Counts, datatype: Type) -> Message<c_int> {
+    unsafe fn mean(counts: Counts, datatype: Type) -> MessageArguments<c_int> {
         // SAFETY: the caller promises a type that is passed by reference.
-        Message::Mean(counts, unsafe { type_of(datatype) })
+        MessageArguments::Mean(counts, unsafe { type_of(datatype) })
     }
 
     /// # Safety
@@ -137,7 +137,7 @@ mod with_buffers {
         buffer: In,
         sure: (Integer, Integer),
         otherwise: (Integer, Integer),
-    ) -> Message<c_int> {
+    ) -> MessageArguments<c_int> {
         let in_place =
             Conversion::find().is_some_and(|conversion| is_in_place(conversion.buffer(buffer)));
         let (count, datatype) = if in_place { otherwise } else { sure };

@@ -10,7 +10,7 @@ use super::{ABSENT, In, Out, Root, Types, next_function};
 #[cfg(not(mpi = "openmpi"))]
 use crate::abi::Count;
 use crate::abi::{Comm, Datatype as Type, Info, Op as Operation, Request, request_bits};
-use crate::forms::Message;
+use crate::forms::MessageArguments;
 use crate::passing_names::{passing_barrier, passing_with_buffers};
 use crate::watch::{self, Called};
 
@@ -93,12 +93,12 @@ macro_rules! passes {
             unsafe { watch::$way(called, || Some(comm), call $(, || request_bits(*$request))?) }
         }
     };
-    (@message sizeless ()) => { Message::<Elements>::Sizeless };
-    (@message elements $of:tt) => { Message::<Elements>::Elements $of };
-    (@message each_rank $of:tt) => { Message::<Elements>::EachRank $of };
-    (@message sum $of:tt) => { Message::<Elements>::Sum $of };
-    (@message mean $of:tt) => { Message::<Elements>::Mean $of };
-    (@message of_sides $of:tt) => { Message::<Elements>::of_sides $of };
+    (@message sizeless ()) => { MessageArguments::<Elements>::Sizeless };
+    (@message elements $of:tt) => { MessageArguments::<Elements>::Elements $of };
+    (@message each_rank $of:tt) => { MessageArguments::<Elements>::EachRank $of };
+    (@message sum $of:tt) => { MessageArguments::<Elements>::Sum $of };
+    (@message mean $of:tt) => { MessageArguments::<Elements>::Mean $of };
+    (@message of_sides $of:tt) => { MessageArguments::<Elements>::of_sides $of };
 }
 
 passing_barrier!(passes);

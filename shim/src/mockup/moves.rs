@@ -3,12 +3,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Done, Job, Room, in_place};
+use super::{ComposedCall, Done, Workspace, in_place};
 use crate::arguments::{Input, Memory};
 use crate::p2p::endpoint::check;
 use crate::scratch::ALIGN;
 
-impl Job<'_> {
+impl ComposedCall<'_> {
     /// Packs a part of the application's memory to `bytes` bytes at `to`.
     ///
     /// # Safety
@@ -35,8 +35,8 @@ impl Job<'_> {
     /// The message of a broadcast as bytes: in the caller's buffer, or packed at the root.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    unsafe fn message(&self, room: &Room) -> Result<*mut u8, c_int> {
+    /// As for [`ComposedCall::run`].
+    unsafe fn message(&self, room: &Workspace) -> Result<*mut u8, c_int> {
         match self.view.output.memory() {
             Some(memory) if memory.plain => Ok(memory.start),
             Some(memory) if self.is_root() => {
@@ -63,8 +63,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn bcast_by_scatter(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn bcast_by_scatter(&self, room: &Workspace) -> Done {
         let (n, total) = (self.n_ranks(), self.view.block as usize);
         let (block, byte) = (total / n, self.endpoint.world.handles.byte);
         let (count, rest) = (block as c_int, (total % n) as c_int);
@@ -107,8 +107,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Workspace) -> Done {
         let (total, byte) = (self.view.block as c_int, self.endpoint.world.handles.byte);
         // SAFETY: the lists have a place for each rank; the root alone contributes.
         unsafe {
@@ -155,8 +155,8 @@ impl Job<'_> {
     /// libraries cut an allgatherv and choose how to run it.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Workspace) -> Done {
         let block = self.view.block as usize;
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
@@ -180,13 +180,13 @@ impl Job<'_> {
     /// By bytes, as the broadcast's message is cut by each rank's own count and type.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_gather(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_gather(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         let (root, comm, whole) = (self.root(), self.comm, all.cast());
-        // SAFETY: as above; every rank has room for all blocks.
+        // SAFETY: the room holds an own block, and every rank has room for all of them.
         unsafe {
             let own = match self.own_block(room)? {
                 None if self.is_root() => in_place(),
@@ -211,7 +211,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The room holds a block, and the view's buffers are valid.
-    unsafe fn own_block(&self, room: &Room) -> Result<Option<*mut u8>, c_int> {
+    unsafe fn own_block(&self, room: &Workspace) -> Result<Option<*mut u8>, c_int> {
         match self.view.input {
             Input::User(memory) if memory.plain => Ok(Some(memory.start)),
             Input::InOutput { .. } if self.all_blocks(room).1.is_none() => Ok(None),
@@ -249,7 +249,7 @@ impl Job<'_> {
 
     /// Where all blocks of an allgather go as bytes: the caller's buffer where it holds them so,
     /// else the second half of the room.
-    pub(super) fn all_blocks(&self, room: &Room) -> (*mut u8, Option<&Memory>) {
+    pub(super) fn all_blocks(&self, room: &Workspace) -> (*mut u8, Option<&Memory>) {
         let all = self.view.block as usize * self.n_ranks();
         match self.view.output.memory() {
             Some(memory) if memory.plain => (memory.start, None),
@@ -260,7 +260,7 @@ impl Job<'_> {
     /// Puts all blocks where the caller wants them, if they are not there.
     ///
     /// # Safety
-    /// The two are what [`Job::all_blocks`] returned, and the blocks have come.
+    /// The two are what [`ComposedCall::all_blocks`] returned, and the blocks have come.
     pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<&Memory>) -> Done {
         let bytes = self.view.block as usize * self.n_ranks();
         // SAFETY: the two belong together and all blocks have come, as the caller promises: there are as many bytes,
@@ -269,8 +269,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice.
@@ -295,8 +295,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_allreduce(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_allreduce(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, or) = (
             self.endpoint.world.handles.byte,
@@ -322,8 +322,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Workspace) -> Done {
         let [send, recv] = self.sides();
         let (from, to) = (send.start.cast(), recv.start.cast());
         // SAFETY: there are two lists each for what is sent and what is received.

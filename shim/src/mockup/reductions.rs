@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use colltune_core::collective::Collective;
 
-use super::{Done, Job, Room, in_place};
+use super::{ComposedCall, Done, Workspace, in_place};
 use crate::abi::{Datatype, Op};
 use crate::arguments::Input;
 use crate::p2p::endpoint::check;
@@ -26,7 +26,7 @@ pub struct Vector {
     pub op: Op,
 }
 
-impl Job<'_> {
+impl ComposedCall<'_> {
     pub(super) fn vector(&self) -> Vector {
         let Some(combine) = self.view.unit.combine else {
             unreachable!("a reduction has an operation");
@@ -54,12 +54,12 @@ impl Job<'_> {
     }
 
     /// Room for so many elements.
-    pub(super) fn elements(&self, room: &Room, count: c_int) -> *mut c_void {
+    pub(super) fn elements(&self, room: &Workspace, count: c_int) -> *mut c_void {
         self.view.unit.first(room.bytes, count as u64).cast()
     }
 
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
+    /// As for [`ComposedCall::run`].
     pub(super) unsafe fn reduce_bcast(&self) -> Done {
         let of = self.vector();
         let (send, recv) = match self.is_root() {
@@ -76,8 +76,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_allreduce(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_allreduce(&self, room: &Workspace) -> Done {
         let of = self.vector();
         let result = match self.is_root() {
             true => of.output,
@@ -92,8 +92,8 @@ impl Job<'_> {
     /// are reduced by themselves.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_blocks(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_blocks(&self, room: &Workspace) -> Done {
         let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
         let (output, datatype, op) = (of.output, of.datatype, of.op);
         let n = self.n_ranks() as c_int;
@@ -132,8 +132,8 @@ impl Job<'_> {
     /// Reduce-scatter in near-equal shares, then gather or allgather.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_shares(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_shares(&self, room: &Workspace) -> Done {
         let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
         let (output, datatype) = (of.output, of.datatype);
         let (counts, places) = (room.counts, room.displacements);

@@ -4,14 +4,14 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-use super::{Done, Job, Room};
+use super::{ComposedCall, Done, Workspace};
 use crate::arguments::Input;
 use crate::p2p::endpoint::check;
 
-impl Job<'_> {
+impl ComposedCall<'_> {
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn gather_by_allgather(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn gather_by_allgather(&self, room: &Workspace) -> Done {
         let block = self.view.block as usize;
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice: what is sent, and what comes.
@@ -34,8 +34,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn gather_by_reduce(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn gather_by_reduce(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, or) = (
             self.endpoint.world.handles.byte,
@@ -60,8 +60,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn gather_by_gatherv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn gather_by_gatherv(&self, room: &Workspace) -> Done {
         let [send, recv] = self.sides();
         let (from, sent, to) = (send.start.cast(), send.count as c_int, recv.start.cast());
         let (counts, places) = (room.counts, room.displacements);
@@ -84,8 +84,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scatter_by_scatterv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scatter_by_scatterv(&self, room: &Workspace) -> Done {
         let [send, recv] = self.sides();
         let (from, to, received) = (send.start.cast(), recv.start.cast(), recv.count as c_int);
         let (counts, places) = (room.counts, room.displacements);
@@ -108,8 +108,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scatter_by_bcast(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scatter_by_bcast(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         // SAFETY: the room holds all blocks; the view's buffers are valid.
         unsafe {
@@ -138,8 +138,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn barrier_by_allreduce(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn barrier_by_allreduce(&self, room: &Workspace) -> Done {
         let (byte, or) = (
             self.endpoint.world.handles.byte,
             self.endpoint.world.handles.bitwise_or,

@@ -3,15 +3,15 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use super::{Done, Job, Room};
+use super::{ComposedCall, Done, Workspace};
 use crate::p2p::endpoint::check;
 
-impl Job<'_> {
+impl ComposedCall<'_> {
     /// Lists how many elements each rank gets, and where they begin; the place of this rank's own.
     ///
     /// # Safety
     /// The lists have a place for each rank, and the caller's counts are valid.
-    unsafe fn list_dealt(&self, room: &Room) -> u64 {
+    unsafe fn list_dealt(&self, room: &Workspace) -> u64 {
         let (mut start, mut own) = (0, 0);
         for rank in 0..self.n_ranks() {
             let count = match self.view.uneven {
@@ -56,8 +56,8 @@ impl Job<'_> {
     /// Reduce to rank 0, which deals the result out.
     ///
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn reduce_and_scatter(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_and_scatter(&self, room: &Workspace) -> Done {
         let (of, comm, root) = (self.vector(), self.comm, self.root());
         let result = match self.is_root() {
             true => self.elements(room, of.all),
@@ -87,8 +87,8 @@ impl Job<'_> {
     /// Allreduce, of whose result every rank keeps its own part.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn blocks_by_allreduce(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn blocks_by_allreduce(&self, room: &Workspace) -> Done {
         let of = self.vector();
         let whole = self.elements(room, of.all);
         let allreduce = self.parts.allreduce;
@@ -108,8 +108,8 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Workspace) -> Done {
         let of = self.vector();
         let (scatter, counts) = (self.parts.reduce_scatter, room.counts);
         // SAFETY: the lists have a place for each rank; the rest is the application's.
@@ -122,8 +122,8 @@ impl Job<'_> {
     /// A reduce-scatter that deals everything to the root.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_reduce_scatter(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_reduce_scatter(&self, room: &Workspace) -> Done {
         let of = self.vector();
         // What others have in place here, the root alone knows; so nobody's is.
         let elsewhere = !self.is_root() || self.view.is_in_place();
@@ -157,8 +157,8 @@ impl Job<'_> {
     /// Exscan, and the own contribution behind what it brings.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scan_by_exscan(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scan_by_exscan(&self, room: &Workspace) -> Done {
         let of = self.vector();
         let before = self.elements(room, of.all);
         let (exscan, combine) = (self.parts.exscan, self.endpoint.world.pmpi.reduce_local);

@@ -11,7 +11,7 @@ use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
 use super::barrier;
-use super::collect::{Layout, moves_blocks};
+use super::collect::{CollectedLayout, moves_blocks};
 use super::elements::{Elements, Holed};
 use super::memory::{NodeMemory, Nodes};
 use super::patience::{after_call, asks_after};
@@ -22,7 +22,7 @@ use super::transfers;
 use crate::abi;
 use crate::arguments::{Input, Memory, Output, View};
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::places::{Job, Places};
+use crate::p2p::places::{Places, ScheduledCall};
 use crate::p2p::{self, Schedules};
 use crate::scratch::{self, ALIGN, Demand, Scratch, User};
 use crate::world::World;
@@ -110,9 +110,9 @@ fn run_begun(
     }
     let world_ranks = team.world_ranks.clone();
     let endpoint = Endpoint::new(world, schedules.tag())?;
-    let job = job(endpoint, view, &world_ranks);
+    let call = call(endpoint, view, &world_ranks);
     let work = |scratch: &mut Scratch| {
-        let room = Room::new(&job, team, own);
+        let room = NodeRoom::new(&call, team, own);
         let reserved = match scratch.block.provide(room.bytes) {
             true => Ok(()),
             false => Err(abi::MPI_ERR_NO_MEM as c_int),
@@ -120,7 +120,7 @@ fn run_begun(
         or_give_up(segment.as_ref(), reserved)?;
         let start = scratch.block.start();
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        let places = or_give_up(segment.as_ref(), unsafe { job.bind(scratch) })?;
+        let places = or_give_up(segment.as_ref(), unsafe { call.bind(scratch) })?;
         let at = |offset, units| view.unit.first(start.wrapping_add(offset), units);
         let holed = (!view.unit.plain).then(|| Holed {
             endpoint,
@@ -138,11 +138,11 @@ fn run_begun(
             between: Some((endpoint, &mut scratch.requests, &mut scratch.before)),
             spare: at(room.message, room.units),
         };
-        // SAFETY: places were bound to the application's buffers and to room as long as the job demands; `phases`
+        // SAFETY: places were bound to the application's buffers and to room as long as the call demands; `phases`
         // works on these alone, and the result is handed over from where it left it.
         let result = unsafe {
             let result = phases.run();
-            result.and(job.hand_over(&places))
+            result.and(call.hand_over(&places))
         };
         if result.is_err() && !stays {
             // Messages may still be under way out of it.
@@ -174,13 +174,13 @@ pub fn has_room(
     let Ok(endpoint) = Endpoint::new(world, schedules.tag()) else {
         return false;
     };
-    let job = job(endpoint, view, &team.world_ranks);
-    let layout = Layout::of(team, own, view);
+    let call = call(endpoint, view, &team.world_ranks);
+    let layout = CollectedLayout::of(team, own, view);
     if layout.is_some_and(|layout| !layout.is_modest()) {
         return false;
     }
     let demand = Demand {
-        bytes: Room::in_class(&job, team, own),
+        bytes: NodeRoom::in_class(&call, team, own),
         requests: match own {
             OnNodes::Direct(_) => messages_most(team),
             _ => 0,
@@ -217,12 +217,12 @@ fn messages_most(team: &Team) -> usize {
     sends.saturating_add(transfers::most(all, all) * 2)
 }
 
-fn job<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) -> Job<'a> {
+fn call<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) -> ScheduledCall<'a> {
     let blocks = match moves_blocks(view.collective) {
         true => world_ranks.len() as u32,
         false => 1,
     };
-    Job {
+    ScheduledCall {
         endpoint,
         world_ranks,
         program: &NOTHING,
@@ -233,7 +233,7 @@ fn job<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) -> 
 }
 
 /// What a rank needs beside the caller's buffers: offsets in one piece of memory.
-struct Room {
+struct NodeRoom {
     bytes: usize,
     spare: [usize; 2],
     /// A message, or two, or the input of a call in place that is overwritten while it is sent.
@@ -243,24 +243,24 @@ struct Room {
     piece: u64,
 }
 
-impl Room {
+impl NodeRoom {
     /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
     /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
     fn kept(view: &View, team: &Team, own: OnNodes) -> u64 {
         match own {
             OnNodes::Direct(_) if view.collective == Collective::Alltoall => view.input_units,
-            _ => Layout::of(team, own, view).map_or(0, |layout| layout.room()),
+            _ => CollectedLayout::of(team, own, view).map_or(0, |layout| layout.room()),
         }
     }
 
-    fn new(job: &Job, team: &Team, own: OnNodes) -> Room {
-        let (view, unit) = (job.view, &job.view.unit);
+    fn new(call: &ScheduledCall, team: &Team, own: OnNodes) -> NodeRoom {
+        let (view, unit) = (call.view, &call.view.unit);
         let reduces = unit.combine.is_some();
         let units = match (own.crossing(), view.collective) {
             // What the node has combined, and the result.
             (Some(Crossing::Library), Collective::Reduce) => view.block.saturating_mul(2),
             (Some(_), _) if reduces => view.block,
-            _ => Room::kept(view, team, own),
+            _ => NodeRoom::kept(view, team, own),
         };
         let all = if reduces { view.block } else { 0 };
         let piece = Cut::new(all, view.unit_bytes(), 1).units_per_piece.min(all);
@@ -269,9 +269,9 @@ impl Room {
         } else {
             round(unit.bytes(piece))
         };
-        let first = round(job.demand());
+        let first = round(call.demand());
         let message = first.saturating_add(spare.saturating_mul(2));
-        Room {
+        NodeRoom {
             bytes: message.saturating_add(round(unit.bytes(units))),
             spare: [first, first.saturating_add(spare)],
             message,
@@ -282,9 +282,9 @@ impl Room {
 
     /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
     /// this rank or not, and of pairs, whose holes take less room than they do, too.
-    fn in_class(job: &Job, team: &Team, own: OnNodes) -> usize {
-        let (view, unit) = (job.view, &job.view.unit);
-        let bytes = Room::new(job, team, own).bytes;
+    fn in_class(call: &ScheduledCall, team: &Team, own: OnNodes) -> usize {
+        let (view, unit) = (call.view, &call.view.unit);
+        let bytes = NodeRoom::new(call, team, own).bytes;
         if unit.combine.is_some() {
             return bytes.saturating_mul(2).saturating_add(4 * CELL);
         }
@@ -294,7 +294,7 @@ impl Room {
         };
         let message = unit.bytes(view.block.saturating_mul(blocks));
         let packed = round(message).saturating_mul(2);
-        bytes.max(packed.saturating_add(round(unit.bytes(Room::kept(view, team, own)))))
+        bytes.max(packed.saturating_add(round(unit.bytes(NodeRoom::kept(view, team, own)))))
     }
 }
 

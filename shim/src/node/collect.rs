@@ -10,7 +10,7 @@ use colltune_core::collective::Collective;
 use colltune_core::node::act::Kind;
 
 use super::phases::{Phases, or_give_up, phase};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::team::Team;
 use crate::arguments::View;
 use crate::p2p;
@@ -21,7 +21,7 @@ const ROOM_MOST: u64 = 128 << 20;
 /// How the blocks of one call lie on a leader, in bytes; each is `block` long. The ranks of a node need not follow
 /// one another, so blocks change places on their way.
 #[derive(Clone, Copy)]
-pub struct Layout {
+pub struct CollectedLayout {
     collective: Collective,
     block: u64,
     /// Ranks of the communicator, of this node, and of the node with the most.
@@ -32,15 +32,15 @@ pub struct Layout {
     leads: bool,
 }
 
-impl Layout {
+impl CollectedLayout {
     /// Of a call in which blocks go over leaders.
-    pub fn of(team: &Team, own: OnNodes, view: &View) -> Option<Layout> {
+    pub fn of(team: &Team, own: OnNodes, view: &View) -> Option<CollectedLayout> {
         let collects = matches!(own, OnNodes::Leaders(_)) && moves_blocks(view.collective);
-        collects.then(|| Layout::new(team, view))
+        collects.then(|| CollectedLayout::new(team, view))
     }
 
-    fn new(team: &Team, view: &View) -> Layout {
-        Layout {
+    fn new(team: &Team, view: &View) -> CollectedLayout {
+        CollectedLayout {
             collective: view.collective,
             block: view.block,
             n_ranks: team.node_of.len() as u64,
@@ -94,10 +94,10 @@ pub fn moves_blocks(collective: Collective) -> bool {
 impl Phases<'_, '_> {
     /// Every node collects its blocks, the leaders exchange them, and every node gets all.
     pub(super) unsafe fn allgather_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let layout = Layout::new(self.team, self.view);
+        let layout = CollectedLayout::new(self.team, self.view);
         let (block, output) = (self.view.block as usize, self.places.output);
-        // SAFETY: the caller's promise is passed on; the output has a place for each block, and the spare room
-        // holds as many of each node as the one with the most has.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; the
+        // output has a place for each block, and the spare room holds as many of each node as the widest has.
         unsafe {
             self.gather_here()?;
             if layout.leads {
@@ -118,7 +118,7 @@ impl Phases<'_, '_> {
                     }
                 }
             }
-            let data = Data {
+            let data = PhaseData {
                 source: output,
                 target: output,
                 units: self.view.block * layout.n_ranks,
@@ -132,13 +132,13 @@ impl Phases<'_, '_> {
     /// The leader of every node collects the messages of its ranks, the leaders exchange what is in them for each
     /// other's ranks, and every rank gets its own of it.
     pub(super) unsafe fn alltoall_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let layout = Layout::new(self.team, self.view);
+        let layout = CollectedLayout::new(self.team, self.view);
         let message = self.view.block * layout.n_ranks;
         let (input, output, collected) = (self.places.input, self.places.output, self.spare);
-        // SAFETY: the caller's promise is passed on; either buffer has a place for each block, and the spare room
-        // of a leader holds what the layout says.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies; either
+        // buffer has a place for each block, and the spare room of a leader holds what the layout says.
         unsafe {
-            let data = Data {
+            let data = PhaseData {
                 source: input,
                 target: collected,
                 units: message,
@@ -154,7 +154,7 @@ impl Phases<'_, '_> {
                 self.exchange_collected(crossing, &layout)?;
                 std::ptr::copy_nonoverlapping(collected, output, message as usize);
             }
-            let data = Data {
+            let data = PhaseData {
                 source: collected,
                 target: output,
                 units: message,
@@ -172,7 +172,7 @@ impl Phases<'_, '_> {
     unsafe fn exchange_collected(
         &mut self,
         crossing: Crossing,
-        layout: &Layout,
+        layout: &CollectedLayout,
     ) -> Result<(), c_int> {
         let collected = self.spare;
         let sent = collected.wrapping_add(layout.collected() as usize);
@@ -218,7 +218,7 @@ impl Phases<'_, '_> {
     unsafe fn leaders_exchange(
         &mut self,
         crossing: Crossing,
-        layout: &Layout,
+        layout: &CollectedLayout,
         data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
         let world = self.elements.world;

@@ -7,7 +7,7 @@ use colltune_core::node::act::Kind;
 use colltune_core::node::between::receiver;
 
 use super::phases::{Phases, or_give_up, phase};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::transfers::Transfers;
 use crate::abi;
 
@@ -47,7 +47,7 @@ impl<'a, 'b> Phases<'a, 'b> {
                 self.post_sends(&mut transfers, carriers);
             }
             let streams = self.team.streams(carriers);
-            let data = Data {
+            let data = PhaseData {
                 source: output,
                 target: output,
                 units: block,

@@ -69,7 +69,7 @@ impl Sum {
             ($number:ty, $sum:expr) => {
                 for place in 0..units {
                     let (from, into) = (from.cast::<$number>(), into.cast::<$number>());
-                    // SAFETY: the caller's promise is passed on; no alignment is asked for.
+                    // SAFETY: the caller promises so many numbers at both places; no alignment is asked for.
                     unsafe {
                         let (a, b) = (from.add(place), into.add(place));
                         b.write_unaligned($sum(a.read_unaligned(), b.read_unaligned()));
@@ -115,7 +115,7 @@ impl<'a> Elements<'a> {
     pub unsafe fn store(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
         match &self.holed {
             None => {
-                // SAFETY: units without holes are their bytes; the caller's promise is passed on.
+                // SAFETY: units without holes are their bytes, for which the caller promises both places.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
                 Ok(())
             }
@@ -183,7 +183,7 @@ impl<'a> Elements<'a> {
         if let Some(sum) = self.sum
             && self.bytes(units) as u64 <= SUM_BYTES_MOST
         {
-            // SAFETY: the type is a number of that kind; the caller's promise is passed on.
+            // SAFETY: the type is a number of that kind; the caller promises the units at both places.
             unsafe { sum.add(from, into, units as usize) };
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl<'a> Elements<'a> {
     /// The units lie at `from`, and `to` has room for them.
     pub unsafe fn copy(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
         let Some(holed) = &self.holed else {
-            // SAFETY: units without holes are their bytes; the caller's promise is passed on.
+            // SAFETY: units without holes are their bytes, for which the caller promises both places.
             unsafe { std::ptr::copy(from, to, self.bytes(units)) };
             return Ok(());
         };

@@ -92,7 +92,8 @@ impl Phases<'_, '_> {
         let root = self.view.root;
         let (mut input, output, spare) = (self.places.input, self.places.output, self.spare);
         let on_roots_node = self.team.node_of[root] == self.team.node;
-        // SAFETY: the caller's promise is passed on; every rank has room for the sum.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; every
+        // rank has room for the sum.
         unsafe {
             let mut result = self.reduce_to_lanes(input, spare, lanes);
             // MPICH 4.0 dies of its reduce in place, on ranks of one machine.

@@ -9,7 +9,7 @@ use colltune_core::node::layout::LINE_BYTES;
 
 use super::bridges::Bridges;
 use super::elements::Elements;
-use super::pieces::{self, Blocks, Data};
+use super::pieces::{self, Blocks, PhaseData};
 use super::segment::Segment;
 use super::short;
 use super::team::Team;
@@ -121,7 +121,7 @@ impl Phases<'_, '_> {
         let (input, output) = (self.places.input, self.places.output);
         let rank = self.team.here[self.team.place];
         let own = self.elements.at(output, rank as u64 * self.view.block);
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units: self.view.block,
@@ -143,7 +143,7 @@ impl Phases<'_, '_> {
         let (units, output) = (self.view.block, self.places.output);
         let skip = self.team.here[self.team.place] as u64 * units;
         let own = self.elements.at(output, skip);
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units,
@@ -171,7 +171,7 @@ impl Phases<'_, '_> {
         target: *mut u8,
         blocks: Blocks<'static>,
     ) -> Result<(), c_int> {
-        let data = Data {
+        let data = PhaseData {
             source,
             target,
             units: self.view.block,
@@ -219,7 +219,8 @@ impl Phases<'_, '_> {
         let leads = leader == self.team.place;
         let is_root = leads && self.team.node_of[root] == self.team.node;
         let target = if is_root { output } else { self.spare };
-        // SAFETY: the caller's promise is passed on; a leader without a buffer has room for the sum.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; a leader
+        // without a buffer has room for the sum.
         let result = unsafe {
             let kind = act::reduce(bytes, n, leader);
             self.on_node(kind, input, target, Blocks::One)
@@ -263,7 +264,7 @@ pub(super) fn across_nodes(
     (team, across, segment): (&mut Team, Across, Option<&Segment>),
     world: &World,
     (between, part): (Scheduled, &View),
-    watch: &mut impl p2p::Watch,
+    watch: &mut impl p2p::Overlap,
 ) -> Result<(), c_int> {
     // What a rank of the node could not combine is not sent.
     segment.map_or(Ok(()), Segment::is_sound)?;
@@ -301,7 +302,7 @@ pub(super) unsafe fn phase(
     elements: &Elements,
     segment: &mut Option<&mut Segment>,
     kind: Kind,
-    data: Data,
+    data: PhaseData,
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
     let Some(segment) = segment else {

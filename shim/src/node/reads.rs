@@ -13,7 +13,7 @@ use colltune_core::node::layout::{CELL, slice};
 
 use super::elements::Elements;
 use super::phases::{Phases, or_give_up};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::segment::Segment;
 use crate::abi;
 use crate::world::World;
@@ -37,7 +37,7 @@ pub unsafe fn read(process: u64, from: u64, into: *mut u8, bytes: usize) -> bool
             iov_base: (from as usize + done) as *mut c_void,
             iov_len: bytes - done,
         };
-        // SAFETY: the caller's promise; whatever the other address is, the kernel checks it.
+        // SAFETY: the caller promises room for the bytes; whatever the other address is, the kernel checks it.
         let read =
             unsafe { libc::process_vm_readv(process as libc::pid_t, &local, 1, &remote, 1, 0) };
         match usize::try_from(read) {
@@ -164,7 +164,7 @@ impl Phases<'_, '_> {
             return Ok(FAILED);
         };
         let n = segment.n_here;
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units,
@@ -230,7 +230,7 @@ unsafe fn combine_slice(
     elements: &Elements,
     segment: &Segment,
     ticket: u64,
-    data: Data,
+    data: PhaseData,
 ) -> Result<(), c_int> {
     let (own, n) = (segment.place, segment.n_here);
     let (start, len) = slice(data.units, own, n);

@@ -28,20 +28,20 @@ pub struct Transfers<'a> {
 
 /// A message: where its bytes lie in the buffer.
 #[derive(Clone, Copy)]
-struct Message {
+struct Extent {
     at: u64,
     bytes: u64,
 }
 
 /// Hands over the messages that carry these blocks, in order.
-fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Message)) {
+fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Extent)) {
     for stretch in blocks.chunk_by(|a, b| a + 1 == *b) {
         let (start, all) = (stretch[0] as u64 * block, stretch.len() as u64 * block);
         let mut sent = 0;
         while sent < all {
             let bytes = longest.min(all - sent);
             sent += bytes;
-            visit(Message {
+            visit(Extent {
                 at: start + sent - bytes,
                 bytes,
             });

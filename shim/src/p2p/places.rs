@@ -26,7 +26,7 @@ enum Region {
 }
 
 /// One call: what is run, on what, in which units.
-pub struct Job<'a> {
+pub struct ScheduledCall<'a> {
     pub endpoint: Endpoint<'a>,
     /// For each rank its rank in the world.
     pub world_ranks: &'a [c_int],
@@ -36,14 +36,14 @@ pub struct Job<'a> {
     pub in_place: InPlace,
 }
 
-/// Where the logical buffers of a job begin.
+/// Where the logical buffers of a call begin.
 #[derive(Clone, Copy)]
 pub struct Places {
     pub input: *mut u8,
     pub output: *mut u8,
 }
 
-impl Job<'_> {
+impl ScheduledCall<'_> {
     /// Bytes of scratch memory that the call uses; saturates.
     pub fn demand(&self) -> usize {
         let mut bytes = 0usize;
@@ -139,7 +139,7 @@ impl Job<'_> {
     /// Binds the logical buffers and fills what the caller filled.
     ///
     /// # Safety
-    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
+    /// The scratch memory holds as much as [`ScheduledCall::demand`] says, and the view's buffers are valid.
     pub unsafe fn bind(&self, scratch: &mut Scratch) -> Result<Places, c_int> {
         let null = std::ptr::null_mut();
         let (mut input, mut output) = (null, null);
@@ -162,7 +162,7 @@ impl Job<'_> {
         if self.view.has_own_counts() {
             return Ok(Places { input, output });
         }
-        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        // SAFETY: the scratch memory is as large as the call demands and the view's buffers are valid, as the caller
         // promises.
         unsafe {
             match self.view.output {
@@ -237,7 +237,7 @@ impl Job<'_> {
     /// Hands the output over where the schedule worked on packed bytes.
     ///
     /// # Safety
-    /// The places are those of [`Job::bind`], and the schedule has ended.
+    /// The places are those of [`ScheduledCall::bind`], and the schedule has ended.
     pub unsafe fn hand_over(&self, places: &Places) -> Result<(), c_int> {
         if !self.copies_output() {
             return Ok(());
@@ -342,10 +342,10 @@ impl Job<'_> {
     /// Copies a span to another of as many units, or a block to one of another type.
     ///
     /// # Safety
-    /// Both are this job's.
+    /// Both are this call's.
     #[inline]
     pub unsafe fn copy_span(&self, from: Typed, to: Typed) -> Result<(), c_int> {
-        // SAFETY: the caller promises spans of this job, which are as long as the view says.
+        // SAFETY: the caller promises spans of this call, which are as long as the view says.
         unsafe {
             match self.view.has_own_counts() {
                 true => self.copy_block(from, to),

@@ -6,37 +6,37 @@ use colltune_core::algorithm::program::{Message, Operation, Span};
 use colltune_core::algorithm::schedule::{Buffer, Order};
 
 use super::endpoint::check;
-use super::places::{Job, Places};
+use super::places::{Places, ScheduledCall};
 use super::retire::retiring;
 use crate::arguments::Typed;
 use crate::scratch::Scratch;
 
 /// Who provides a schedule's input, and uses its output, while it runs.
-pub trait Watch {
+pub trait Overlap {
     /// Chunks of the input are about to be read.
     ///
     /// Errors: they cannot be provided any more.
-    fn wanted(&mut self, job: &Job, first: u32, len: u32) -> Result<(), c_int>;
+    fn wanted(&mut self, call: &ScheduledCall, first: u32, len: u32) -> Result<(), c_int>;
     /// An operation has ended.
-    fn passed(&mut self, job: &Job, at: usize);
+    fn ended(&mut self, call: &ScheduledCall, at: usize);
 }
 
 /// Nobody: the input is there, and the output is looked at afterwards.
-impl Watch for () {
+impl Overlap for () {
     #[inline(always)]
-    fn wanted(&mut self, _: &Job, _: u32, _: u32) -> Result<(), c_int> {
+    fn wanted(&mut self, _: &ScheduledCall, _: u32, _: u32) -> Result<(), c_int> {
         Ok(())
     }
     #[inline(always)]
-    fn passed(&mut self, _: &Job, _: usize) {}
+    fn ended(&mut self, _: &ScheduledCall, _: usize) {}
 }
 
-impl Job<'_> {
+impl ScheduledCall<'_> {
     /// Runs the call to its end. All waiting is the library's own, so it makes progress.
     ///
     /// # Safety
-    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
-    pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Watch) -> Result<(), c_int> {
+    /// The scratch memory holds as much as [`ScheduledCall::demand`] says, and the view's buffers are valid.
+    pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Overlap) -> Result<(), c_int> {
         let world = self.endpoint.world;
         let null = world.handles.request_null;
         let n_requests = self.program.staged_chunks.len();
@@ -45,7 +45,7 @@ impl Job<'_> {
         scratch.requests.resize(n_requests, null);
         scratch.staged.clear();
         scratch.staged.resize(n_requests, None);
-        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        // SAFETY: the scratch memory is as large as the call demands and the view's buffers are valid, as the caller
         // promises.
         let work = |scratch: &mut Scratch| unsafe {
             let places = self.bind(scratch)?;
@@ -57,7 +57,7 @@ impl Job<'_> {
 
     /// Says which chunks of the input an operation reads.
     #[inline(always)]
-    fn announce(&self, operation: &Operation, watch: &mut impl Watch) -> Result<(), c_int> {
+    fn announce(&self, operation: &Operation, watch: &mut impl Overlap) -> Result<(), c_int> {
         let mut result = Ok(());
         let mut wanted = |span: &Span| {
             if span.buffer == Buffer::Input && result.is_ok() {
@@ -79,7 +79,7 @@ impl Job<'_> {
         &self,
         places: &Places,
         scratch: &mut Scratch,
-        watch: &mut impl Watch,
+        watch: &mut impl Overlap,
     ) -> Result<(), c_int> {
         for (index, operation) in self.program.operations.iter().enumerate() {
             scratch.at = index;
@@ -125,7 +125,7 @@ impl Job<'_> {
                     }
                 }
             }
-            watch.passed(self, index);
+            watch.ended(self, index);
         }
         Ok(())
     }

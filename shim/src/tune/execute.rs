@@ -21,7 +21,7 @@ use crate::clock;
 use crate::communicator::State;
 use crate::floating;
 use crate::gap::Sample;
-use crate::node::{Again, Operands};
+use crate::node::{AllreduceArguments, Repeat};
 use crate::own::{self, OwnCall};
 
 /// One call's arguments, as far as they are needed, and the ways to run it.
@@ -172,8 +172,8 @@ impl Tuner {
             let code = self.execute(state, call, &chosen, own.as_ref(), ways);
             if code != abi::SUCCESS {
                 self.take_back_if_library_refused(state, call, own.as_ref(), code);
-            } else if let Some(again) = own.as_ref().and_then(|own| {
-                Again::of(
+            } else if let Some(repeat) = own.as_ref().and_then(|own| {
+                Repeat::of(
                     self,
                     own.own,
                     own.view.as_ref()?,
@@ -181,12 +181,12 @@ impl Tuner {
                     chosen.variant,
                 )
             }) {
-                state.again = Some(again);
+                state.repeat = Some(repeat);
             }
             return code;
         }
         // The short way knows nothing of samples.
-        state.again = None;
+        state.repeat = None;
         let start_ns = self.clock.at_ns(clock::ticks());
         state.decider.begin_sample(collective, chosen, start_ns);
         let code = self.execute(state, call, &chosen, own.as_ref(), ways);
@@ -263,17 +263,21 @@ impl Tuner {
     /// # Safety
     /// The arguments are those of an MPI_Allreduce on `comm`.
     #[inline(always)]
-    pub unsafe fn allreduce_again(&self, operands: Operands, comm: Comm) -> Option<c_int> {
+    pub unsafe fn repeat_allreduce(
+        &self,
+        operands: AllreduceArguments,
+        comm: Comm,
+    ) -> Option<c_int> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
-        let again = state.again.filter(|again| again.is_like(&operands))?;
-        let Again { place, variant, .. } = again;
+        let repeat = state.repeat.filter(|repeat| repeat.is_like(&operands))?;
+        let Repeat { place, variant, .. } = repeat;
         state
             .decider
             .repeat(Collective::Allreduce, place, variant)?;
         let call = SharedCall {
             collective: Collective::Allreduce,
-            bytes: again.bytes as u64,
+            bytes: repeat.bytes as u64,
         };
         let _told = (!self.is_plain).then(|| {
             self.log_call(state, call, Some(place), (variant, false));
@@ -286,8 +290,9 @@ impl Tuner {
             (under_way, span)
         });
         let families = state.families.on_nodes();
-        // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
-        Some(unsafe { again.run(self, comm, families, &operands) })
+        // SAFETY: the caller promises the arguments of an allreduce on `comm`; what the library would refuse is not
+        // like a call that was right.
+        Some(unsafe { repeat.run(self, comm, families, &operands) })
     }
 
     /// The call as our own algorithms take it; `None` for the other families.

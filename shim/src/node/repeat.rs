@@ -22,7 +22,7 @@ use crate::world::World;
 
 /// What was found out about the last call.
 #[derive(Clone, Copy)]
-pub struct Again {
+pub struct Repeat {
     datatype: u64,
     op: u64,
     count: i64,
@@ -35,7 +35,7 @@ pub struct Again {
 
 /// The arguments of an allreduce.
 #[derive(Clone, Copy)]
-pub struct Operands {
+pub struct AllreduceArguments {
     pub send: *const c_void,
     pub recv: *mut c_void,
     pub count: i64,
@@ -43,17 +43,17 @@ pub struct Operands {
     pub op: Op,
 }
 
-impl Again {
+impl Repeat {
     /// What is to be remembered of a call that was right; `None` where it is none of these.
     #[inline]
-    pub fn of(world: &World, own: Own, view: &View, place: usize, variant: u16) -> Option<Again> {
+    pub fn of(world: &World, own: Own, view: &View, place: usize, variant: u16) -> Option<Repeat> {
         let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (own, view.collective) else {
             return None;
         };
         let (datatype, op) = (view.unit.datatype, view.unit.combine?.op);
         // Of a type without holes, so that elements are their bytes.
         let facts = world.types.get(datatype)?;
-        (view.bytes <= LINE_BYTES as u64).then_some(Again {
+        (view.bytes <= LINE_BYTES as u64).then_some(Repeat {
             datatype: bits(datatype),
             op: bits(op),
             count: view.block as i64,
@@ -66,8 +66,8 @@ impl Again {
 
     /// Whether a call has the arguments that the last one had, and buffers that nobody has to look at.
     #[inline(always)]
-    pub fn is_like(&self, operands: &Operands) -> bool {
-        let Operands {
+    pub fn is_like(&self, operands: &AllreduceArguments) -> bool {
+        let AllreduceArguments {
             send,
             recv,
             count,
@@ -93,7 +93,7 @@ impl Again {
         world: &World,
         comm: Comm,
         (schedules, node): (&mut Schedules, &mut NodeMemory),
-        operands: &Operands,
+        operands: &AllreduceArguments,
     ) -> c_int {
         schedules.count_call();
         let NodeMemory::Open(open) = node else {
