@@ -1,8 +1,9 @@
-//! What the application passed, and the one [`View`] that this rank makes of it: units, lengths, buffers.
+//! What the application passed, what all ranks know of it, and the one [`View`] that this rank makes of it: units,
+//! lengths, buffers.
 //!
-//! Here alone MPI's rules about arguments are known. First the view, then how each collective's arguments become one:
-//! those that [`reducing`] combines and those that [`moving`] moves, over [`memory`] of the application and its
-//! [`lists`] of counts.
+//! Here alone MPI's rules about arguments are known: what all ranks know of a call ([`shared`]), which arguments every
+//! library refuses ([`refusal`]), and how each collective's arguments become a view, those that [`reducing`] combines
+//! and those that [`moving`] moves, over [`memory`] of the application and its [`lists`] of counts.
 
 pub mod lists;
 pub mod memory;
@@ -11,44 +12,56 @@ pub use view::{Before, Combine, Input, Members, Memory, Output, Typed, Uneven, U
 
 mod moving;
 mod reducing;
+mod refusal;
+mod shared;
 
 use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
-use colltune_core::decide::rooms::Class;
 
 use crate::abi::{Datatype, Op, bits};
 use crate::world::World;
 use lists::{List, Listed};
 
-/// The arguments of a call, in the shape of its collective.
+/// The arguments of a call, in the shape of its collective. The root of those without one is 0.
 #[derive(Clone, Copy)]
 pub enum Arguments {
-    /// All that combine; the root of those without one is 0.
-    Reduction {
-        send: *const c_void,
-        recv: *mut c_void,
-        count: Counted,
-        datatype: Datatype,
-        op: Op,
-        root: c_int,
-    },
+    Reduction(Reduction),
     Bcast {
-        buffer: *mut c_void,
-        count: i64,
-        datatype: Datatype,
+        all: Side,
         root: c_int,
     },
-    /// Allgather and alltoall, whose root is 0, gather and scatter.
-    Blocks { send: Side, recv: Side, root: c_int },
-    /// Allgatherv and alltoallv, whose root is 0, gatherv and scatterv.
+    /// Allgather, alltoall, gather and scatter.
+    Blocks {
+        send: Side,
+        recv: Side,
+        root: c_int,
+    },
+    /// Allgatherv, alltoallv, gatherv and scatterv.
     Uneven {
         send: UnevenSide,
         recv: UnevenSide,
         root: c_int,
     },
-    /// The barrier, and alltoallw, which the library alone runs.
+    /// Alltoallw, which the library alone runs.
+    Types {
+        send: *const c_void,
+        recv: *mut c_void,
+        received: List,
+    },
+    /// The barrier.
     Nothing,
+}
+
+/// The arguments of all that combine.
+#[derive(Clone, Copy)]
+pub struct Reduction {
+    pub send: *const c_void,
+    pub recv: *mut c_void,
+    pub count: Counted,
+    pub datatype: Datatype,
+    pub op: Op,
+    pub root: c_int,
 }
 
 /// The elements of a reduction.
@@ -60,6 +73,13 @@ pub enum Counted {
     Each(List),
 }
 
+impl Counted {
+    #[inline(always)]
+    pub fn all(count: impl Into<i64>) -> Counted {
+        Counted::All(count.into())
+    }
+}
+
 /// One block of a call, or one of several equal ones, as its arguments say it.
 #[derive(Clone, Copy)]
 pub struct Side {
@@ -69,6 +89,15 @@ pub struct Side {
 }
 
 impl Side {
+    #[inline(always)]
+    pub fn new(start: *const c_void, count: impl Into<i64>, datatype: Datatype) -> Side {
+        Side {
+            start: start.cast_mut(),
+            count: count.into(),
+            datatype,
+        }
+    }
+
     /// Of one that is right.
     pub fn typed(self) -> Typed {
         Typed {
@@ -93,33 +122,59 @@ pub enum UnevenSide {
     Each(Listed),
 }
 
+/// The arguments of a reduction.
+#[inline(always)]
+pub fn reduction(
+    (send, recv): (*const c_void, *mut c_void),
+    count: Counted,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+) -> Arguments {
+    Arguments::Reduction(Reduction {
+        send,
+        recv,
+        count,
+        datatype,
+        op,
+        root,
+    })
+}
+
+/// Those of equal blocks.
+#[inline(always)]
+pub fn blocks<N: Into<i64>>(
+    send: (*const c_void, N, Datatype),
+    recv: (*mut c_void, N, Datatype),
+    root: c_int,
+) -> Arguments {
+    Arguments::Blocks {
+        send: Side::new(send.0, send.1, send.2),
+        recv: Side::new(recv.0, recv.1, recv.2),
+        root,
+    }
+}
+
+/// Those of blocks of which each has a length of its own.
+#[inline(always)]
+pub fn uneven(send: UnevenSide, recv: UnevenSide, root: c_int) -> Arguments {
+    Arguments::Uneven { send, recv, root }
+}
+
 /// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and
 /// shall say so; in Open MPI such programs run, and a rank that alone ran `default` would hang them.
 const ALIASES: bool = cfg!(mpi = "openmpi");
 
 impl Arguments {
-    /// The calls of a variant that are alike in the room that they need. `None` where this one stands for itself: an
-    /// application's own elements may lie as far apart on a rank as it likes, and otherwise in each call. From shared
-    /// facts alone.
     #[inline(always)]
-    pub fn class(&self, world: &World, variant: u16, bytes: u64) -> Option<Class> {
-        let root = match *self {
-            Arguments::Reduction { datatype, .. }
-                if world.types.get(datatype).is_none() && world.pairs.get(datatype).is_none() =>
-            {
-                return None;
-            }
-            Arguments::Reduction { root, .. }
+    fn root(&self) -> c_int {
+        match *self {
+            Arguments::Reduction(Reduction { root, .. })
             | Arguments::Bcast { root, .. }
             | Arguments::Blocks { root, .. }
-            | Arguments::Uneven { root, .. } => root as u32,
-            Arguments::Nothing => 0,
-        };
-        Some(Class {
-            variant,
-            root,
-            bytes,
-        })
+            | Arguments::Uneven { root, .. } => root,
+            Arguments::Types { .. } | Arguments::Nothing => 0,
+        }
     }
 
     /// The call as this rank sees it. `None` where an argument is wrong: the library shall say so, as it would
@@ -131,11 +186,11 @@ impl Arguments {
         bytes: u64,
         members: Members,
     ) -> Option<View> {
-        let empty = View {
+        let view = View {
             collective,
             bytes,
             members,
-            root: 0,
+            root: members.root(self.root())?,
             unit: world.byte(),
             block: bytes,
             uneven: None,
@@ -144,43 +199,25 @@ impl Arguments {
             output: Output::Nothing,
         };
         match *self {
-            Arguments::Reduction { root, .. }
-            | Arguments::Bcast { root, .. }
-            | Arguments::Blocks { root, .. }
-            | Arguments::Uneven { root, .. } => {
-                let root = members.root(root)?;
-                self.fill(world, View { root, ..empty })
-            }
-            Arguments::Nothing => (collective == Collective::Barrier).then_some(empty),
-        }
-    }
-
-    /// Fills in where the data lies and how much there is.
-    fn fill(&self, world: &World, view: View) -> Option<View> {
-        match *self {
-            Arguments::Bcast {
-                buffer,
-                count,
-                datatype,
-                ..
-            } => Some(View {
-                output: view.message(world.memory(buffer, count, datatype)?),
+            Arguments::Reduction(ref reduction) => reducing::reduction(reduction, world, view),
+            Arguments::Bcast { all, .. } => Some(View {
+                output: view.message(world.memory(all.start, all.count, all.datatype)?),
                 input_units: 0,
                 ..view
             }),
-            Arguments::Blocks { send, recv, .. } => match view.collective {
+            Arguments::Blocks { send, recv, .. } => match collective {
                 Collective::Gather => moving::gather(world, view, send, recv),
                 Collective::Scatter => moving::scatter(world, view, send, recv),
                 _ => moving::all_blocks(world, view, send, recv),
             },
-            Arguments::Uneven { send, recv, .. } => match (view.collective, send, recv) {
+            Arguments::Uneven { send, recv, .. } => match (collective, send, recv) {
                 (Collective::Allgatherv, UnevenSide::One(send), UnevenSide::Each(recv)) => {
                     moving::allgatherv(world, view, send, recv)
                 }
                 _ => moving::uneven(world, view, send, recv),
             },
-            Arguments::Reduction { .. } => reducing::reduction(self, world, view),
-            Arguments::Nothing => None,
+            Arguments::Types { .. } => None,
+            Arguments::Nothing => Some(view),
         }
     }
 }

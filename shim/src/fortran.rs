@@ -10,9 +10,12 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use colltune_core::collective::Collective;
+
 use crate::abi::Handle;
+use crate::arguments::Arguments;
 use crate::fence::fence;
-use crate::forms::{self, Barrier};
+use crate::forms;
 use crate::library::find;
 #[cfg(mpi = "openmpi")]
 use parameter::Buffer;
@@ -157,15 +160,16 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 type Default<'a> = &'a dyn Fn() -> c_int;
 
 unsafe fn barrier(default: Default, comm: Integer) -> c_int {
+    let call = (Collective::Barrier, Arguments::Nothing);
     let tuned = |tuner| {
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { comm_of(comm) }?;
-        forms::run(tuner, Barrier, comm, default)
+        forms::run::<c_int>(tuner, call, comm, default)
     };
     let failed = |tuner, code| {
         // SAFETY: every argument of Fortran's is passed by reference.
         if let Some(comm) = unsafe { comm_of(comm) } {
-            forms::failed(tuner, Barrier, comm, code);
+            forms::failed(tuner, call, comm, code);
         }
     };
     fence(default, tuned, failed)

@@ -21,6 +21,23 @@ pub struct Listed {
     pub datatype: Datatype,
 }
 
+impl Listed {
+    #[inline(always)]
+    pub fn new<N, P>(
+        start: *const c_void,
+        counts: *const N,
+        places: *const P,
+        datatype: Datatype,
+    ) -> Listed {
+        Listed {
+            start: start.cast_mut(),
+            counts: List::of(counts),
+            places: List::of(places),
+            datatype,
+        }
+    }
+}
+
 /// The same, with what must be asked of the library.
 #[derive(Clone, Copy)]
 pub struct Located {
@@ -83,6 +100,14 @@ impl List {
         match size_of::<N>() {
             4 => List::Ints(list.cast()),
             _ => List::Longs(list.cast()),
+        }
+    }
+
+    /// As the function that it was passed to takes it.
+    pub fn pointer<N>(self) -> *const N {
+        match self {
+            List::Ints(list) => list.cast(),
+            List::Longs(list) => list.cast(),
         }
     }
 

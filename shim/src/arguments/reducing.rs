@@ -4,22 +4,19 @@ use std::ffi::c_void;
 
 use colltune_core::collective::Collective;
 
-use super::{ALIASES, Arguments, Before, Counted, Input, Output, Uneven, View};
+use super::{ALIASES, Before, Counted, Input, Output, Reduction, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 
-pub fn reduction(of: &Arguments, world: &World, view: View) -> Option<View> {
-    let Arguments::Reduction {
+pub fn reduction(of: &Reduction, world: &World, view: View) -> Option<View> {
+    let Reduction {
         send,
         recv,
         count,
         datatype,
         op,
         ..
-    } = *of
-    else {
-        return None;
-    };
+    } = *of;
     let (collective, members) = (view.collective, view.members);
     let (all, own, uneven) = match count {
         Counted::All(own) => {

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use colltune_core::classify::message_bytes;
 
-use super::{numbers, sum};
 use crate::abi::{Datatype, is_in_place};
+use crate::arguments::lists::List;
 use crate::library::collectives::Number;
 use crate::tune::Tuner;
 
@@ -43,7 +43,7 @@ impl<N: Number> MessageArguments<N> {
     /// The call that has these arguments succeeded on an intracommunicator of `n_ranks` ranks.
     pub unsafe fn bytes(self, tuner: &Tuner, n_ranks: u32) -> Option<u64> {
         // SAFETY: MPI asks for a count for each rank.
-        let total = |list| Some(sum(unsafe { numbers(list, n_ranks) }?));
+        let total = |list| unsafe { List::of::<N>(list).sum(n_ranks as usize) };
         let ranks = u64::from(n_ranks);
         let (count, datatype) = match self {
             MessageArguments::Sizeless => return Some(0),

@@ -3,11 +3,9 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
-use colltune_core::collective::Collective;
-
 use super::parameter::{Buffer, Integer};
-use crate::abi::{self, Datatype, Handle, is_in_place};
-use crate::forms::{EqualBlocks, Reduction};
+use crate::abi::{self, Handle, is_in_place};
+use crate::arguments::{Arguments, Counted, Side, reduction};
 use crate::library::find;
 
 type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
@@ -80,80 +78,64 @@ impl Conversion {
     /// The caller's arguments are valid, as MPI demands.
     pub unsafe fn reduction(
         &self,
-        collective: Collective,
         [send, recv]: [Buffer; 2],
-        count: Integer,
+        count: Counted,
         datatype: Integer,
         op: Integer,
         root: c_int,
-    ) -> Option<Reduction<c_int>> {
+    ) -> Option<Arguments> {
         // SAFETY: every argument is passed by reference.
         unsafe {
-            Some(Reduction {
-                collective,
-                send: self.buffer(send),
-                recv: self.buffer(recv),
-                count: *count,
-                datatype: Conversion::handle(self.datatype, datatype)?,
-                op: Conversion::handle(self.op, op)?,
-                root,
-            })
+            let datatype = Conversion::handle(self.datatype, datatype)?;
+            let op = Conversion::handle(self.op, op)?;
+            let buffers = (self.buffer(send).cast_const(), self.buffer(recv));
+            Some(reduction(buffers, count, datatype, op, root))
         }
     }
 
     /// One side of a call that moves blocks. What has no meaning on this rank need not be a type: it becomes null,
-    /// which a form refuses where it looks at it.
+    /// which is refused where it is looked at.
     ///
     /// # Safety
     /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    unsafe fn side(&self, (buffer, count, datatype): FortranSide) -> ConvertedSide {
+    unsafe fn side(&self, (buffer, count, datatype): FortranSide) -> Side {
         let buffer = self.buffer(buffer);
         if is_in_place(buffer) {
-            return (buffer, 0, std::ptr::null_mut());
+            return Side::new(buffer, 0, std::ptr::null_mut());
         }
         // SAFETY: every argument is passed by reference.
-        unsafe { (buffer, *count, (self.datatype)(*datatype)) }
+        unsafe { Side::new(buffer, *count, (self.datatype)(*datatype)) }
     }
 
     /// Both sides. In place there is no type, and the library wants one.
     ///
     /// # Safety
     /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    pub unsafe fn sides(&self, send: FortranSide, recv: FortranSide) -> [ConvertedSide; 2] {
+    pub unsafe fn sides(&self, send: FortranSide, recv: FortranSide) -> [Side; 2] {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
-        let typed = |side: ConvertedSide, other: ConvertedSide| match side.2.is_null() {
-            true => (side.0, side.1, other.2),
-            false => side,
-        };
-        [typed(sent, received), typed(received, sent)]
+        let (mut send, mut recv) = unsafe { (self.side(send), self.side(recv)) };
+        if is_in_place(send.start) {
+            send.datatype = recv.datatype;
+        }
+        if is_in_place(recv.start) {
+            recv.datatype = send.datatype;
+        }
+        [send, recv]
     }
 
     /// # Safety
     /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
     pub unsafe fn blocks(
         &self,
-        collective: Collective,
         send: FortranSide,
         recv: FortranSide,
         root: c_int,
-    ) -> Option<EqualBlocks<c_int>> {
+    ) -> Option<Arguments> {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let [sent, received] = unsafe { self.sides(send, recv) };
-        let ((send, send_count, send_type), (recv, recv_count, recv_type)) = (sent, received);
-        Some(EqualBlocks {
-            collective,
-            send,
-            send_count,
-            send_type,
-            recv,
-            recv_count,
-            recv_type,
-            root,
-        })
+        let [send, recv] = unsafe { self.sides(send, recv) };
+        Some(Arguments::Blocks { send, recv, root })
     }
 }
 
-/// Buffer, count and type of one side, as Fortran has them and in C's terms.
+/// Buffer, count and type of one side.
 pub type FortranSide = (Buffer, Integer, Integer);
-pub type ConvertedSide = (Buffer, c_int, Datatype);
