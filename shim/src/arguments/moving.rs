@@ -3,7 +3,8 @@
 use colltune_core::collective::Collective;
 
 use super::lists::Listed;
-use super::{ALIASES, Before, Input, Output, Side, Uneven, UnevenSide, View};
+use super::view::ALIASES;
+use super::{Before, Input, Output, Side, Uneven, UnevenSide, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 

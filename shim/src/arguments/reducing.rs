@@ -4,7 +4,8 @@ use std::ffi::c_void;
 
 use colltune_core::collective::Collective;
 
-use super::{ALIASES, Before, Counted, Input, Output, Reduction, Uneven, View};
+use super::view::ALIASES;
+use super::{Before, Counted, Input, Output, Reduction, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 

@@ -5,15 +5,8 @@ use std::ffi::c_int;
 use colltune_core::collective::Collective;
 
 use super::lists::{List, Located};
+use super::side::Typed;
 use crate::abi::{Aint, Datatype, Op};
-
-/// Elements of a type: where the first is, how many there are.
-#[derive(Clone, Copy)]
-pub struct Typed {
-    pub start: *mut u8,
-    pub count: u64,
-    pub datatype: Datatype,
-}
 
 /// A part of the application's memory: so many elements of a datatype.
 #[derive(Clone, Copy)]
@@ -335,3 +328,7 @@ impl Members {
             .filter(|&root| root < self.n_ranks)
     }
 }
+
+/// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and
+/// shall say so; in Open MPI such programs run, and a rank that alone ran `default` would hang them.
+pub(super) const ALIASES: bool = cfg!(mpi = "openmpi");
