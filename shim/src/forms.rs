@@ -57,9 +57,7 @@ pub fn run<N: Number>(
         unsafe { native::run(tuner, library, (collective, &arguments), comm) }
     };
     let ways = Ways {
-        is_refused: move || arguments.is_refused(tuner, collective, comm, n_ranks),
-        details,
-        arguments: move || arguments,
+        arguments,
         default,
         native,
     };

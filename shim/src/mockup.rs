@@ -186,12 +186,13 @@ impl<'a> ComposedCall<'a> {
                 Composition::AllgatherAllgatherv => self.allgather_by_allgatherv(room),
                 Composition::AllgatherGatherBcast => self.allgather_by_gather(room),
                 Composition::AllgatherAlltoall => self.allgather_by_alltoall(room),
-                Composition::AllgatherAllreduce => self.allgather_by_allreduce(room),
+                Composition::AllgatherAllreduce | Composition::GatherReduce => {
+                    self.blocks_by_or(room)
+                }
                 Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(room),
                 Composition::ReduceReduceScatter => self.reduce_by_reduce_scatter(room),
                 Composition::GatherAllgather => self.gather_by_allgather(room),
                 Composition::GatherGatherv => self.gather_by_gatherv(room),
-                Composition::GatherReduce => self.gather_by_reduce(room),
                 Composition::ScatterBcast => self.scatter_by_bcast(room),
                 Composition::ScatterScatterv => self.scatter_by_scatterv(room),
                 Composition::ReduceScatterBlockReduceThenScatter

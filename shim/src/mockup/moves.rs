@@ -2,6 +2,9 @@
 //! bytes where parts of a message are cut that no type describes.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use colltune_core::collective::Collective;
 
 use super::{ComposedCall, Done, Workspace, in_place};
 use crate::arguments::{Input, Memory};
@@ -294,29 +297,30 @@ impl ComposedCall<'_> {
         }
     }
 
+    /// Allgather and gather by an allreduce and a reduce: a bitwise or of blocks that are zero but at home.
+    ///
     /// # Safety
     /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn allgather_by_allreduce(&self, room: &Workspace) -> Done {
+    pub(super) unsafe fn blocks_by_or(&self, room: &Workspace) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
-        let (byte, or) = (
-            self.endpoint.world.handles.byte,
-            self.endpoint.world.handles.bitwise_or,
-        );
-        let count = (n * block) as c_int;
+        let handles = &self.endpoint.world.handles;
+        let (byte, or, count) = (handles.byte, handles.bitwise_or, (n * block) as c_int);
+        let (reduce, allreduce) = (self.parts.reduce, self.parts.allreduce);
         // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
         unsafe {
             std::ptr::write_bytes(room.bytes, 0, n * block);
             self.pack_own_block(room.bytes.add(self.rank() * block))?;
             let (all, unpacked) = self.all_blocks(room);
-            let own = room.bytes.cast();
-            check((self.parts.allreduce)(
-                own,
-                all.cast(),
-                count,
-                byte,
-                or,
-                self.comm,
-            ))?;
+            let (own, whole) = (room.bytes.cast(), all.cast());
+            check(match (self.view.collective, self.is_root()) {
+                (Collective::Gather, true) => {
+                    reduce(own, whole, count, byte, or, self.root(), self.comm)
+                }
+                (Collective::Gather, false) => {
+                    reduce(own, null_mut(), count, byte, or, self.root(), self.comm)
+                }
+                _ => allreduce(own, whole, count, byte, or, self.comm),
+            })?;
             self.unpack_all(all, unpacked)
         }
     }

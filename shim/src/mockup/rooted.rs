@@ -2,7 +2,6 @@
 //! own, so parts that the other ranks run alike work on packed bytes.
 
 use std::ffi::c_int;
-use std::ptr::null_mut;
 
 use super::{ComposedCall, Done, Workspace};
 use crate::arguments::Input;
@@ -29,32 +28,6 @@ impl ComposedCall<'_> {
                 byte,
                 self.comm,
             ))?;
-            self.unpack_all(all, unpacked)
-        }
-    }
-
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn gather_by_reduce(&self, room: &Workspace) -> Done {
-        let (n, block) = (self.n_ranks(), self.view.block as usize);
-        let (byte, or) = (
-            self.endpoint.world.handles.byte,
-            self.endpoint.world.handles.bitwise_or,
-        );
-        let count = (n * block) as c_int;
-        // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
-        unsafe {
-            std::ptr::write_bytes(room.bytes, 0, n * block);
-            self.pack_own_block(room.bytes.add(self.rank() * block))?;
-            let (all, unpacked) = self.all_blocks(room);
-            let result = if self.is_root() {
-                all.cast()
-            } else {
-                null_mut()
-            };
-            let own = room.bytes.cast();
-            let reduce = self.parts.reduce;
-            check(reduce(own, result, count, byte, or, self.root(), self.comm))?;
             self.unpack_all(all, unpacked)
         }
     }

@@ -23,19 +23,28 @@ use crate::floating;
 use crate::gap::Sample;
 use crate::node::{AllreduceArguments, Repeat};
 use crate::own::{self, OwnCall};
+use crate::world::World;
 
-/// One call's arguments, as far as they are needed, and the ways to run it.
-pub struct Ways<R, S, A, D, N> {
-    /// Whether the library refuses the arguments at once.
-    pub is_refused: R,
-    /// What all ranks know of the call.
-    pub details: S,
-    /// What our own algorithms take.
-    pub arguments: A,
+/// One call's arguments, and the ways to run it.
+pub struct Ways<D, N> {
+    pub arguments: Arguments,
     /// The next definition's function.
     pub default: D,
     /// The library's, on a given communicator.
     pub native: N,
+}
+
+impl<D, N> Ways<D, N> {
+    /// What all ranks know of the call.
+    #[inline]
+    fn details<'a>(
+        &'a self,
+        world: &'a World,
+        collective: Collective,
+        n_ranks: u32,
+    ) -> impl Fn() -> SharedDetails + Copy + 'a {
+        move || self.arguments.details(world, collective, n_ranks)
+    }
 }
 
 impl Tuner {
@@ -46,13 +55,7 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         decision: Decision,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         // What the library refuses of its own choice it says by itself.
         if let Decision::Chosen(chosen) = decision
@@ -60,7 +63,10 @@ impl Tuner {
         {
             return self.run_chosen(state, call, chosen, ways);
         }
-        if (ways.is_refused)() {
+        let (collective, n_ranks) = (call.collective, state.n_ranks);
+        let details = ways.details(self, collective, n_ranks);
+        let arguments = &ways.arguments;
+        if arguments.is_refused(self, collective, state.comm, n_ranks) {
             return self.run_refused(state, call, decision, &ways.default);
         }
         let mut decision = decision;
@@ -79,16 +85,14 @@ impl Tuner {
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
                     let agreed = self.agree(state);
-                    state
-                        .decider
-                        .set_up(&self.rules, agreed, call, ways.details)
+                    state.decider.set_up(&self.rules, agreed, call, details)
                 }
                 Decision::Prepare => {
-                    floating::by_default(|| state.decider.prepare(&self.rules, call, ways.details))
+                    floating::by_default(|| state.decider.prepare(&self.rules, call, details))
                 }
                 Decision::Unobserved(left) => {
                     self.take_left(state, left);
-                    state.decider.decide(&self.rules, call, ways.details)
+                    state.decider.decide(&self.rules, call, details)
                 }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
@@ -132,18 +136,13 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         chosen: Chosen,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let collective = call.collective;
+        let details = ways.details(self, collective, state.n_ranks);
         let mut chosen = chosen;
         if chosen.wish != chosen.variant {
-            self.warn_forced(state, call, &chosen, ways.details);
+            self.warn_forced(state, call, &chosen, details);
             if let Some(account) = &self.account {
                 account.unfit(collective);
             }
@@ -161,9 +160,7 @@ impl Tuner {
             account.tuned(call);
         }
         if self.log.is_some() {
-            let label = state
-                .decider
-                .label(&self.rules, call, &chosen, ways.details);
+            let label = state.decider.label(&self.rules, call, &chosen, details);
             let variant = label.unwrap_or(DEFAULT);
             self.log_call(state, call, Some(chosen.place), (variant, chosen.sampled));
         }
@@ -199,10 +196,8 @@ impl Tuner {
         }
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.and_then(|recorder| {
-            let label = state
-                .decider
-                .label(&self.rules, call, &chosen, ways.details)?;
-            let class = CallClass::of(call, &(ways.details)());
+            let label = state.decider.label(&self.rules, call, &chosen, details)?;
+            let class = CallClass::of(call, &details());
             recorder.write(|| self.record(state, (call, class), label, start_ns..end_ns))
         });
         // Observed even where it failed: all ranks must count the same samples.
@@ -302,10 +297,10 @@ impl Tuner {
         state: &State,
         call: SharedCall,
         variant: u16,
-        arguments: impl Fn() -> Arguments,
+        arguments: &Arguments,
     ) -> Option<OwnCall> {
         let own = self.rules.variant(call.collective, variant).own?;
-        let (arguments, members) = (arguments(), state.members());
+        let members = state.members();
         let variant = self.first_variant[call.collective.index()] + variant;
         Some(OwnCall {
             own,
@@ -320,13 +315,7 @@ impl Tuner {
         call: SharedCall,
         chosen: &Chosen,
         own: Option<&OwnCall>,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let (collective, variant) = (call.collective, chosen.variant);
         match own {
