@@ -30,6 +30,7 @@ use crate::world::World;
 impl Arguments {
     /// The call as this rank sees it. `None` where an argument is wrong: the library shall say so, as it would
     /// without us. `bytes` is the message size by which all ranks know the call.
+    #[inline]
     pub fn view(
         &self,
         world: &World,
@@ -37,7 +38,7 @@ impl Arguments {
         bytes: u64,
         members: Members,
     ) -> Option<View> {
-        let view = View {
+        let mut view = View {
             collective,
             bytes,
             members,
@@ -49,26 +50,28 @@ impl Arguments {
             input: Input::Nothing,
             output: Output::Nothing,
         };
+        // Filled in where it lies: it is long.
+        let filled = &mut view;
         match *self {
-            Arguments::Reduction(ref reduction) => reducing::reduction(reduction, world, view),
-            Arguments::Bcast { all, .. } => Some(View {
-                output: view.message(world.memory(all.start, all.count, all.datatype)?),
-                input_units: 0,
-                ..view
-            }),
+            Arguments::Reduction(ref reduction) => reducing::reduction(reduction, world, filled)?,
+            Arguments::Bcast { all, .. } => {
+                filled.output = filled.message(world.memory(all.start, all.count, all.datatype)?);
+                filled.input_units = 0;
+            }
             Arguments::Blocks { send, recv, .. } => match collective {
-                Collective::Gather => moving::gather(world, view, send, recv),
-                Collective::Scatter => moving::scatter(world, view, send, recv),
-                _ => moving::all_blocks(world, view, send, recv),
+                Collective::Gather => moving::gather(world, filled, send, recv)?,
+                Collective::Scatter => moving::scatter(world, filled, send, recv)?,
+                _ => moving::all_blocks(world, filled, send, recv)?,
             },
             Arguments::Uneven { send, recv, .. } => match (collective, send, recv) {
                 (Collective::Allgatherv, UnevenSide::One(send), UnevenSide::Each(recv)) => {
-                    moving::allgatherv(world, view, send, recv)
+                    moving::allgatherv(world, filled, send, recv)?;
                 }
-                _ => moving::uneven(world, view, send, recv),
+                _ => moving::uneven(world, filled, send, recv)?,
             },
-            Arguments::Types { .. } => None,
-            Arguments::Nothing => Some(view),
+            Arguments::Types { .. } => return None,
+            Arguments::Nothing => {}
         }
+        Some(view)
     }
 }

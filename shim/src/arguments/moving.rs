@@ -8,7 +8,7 @@ use super::{Before, Input, Output, Side, Uneven, UnevenSide, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 
-pub fn gather(world: &World, view: View, send: Side, recv: Side) -> Option<View> {
+pub fn gather(world: &World, view: &mut View, send: Side, recv: Side) -> Option<()> {
     let (rank, bytes) = (view.members.rank as u64, view.bytes);
     let (input, before) = if view.is_root() && is_in_place(send.start) {
         (Input::InOutput { from: rank * bytes }, Before::OwnBlock)
@@ -21,14 +21,11 @@ pub fn gather(world: &World, view: View, send: Side, recv: Side) -> Option<View>
     } else {
         Output::Nothing
     };
-    Some(View {
-        input,
-        output,
-        ..view
-    })
+    (view.input, view.output) = (input, output);
+    Some(())
 }
 
-pub fn scatter(world: &World, view: View, send: Side, recv: Side) -> Option<View> {
+pub fn scatter(world: &World, view: &mut View, send: Side, recv: Side) -> Option<()> {
     let input_units = view.bytes.checked_mul(view.members.n_ranks as u64)?;
     let input = if view.is_root() {
         let count = send.count.checked_mul(view.members.n_ranks as i64)?;
@@ -42,16 +39,13 @@ pub fn scatter(world: &World, view: View, send: Side, recv: Side) -> Option<View
         let memory = world.memory(recv.start, recv.count, recv.datatype)?;
         Output::result(memory, Before::Nothing)
     };
-    Some(View {
-        input_units,
-        input,
-        output,
-        ..view
-    })
+    view.input_units = input_units;
+    (view.input, view.output) = (input, output);
+    Some(())
 }
 
 /// Allgather and alltoall.
-pub fn all_blocks(world: &World, view: View, send: Side, recv: Side) -> Option<View> {
+pub fn all_blocks(world: &World, view: &mut View, send: Side, recv: Side) -> Option<()> {
     let (n, bytes) = (view.members.n_ranks as u64, view.bytes);
     let output = world.memory(recv.start, recv.count.checked_mul(n as i64)?, recv.datatype)?;
     let gathers = view.collective == Collective::Allgather;
@@ -76,15 +70,12 @@ pub fn all_blocks(world: &World, view: View, send: Side, recv: Side) -> Option<V
         let input = world.given(Side { count, ..send }, input_units)?;
         (Some(input).filter(|_| !alias)?, Before::Nothing)
     };
-    Some(View {
-        input_units,
-        input,
-        output: Output::result(output, before),
-        ..view
-    })
+    view.input_units = input_units;
+    (view.input, view.output) = (input, Output::result(output, before));
+    Some(())
 }
 
-pub fn allgatherv(world: &World, view: View, send: Side, recv: Listed) -> Option<View> {
+pub fn allgatherv(world: &World, view: &mut View, send: Side, recv: Listed) -> Option<()> {
     let (rank, n) = (view.members.rank, view.members.n_ranks);
     let units = world.type_bytes(recv.datatype)?;
     // SAFETY: MPI asks for a count for each rank.
@@ -117,19 +108,15 @@ pub fn allgatherv(world: &World, view: View, send: Side, recv: Listed) -> Option
         None => Output::Blocks { listed, before },
     };
     let counts = recv.counts;
-    Some(View {
-        uneven: Some(Uneven { counts, units }),
-        block: own,
-        input_units: own,
-        input,
-        output,
-        ..view
-    })
+    view.uneven = Some(Uneven { counts, units });
+    (view.block, view.input_units) = (own, own);
+    (view.input, view.output) = (input, output);
+    Some(())
 }
 
 /// Gatherv, scatterv and alltoallv, whose counts each rank knows for itself: blocks lie where the application has
 /// them.
-pub fn uneven(world: &World, view: View, send: UnevenSide, recv: UnevenSide) -> Option<View> {
+pub fn uneven(world: &World, view: &mut View, send: UnevenSide, recv: UnevenSide) -> Option<()> {
     let (is_root, before) = (view.is_root(), Before::Nothing);
     let in_place =
         |held: UnevenSide| matches!(held, UnevenSide::One(side) if is_in_place(side.start));
@@ -156,9 +143,6 @@ pub fn uneven(world: &World, view: View, send: UnevenSide, recv: UnevenSide) -> 
             Output::Blocks { listed, before }
         }
     };
-    Some(View {
-        input,
-        output,
-        ..view
-    })
+    (view.input, view.output) = (input, output);
+    Some(())
 }

@@ -9,7 +9,7 @@ use super::{Before, Counted, Input, Output, Reduction, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
 
-pub fn reduction(of: &Reduction, world: &World, view: View) -> Option<View> {
+pub fn reduction(of: &Reduction, world: &World, view: &mut View) -> Option<()> {
     let Reduction {
         send,
         recv,
@@ -35,13 +35,10 @@ pub fn reduction(of: &Reduction, world: &World, view: View) -> Option<View> {
         }
     };
     let memory = |start: *mut c_void, count| world.memory(start, count, datatype);
-    let view = View {
-        unit: world.element(datatype, op)?,
-        block: u64::try_from(own).ok()?,
-        uneven,
-        input_units: u64::try_from(all).ok()?,
-        ..view
-    };
+    view.unit = world.element(datatype, op)?;
+    view.block = u64::try_from(own).ok()?;
+    view.uneven = uneven;
+    view.input_units = u64::try_from(all).ok()?;
     let has_result = match collective {
         Collective::Reduce => view.is_root(),
         // The first rank gets none, but in place its buffer is its operand.
@@ -54,8 +51,8 @@ pub fn reduction(of: &Reduction, world: &World, view: View) -> Option<View> {
         if collective == Collective::Exscan && !ALIASES {
             memory(recv, own).filter(|_| !alias || own == 0)?;
         }
-        let input = Input::User(memory(send.cast_mut(), all)?);
-        return Some(View { input, ..view });
+        view.input = Input::User(memory(send.cast_mut(), all)?);
+        return Some(());
     }
     // Every library refuses it at a root.
     let taken = ALIASES && (collective != Collective::Reduce || own == 0);
@@ -66,9 +63,7 @@ pub fn reduction(of: &Reduction, world: &World, view: View) -> Option<View> {
         let memory = memory(send.cast_mut(), all).filter(|_| !alias || all == 0)?;
         (Input::User(memory), own, Before::Nothing)
     };
-    Some(View {
-        input,
-        output: Output::result(memory(recv, result)?, before),
-        ..view
-    })
+    view.input = input;
+    view.output = Output::result(memory(recv, result)?, before);
+    Some(())
 }

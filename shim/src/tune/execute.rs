@@ -291,7 +291,7 @@ impl Tuner {
     }
 
     /// The call as our own algorithms take it; `None` for the other families.
-    #[inline]
+    #[inline(always)]
     fn own_call(
         &self,
         state: &State,
