@@ -14,36 +14,40 @@ use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
 
 use crate::abi::{self, Comm, bits};
+use crate::arguments::Members;
 use crate::library::{Handles, Pmpi};
 use crate::node;
 use crate::own::OwnFamilies;
 use crate::passing_calls::PassingCalls;
 use crate::private::Parent;
-use crate::steer::Carriers;
+use crate::steer::CarrierComms;
 
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
+    /// This rank in it, and how many there are.
+    pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
-    pub carriers: Carriers,
+    pub carriers: CarrierComms,
     pub families: OwnFamilies,
     /// The last call, where one like it has a short way.
-    pub again: Option<node::Again>,
+    pub repeat: Option<node::Repeat>,
     /// Calls that pass through.
-    pub passed: PassingCalls,
+    pub passing: PassingCalls,
 }
 
 impl State {
-    fn new(comm: Comm, n_ranks: u32, decider: Decider) -> State {
+    fn new(comm: Comm, [rank, n_ranks]: [u32; 2], decider: Decider) -> State {
         State {
             comm,
+            rank,
             n_ranks,
             decider,
             carriers: Default::default(),
             families: OwnFamilies::default(),
-            again: None,
-            passed: PassingCalls::default(),
+            repeat: None,
+            passing: PassingCalls::default(),
         }
     }
 }
@@ -60,19 +64,27 @@ impl State {
         membership.map_or(nobody, |membership| membership.layout)
     }
 
+    /// This rank among all.
+    pub fn members(&self) -> Members {
+        Members {
+            rank: self.rank as usize,
+            n_ranks: self.n_ranks as usize,
+        }
+    }
+
     /// The parent from which a communicator of ours is split.
     pub fn parent(&self) -> Parent {
         Parent {
             comm: self.comm,
-            begun: self.passed.calls(),
+            begun: self.passing.calls(),
         }
     }
 
     /// Makes that of a communicator which was freed another one's.
-    fn renew(&mut self, comm: Comm, n_ranks: u32) {
+    fn renew(&mut self, comm: Comm, [rank, n_ranks]: [u32; 2]) {
         self.decider.renew();
-        (self.comm, self.n_ranks) = (comm, n_ranks);
-        (self.again, self.passed) = (None, PassingCalls::default());
+        (self.comm, self.rank, self.n_ranks) = (comm, rank, n_ranks);
+        (self.repeat, self.passing) = (None, PassingCalls::default());
     }
 
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
@@ -81,7 +93,8 @@ impl State {
         if self.decider.membership().is_some() {
             self.carriers.free(pmpi);
             self.families.free(pmpi);
-            *self = State::new(self.comm, self.n_ranks, Decider::aside());
+            let ranks = [self.rank, self.n_ranks];
+            *self = State::new(self.comm, ranks, Decider::aside());
         }
     }
 }
@@ -158,9 +171,12 @@ impl Registry {
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     pub unsafe fn find_again(&self, comm: Comm) -> Option<&mut State> {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises that no other collective on this communicator uses the state.
         unsafe { self.find_by_bits(bits(comm)) }
     }
 
@@ -169,7 +185,10 @@ impl Registry {
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
         let slot = self.cache[place(handle)].load(Ordering::Acquire);
         // SAFETY: slots are never freed.
@@ -180,7 +199,10 @@ impl Registry {
     }
 
     #[cold]
-    #[expect(clippy::mut_from_ref, reason = "as in `find`")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "one thread at a time uses a communicator's collectives"
+    )]
     unsafe fn find_slowly(&self, comm: Comm) -> Option<&mut State> {
         let handle = bits(comm);
         if handle == self.comm_null {
@@ -206,12 +228,16 @@ impl Registry {
     }
 
     fn attach(&self, comm: Comm) -> Option<*mut Slot> {
-        let mut n_ranks = 0;
-        // SAFETY: the communicator is valid, as its attributes could be read; one number is written.
-        let code = unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
-        let n_ranks = u32::try_from(n_ranks)
-            .ok()
-            .filter(|_| code == abi::SUCCESS)?;
+        let (mut rank, mut n_ranks) = (0, 0);
+        // SAFETY: the communicator is valid, as its attributes could be read; each call writes one number.
+        let codes = unsafe {
+            let size = (self.pmpi.comm_size)(comm, &mut n_ranks);
+            [(self.pmpi.comm_rank)(comm, &mut rank), size]
+        };
+        if codes != [abi::SUCCESS; 2] {
+            return None;
+        }
+        let ranks = [u32::try_from(rank).ok()?, u32::try_from(n_ranks).ok()?];
         let mut inter = 0;
         // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
@@ -221,13 +247,13 @@ impl Registry {
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
+                    unsafe { (*(*slot.0).state.get()).renew(comm, ranks) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
+                        state: UnsafeCell::new(State::new(comm, ranks, Decider::new())),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

@@ -50,7 +50,7 @@ fn processor() -> String {
 fn kernel() -> String {
     // SAFETY: zeros are a valid `utsname`, which is then written to.
     let mut system: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: as above; the field ends with a NUL.
+    // SAFETY: the structure is ours, and the call writes it; the field ends with a NUL.
     let release = unsafe {
         libc::uname(&mut system);
         CStr::from_ptr(system.release.as_ptr())

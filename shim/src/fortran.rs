@@ -10,9 +10,12 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use colltune_core::collective::Collective;
+
 use crate::abi::Handle;
+use crate::arguments::Arguments;
 use crate::fence::fence;
-use crate::forms::{self, Barrier};
+use crate::forms;
 use crate::library::find;
 #[cfg(mpi = "openmpi")]
 use parameter::Buffer;
@@ -128,7 +131,7 @@ unsafe fn request_of(request: Integer) -> u64 {
     }
     #[cfg(mpi = "mpich")]
     {
-        // SAFETY: the caller's promise; the two are the same number.
+        // SAFETY: the caller promises a request there; Fortran's and C's are the same number.
         crate::abi::request_bits(unsafe { *request })
     }
 }
@@ -147,7 +150,7 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 /// The same: MPICH's handles are the numbers that Fortran has.
 ///
 /// # Safety
-/// As above.
+/// The caller's arguments are valid, as MPI demands.
 #[cfg(mpi = "mpich")]
 unsafe fn comm_of(comm: Integer) -> Option<Handle> {
     // SAFETY: a handle is an integer that is passed by reference.
@@ -157,15 +160,16 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 type Default<'a> = &'a dyn Fn() -> c_int;
 
 unsafe fn barrier(default: Default, comm: Integer) -> c_int {
+    let call = (Collective::Barrier, Arguments::Nothing);
     let tuned = |tuner| {
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { comm_of(comm) }?;
-        forms::run(tuner, Barrier, comm, default)
+        forms::run::<c_int>(tuner, call, comm, default)
     };
     let failed = |tuner, code| {
         // SAFETY: every argument of Fortran's is passed by reference.
         if let Some(comm) = unsafe { comm_of(comm) } {
-            forms::failed(tuner, Barrier, comm, code);
+            forms::failed(tuner, call, comm, code);
         }
     };
     fence(default, tuned, failed)

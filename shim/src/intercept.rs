@@ -6,19 +6,16 @@ mod passing;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use colltune_core::collective::Collective::{
-    Allgather, Allgatherv, Allreduce, Alltoall, Exscan, Gather, Gatherv, Reduce,
-    ReduceScatterBlock, Scan, Scatter,
-};
+use colltune_core::collective::Collective;
 
 #[cfg(not(mpi = "openmpi"))]
 use crate::abi::{Aint, Count};
 use crate::abi::{Comm, Datatype, Op};
+use crate::arguments::lists::{List, Listed};
+use crate::arguments::{Arguments, Counted, Side};
+use crate::arguments::{UnevenSide::Each, UnevenSide::One, blocks, reduction, uneven};
 use crate::fence::fence;
-use crate::forms::{
-    self, Barrier, Bcast, EqualBlocks, Exchanged, ExchangedByType, Gathered, ListedSide,
-    ReduceScatter, Reduction, Scattered,
-};
+use crate::forms;
 use crate::library::collectives::Number;
 use crate::library::next;
 
@@ -72,8 +69,9 @@ pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
 pub unsafe extern "C-unwind" fn MPI_Barrier(comm: Comm) -> c_int {
     // SAFETY: the argument is forwarded unchanged.
     let default = move || unsafe { (next().barrier)(comm) };
-    let tuned = |tuner| forms::run(tuner, Barrier, comm, default);
-    let failed = |tuner, code| forms::failed(tuner, Barrier, comm, code);
+    let call = (Collective::Barrier, Arguments::Nothing);
+    let tuned = |tuner| forms::run::<c_int>(tuner, call, comm, default);
+    let failed = |tuner, code| forms::failed(tuner, call, comm, code);
     fence(default, tuned, failed)
 }
 
@@ -102,12 +100,12 @@ use next_function;
 /// name. `Elements` and `Place` stand for the types of counts and of displacements; the communicator
 /// is the last argument.
 macro_rules! collective {
-    ($name:ident, $large:ident => $field:ident ($($argument:ident: $kind:ty),*) $form:expr) => {
+    ($name:ident, $large:ident => $field:ident ($($argument:ident: $kind:ty),*) $collective:ident: $of:expr) => {
         const _: () = {
             type Elements = c_int;
             #[allow(dead_code, reason = "regular collectives have no displacements")]
             type Place = c_int;
-            collective!(@one $name => $field ($($argument: $kind),*) $form, {
+            collective!(@one $name => $field ($($argument: $kind),*) $collective: $of, {
                 let Some(next) = <c_int as Number>::next() else { unreachable!() };
                 next
             });
@@ -116,15 +114,15 @@ macro_rules! collective {
         #[cfg(not(mpi = "openmpi"))]
         const _: () = {
             type Elements = Count;
-            #[allow(dead_code, reason = "as above")]
+            #[allow(dead_code, reason = "regular collectives have no displacements")]
             type Place = Aint;
-            collective!(@one $large => $field ($($argument: $kind),*) $form, {
+            collective!(@one $large => $field ($($argument: $kind),*) $collective: $of, {
                 let Some(next) = <Count as Number>::next() else { return ABSENT };
                 next
             });
         };
     };
-    (@one $name:ident => $field:ident ($($argument:ident: $kind:ty),*) $form:expr, $next:block) => {
+    (@one $name:ident => $field:ident ($($argument:ident: $kind:ty),*) $collective:ident: $of:expr, $next:block) => {
         #[doc = concat!("`", stringify!($name), "` as the application sees it.\n\n# Safety\n\
                          The caller keeps MPI's own contract for this function.")]
         #[unsafe(no_mangle)]
@@ -134,8 +132,8 @@ macro_rules! collective {
             // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the
             // caller promised.
             let default = move || unsafe { (next.$field)($($argument,)* comm) };
-            let tuned = |tuner| forms::run(tuner, $form, comm, default);
-            let failed = |tuner, code| forms::failed(tuner, $form, comm, code);
+            let tuned = |tuner| forms::run::<Elements>(tuner, (Collective::$collective, $of), comm, default);
+            let failed = |tuner, code| forms::failed(tuner, (Collective::$collective, $of), comm, code);
             fence(default, tuned, failed)
         }
     };
@@ -149,77 +147,75 @@ type Types = *const c_void;
 
 collective!(MPI_Allreduce, MPI_Allreduce_c => allreduce
     (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
-    Reduction { collective: Allreduce, send, recv, count, datatype, op, root: 0 });
+    Allreduce: reduction((send, recv), Counted::all(count), datatype, op, 0));
 
 collective!(MPI_Reduce, MPI_Reduce_c => reduce
     (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op, root: Root)
-    Reduction { collective: Reduce, send, recv, count, datatype, op, root });
+    Reduce: reduction((send, recv), Counted::all(count), datatype, op, root));
 
 collective!(MPI_Scan, MPI_Scan_c => scan
     (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
-    Reduction { collective: Scan, send, recv, count, datatype, op, root: 0 });
+    Scan: reduction((send, recv), Counted::all(count), datatype, op, 0));
 
 collective!(MPI_Exscan, MPI_Exscan_c => exscan
     (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
-    Reduction { collective: Exscan, send, recv, count, datatype, op, root: 0 });
+    Exscan: reduction((send, recv), Counted::all(count), datatype, op, 0));
 
 collective!(MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c => reduce_scatter_block
     (send: In, recv: Out, count: Elements, datatype: Datatype, op: Op)
-    Reduction { collective: ReduceScatterBlock, send, recv, count, datatype, op, root: 0 });
+    ReduceScatterBlock: reduction((send, recv), Counted::all(count), datatype, op, 0));
 
 collective!(MPI_Reduce_scatter, MPI_Reduce_scatter_c => reduce_scatter
     (send: In, recv: Out, counts: *const Elements, datatype: Datatype, op: Op)
-    ReduceScatter { send, recv, counts, datatype, op });
+    ReduceScatter: reduction((send, recv), Counted::Each(List::of(counts)), datatype, op, 0));
 
 collective!(MPI_Bcast, MPI_Bcast_c => bcast
     (buffer: Out, count: Elements, datatype: Datatype, root: Root)
-    Bcast { buffer, count, datatype, root });
+    Bcast: Arguments::Bcast { all: Side::new(buffer, count, datatype), root });
 
 collective!(MPI_Allgather, MPI_Allgather_c => allgather
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
-    EqualBlocks { collective: Allgather, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+    Allgather: blocks((send, send_count, send_type), (recv, recv_count, recv_type), 0));
 
 collective!(MPI_Alltoall, MPI_Alltoall_c => alltoall
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype)
-    EqualBlocks { collective: Alltoall, send, send_count, send_type, recv, recv_count, recv_type, root: 0 });
+    Alltoall: blocks((send, send_count, send_type), (recv, recv_count, recv_type), 0));
 
 collective!(MPI_Gather, MPI_Gather_c => gather
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
      root: Root)
-    EqualBlocks { collective: Gather, send, send_count, send_type, recv, recv_count, recv_type, root });
+    Gather: blocks((send, send_count, send_type), (recv, recv_count, recv_type), root));
 
 collective!(MPI_Scatter, MPI_Scatter_c => scatter
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, recv_count: Elements, recv_type: Datatype,
      root: Root)
-    EqualBlocks { collective: Scatter, send, send_count, send_type, recv, recv_count, recv_type, root });
+    Scatter: blocks((send, send_count, send_type), (recv, recv_count, recv_type), root));
 
 collective!(MPI_Allgatherv, MPI_Allgatherv_c => allgatherv
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, counts: *const Elements, places: *const Place,
      recv_type: Datatype)
-    Gathered { collective: Allgatherv, send, send_count, send_type, recv, counts, places, recv_type, root: 0 });
+    Allgatherv: uneven(One(Side::new(send, send_count, send_type)),
+        Each(Listed::new(recv, counts, places, recv_type)), 0));
 
 collective!(MPI_Gatherv, MPI_Gatherv_c => gatherv
     (send: In, send_count: Elements, send_type: Datatype, recv: Out, counts: *const Elements, places: *const Place,
      recv_type: Datatype, root: Root)
-    Gathered { collective: Gatherv, send, send_count, send_type, recv, counts, places, recv_type, root });
+    Gatherv: uneven(One(Side::new(send, send_count, send_type)),
+        Each(Listed::new(recv, counts, places, recv_type)), root));
 
 collective!(MPI_Scatterv, MPI_Scatterv_c => scatterv
     (send: In, counts: *const Elements, places: *const Place, send_type: Datatype, recv: Out, recv_count: Elements,
      recv_type: Datatype, root: Root)
-    Scattered { send, counts, places, send_type, recv, recv_count, recv_type, root });
+    Scatterv: uneven(Each(Listed::new(send, counts, places, send_type)),
+        One(Side::new(recv, recv_count, recv_type)), root));
 
 collective!(MPI_Alltoallv, MPI_Alltoallv_c => alltoallv
-(send: In, send_counts: *const Elements, send_places: *const Place, send_type: Datatype,
- recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_type: Datatype)
-Exchanged {
-    send: ListedSide { buffer: send, counts: send_counts, places: send_places, types: send_type },
-    recv: ListedSide { buffer: recv, counts: recv_counts, places: recv_places, types: recv_type },
-});
+    (send: In, send_counts: *const Elements, send_places: *const Place, send_type: Datatype,
+     recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_type: Datatype)
+    Alltoallv: uneven(Each(Listed::new(send, send_counts, send_places, send_type)),
+        Each(Listed::new(recv, recv_counts, recv_places, recv_type)), 0));
 
 collective!(MPI_Alltoallw, MPI_Alltoallw_c => alltoallw
-(send: In, send_counts: *const Elements, send_places: *const Place, send_types: Types,
- recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_types: Types)
-ExchangedByType {
-    send: ListedSide { buffer: send, counts: send_counts, places: send_places, types: send_types },
-    recv: ListedSide { buffer: recv, counts: recv_counts, places: recv_places, types: recv_types },
-});
+    (send: In, send_counts: *const Elements, send_places: *const Place, send_types: Types,
+     recv: Out, recv_counts: *const Elements, recv_places: *const Place, recv_types: Types)
+    Alltoallw: Arguments::Types { send, recv, received: List::of(recv_counts) });

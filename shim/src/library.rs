@@ -30,20 +30,6 @@ pub type Init = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut *mut c_char) -
 pub type InitThread =
     unsafe extern "C-unwind" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int;
 pub type Finalize = unsafe extern "C-unwind" fn() -> c_int;
-pub type Sendrecv = unsafe extern "C-unwind" fn(
-    *const c_void,
-    c_int,
-    Datatype,
-    c_int,
-    c_int,
-    *mut c_void,
-    c_int,
-    Datatype,
-    c_int,
-    c_int,
-    Comm,
-    *mut c_void,
-) -> c_int;
 pub type TypeGetEnvelope =
     unsafe extern "C-unwind" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
 pub type TypeGetExtent = unsafe extern "C-unwind" fn(Datatype, *mut Aint, *mut Aint) -> c_int;
@@ -128,7 +114,6 @@ functions! {
         waitall: unsafe extern "C-unwind" fn(c_int, *mut Request, *mut c_void) -> c_int = "Waitall";
         test: unsafe extern "C-unwind" fn(*mut Request, *mut c_int, *mut c_void) -> c_int = "Test";
         cancel: unsafe extern "C-unwind" fn(*mut Request) -> c_int = "Cancel";
-        sendrecv: Sendrecv = "Sendrecv";
         reduce_local: unsafe extern "C-unwind" fn(*const c_void, *mut c_void, c_int, Datatype, Op) -> c_int
             = "Reduce_local";
         type_get_extent: TypeGetExtent = "Type_get_extent";

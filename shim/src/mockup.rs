@@ -17,30 +17,31 @@ mod scattered;
 use std::ffi::{c_int, c_void};
 
 use colltune_core::algorithm::schedule::part_bounds;
+use colltune_core::collective::Collective;
 use colltune_core::composition::Composition;
 
-use crate::abi::{self, Comm, Datatype};
-use crate::arguments::{Input, Members, Memory, Output, View};
+use crate::abi::{self, Comm};
+use crate::arguments::{Input, Output, Typed, View};
 use crate::library::collectives::Collectives;
-use crate::own_call::OwnCall;
-use crate::p2p::{Schedules, settled};
+use crate::p2p::Schedules;
+use crate::p2p::endpoint::Endpoint;
 use crate::private::{self, Parent};
 use crate::scratch::{self, ALIGN, Demand, User};
 use crate::world::World;
 
 /// One call as its parts see it.
-struct Job<'a> {
-    world: &'a World,
+struct ComposedCall<'a> {
     /// The library's own collectives.
     parts: &'static Collectives<c_int>,
     comm: Comm,
-    members: Members,
-    call: &'a OwnCall<Composition>,
-    view: View,
+    /// For copies from one type to another.
+    endpoint: Endpoint<'a>,
+    own: Composition,
+    view: &'a View,
 }
 
 /// The scratch memory of one call: two lists of a number per rank, then bytes.
-struct Room {
+struct Workspace {
     counts: *mut c_int,
     displacements: *mut c_int,
     bytes: *mut u8,
@@ -49,93 +50,62 @@ struct Room {
 /// What a part returned, if that is not success.
 type Done = Result<(), c_int>;
 
-fn done(code: c_int) -> Done {
-    if code == abi::SUCCESS {
-        Ok(())
-    } else {
-        Err(code)
-    }
-}
-
 fn in_place() -> *mut c_void {
     abi::MPI_IN_PLACE as *mut c_void
 }
 
-/// Sees to it that a call can be run. Collective at the first call of a variant and size class; the
-/// answer is the same on all ranks.
-pub fn ready(
+/// Whether this rank has room for a call, and for any other of its size class.
+pub fn has_room(
     world: &World,
     parent: Parent,
     schedules: &mut Schedules,
-    call: &OwnCall<Composition>,
+    own: Composition,
+    view: &View,
 ) -> bool {
-    settled(
-        world,
-        parent,
-        schedules,
-        (call.variant, call.bytes),
-        &call.arguments,
-        |schedules| {
-            // Wrong arguments are no want of room: the library will report them.
-            Job::new(world, parent.comm, call).is_none_or(|job| {
-                let bytes = job.demand();
-                let demand = Demand {
-                    bytes,
-                    ..Demand::default()
-                };
-                schedules.has_room(User::Schedule, demand)
-            })
-        },
-    )
+    let call = ComposedCall::new(world, parent.comm, schedules, own, view);
+    let Ok(bytes) = call.map(|call| call.demand()) else {
+        return false;
+    };
+    let demand = Demand {
+        bytes,
+        ..Demand::default()
+    };
+    schedules.has_room(User::Schedule, demand)
 }
 
-/// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
+/// Runs a call that is ready. Errors have reached the program's handler.
 pub fn run(
     world: &World,
     parent: Parent,
-    call: &OwnCall<Composition>,
-    default: impl Fn() -> c_int,
-) -> c_int {
-    let Some(job) = Job::new(world, parent.comm, call) else {
-        return default();
-    };
-    let result = scratch::with(User::Schedule, |scratch| {
-        if !scratch.block.provide(job.demand()) {
-            return Err(private::report(
-                world,
-                job.comm,
-                abi::MPI_ERR_NO_MEM as c_int,
-            ));
+    schedules: &Schedules,
+    own: Composition,
+    view: &View,
+) -> Done {
+    let report = |code| private::report(world, parent.comm, code);
+    let call = ComposedCall::new(world, parent.comm, schedules, own, view).map_err(report)?;
+    scratch::with(User::Schedule, |scratch| {
+        if !scratch.block.provide(call.demand()) {
+            return Err(report(abi::MPI_ERR_NO_MEM as c_int));
         }
-        let room = job.room(scratch.block.start());
+        let room = call.room(scratch.block.start());
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        unsafe { job.run(&room) }
-    });
-    result.err().unwrap_or(abi::SUCCESS)
+        unsafe { call.run(&room) }
+    })
 }
 
-impl<'a> Job<'a> {
-    /// `None` where an argument is wrong.
-    fn new(world: &'a World, comm: Comm, call: &'a OwnCall<Composition>) -> Option<Job<'a>> {
-        let (mut rank, mut n_ranks) = (0, 0);
-        // SAFETY: the communicator is valid.
-        unsafe {
-            (world.pmpi.comm_rank)(comm, &mut rank);
-            (world.pmpi.comm_size)(comm, &mut n_ranks);
-        }
-        let members = Members {
-            rank: rank as usize,
-            n_ranks: n_ranks as usize,
-        };
-        let view = call
-            .arguments
-            .view(world, call.collective, call.bytes, members)?;
-        Some(Job {
-            world,
+impl<'a> ComposedCall<'a> {
+    fn new(
+        world: &'a World,
+        comm: Comm,
+        schedules: &Schedules,
+        own: Composition,
+        view: &'a View,
+    ) -> Result<ComposedCall<'a>, c_int> {
+        Ok(ComposedCall {
             parts: &world.pmpi.collectives,
             comm,
-            members,
-            call,
+            endpoint: Endpoint::new(world, schedules.tag())?,
+            own,
             view,
         })
     }
@@ -147,20 +117,20 @@ impl<'a> Job<'a> {
 
     /// Bytes of one list of a number per rank.
     fn lists(&self) -> usize {
-        (self.members.n_ranks * size_of::<c_int>()).next_multiple_of(ALIGN)
+        (self.n_ranks() * size_of::<c_int>()).next_multiple_of(ALIGN)
     }
 
     /// Bytes of intermediate results.
     fn bytes(&self) -> usize {
-        let (n, total) = (self.members.n_ranks as u64, self.view.block);
-        match self.call.own {
+        let (n, total) = (self.n_ranks() as u64, self.view.block);
+        match self.own {
             Composition::AllreduceReduceBcast
             | Composition::GatherGatherv
             | Composition::ScatterScatterv
             | Composition::ReduceScatterBlockReduceScatter => 0,
             Composition::BarrierAllreduce => 2 * ALIGN,
             // Lists of counts and displacements, in both directions.
-            Composition::AlltoallAlltoallv => 4 * self.members.n_ranks * size_of::<c_int>(),
+            Composition::AlltoallAlltoallv => 4 * self.n_ranks() * size_of::<c_int>(),
             Composition::ReduceAllreduce
             | Composition::ReduceReduceScatter
             | Composition::ScanExscan
@@ -189,9 +159,9 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn room(&self, start: *mut u8) -> Room {
+    fn room(&self, start: *mut u8) -> Workspace {
         let lists = self.lists();
-        Room {
+        Workspace {
             counts: start.cast(),
             displacements: start.wrapping_add(lists).cast(),
             bytes: start.wrapping_add(2 * lists),
@@ -199,12 +169,12 @@ impl<'a> Job<'a> {
     }
 
     /// # Safety
-    /// The room is as large as [`Job::demand`] says, and the view's buffers are valid.
-    unsafe fn run(&self, room: &Room) -> Done {
-        // SAFETY: the room is as large as the job demands and the view's buffers are valid, as the caller promises;
+    /// The room is as large as [`ComposedCall::demand`] says, and the view's buffers are valid.
+    unsafe fn run(&self, room: &Workspace) -> Done {
+        // SAFETY: the room is as large as the call demands and the view's buffers are valid, as the caller promises;
         // that is all that each composition asks for.
         unsafe {
-            match self.call.own {
+            match self.own {
                 Composition::AllreduceReduceBcast => self.reduce_bcast(),
                 Composition::AllreduceReduceScatterBlockAllgather
                 | Composition::ReduceReduceScatterBlockGather => self.reduce_by_blocks(room),
@@ -216,12 +186,13 @@ impl<'a> Job<'a> {
                 Composition::AllgatherAllgatherv => self.allgather_by_allgatherv(room),
                 Composition::AllgatherGatherBcast => self.allgather_by_gather(room),
                 Composition::AllgatherAlltoall => self.allgather_by_alltoall(room),
-                Composition::AllgatherAllreduce => self.allgather_by_allreduce(room),
+                Composition::AllgatherAllreduce | Composition::GatherReduce => {
+                    self.blocks_by_or(room)
+                }
                 Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(room),
                 Composition::ReduceReduceScatter => self.reduce_by_reduce_scatter(room),
                 Composition::GatherAllgather => self.gather_by_allgather(room),
                 Composition::GatherGatherv => self.gather_by_gatherv(room),
-                Composition::GatherReduce => self.gather_by_reduce(room),
                 Composition::ScatterBcast => self.scatter_by_bcast(room),
                 Composition::ScatterScatterv => self.scatter_by_scatterv(room),
                 Composition::ReduceScatterBlockReduceThenScatter
@@ -236,45 +207,66 @@ impl<'a> Job<'a> {
         }
     }
 
+    fn n_ranks(&self) -> usize {
+        self.view.members.n_ranks
+    }
+
+    fn rank(&self) -> usize {
+        self.view.members.rank
+    }
+
     fn is_root(&self) -> bool {
-        self.members.rank == self.view.root
+        self.view.is_root()
     }
 
     fn root(&self) -> c_int {
         self.view.root as c_int
     }
 
-    fn is_in_place(&self) -> bool {
-        matches!(self.view.input, Input::InOutput { .. })
+    /// One block of what this rank sends and of what it receives, as the library takes it.
+    fn sides(&self) -> [Typed; 2] {
+        let (one, all) = (1, self.n_ranks() as u64);
+        let (sent, received) = match self.view.collective {
+            Collective::Scatter => (all, one),
+            Collective::Alltoall => (all, all),
+            _ => (one, all),
+        };
+        // What has no meaning on this rank, or in place.
+        let nothing = |start: *mut c_void| self.endpoint.bytes(start.cast(), 0);
+        let block_of = |all: Typed, blocks| Typed {
+            count: all.count / blocks,
+            ..all
+        };
+        let send = match self.view.input {
+            Input::User(memory) => block_of(memory.typed(), sent),
+            Input::InOutput { .. } => nothing(in_place()),
+            Input::Nothing | Input::Blocks(_) => nothing(std::ptr::null_mut()),
+        };
+        let recv = match self.view.output {
+            Output::User { memory, .. } => block_of(memory.typed(), received),
+            Output::InInput => nothing(in_place()),
+            Output::Nothing | Output::Blocks { .. } => nothing(std::ptr::null_mut()),
+        };
+        [send, recv]
     }
 
-    /// The caller's output on ranks that have one.
-    fn output(&self) -> Option<Memory> {
-        match self.view.output {
-            Output::User { memory, .. } => Some(memory),
-            Output::Nothing | Output::InInput | Output::Blocks { .. } => None,
-        }
+    /// Errors of ours reach the program's handler as those of parts do.
+    fn report(&self, result: Done) -> Done {
+        result.map_err(|code| private::report(self.endpoint.world, self.comm, code))
     }
 
     /// Lists the near-equal shares of `count` elements.
     ///
     /// # Safety
     /// The lists have a place for each rank.
-    unsafe fn list_shares(&self, room: &Room, count: u64) {
-        for rank in 0..self.members.n_ranks {
-            let (start, end) = part_bounds(count, rank, self.members.n_ranks);
+    unsafe fn list_shares(&self, room: &Workspace, count: u64) {
+        for rank in 0..self.n_ranks() {
+            let (start, end) = part_bounds(count, rank, self.n_ranks());
             // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
             unsafe {
                 room.counts.add(rank).write((end - start) as c_int);
                 room.displacements.add(rank).write(start as c_int);
             }
         }
-    }
-
-    /// Bytes from one element of a datatype to the next.
-    fn stride(&self, datatype: Datatype) -> Result<isize, c_int> {
-        let stride = self.world.stride(datatype);
-        // The view was made of the same type.
-        stride.ok_or(abi::MPI_ERR_NO_MEM as c_int)
     }
 }

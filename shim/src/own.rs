@@ -3,13 +3,15 @@
 use std::ffi::c_int;
 
 use colltune_core::catalogue::Own;
+use colltune_core::decide::rooms::Class;
 
+use crate::abi;
+use crate::arguments::View;
 use crate::library::Pmpi;
 use crate::mockup;
 use crate::node::{self, NodeMemory};
-use crate::own_call::OwnCall;
 use crate::p2p::{self, Schedules};
-use crate::private::Parent;
+use crate::private::{self, Parent};
 use crate::world::World;
 
 /// What our own families keep with a communicator.
@@ -32,23 +34,32 @@ impl OwnFamilies {
     }
 }
 
+/// A call of one of our own variants.
+pub struct OwnCall {
+    pub own: Own,
+    /// The calls for which what the ranks agree on holds; `None` where that is this one alone.
+    pub class: Option<Class>,
+    /// The call as this rank sees it; `None` where an argument is wrong.
+    pub view: Option<View>,
+}
+
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
 /// the answer is the same on all ranks.
 #[inline]
-pub fn ready(
-    world: &World,
-    parent: Parent,
-    families: &mut OwnFamilies,
-    call: &OwnCall<Own>,
-) -> bool {
-    match call.own {
-        Own::Schedule(own) => {
-            let schedules = &mut families.schedules;
-            p2p::ready(world, parent, schedules, &call.by(own))
-        }
-        Own::Node(own) => node::ready(world, parent, families.on_nodes(), &call.by(own)),
-        Own::Composed(own) => mockup::ready(world, parent, &mut families.schedules, &call.by(own)),
-    }
+pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &OwnCall) -> bool {
+    let OwnFamilies { schedules, node } = families;
+    let is_open = match call.own {
+        Own::Schedule(_) | Own::Composed(_) => p2p::open(world, parent, schedules),
+        Own::Node(own) => node::open(world, parent, (schedules, node), own),
+    };
+    let has_room = |schedules: &mut Schedules| match (call.own, &call.view) {
+        // Wrong arguments are no want of room: the library will report them.
+        (_, None) => true,
+        (Own::Schedule(own), Some(view)) => p2p::has_room(world, schedules, own, view),
+        (Own::Node(own), Some(view)) => node::has_room(world, (schedules, node), own, view),
+        (Own::Composed(own), Some(view)) => mockup::has_room(world, parent, schedules, own, view),
+    };
+    is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
 
 /// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
@@ -57,15 +68,23 @@ pub fn run(
     world: &World,
     parent: Parent,
     families: &mut OwnFamilies,
-    call: &OwnCall<Own>,
+    call: &OwnCall,
     default: impl Fn() -> c_int,
 ) -> c_int {
-    match call.own {
-        Own::Schedule(own) => {
-            let schedules = &mut families.schedules;
-            p2p::run(world, parent, schedules, &call.by(own), default)
+    let Some(view) = &call.view else {
+        return default();
+    };
+    let result = match call.own {
+        Own::Schedule(own) => p2p::run(world, &mut families.schedules, own, view),
+        Own::Node(own) => node::run(world, families.on_nodes(), own, view),
+        // The parts' errors have reached the program's handler.
+        Own::Composed(own) => {
+            let result = mockup::run(world, parent, &families.schedules, own, view);
+            return result.err().unwrap_or(abi::SUCCESS);
         }
-        Own::Node(own) => node::run(world, parent, families.on_nodes(), &call.by(own), default),
-        Own::Composed(own) => mockup::run(world, parent, &call.by(own), default),
+    };
+    match result {
+        Ok(()) => abi::SUCCESS,
+        Err(code) => private::report(world, parent.comm, code),
     }
 }

@@ -22,12 +22,12 @@ use crate::abi;
 use crate::clock;
 use crate::fence;
 use crate::library;
-use crate::tune::Passing;
+use crate::tune::PassingCall;
 
 /// One request that is known.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    passing: Passing,
+    passing: PassingCall,
     life: Life,
 }
 
@@ -36,7 +36,7 @@ enum Life {
     /// It ends with its completion.
     Once { begun: u64 },
     /// A persistent request; `begun` while a sampled start is under way.
-    Again {
+    Persistent {
         starts: u64,
         next_sample: u64,
         begun: Option<u64>,
@@ -124,7 +124,7 @@ fn forget_all() {
 }
 
 /// Remembers the request of a nonblocking call that began at a tick.
-pub fn begin(handle: u64, passing: Passing, begun: u64) {
+pub fn begin(handle: u64, passing: PassingCall, begun: u64) {
     insert(
         handle,
         Entry {
@@ -135,8 +135,8 @@ pub fn begin(handle: u64, passing: Passing, begun: u64) {
 }
 
 /// Remembers a persistent request.
-pub fn prepare(handle: u64, passing: Passing) {
-    let life = Life::Again {
+pub fn prepare(handle: u64, passing: PassingCall) {
+    let life = Life::Persistent {
         starts: 0,
         next_sample: 0,
         begun: None,
@@ -153,8 +153,8 @@ fn insert(handle: u64, entry: Entry) {
 impl Entry {
     fn under_way(&self) -> i64 {
         match self.life {
-            Life::Once { .. } | Life::Again { begun: Some(_), .. } => 1,
-            Life::Again { begun: None, .. } => 0,
+            Life::Once { .. } | Life::Persistent { begun: Some(_), .. } => 1,
+            Life::Persistent { begun: None, .. } => 0,
         }
     }
 }
@@ -262,13 +262,13 @@ fn settle(handle: u64, entry: Entry, gone: bool, done: bool, now: u64) {
                 record(&entry.passing, begun, now, 0);
             }
         }
-        Life::Again {
+        Life::Persistent {
             starts,
             next_sample,
             begun: Some(begun),
         } if done => {
             record(&entry.passing, begun, now, starts - 1);
-            let life = Life::Again {
+            let life = Life::Persistent {
                 starts,
                 next_sample,
                 begun: None,
@@ -284,7 +284,7 @@ fn null() -> u64 {
     fence::tuner().map_or(FREE, |tuner| abi::request_bits(tuner.handles.request_null))
 }
 
-fn record(passing: &Passing, begun: u64, ended: u64, start: u64) {
+fn record(passing: &PassingCall, begun: u64, ended: u64, start: u64) {
     if let Some(tuner) = fence::tuner().filter(|_| sees_all()) {
         tuner.record_passing(passing, start, begun, ended);
     }
@@ -307,7 +307,7 @@ pub fn start(n: usize, handle: impl Fn(usize) -> u64, call: impl FnOnce() -> c_i
 #[cold]
 fn started(handle: u64, now: u64) {
     let Some(entry) = take(handle) else { return };
-    let Life::Again {
+    let Life::Persistent {
         starts,
         next_sample,
         ..
@@ -318,7 +318,7 @@ fn started(handle: u64, now: u64) {
     let samples = fence::tuner().map_or(1, |tuner| tuner.rules.terms.settings.samples_per_cell);
     let sampled = starts >= next_sample;
     let after = Entry {
-        life: Life::Again {
+        life: Life::Persistent {
             starts: starts + 1,
             next_sample: if sampled {
                 next_sampled(entry.passing.key, starts, 0, samples, 1)

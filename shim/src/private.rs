@@ -38,7 +38,7 @@ pub enum Private {
     Failed,
     Made(Comm),
     /// Made on other ranks; this one is in none.
-    Apart,
+    NoMember,
 }
 
 /// A communicator of the program's, beside which one of ours is made.
@@ -145,7 +145,7 @@ impl Private {
 
     /// Whether it was made, on this rank or on others.
     pub fn is_there(self) -> bool {
-        matches!(self, Private::Made(_) | Private::Apart)
+        matches!(self, Private::Made(_) | Private::NoMember)
     }
 
     /// Frees it. Neither Open MPI nor MPICH waits for other ranks in that.
@@ -223,7 +223,7 @@ fn returning_errors(pmpi: &Pmpi, handles: &Handles, code: c_int, made: Comm) -> 
         return Private::Failed;
     }
     if abi::bits(made) == abi::bits(handles.comm_null) {
-        return Private::Apart;
+        return Private::NoMember;
     }
     // SAFETY: the communicator is valid and ours.
     unsafe { (pmpi.comm_set_errhandler)(made, handles.errors_return) };

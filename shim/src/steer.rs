@@ -2,7 +2,7 @@
 //!
 //! Open MPI captures a forced algorithm when a communicator is made, so a variant needs a
 //! communicator that carries it ([`openmpi`]). MPICH reads its control variable at each call
-//! ([`mpich`]). Both sides offer the same: `Steer`, `Carriers`. Calls that the library's own algorithms cannot take
+//! ([`mpich`]). Both sides offer the same: `Steer`, `CarrierComms`. Calls that the library's own algorithms cannot take
 //! as they come are handed over as bytes.
 
 mod alltoall;
@@ -13,9 +13,9 @@ pub use bcast::bcast_as_bytes;
 #[cfg(mpi = "openmpi")]
 mod openmpi;
 #[cfg(mpi = "openmpi")]
-pub use openmpi::{Carriers, Steer};
+pub use openmpi::{CarrierComms, Steer};
 
 #[cfg(not(mpi = "openmpi"))]
 mod mpich;
 #[cfg(not(mpi = "openmpi"))]
-pub use mpich::{Carriers, Steer};
+pub use mpich::{CarrierComms, Steer};

@@ -8,7 +8,7 @@ mod refusal;
 mod review;
 
 mod passing;
-pub use passing::Passing;
+pub use passing::PassingCall;
 
 use std::ops::Deref;
 use std::sync::Mutex;

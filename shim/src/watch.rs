@@ -8,17 +8,17 @@ use colltune_core::record::Manner;
 use crate::abi::{self, Comm};
 use crate::clock;
 use crate::fence;
-use crate::forms::Message;
+use crate::forms::MessageArguments;
 use crate::library::collectives::Number;
 use crate::pending;
-use crate::tune::{Passing, Tuner};
+use crate::tune::{PassingCall, Tuner};
 
 /// What is called.
 #[derive(Clone, Copy)]
 pub struct Called<N> {
     pub manner: Manner,
     pub collective: Collective,
-    pub message: Message<N>,
+    pub message: MessageArguments<N>,
 }
 
 /// Runs a call that returns when it is complete.
@@ -31,7 +31,7 @@ pub unsafe fn blocking<N: Number>(
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
+    let keep = |tuner: &Tuner, passing: PassingCall, begun, ended| {
         tuner.record_passing(&passing, 0, begun, ended);
     };
     // SAFETY: the communicator and the message are those of `call`, as the caller promises.
@@ -41,7 +41,7 @@ pub unsafe fn blocking<N: Number>(
 /// Runs a call that returns a request which `request` then gives: a started one, or one to be started.
 ///
 /// # Safety
-/// As above.
+/// The communicator and the message are those of `call`, which writes the request that `request` gives.
 #[inline(always)]
 pub unsafe fn requesting<N: Number>(
     called: impl FnOnce() -> Called<N>,
@@ -56,7 +56,7 @@ pub unsafe fn requesting<N: Number>(
         }
         code
     };
-    let keep = |tuner: &Tuner, passing: Passing, begun, ended| {
+    let keep = |tuner: &Tuner, passing: PassingCall, begun, ended| {
         let handle = request();
         if passing.is_persistent() {
             pending::prepare(handle, passing);
@@ -71,13 +71,13 @@ pub unsafe fn requesting<N: Number>(
 }
 
 /// # Safety
-/// As above.
+/// The communicator and the message are those of `call`.
 #[inline(always)]
 unsafe fn watch<N: Number>(
     called: impl FnOnce() -> Called<N>,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
-    keep: impl FnOnce(&Tuner, Passing, u64, u64),
+    keep: impl FnOnce(&Tuner, PassingCall, u64, u64),
 ) -> c_int {
     let Some(tuner) = fence::armed() else {
         return call();

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::Side;
 use crate::abi::{Aint, Datatype};
 
 /// The application's numbers, one for each rank.
@@ -20,31 +21,54 @@ pub struct Listed {
     pub datatype: Datatype,
 }
 
+impl Listed {
+    #[inline(always)]
+    pub fn new<N, P>(
+        start: *const c_void,
+        counts: *const N,
+        places: *const P,
+        datatype: Datatype,
+    ) -> Listed {
+        Listed {
+            start: start.cast_mut(),
+            counts: List::of(counts),
+            places: List::of(places),
+            datatype,
+        }
+    }
+}
+
 /// The same, with what must be asked of the library.
 #[derive(Clone, Copy)]
 pub struct Located {
     pub listed: Listed,
     /// Bytes from one element to the next.
     pub stride: Aint,
+    /// Whether blocks are the packed bytes of their elements.
+    pub plain: bool,
 }
 
 impl Located {
-    /// Where a rank's block begins, and how many elements it has.
+    /// A rank's block.
     ///
     /// # Safety
     /// The lists have a number for that rank.
     #[inline]
-    pub unsafe fn block(&self, rank: usize) -> (*mut c_void, i64) {
+    pub unsafe fn side(&self, rank: usize) -> Side {
         let Listed {
             start,
             counts,
             places,
-            ..
+            datatype,
         } = self.listed;
         // SAFETY: both lists have a number for that rank, as the caller promises.
         let (place, count) = unsafe { (places.at(rank), counts.at(rank)) };
         let distance = (place as Aint).wrapping_mul(self.stride);
-        (start.wrapping_byte_offset(distance), count)
+        Side {
+            start: start.wrapping_byte_offset(distance),
+            count,
+            datatype,
+        }
     }
 
     /// Where the blocks begin, if they lie one behind another.
@@ -76,6 +100,14 @@ impl List {
         match size_of::<N>() {
             4 => List::Ints(list.cast()),
             _ => List::Longs(list.cast()),
+        }
+    }
+
+    /// As the function that it was passed to takes it.
+    pub fn pointer<N>(self) -> *const N {
+        match self {
+            List::Ints(list) => list.cast(),
+            List::Longs(list) => list.cast(),
         }
     }
 

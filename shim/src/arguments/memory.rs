@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use super::lists::{Listed, Located};
-use super::{Combine, Input, Memory, Side, Unit};
+use super::{Combine, Input, Memory, Side, Typed, Unit};
 use crate::abi::{self, Aint, Datatype, Op, is_in_place};
 use crate::world::World;
 
@@ -32,8 +32,20 @@ impl World {
             return None;
         }
         self.memory(listed.start, 0, listed.datatype)?;
-        let stride = self.stride(listed.datatype)?;
-        Some(Located { listed, stride })
+        Some(Located {
+            listed,
+            stride: self.stride(listed.datatype)?,
+            plain: self.types.get(listed.datatype).is_some(),
+        })
+    }
+
+    /// The same with blocks whose lengths this rank alone knows.
+    pub fn blocks(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
+        let located = self.located(listed)?;
+        // SAFETY: MPI asks for a count for each rank.
+        let count = unsafe { listed.counts.sum(n_ranks) }?;
+        self.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
+        Some(located)
     }
 
     /// What a rank hands over, if it is `bytes` packed bytes.
@@ -47,7 +59,7 @@ impl World {
         bytes: u64,
     ) -> Option<Input> {
         let memory = self.memory(start, count, datatype)?;
-        (self.packed_bytes(&memory)? == bytes).then_some(Input::User(memory))
+        (self.packed_bytes(memory.typed())? == bytes).then_some(Input::User(memory))
     }
 
     /// Whether the library takes a derived type in a message: it is committed. Asked by packing
@@ -64,14 +76,11 @@ impl World {
                 == abi::SUCCESS
     }
 
-    /// The bytes that a part of the application's memory packs into.
-    pub fn packed_bytes(&self, memory: &Memory) -> Option<u64> {
-        memory.count.checked_mul(self.bytes_of(memory.datatype)?)
-    }
-
-    /// The bytes that one element packs into.
-    pub fn bytes_of(&self, datatype: Datatype) -> Option<u64> {
-        self.type_bytes(datatype)
+    /// The bytes that elements pack into.
+    pub fn packed_bytes(&self, elements: Typed) -> Option<u64> {
+        elements
+            .count
+            .checked_mul(self.type_bytes(elements.datatype)?)
     }
 
     /// Bytes from one element to the next.

@@ -1,80 +1,12 @@
-//! The shapes of arguments, and what a rank makes of them: units, lengths, and where the application has them.
+//! One call as a rank sees it: units, lengths, and where the application has them.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use super::lists::{List, Listed, Located};
-use crate::abi::{Aint, Datatype, Op, bits};
-use crate::world::World;
+use colltune_core::collective::Collective;
 
-/// The arguments of a call, in the shape of its collective.
-#[derive(Clone, Copy)]
-pub enum Arguments {
-    /// Allreduce, scan, exscan and reduce_scatter_block, whose root is 0, and reduce. Of
-    /// reduce_scatter_block `count` is one block's.
-    Reduction {
-        send: *const c_void,
-        recv: *mut c_void,
-        count: i64,
-        datatype: Datatype,
-        op: Op,
-        root: c_int,
-    },
-    Bcast {
-        buffer: *mut c_void,
-        count: i64,
-        datatype: Datatype,
-        root: c_int,
-    },
-    /// Reduce_scatter.
-    ReduceScatter {
-        send: *const c_void,
-        recv: *mut c_void,
-        /// Elements of each rank's result; the same on all ranks.
-        counts: List,
-        datatype: Datatype,
-        op: Op,
-    },
-    /// Allgather and alltoall, whose root is 0, gather and scatter.
-    Blocks { send: Side, recv: Side, root: c_int },
-    /// Allgatherv and alltoallv, whose root is 0, gatherv and scatterv.
-    Uneven { send: Held, recv: Held, root: c_int },
-    /// The barrier, and alltoallw, which the library alone runs.
-    Nothing,
-}
-
-/// How long what the ranks agree on holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Agreement {
-    /// For all calls of a variant and size class that have this root.
-    Class { root: c_int },
-    /// For one call: an application's own elements may lie as far apart on a rank as it likes, and
-    /// otherwise in each call.
-    OneCall,
-}
-
-/// One block of a call, or one of several equal ones, as its arguments say it.
-#[derive(Clone, Copy)]
-pub struct Side {
-    pub start: *mut c_void,
-    pub count: i64,
-    pub datatype: Datatype,
-}
-
-impl Side {
-    /// Whether both are the same bytes. Two types over one address may name different ones.
-    pub(super) fn is(self, other: Side, world: &World) -> bool {
-        let plain = |side: Side| world.types.get(side.datatype).is_some();
-        let one_type = bits(self.datatype) == bits(other.datatype) && self.count == other.count;
-        self.start == other.start && (one_type || (plain(self) && plain(other)))
-    }
-}
-
-/// What one side of a call with uneven blocks has.
-#[derive(Clone, Copy)]
-pub enum Held {
-    One(Side),
-    Each(Listed),
-}
+use super::lists::{List, Located};
+use super::side::Typed;
+use crate::abi::{Aint, Datatype, Op};
 
 /// A part of the application's memory: so many elements of a datatype.
 #[derive(Clone, Copy)]
@@ -84,6 +16,16 @@ pub struct Memory {
     pub datatype: Datatype,
     /// Whether it is the packed bytes of its elements as it is.
     pub plain: bool,
+}
+
+impl Memory {
+    pub fn typed(&self) -> Typed {
+        Typed {
+            start: self.start,
+            count: self.count,
+            datatype: self.datatype,
+        }
+    }
 }
 
 /// What lengths are counted in, and how a unit lies in memory.
@@ -107,12 +49,62 @@ pub struct Combine {
     pub commutative: bool,
 }
 
+impl Unit {
+    /// The bytes that so many units take in memory; saturates.
+    pub fn bytes(&self, units: u64) -> usize {
+        let Some(before_last) = units.checked_sub(1) else {
+            return 0;
+        };
+        let stride = self.stride.unsigned_abs() as u64;
+        let last = u64::try_from(self.true_extent).unwrap_or(0);
+        let bytes = before_last.saturating_mul(stride).saturating_add(last);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// The address of unit 0 of `units` units that fill the memory from `start` on.
+    pub fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
+        let below = if self.stride < 0 {
+            units.saturating_sub(1) as Aint * -self.stride
+        } else {
+            0
+        };
+        start.wrapping_offset(below - self.true_lower)
+    }
+
+    /// The address of a unit.
+    #[inline]
+    pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
+        base.wrapping_offset(unit as Aint * self.stride)
+    }
+
+    /// So many units that begin at an address.
+    #[inline]
+    pub fn typed(&self, start: *mut u8, count: u64) -> Typed {
+        Typed {
+            start,
+            count,
+            datatype: self.datatype,
+        }
+    }
+
+    fn memory(&self, start: *mut u8, count: u64) -> Memory {
+        Memory {
+            start,
+            count,
+            datatype: self.datatype,
+            plain: self.plain,
+        }
+    }
+}
+
 /// What a schedule's input is.
 #[derive(Clone, Copy)]
 pub enum Input {
     /// There is none on this rank.
     Nothing,
     User(Memory),
+    /// Blocks of which each has a length of its own, which this rank alone knows.
+    Blocks(Located),
     /// The same memory as the output, from this unit on.
     InOutput {
         from: u64,
@@ -146,9 +138,32 @@ pub enum Before {
     All,
 }
 
+impl Output {
+    /// Memory for a result.
+    pub(super) fn result(memory: Memory, before: Before) -> Output {
+        Output::User {
+            memory,
+            before,
+            written: true,
+        }
+    }
+
+    /// The caller's memory, on ranks that have one piece of it.
+    pub fn memory(&self) -> Option<&Memory> {
+        match self {
+            Output::User { memory, .. } => Some(memory),
+            Output::Nothing | Output::InInput | Output::Blocks { .. } => None,
+        }
+    }
+}
+
 /// One call as this rank sees it.
 #[derive(Clone, Copy)]
 pub struct View {
+    pub collective: Collective,
+    /// The message size by which all ranks know the call.
+    pub bytes: u64,
+    pub members: Members,
     pub root: usize,
     pub unit: Unit,
     /// Units of one block; of uneven ones, of this rank's.
@@ -159,6 +174,120 @@ pub struct View {
     pub input_units: u64,
     pub input: Input,
     pub output: Output,
+}
+
+impl View {
+    /// An allreduce of one number in place.
+    pub fn of_number(memory: Memory, op: Op, members: Members) -> View {
+        let bytes = size_of::<u64>();
+        View {
+            collective: Collective::Allreduce,
+            bytes: bytes as u64,
+            members,
+            root: 0,
+            unit: Unit {
+                datatype: memory.datatype,
+                stride: bytes as Aint,
+                true_lower: 0,
+                true_extent: bytes as Aint,
+                plain: true,
+                combine: Some(Combine {
+                    op,
+                    commutative: true,
+                }),
+            },
+            block: 1,
+            uneven: None,
+            input_units: 1,
+            input: Input::InOutput { from: 0 },
+            output: Output::result(memory, Before::All),
+        }
+    }
+
+    #[inline]
+    pub fn is_root(&self) -> bool {
+        self.members.rank == self.root
+    }
+
+    /// Whether each rank knows the lengths of its own blocks alone.
+    #[inline]
+    pub fn has_own_counts(&self) -> bool {
+        use Collective::{Alltoallv, Gatherv, Scatterv};
+        matches!(self.collective, Alltoallv | Gatherv | Scatterv)
+    }
+
+    /// The bytes of a packed unit: a fact that all ranks share.
+    #[inline]
+    pub fn unit_bytes(&self) -> u64 {
+        match self.unit.combine {
+            Some(_) if self.block > 0 => self.bytes / self.block,
+            _ => 1,
+        }
+    }
+
+    /// The message of a broadcast, which the root has.
+    pub(super) fn message(&self, memory: Memory) -> Output {
+        let is_root = self.is_root();
+        Output::User {
+            memory,
+            before: match is_root {
+                true => Before::All,
+                false => Before::Nothing,
+            },
+            written: !is_root,
+        }
+    }
+
+    /// Whether input and output are one piece of memory.
+    pub fn is_in_place(&self) -> bool {
+        matches!(self.input, Input::InOutput { .. }) || matches!(self.output, Output::InInput)
+    }
+
+    /// The same collective among some of the ranks, or others that stand for them, with blocks of so many units: a
+    /// part of the message, or what nodes have combined or collected. `data` is this rank's contribution, unless it
+    /// lies in the second place already, and the place of the result. They lie as this view's units do.
+    pub fn part(
+        &self,
+        (members, root): (Members, usize),
+        block: u64,
+        (given, result): (Option<*mut u8>, *mut u8),
+    ) -> View {
+        let view = View {
+            bytes: block * self.unit_bytes(),
+            members,
+            root,
+            block,
+            uneven: None,
+            ..*self
+        };
+        let (own, n) = (members.rank as u64, members.n_ranks as u64);
+        let (sent, received, from, before) = match self.collective {
+            Collective::Allgather => (1, n, own * block, Before::OwnBlock),
+            Collective::Alltoall => (n, n, 0, Before::All),
+            _ => (1, 1, 0, Before::All),
+        };
+        let memory = |start, blocks| self.unit.memory(start, blocks * block);
+        if self.collective == Collective::Bcast {
+            return View {
+                output: view.message(memory(result, 1)),
+                ..view
+            };
+        }
+        let has_result = self.collective != Collective::Reduce || view.is_root();
+        View {
+            input_units: sent * block,
+            input: match given {
+                Some(start) => Input::User(memory(start, sent)),
+                None => Input::InOutput { from },
+            },
+            output: match (has_result, given) {
+                (false, _) => Output::Nothing,
+                (true, Some(_)) => Output::result(memory(result, received), Before::Nothing),
+                (true, None) => Output::result(memory(result, received), before),
+            },
+            ..view
+        }
+    }
 }
 
 /// Lengths of blocks that all ranks know.

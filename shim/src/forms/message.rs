@@ -4,14 +4,14 @@ use std::ffi::c_void;
 
 use colltune_core::classify::message_bytes;
 
-use super::{numbers, sum};
 use crate::abi::{Datatype, is_in_place};
+use crate::arguments::lists::List;
 use crate::library::collectives::Number;
 use crate::tune::Tuner;
 
 /// The size of a call, in its own arguments.
 #[derive(Clone, Copy)]
-pub enum Message<N> {
+pub enum MessageArguments<N> {
     /// No data, or counts that each rank knows for itself alone.
     Sizeless,
     /// So many elements of a type.
@@ -24,7 +24,7 @@ pub enum Message<N> {
     Mean(*const N, Datatype),
 }
 
-impl<N: Number> Message<N> {
+impl<N: Number> MessageArguments<N> {
     /// One block of a call with equal blocks, from the side that has a meaning on this rank: `sure`
     /// always has one, unless `buffer` is MPI_IN_PLACE.
     #[inline]
@@ -32,9 +32,9 @@ impl<N: Number> Message<N> {
         buffer: *const c_void,
         sure: (N, Datatype),
         otherwise: (N, Datatype),
-    ) -> Message<N> {
+    ) -> MessageArguments<N> {
         let (count, datatype) = if is_in_place(buffer) { otherwise } else { sure };
-        Message::Elements(count, datatype)
+        MessageArguments::Elements(count, datatype)
     }
 
     /// The message bytes as DESIGN's cells mean them; `None` where the arguments say none.
@@ -43,21 +43,23 @@ impl<N: Number> Message<N> {
     /// The call that has these arguments succeeded on an intracommunicator of `n_ranks` ranks.
     pub unsafe fn bytes(self, tuner: &Tuner, n_ranks: u32) -> Option<u64> {
         // SAFETY: MPI asks for a count for each rank.
-        let total = |list| Some(sum(unsafe { numbers(list, n_ranks) }?));
+        let total = |list| unsafe { List::of::<N>(list).sum(n_ranks as usize) };
         let ranks = u64::from(n_ranks);
         let (count, datatype) = match self {
-            Message::Sizeless => return Some(0),
-            Message::Elements(count, datatype) => (u64::try_from(count.into()).ok()?, datatype),
-            Message::EachRank(count, datatype) => {
+            MessageArguments::Sizeless => return Some(0),
+            MessageArguments::Elements(count, datatype) => {
+                (u64::try_from(count.into()).ok()?, datatype)
+            }
+            MessageArguments::EachRank(count, datatype) => {
                 let count = u64::try_from(count.into()).ok()?;
                 (count.saturating_mul(ranks), datatype)
             }
-            Message::Sum(list, datatype) => (total(list)?, datatype),
-            Message::Mean(list, datatype) => (total(list)?, datatype),
+            MessageArguments::Sum(list, datatype) => (total(list)?, datatype),
+            MessageArguments::Mean(list, datatype) => (total(list)?, datatype),
         };
         let bytes = message_bytes(count, tuner.type_bytes(datatype)?);
         match self {
-            Message::Mean(..) => bytes.checked_div(ranks),
+            MessageArguments::Mean(..) => bytes.checked_div(ranks),
             _ => Some(bytes),
         }
     }

@@ -3,382 +3,123 @@
 use std::ffi::c_int;
 
 use colltune_core::collective::Collective;
-use colltune_core::decide::call::{SharedCall, SharedDetails};
 
 use super::conversion::Conversion;
 use super::{Buffer, Default, Integer};
-use crate::abi::{Comm, is_in_place};
-use crate::arguments::Arguments;
+use crate::arguments::lists::{List, Listed};
+use crate::arguments::{Arguments, Counted, Side, UnevenSide::Each, UnevenSide::One, uneven};
 use crate::fence::fence;
-use crate::forms::{self, Bcast, Exchanged, Form, Gathered, ListedSide, ReduceScatter, Scattered};
-use crate::library::collectives::Collectives;
-use crate::tune::Tuner;
-use crate::world::World;
+use crate::forms;
 
-entry!("MPI_Allreduce": mpi_allreduce_, mpi_allreduce_f08_,
-    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => allreduce);
-entry!("MPI_Scan": mpi_scan_, mpi_scan_f08_,
-    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => scan);
-entry!("MPI_Exscan": mpi_exscan_, mpi_exscan_f08_,
-    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer) => exscan);
-entry!("MPI_Reduce_scatter_block": mpi_reduce_scatter_block_, mpi_reduce_scatter_block_f08_,
-    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, comm: Integer)
-    => reduce_scatter_block);
-entry!("MPI_Reduce_scatter": mpi_reduce_scatter_, mpi_reduce_scatter_f08_,
-    (send: Buffer, recv: Buffer, counts: Integer, datatype: Integer, op: Integer, comm: Integer) => reduce_scatter);
-entry!("MPI_Reduce": mpi_reduce_, mpi_reduce_f08_,
-    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, root: Integer, comm: Integer) => reduce);
-entry!("MPI_Bcast": mpi_bcast_, mpi_bcast_f08_,
-    (buffer: Buffer, count: Integer, datatype: Integer, root: Integer, comm: Integer) => bcast);
-entry!("MPI_Allgather": mpi_allgather_, mpi_allgather_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
-     comm: Integer) => allgather);
-entry!("MPI_Alltoall": mpi_alltoall_, mpi_alltoall_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
-     comm: Integer) => alltoall);
-entry!("MPI_Gather": mpi_gather_, mpi_gather_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
-     root: Integer, comm: Integer) => gather);
-entry!("MPI_Scatter": mpi_scatter_, mpi_scatter_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
-     root: Integer, comm: Integer) => scatter);
-entry!("MPI_Allgatherv": mpi_allgatherv_, mpi_allgatherv_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
-     recv_type: Integer, comm: Integer) => allgatherv);
-entry!("MPI_Gatherv": mpi_gatherv_, mpi_gatherv_f08_,
-    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
-     recv_type: Integer, root: Integer, comm: Integer) => gatherv);
-entry!("MPI_Scatterv": mpi_scatterv_, mpi_scatterv_f08_,
-    (send: Buffer, counts: Integer, places: Integer, send_type: Integer, recv: Buffer, recv_count: Integer,
-     recv_type: Integer, root: Integer, comm: Integer) => scatterv);
-entry!("MPI_Alltoallv": mpi_alltoallv_, mpi_alltoallv_f08_,
-    (send: Buffer, send_counts: Integer, send_places: Integer, send_type: Integer,
-     recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_type: Integer, comm: Integer) => alltoallv);
-entry!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_,
-    (send: Buffer, send_counts: Integer, send_places: Integer, send_types: Integer,
-     recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_types: Integer, comm: Integer) => alltoallw);
-
-/// Tunes a call whose arguments `form` turns into C's; without a form, and without a communicator
+/// Tunes a call whose arguments `convert` turns into C's; without them, and without a communicator
 /// that is one, the library runs it.
-fn tuned<F: Form>(
+fn tuned(
     default: Default,
-    comm: Integer,
-    form: impl Fn(&Conversion) -> Option<F>,
+    (collective, comm): (Collective, Integer),
+    convert: impl Fn(&Conversion) -> Option<Arguments>,
 ) -> c_int {
     let converted = || {
         let conversion = Conversion::find()?;
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { Conversion::handle(conversion.comm, comm) }?;
-        Some((form(conversion)?, comm))
+        Some(((collective, convert(conversion)?), comm))
     };
     let tuned = |tuner| {
-        let (form, comm) = converted()?;
-        forms::run(tuner, form, comm, default)
+        let (call, comm) = converted()?;
+        forms::run::<c_int>(tuner, call, comm, default)
     };
     let failed = |tuner, code| {
-        if let Some((form, comm)) = converted() {
-            forms::failed(tuner, form, comm, code);
+        if let Some((call, comm)) = converted() {
+            forms::failed(tuner, call, comm, code);
         }
     };
     fence(default, tuned, failed)
 }
 
-/// Defines reductions that differ in nothing but their collective.
-macro_rules! reductions {
-    ($($function:ident, $collective:ident;)*) => {
-        $(unsafe fn $function(
-            default: Default,
-            send: Buffer,
-            recv: Buffer,
-            count: Integer,
-            datatype: Integer,
-            op: Integer,
-            comm: Integer,
-        ) -> c_int {
-            tuned(default, comm, |conversion| {
-                // SAFETY: every argument is passed by reference.
-                unsafe { conversion.reduction(Collective::$collective, [send, recv], count, datatype, op, 0) }
-            })
-        })*
+/// Defines a collective, whose last argument is the communicator. `by` is what converts the arguments, which become
+/// C's, or `None` for what the library itself should refuse.
+macro_rules! collective {
+    ($mpi:literal: $plain:ident, $f08:ident, $collective:ident,
+     ($($argument:ident: $kind:ty),*), $by:ident => $of:expr) => {
+        entry!($mpi: $plain, $f08, ($($argument: $kind,)* comm: Integer), default => {
+            #[allow(unused_unsafe, reason = "not all arguments are read")]
+            // SAFETY: every argument is passed by reference.
+            tuned(&default, (Collective::$collective, comm), |$by| unsafe { $of })
+        });
     };
 }
 
-reductions! {
-    allreduce, Allreduce;
-    scan, Scan;
-    exscan, Exscan;
-    reduce_scatter_block, ReduceScatterBlock;
-}
+collective!("MPI_Allreduce": mpi_allreduce_, mpi_allreduce_f08_, Allreduce,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer),
+    by => by.reduction([send, recv], Counted::all(*count), datatype, op, 0));
+collective!("MPI_Scan": mpi_scan_, mpi_scan_f08_, Scan,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer),
+    by => by.reduction([send, recv], Counted::all(*count), datatype, op, 0));
+collective!("MPI_Exscan": mpi_exscan_, mpi_exscan_f08_, Exscan,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer),
+    by => by.reduction([send, recv], Counted::all(*count), datatype, op, 0));
+collective!("MPI_Reduce_scatter_block": mpi_reduce_scatter_block_, mpi_reduce_scatter_block_f08_, ReduceScatterBlock,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer),
+    by => by.reduction([send, recv], Counted::all(*count), datatype, op, 0));
+collective!("MPI_Reduce": mpi_reduce_, mpi_reduce_f08_, Reduce,
+    (send: Buffer, recv: Buffer, count: Integer, datatype: Integer, op: Integer, root: Integer),
+    by => by.reduction([send, recv], Counted::all(*count), datatype, op, *root));
+collective!("MPI_Reduce_scatter": mpi_reduce_scatter_, mpi_reduce_scatter_f08_, ReduceScatter,
+(send: Buffer, recv: Buffer, counts: Integer, datatype: Integer, op: Integer),
+by => by.reduction([send, recv], Counted::Each(List::of(counts)), datatype, op, 0));
+collective!("MPI_Bcast": mpi_bcast_, mpi_bcast_f08_, Bcast,
+(buffer: Buffer, count: Integer, datatype: Integer, root: Integer),
+by => {
+        let datatype = Conversion::handle(by.datatype, datatype)?;
+        Some(Arguments::Bcast { all: Side::new(by.buffer(buffer), *count, datatype), root: *root })
+    });
 
-#[expect(clippy::too_many_arguments, reason = "MPI_Reduce has seven")]
-unsafe fn reduce(
-    default: Default,
-    send: Buffer,
-    recv: Buffer,
-    count: Integer,
-    datatype: Integer,
-    op: Integer,
-    root: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            conversion.reduction(Collective::Reduce, [send, recv], count, datatype, op, *root)
-        }
-    })
-}
+collective!("MPI_Allgather": mpi_allgather_, mpi_allgather_f08_, Allgather,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer),
+    by => by.blocks((send, send_count, send_type), (recv, recv_count, recv_type), 0));
+collective!("MPI_Alltoall": mpi_alltoall_, mpi_alltoall_f08_, Alltoall,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer),
+    by => by.blocks((send, send_count, send_type), (recv, recv_count, recv_type), 0));
+collective!("MPI_Gather": mpi_gather_, mpi_gather_f08_, Gather,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
+     root: Integer),
+    by => by.blocks((send, send_count, send_type), (recv, recv_count, recv_type), *root));
+collective!("MPI_Scatter": mpi_scatter_, mpi_scatter_f08_, Scatter,
+    (send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, recv_count: Integer, recv_type: Integer,
+     root: Integer),
+    by => by.blocks((send, send_count, send_type), (recv, recv_count, recv_type), *root));
 
-unsafe fn reduce_scatter(
-    default: Default,
-    send: Buffer,
-    recv: Buffer,
-    counts: Integer,
-    datatype: Integer,
-    op: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            Some(ReduceScatter {
-                send: conversion.buffer(send),
-                recv: conversion.buffer(recv),
-                counts,
-                datatype: Conversion::handle(conversion.datatype, datatype)?,
-                op: Conversion::handle(conversion.op, op)?,
-            })
-        }
-    })
-}
-
-unsafe fn bcast(
-    default: Default,
-    buffer: Buffer,
-    count: Integer,
-    datatype: Integer,
-    root: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            Some(Bcast {
-                buffer: conversion.buffer(buffer),
-                count: *count,
-                datatype: Conversion::handle(conversion.datatype, datatype)?,
-                root: *root,
-            })
-        }
-    })
-}
-
-/// Defines collectives of equal blocks that differ in nothing but their collective.
-macro_rules! exchanges {
-    ($($function:ident($($root:ident)?), $collective:ident;)*) => {
-        $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
-        unsafe fn $function(
-            default: Default,
-            send: Buffer,
-            send_count: Integer,
-            send_type: Integer,
-            recv: Buffer,
-            recv_count: Integer,
-            recv_type: Integer,
-            $($root: Integer,)?
-            comm: Integer,
-        ) -> c_int {
-            tuned(default, comm, |conversion| {
-                let (sent, received) = ((send, send_count, send_type), (recv, recv_count, recv_type));
-                // SAFETY: every argument is passed by reference.
-                unsafe {
-                    let root = 0 $(+ *$root)?;
-                    Some(conversion.blocks(Collective::$collective, sent, received, root))
-                }
-            })
-        })*
-    };
-}
-
-exchanges! {
-    allgather(), Allgather;
-    alltoall(), Alltoall;
-    gather(root), Gather;
-    scatter(root), Scatter;
-}
-
-/// Defines allgatherv and gatherv.
-macro_rules! gatherings {
-    ($($function:ident($($root:ident)?), $collective:ident;)*) => {
-        $(#[expect(clippy::too_many_arguments, reason = "they are MPI's")]
-        unsafe fn $function(
-            default: Default,
-            send: Buffer,
-            send_count: Integer,
-            send_type: Integer,
-            recv: Buffer,
-            counts: Integer,
-            places: Integer,
-            recv_type: Integer,
-            $($root: Integer,)?
-            comm: Integer,
-        ) -> c_int {
-            tuned(default, comm, |conversion| {
-                // SAFETY: every argument is passed by reference.
-                unsafe {
-                    // Counts and places have a meaning at the root alone, and may be absent elsewhere.
-                    let (recv, _, recv_type) = conversion.side((recv, send_count, recv_type));
-                    let (send, send_count, send_type) = conversion.side((send, send_count, send_type));
-                    Some(Gathered {
-                        collective: Collective::$collective,
-                        send,
-                        send_count,
-                        send_type: if send_type.is_null() { recv_type } else { send_type },
-                        recv,
-                        counts,
-                        places,
-                        recv_type,
-                        root: 0 $(+ *$root)?,
-                    })
-                }
-            })
-        })*
-    };
-}
-
-gatherings! {
-    allgatherv(), Allgatherv;
-    gatherv(root), Gatherv;
-}
-
-#[expect(clippy::too_many_arguments, reason = "MPI_Scatterv has nine")]
-unsafe fn scatterv(
-    default: Default,
-    send: Buffer,
-    counts: Integer,
-    places: Integer,
-    send_type: Integer,
-    recv: Buffer,
-    recv_count: Integer,
-    recv_type: Integer,
-    root: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            let (send, _, send_type) = conversion.side((send, recv_count, send_type));
-            let (recv, recv_count, recv_type) = conversion.side((recv, recv_count, recv_type));
-            Some(Scattered {
-                send,
-                counts,
-                places,
-                send_type,
-                recv,
-                recv_count,
-                recv_type: if recv_type.is_null() {
-                    send_type
-                } else {
-                    recv_type
-                },
-                root: *root,
-            })
-        }
-    })
-}
-
-#[expect(clippy::too_many_arguments, reason = "MPI_Alltoallv has nine")]
-unsafe fn alltoallv(
-    default: Default,
-    send: Buffer,
-    send_counts: Integer,
-    send_places: Integer,
-    send_type: Integer,
-    recv: Buffer,
-    recv_counts: Integer,
-    recv_places: Integer,
-    recv_type: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            let (send, _, send_type) = conversion.side((send, send_counts, send_type));
-            let (recv, _, recv_type) = conversion.side((recv, recv_counts, recv_type));
-            let send_type = if send_type.is_null() {
-                recv_type
-            } else {
-                send_type
-            };
-            Some(Exchanged {
-                send: ListedSide {
-                    buffer: send.cast_const(),
-                    counts: send_counts,
-                    places: send_places,
-                    types: send_type,
-                },
-                recv: ListedSide {
-                    buffer: recv,
-                    counts: recv_counts,
-                    places: recv_places,
-                    types: recv_type,
-                },
-            })
-        }
-    })
-}
-
-/// Alltoallw's lists of types hold Fortran's handles. The library has no algorithm of its own to
-/// choose there, so nobody needs them in C's terms.
-#[expect(clippy::too_many_arguments, reason = "MPI_Alltoallw has nine")]
-unsafe fn alltoallw(
-    default: Default,
-    send: Buffer,
-    _: Integer,
-    _: Integer,
-    _: Integer,
-    _: Buffer,
-    _: Integer,
-    _: Integer,
-    _: Integer,
-    comm: Integer,
-) -> c_int {
-    tuned(default, comm, |conversion| {
-        Some(ExchangedInFortran {
-            in_place: is_in_place(conversion.buffer(send)),
-        })
-    })
-}
-
-/// An alltoallw of a Fortran program.
-#[derive(Clone, Copy)]
-struct ExchangedInFortran {
-    in_place: bool,
-}
-
-impl Form for ExchangedInFortran {
-    type Number = c_int;
-
-    fn shared(&self, _: &World, _: u32) -> SharedCall {
-        SharedCall::without_size(Collective::Alltoallw)
-    }
-
-    fn details(&self, _: &World, _: u32) -> SharedDetails {
-        SharedDetails {
-            in_place: self.in_place,
-            ..SharedDetails::MOVES
-        }
-    }
-
-    fn is_refused(&self, _: &World, _: Comm, _: u32) -> bool {
-        false
-    }
-
-    fn arguments(&self) -> Arguments {
-        Arguments::Nothing
-    }
-
-    unsafe fn native(&self, _: &Tuner, _: &Collectives<c_int>, _: Comm) -> c_int {
-        unreachable!("the library has no algorithm of its own to choose there")
-    }
-}
+// Counts and places have a meaning at the root alone, and may be absent elsewhere.
+collective!("MPI_Allgatherv": mpi_allgatherv_, mpi_allgatherv_f08_, Allgatherv,
+(send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
+ recv_type: Integer),
+by => {
+    let [send, recv] = by.sides((send, send_count, send_type), (recv, send_count, recv_type));
+    Some(uneven(One(send), Each(Listed::new(recv.start, counts, places, recv.datatype)), 0))
+});
+collective!("MPI_Gatherv": mpi_gatherv_, mpi_gatherv_f08_, Gatherv,
+(send: Buffer, send_count: Integer, send_type: Integer, recv: Buffer, counts: Integer, places: Integer,
+ recv_type: Integer, root: Integer),
+by => {
+    let [send, recv] = by.sides((send, send_count, send_type), (recv, send_count, recv_type));
+    Some(uneven(One(send), Each(Listed::new(recv.start, counts, places, recv.datatype)), *root))
+});
+collective!("MPI_Scatterv": mpi_scatterv_, mpi_scatterv_f08_, Scatterv,
+(send: Buffer, counts: Integer, places: Integer, send_type: Integer, recv: Buffer, recv_count: Integer,
+ recv_type: Integer, root: Integer),
+by => {
+    let [send, recv] = by.sides((send, recv_count, send_type), (recv, recv_count, recv_type));
+    Some(uneven(Each(Listed::new(send.start, counts, places, send.datatype)), One(recv), *root))
+});
+collective!("MPI_Alltoallv": mpi_alltoallv_, mpi_alltoallv_f08_, Alltoallv,
+(send: Buffer, send_counts: Integer, send_places: Integer, send_type: Integer,
+ recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_type: Integer),
+by => {
+    let [send, recv] = by.sides((send, send_counts, send_type), (recv, recv_counts, recv_type));
+    Some(uneven(Each(Listed::new(send.start, send_counts, send_places, send.datatype)),
+        Each(Listed::new(recv.start, recv_counts, recv_places, recv.datatype)), 0))
+});
+collective!("MPI_Alltoallw": mpi_alltoallw_, mpi_alltoallw_f08_, Alltoallw,
+    (send: Buffer, send_counts: Integer, send_places: Integer, send_types: Integer,
+     recv: Buffer, recv_counts: Integer, recv_places: Integer, recv_types: Integer),
+    by => Some(Arguments::Types { send: by.buffer(send), recv: by.buffer(recv), received: List::of(recv_counts) }));

@@ -3,11 +3,9 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
-use colltune_core::collective::Collective;
-
 use super::parameter::{Buffer, Integer};
-use crate::abi::{self, Datatype, Handle, is_in_place};
-use crate::forms::{EqualBlocks, Reduction};
+use crate::abi::{self, Handle, is_in_place};
+use crate::arguments::{Arguments, Counted, Side, reduction};
 use crate::library::find;
 
 type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
@@ -80,69 +78,64 @@ impl Conversion {
     /// The caller's arguments are valid, as MPI demands.
     pub unsafe fn reduction(
         &self,
-        collective: Collective,
         [send, recv]: [Buffer; 2],
-        count: Integer,
+        count: Counted,
         datatype: Integer,
         op: Integer,
         root: c_int,
-    ) -> Option<Reduction<c_int>> {
+    ) -> Option<Arguments> {
         // SAFETY: every argument is passed by reference.
         unsafe {
-            Some(Reduction {
-                collective,
-                send: self.buffer(send),
-                recv: self.buffer(recv),
-                count: *count,
-                datatype: Conversion::handle(self.datatype, datatype)?,
-                op: Conversion::handle(self.op, op)?,
-                root,
-            })
+            let datatype = Conversion::handle(self.datatype, datatype)?;
+            let op = Conversion::handle(self.op, op)?;
+            let buffers = (self.buffer(send).cast_const(), self.buffer(recv));
+            Some(reduction(buffers, count, datatype, op, root))
         }
     }
 
-    /// One side of a call with equal blocks: buffer, count and type. What has no meaning on this rank
-    /// need not be a type: it becomes null, which a form refuses where it looks at it.
+    /// One side of a call that moves blocks. What has no meaning on this rank need not be a type: it becomes null,
+    /// which is refused where it is looked at.
     ///
     /// # Safety
-    /// As above; in place, count and type need not be valid.
-    pub unsafe fn side(&self, (buffer, count, datatype): Arguments) -> (Buffer, c_int, Datatype) {
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
+    unsafe fn side(&self, (buffer, count, datatype): FortranSide) -> Side {
         let buffer = self.buffer(buffer);
         if is_in_place(buffer) {
-            return (buffer, 0, std::ptr::null_mut());
+            return Side::new(buffer, 0, std::ptr::null_mut());
         }
         // SAFETY: every argument is passed by reference.
-        unsafe { (buffer, *count, (self.datatype)(*datatype)) }
+        unsafe { Side::new(buffer, *count, (self.datatype)(*datatype)) }
+    }
+
+    /// Both sides. In place there is no type, and the library wants one.
+    ///
+    /// # Safety
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
+    pub unsafe fn sides(&self, send: FortranSide, recv: FortranSide) -> [Side; 2] {
+        // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
+        let (mut send, mut recv) = unsafe { (self.side(send), self.side(recv)) };
+        if is_in_place(send.start) {
+            send.datatype = recv.datatype;
+        }
+        if is_in_place(recv.start) {
+            recv.datatype = send.datatype;
+        }
+        [send, recv]
     }
 
     /// # Safety
-    /// As above.
+    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
     pub unsafe fn blocks(
         &self,
-        collective: Collective,
-        send: Arguments,
-        recv: Arguments,
+        send: FortranSide,
+        recv: FortranSide,
         root: c_int,
-    ) -> EqualBlocks<c_int> {
+    ) -> Option<Arguments> {
         // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let (sent, received) = unsafe { (self.side(send), self.side(recv)) };
-        EqualBlocks {
-            collective,
-            send: sent.0,
-            send_count: sent.1,
-            // In place there is no type to send, and the library wants one.
-            send_type: if sent.2.is_null() { received.2 } else { sent.2 },
-            recv: received.0,
-            recv_count: received.1,
-            recv_type: if received.2.is_null() {
-                sent.2
-            } else {
-                received.2
-            },
-            root,
-        }
+        let [send, recv] = unsafe { self.sides(send, recv) };
+        Some(Arguments::Blocks { send, recv, root })
     }
 }
 
 /// Buffer, count and type of one side.
-pub type Arguments = (Buffer, Integer, Integer);
+pub type FortranSide = (Buffer, Integer, Integer);

@@ -17,6 +17,9 @@ pub trait Number: Copy + Into<i64> + 'static {
     /// What the functions' names end with.
     const SUFFIX: &'static str;
 
+    /// A count that was of this width before.
+    fn of(count: i64) -> Self;
+
     /// The next definitions; `None` where the library has no functions of this width.
     fn next() -> Option<&'static Collectives<Self>>;
 
@@ -27,6 +30,11 @@ pub trait Number: Copy + Into<i64> + 'static {
 impl Number for c_int {
     type Place = c_int;
     const SUFFIX: &'static str = "";
+
+    #[inline(always)]
+    fn of(count: i64) -> c_int {
+        count as c_int
+    }
 
     #[inline(always)]
     fn next() -> Option<&'static Collectives<c_int>> {
@@ -43,6 +51,11 @@ impl Number for c_int {
 impl Number for Count {
     type Place = Aint;
     const SUFFIX: &'static str = "_c";
+
+    #[inline(always)]
+    fn of(count: i64) -> Count {
+        count
+    }
 
     #[inline]
     fn next() -> Option<&'static Collectives<Count>> {

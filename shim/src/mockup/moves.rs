@@ -2,24 +2,16 @@
 //! bytes where parts of a message are cut that no type describes.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
-use super::{Done, Job, Room, done, in_place};
-use crate::abi::{self, Datatype};
-use crate::arguments::{Arguments, Input, Memory};
+use colltune_core::collective::Collective;
+
+use super::{ComposedCall, Done, Workspace, in_place};
+use crate::arguments::{Input, Memory};
+use crate::p2p::endpoint::check;
 use crate::scratch::ALIGN;
 
-/// The arguments of an allgather or alltoall.
-#[derive(Clone, Copy)]
-struct BlockArguments {
-    send: *const c_void,
-    send_count: c_int,
-    send_type: Datatype,
-    recv: *mut c_void,
-    recv_count: c_int,
-    recv_type: Datatype,
-}
-
-impl Job<'_> {
+impl ComposedCall<'_> {
     /// Packs a part of the application's memory to `bytes` bytes at `to`.
     ///
     /// # Safety
@@ -30,102 +22,29 @@ impl Job<'_> {
             unsafe { std::ptr::copy(from.start, to, bytes) };
             return Ok(());
         }
-        if from.start.is_null() {
-            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
-            let (typed, packed) = ((from.start, from.count, from.datatype), (to, bytes));
-            // SAFETY: the caller promises valid memory and room for its packed bytes.
-            return unsafe { self.message_to_self(typed, self.packed(packed)) };
-        }
-        let mut position = 0;
-        // SAFETY: the memory is the application's, and there is room for what it packs into.
-        done(unsafe {
-            (self.world.pmpi.pack)(
-                from.start.cast(),
-                from.count as c_int,
-                from.datatype,
-                to.cast(),
-                bytes as c_int,
-                &mut position,
-                self.comm,
-            )
-        })
+        // SAFETY: the caller promises valid memory and room for its packed bytes.
+        self.report(unsafe { self.endpoint.pack(from.typed(), to, bytes as u64) })
     }
 
     /// Unpacks `bytes` bytes into the application's memory.
     ///
     /// # Safety
     /// There are as many bytes, and the memory is valid.
-    pub(super) unsafe fn unpack(&self, from: *const u8, bytes: usize, to: Memory) -> Done {
-        if to.start.is_null() {
-            let (packed, typed) = ((from.cast_mut(), bytes), (to.start, to.count, to.datatype));
-            // SAFETY: the caller promises valid memory and as many packed bytes.
-            return unsafe { self.message_to_self(self.packed(packed), typed) };
-        }
-        let mut position = 0;
-        // SAFETY: there are `bytes` packed bytes at the source and valid memory for their elements, as the caller
-        // promises.
-        done(unsafe {
-            (self.world.pmpi.unpack)(
-                from.cast(),
-                bytes as c_int,
-                &mut position,
-                to.start.cast(),
-                to.count as c_int,
-                to.datatype,
-                self.comm,
-            )
-        })
-    }
-
-    fn packed(&self, (start, bytes): (*mut u8, usize)) -> (*mut u8, u64, Datatype) {
-        (start, bytes as u64, self.world.handles.byte)
-    }
-
-    /// Copies between buffers of two types by a message of this rank to itself, on the communicator
-    /// of ours, where nothing of the program's can take it.
-    ///
-    /// # Safety
-    /// Both buffers hold their elements.
-    pub(super) unsafe fn message_to_self(
-        &self,
-        from: (*mut u8, u64, Datatype),
-        to: (*mut u8, u64, Datatype),
-    ) -> Done {
-        let own = self.world.rank as c_int;
-        let comm = self
-            .world
-            .messages
-            .comm()
-            .ok_or(abi::MPI_ERR_NO_MEM as c_int)?;
-        // SAFETY: the caller's promise; the status is the constant that ignores it.
-        done(unsafe {
-            (self.world.pmpi.sendrecv)(
-                from.0.cast(),
-                from.1 as c_int,
-                from.2,
-                own,
-                0,
-                to.0.cast(),
-                to.1 as c_int,
-                to.2,
-                own,
-                0,
-                comm,
-                abi::MPI_STATUS_IGNORE as *mut c_void,
-            )
-        })
+    pub(super) unsafe fn unpack(&self, from: *mut u8, bytes: usize, to: &Memory) -> Done {
+        // SAFETY: the caller promises as many packed bytes and valid memory for their elements.
+        self.report(unsafe { self.endpoint.unpack(from, bytes as u64, to.typed()) })
     }
 
     /// The message of a broadcast as bytes: in the caller's buffer, or packed at the root.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    unsafe fn message(&self, room: &Room) -> Result<*mut u8, c_int> {
-        match self.output() {
+    /// As for [`ComposedCall::run`].
+    unsafe fn message(&self, room: &Workspace) -> Result<*mut u8, c_int> {
+        match self.view.output.memory() {
             Some(memory) if memory.plain => Ok(memory.start),
             Some(memory) if self.is_root() => {
                 // SAFETY: there is room for the message.
-                unsafe { self.pack(memory, room.bytes, self.view.block as usize) }
+                unsafe { self.pack(*memory, room.bytes, self.view.block as usize) }
                     .map(|()| room.bytes)
             }
             _ => Ok(room.bytes),
@@ -136,8 +55,8 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The message has come as a whole, and the view's buffers are valid.
-    unsafe fn deliver(&self, message: *const u8) -> Done {
-        match self.output() {
+    unsafe fn deliver(&self, message: *mut u8) -> Done {
+        match self.view.output.memory() {
             Some(memory) if !memory.plain && !self.is_root() => {
                 // SAFETY: the message has come as a whole.
                 unsafe { self.unpack(message, self.view.block as usize, memory) }
@@ -147,18 +66,18 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn bcast_by_scatter(&self, room: &Room) -> Done {
-        let (n, total) = (self.members.n_ranks, self.view.block as usize);
-        let (block, byte) = (total / n, self.world.handles.byte);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn bcast_by_scatter(&self, room: &Workspace) -> Done {
+        let (n, total) = (self.n_ranks(), self.view.block as usize);
+        let (block, byte) = (total / n, self.endpoint.world.handles.byte);
         let (count, rest) = (block as c_int, (total % n) as c_int);
         let (parts, comm, root) = (self.parts, self.comm, self.root());
         // SAFETY: the message has `n` blocks and the rest; a rank's own block lies at its place.
         unsafe {
             let message = self.message(room)?;
-            let own: *mut c_void = message.wrapping_add(self.members.rank * block).cast();
+            let own: *mut c_void = message.wrapping_add(self.rank() * block).cast();
             let scatter = parts.scatter;
-            done(if self.is_root() {
+            check(if self.is_root() {
                 scatter(
                     message.cast(),
                     count,
@@ -173,7 +92,7 @@ impl Job<'_> {
                 scatter(std::ptr::null(), count, byte, own, count, byte, root, comm)
             })?;
             let whole = message.cast();
-            done((parts.allgather)(
+            check((parts.allgather)(
                 in_place(),
                 count,
                 byte,
@@ -184,25 +103,25 @@ impl Job<'_> {
             ))?;
             if rest > 0 {
                 let last = message.wrapping_add(n * block).cast();
-                done((parts.bcast)(last, rest, byte, root, comm))?;
+                check((parts.bcast)(last, rest, byte, root, comm))?;
             }
             self.deliver(message)
         }
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Room) -> Done {
-        let (total, byte) = (self.view.block as c_int, self.world.handles.byte);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Workspace) -> Done {
+        let (total, byte) = (self.view.block as c_int, self.endpoint.world.handles.byte);
         // SAFETY: the lists have a place for each rank; the root alone contributes.
         unsafe {
-            for rank in 0..self.members.n_ranks {
+            for rank in 0..self.n_ranks() {
                 let own = if rank == self.view.root { total } else { 0 };
                 room.counts.add(rank).write(own);
                 room.displacements.add(rank).write(0);
             }
             let message = self.message(room)?;
-            done((self.parts.allgatherv)(
+            check((self.parts.allgatherv)(
                 in_place(),
                 0,
                 byte,
@@ -216,25 +135,6 @@ impl Job<'_> {
         }
     }
 
-    /// The caller's arguments, where MPI_IN_PLACE stands for a buffer that is passed twice.
-    fn arguments(&self) -> BlockArguments {
-        let Arguments::Blocks { send, recv, .. } = self.call.arguments else {
-            unreachable!("the view of blocks is made of an allgather's or alltoall's arguments");
-        };
-        BlockArguments {
-            send: if self.is_in_place() {
-                in_place()
-            } else {
-                send.start
-            },
-            send_count: send.count as c_int,
-            send_type: send.datatype,
-            recv: recv.start,
-            recv_count: recv.count as c_int,
-            recv_type: recv.datatype,
-        }
-    }
-
     /// Lists equal blocks of `count` elements, one after another.
     ///
     /// # Safety
@@ -245,7 +145,7 @@ impl Job<'_> {
         displacements: *mut c_int,
         count: c_int,
     ) {
-        for rank in 0..self.members.n_ranks {
+        for rank in 0..self.n_ranks() {
             // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
             unsafe {
                 counts.add(rank).write(count);
@@ -258,10 +158,10 @@ impl Job<'_> {
     /// libraries cut an allgatherv and choose how to run it.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Workspace) -> Done {
         let block = self.view.block as usize;
-        let (byte, count) = (self.world.handles.byte, block as c_int);
+        let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         // SAFETY: the lists have a place for each rank; the room holds an own block and all of them.
         unsafe {
@@ -273,7 +173,7 @@ impl Job<'_> {
             let (counts, places) = (room.counts, room.displacements);
             let allgatherv = self.parts.allgatherv;
             let whole = all.cast();
-            done(allgatherv(
+            check(allgatherv(
                 own, count, byte, whole, counts, places, byte, self.comm,
             ))?;
             self.unpack_all(all, unpacked)
@@ -283,22 +183,22 @@ impl Job<'_> {
     /// By bytes, as the broadcast's message is cut by each rank's own count and type.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_gather(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, count) = (self.world.handles.byte, block as c_int);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_gather(&self, room: &Workspace) -> Done {
+        let (n, block) = (self.n_ranks(), self.view.block as usize);
+        let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         let (all, unpacked) = self.all_blocks(room);
         let (root, comm, whole) = (self.root(), self.comm, all.cast());
-        // SAFETY: as above; every rank has room for all blocks.
+        // SAFETY: the room holds an own block, and every rank has room for all of them.
         unsafe {
             let own = match self.own_block(room)? {
                 None if self.is_root() => in_place(),
-                None => all.add(self.members.rank * block).cast(),
+                None => all.add(self.rank() * block).cast(),
                 Some(own) => own.cast(),
             };
             let gather = self.parts.gather;
-            done(gather(own, count, byte, whole, count, byte, root, comm))?;
-            done((self.parts.bcast)(
+            check(gather(own, count, byte, whole, count, byte, root, comm))?;
+            check((self.parts.bcast)(
                 whole,
                 (n * block) as c_int,
                 byte,
@@ -314,10 +214,10 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The room holds a block, and the view's buffers are valid.
-    unsafe fn own_block(&self, room: &Room) -> Result<Option<*mut u8>, c_int> {
+    unsafe fn own_block(&self, room: &Workspace) -> Result<Option<*mut u8>, c_int> {
         match self.view.input {
             Input::User(memory) if memory.plain => Ok(Some(memory.start)),
-            Input::InOutput { .. } if self.output().is_some_and(|memory| memory.plain) => Ok(None),
+            Input::InOutput { .. } if self.all_blocks(room).1.is_none() => Ok(None),
             _ => {
                 // SAFETY: the caller promises room for a block and valid buffers.
                 unsafe { self.pack_own_block(room.bytes) }?;
@@ -332,19 +232,17 @@ impl Job<'_> {
     /// There is room for a block, and the view's buffers are valid.
     pub(super) unsafe fn pack_own_block(&self, to: *mut u8) -> Done {
         let bytes = self.view.block as usize;
-        let of = self.arguments();
+        let [_, all] = self.sides();
         let memory = match self.view.input {
             Input::User(memory) => memory,
             _ => {
-                let elements = self.members.rank as isize * of.recv_count as isize;
-                let start = of
-                    .recv
-                    .wrapping_byte_offset(elements * self.stride(of.recv_type)?);
+                let stride = self.endpoint.world.stride(all.datatype).unwrap_or(0);
+                let skip = (self.rank() as u64 * all.count) as isize * stride;
                 Memory {
-                    start: start.cast(),
-                    count: of.recv_count as u64,
-                    datatype: of.recv_type,
-                    plain: self.output().is_some_and(|memory| memory.plain),
+                    start: all.start.wrapping_offset(skip),
+                    count: all.count,
+                    datatype: all.datatype,
+                    plain: self.view.output.memory().is_some_and(|memory| memory.plain),
                 }
             }
         };
@@ -354,9 +252,9 @@ impl Job<'_> {
 
     /// Where all blocks of an allgather go as bytes: the caller's buffer where it holds them so,
     /// else the second half of the room.
-    pub(super) fn all_blocks(&self, room: &Room) -> (*mut u8, Option<Memory>) {
-        let all = self.view.block as usize * self.members.n_ranks;
-        match self.output() {
+    pub(super) fn all_blocks(&self, room: &Workspace) -> (*mut u8, Option<&Memory>) {
+        let all = self.view.block as usize * self.n_ranks();
+        match self.view.output.memory() {
             Some(memory) if memory.plain => (memory.start, None),
             memory => (room.bytes.wrapping_add(all.next_multiple_of(ALIGN)), memory),
         }
@@ -365,19 +263,19 @@ impl Job<'_> {
     /// Puts all blocks where the caller wants them, if they are not there.
     ///
     /// # Safety
-    /// The two are what [`Job::all_blocks`] returned, and the blocks have come.
-    pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<Memory>) -> Done {
-        let bytes = self.view.block as usize * self.members.n_ranks;
+    /// The two are what [`ComposedCall::all_blocks`] returned, and the blocks have come.
+    pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<&Memory>) -> Done {
+        let bytes = self.view.block as usize * self.n_ranks();
         // SAFETY: the two belong together and all blocks have come, as the caller promises: there are as many bytes,
         // and the memory is the view's output.
         unpacked.map_or(Ok(()), |memory| unsafe { self.unpack(all, bytes, memory) })
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, count) = (self.world.handles.byte, block as c_int);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Workspace) -> Done {
+        let (n, block) = (self.n_ranks(), self.view.block as usize);
+        let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice.
         unsafe {
             self.pack_own_block(room.bytes)?;
@@ -386,7 +284,7 @@ impl Job<'_> {
                 std::ptr::copy_nonoverlapping(room.bytes, copy, block);
             }
             let (all, unpacked) = self.all_blocks(room);
-            done((self.parts.alltoall)(
+            check((self.parts.alltoall)(
                 room.bytes.cast(),
                 count,
                 byte,
@@ -399,50 +297,57 @@ impl Job<'_> {
         }
     }
 
+    /// Allgather and gather by an allreduce and a reduce: a bitwise or of blocks that are zero but at home.
+    ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn allgather_by_allreduce(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
-        let count = (n * block) as c_int;
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn blocks_by_or(&self, room: &Workspace) -> Done {
+        let (n, block) = (self.n_ranks(), self.view.block as usize);
+        let handles = &self.endpoint.world.handles;
+        let (byte, or, count) = (handles.byte, handles.bitwise_or, (n * block) as c_int);
+        let (reduce, allreduce) = (self.parts.reduce, self.parts.allreduce);
         // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
         unsafe {
             std::ptr::write_bytes(room.bytes, 0, n * block);
-            self.pack_own_block(room.bytes.add(self.members.rank * block))?;
+            self.pack_own_block(room.bytes.add(self.rank() * block))?;
             let (all, unpacked) = self.all_blocks(room);
-            let own = room.bytes.cast();
-            done((self.parts.allreduce)(
-                own,
-                all.cast(),
-                count,
-                byte,
-                or,
-                self.comm,
-            ))?;
+            let (own, whole) = (room.bytes.cast(), all.cast());
+            check(match (self.view.collective, self.is_root()) {
+                (Collective::Gather, true) => {
+                    reduce(own, whole, count, byte, or, self.root(), self.comm)
+                }
+                (Collective::Gather, false) => {
+                    reduce(own, null_mut(), count, byte, or, self.root(), self.comm)
+                }
+                _ => allreduce(own, whole, count, byte, or, self.comm),
+            })?;
             self.unpack_all(all, unpacked)
         }
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Room) -> Done {
-        let of = self.arguments();
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Workspace) -> Done {
+        let [send, recv] = self.sides();
+        let (from, to) = (send.start.cast(), recv.start.cast());
         // SAFETY: there are two lists each for what is sent and what is received.
-        done(unsafe {
-            let n = self.members.n_ranks;
+        check(unsafe {
+            let n = self.n_ranks();
             let sent = room.bytes.cast::<c_int>();
-            let received = sent.add(2 * n);
-            self.list_blocks(sent, sent.add(n), of.send_count);
-            self.list_blocks(received, received.add(n), of.recv_count);
+            let (sent_at, received) = (sent.add(n), sent.add(2 * n));
+            let received_at = received.add(n);
+            self.list_blocks(sent, sent_at, send.count as c_int);
+            self.list_blocks(received, received_at, recv.count as c_int);
+            let (of_sent, of_received) = (send.datatype, recv.datatype);
             (self.parts.alltoallv)(
-                of.send,
+                from,
                 sent,
-                sent.add(n),
-                of.send_type,
-                of.recv,
+                sent_at,
+                of_sent,
+                to,
                 received,
-                received.add(n),
-                of.recv_type,
+                received_at,
+                of_received,
                 self.comm,
             )
         })

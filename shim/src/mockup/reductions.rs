@@ -5,171 +5,126 @@ use std::ptr::null_mut;
 
 use colltune_core::collective::Collective;
 
-use super::{Done, Job, Room, done, in_place};
+use super::{ComposedCall, Done, Workspace, in_place};
 use crate::abi::{Datatype, Op};
-use crate::arguments::Arguments;
+use crate::arguments::Input;
+use crate::p2p::endpoint::check;
 
-/// What a reduction combines.
+/// What a reduction combines, and what this rank gets of it.
 #[derive(Clone, Copy)]
-struct Vector {
+pub struct Vector {
+    /// What the library takes for a contribution that may lie in place.
+    pub send: *const c_void,
     /// The caller's contribution, also where it lies in the output.
-    input: *const c_void,
+    pub input: *const c_void,
     /// Null where this rank gets nothing.
-    output: *mut c_void,
-    count: u64,
-    datatype: Datatype,
-    op: Op,
+    pub output: *mut c_void,
+    /// Elements of the contribution, and of this rank's result.
+    pub all: c_int,
+    pub own: c_int,
+    pub datatype: Datatype,
+    pub op: Op,
 }
 
-impl Job<'_> {
-    fn vector(&self) -> Vector {
-        let Arguments::Reduction {
-            send,
-            recv,
-            count,
-            datatype,
-            op,
-            ..
-        } = self.call.arguments
-        else {
-            unreachable!("the view of a reduction is made of a reduction's arguments");
+impl ComposedCall<'_> {
+    pub(super) fn vector(&self) -> Vector {
+        let Some(combine) = self.view.unit.combine else {
+            unreachable!("a reduction has an operation");
+        };
+        let output = self.view.output.memory();
+        let output = output.map_or(null_mut(), |memory| memory.start.cast::<c_void>());
+        let (send, input) = match self.view.input {
+            Input::User(memory) => (memory.start.cast(), memory.start.cast()),
+            _ => (in_place(), output),
         };
         Vector {
-            input: if self.is_in_place() { recv } else { send },
-            output: self.output().map_or(null_mut(), |_| recv),
-            count: count as u64,
-            datatype,
-            op,
+            send,
+            input,
+            output,
+            all: self.view.input_units as c_int,
+            own: self.view.block as c_int,
+            datatype: self.view.unit.datatype,
+            op: combine.op,
         }
     }
 
     /// The address of one of the elements from `start` on.
     pub(super) fn element(&self, start: *const c_void, index: u64) -> *mut c_void {
-        let distance = index as isize * self.view.unit.stride;
-        start.wrapping_byte_offset(distance).cast_mut()
+        self.view.unit.at(start.cast_mut().cast(), index).cast()
+    }
+
+    /// Room for so many elements.
+    pub(super) fn elements(&self, room: &Workspace, count: c_int) -> *mut c_void {
+        self.view.unit.first(room.bytes, count as u64).cast()
     }
 
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
+    /// As for [`ComposedCall::run`].
     pub(super) unsafe fn reduce_bcast(&self) -> Done {
-        let Vector {
-            input,
-            output,
-            count,
-            datatype,
-            op,
-        } = self.vector();
-        let parts = self.parts;
-        let (send, recv) = match (self.is_root(), self.is_in_place()) {
-            (true, true) => (in_place().cast_const(), output),
-            (true, false) => (input, output),
-            (false, _) => (input, null_mut()),
+        let of = self.vector();
+        let (send, recv) = match self.is_root() {
+            true => (of.send, of.output),
+            false => (of.input, null_mut()),
         };
-        let count = count as c_int;
+        let (reduce, bcast) = (self.parts.reduce, self.parts.bcast);
+        let (count, root, comm) = (of.all, self.root(), self.comm);
         // SAFETY: the arguments are the application's; the root of both is the same rank.
         unsafe {
-            done((parts.reduce)(
-                send,
-                recv,
-                count,
-                datatype,
-                op,
-                self.root(),
-                self.comm,
-            ))?;
-            done((parts.bcast)(
-                output,
-                count,
-                datatype,
-                self.root(),
-                self.comm,
-            ))
+            check(reduce(send, recv, count, of.datatype, of.op, root, comm))?;
+            check(bcast(of.output, count, of.datatype, root, comm))
         }
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_allreduce(&self, room: &Room) -> Done {
-        let Vector {
-            input,
-            output,
-            count,
-            datatype,
-            op,
-        } = self.vector();
-        let result = if self.is_root() {
-            output
-        } else {
-            self.view.unit.first(room.bytes, count).cast()
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_allreduce(&self, room: &Workspace) -> Done {
+        let of = self.vector();
+        let result = match self.is_root() {
+            true => of.output,
+            false => self.elements(room, of.all),
         };
-        let send = if self.is_in_place() {
-            in_place().cast_const()
-        } else {
-            input
-        };
-        let (parts, count) = (self.parts, count as c_int);
+        let allreduce = self.parts.allreduce;
         // SAFETY: what is not the application's is room for the whole message.
-        done(unsafe { (parts.allreduce)(send, result, count, datatype, op, self.comm) })
+        check(unsafe { allreduce(of.send, result, of.all, of.datatype, of.op, self.comm) })
     }
 
     /// Reduce-scatter in equal blocks, then gather or allgather; the elements that are left over
     /// are reduced by themselves.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_blocks(&self, room: &Room) -> Done {
-        let vector = self.vector();
-        let Vector {
-            input,
-            output,
-            datatype,
-            op,
-            ..
-        } = vector;
-        let block = vector.count / self.members.n_ranks as u64;
-        let whole = block * self.members.n_ranks as u64;
-        let share: *mut c_void = self.view.unit.first(room.bytes, block).cast();
-        let (parts, count) = (self.parts, block as c_int);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_blocks(&self, room: &Workspace) -> Done {
+        let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
+        let (output, datatype, op) = (of.output, of.datatype, of.op);
+        let n = self.n_ranks() as c_int;
+        let (count, rest) = (of.all / n, of.all % n);
+        let share = self.elements(room, count);
+        let scatter = parts.reduce_scatter_block;
         // SAFETY: a share has room for a block; the rest is the application's.
         unsafe {
-            done((parts.reduce_scatter_block)(
-                input, share, count, datatype, op, self.comm,
-            ))?;
-            done(if self.is_rooted() {
-                (parts.gather)(
-                    share,
-                    count,
-                    datatype,
-                    output,
-                    count,
-                    datatype,
-                    self.root(),
-                    self.comm,
-                )
-            } else {
-                (parts.allgather)(share, count, datatype, output, count, datatype, self.comm)
+            check(scatter(of.input, share, count, datatype, op, comm))?;
+            check(match self.is_rooted() {
+                true => (parts.gather)(share, count, datatype, output, count, datatype, root, comm),
+                false => (parts.allgather)(share, count, datatype, output, count, datatype, comm),
             })?;
         }
-        let rest = (vector.count - whole) as c_int;
         if rest == 0 {
             return Ok(());
         }
-        let recv = if output.is_null() {
-            null_mut()
-        } else {
-            self.element(output, whole)
+        let whole = (of.all - rest) as u64;
+        let recv = match output.is_null() {
+            true => output,
+            false => self.element(output, whole),
         };
-        let send = if self.is_in_place() {
-            in_place()
-        } else {
-            self.element(input, whole)
+        let send = match self.view.is_in_place() {
+            true => of.send,
+            false => self.element(of.input, whole),
         };
-        // SAFETY: `whole` elements before the end of the application's buffers there are `rest`.
-        done(unsafe {
-            if self.is_rooted() {
-                (parts.reduce)(send, recv, rest, datatype, op, self.root(), self.comm)
-            } else {
-                (parts.allreduce)(send, recv, rest, datatype, op, self.comm)
+        // SAFETY: behind `whole` elements of the application's buffers there are `rest`.
+        check(unsafe {
+            match self.is_rooted() {
+                true => (parts.reduce)(send, recv, rest, datatype, op, root, comm),
+                false => (parts.allreduce)(send, recv, rest, datatype, op, comm),
             }
         })
     }
@@ -177,56 +132,36 @@ impl Job<'_> {
     /// Reduce-scatter in near-equal shares, then gather or allgather.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_shares(&self, room: &Room) -> Done {
-        let Vector {
-            input,
-            output,
-            count,
-            datatype,
-            op,
-        } = self.vector();
-        // SAFETY: the lists have room for a number per rank.
-        unsafe { self.list_shares(room, count) };
-        let (counts, displacements) = (room.counts, room.displacements);
-        // SAFETY: the list was just filled.
-        let own = unsafe { counts.add(self.members.rank).read() };
-        let share: *mut c_void = self.view.unit.first(room.bytes, own as u64).cast();
-        let parts = self.parts;
-        // SAFETY: a share has room for the longest of them; the rest is the application's.
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_shares(&self, room: &Workspace) -> Done {
+        let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
+        let (output, datatype) = (of.output, of.datatype);
+        let (counts, places) = (room.counts, room.displacements);
+        let scatter = parts.reduce_scatter;
+        // SAFETY: the lists have room for a number per rank, and a share for the longest of them; the rest is the
+        // application's.
         unsafe {
-            done((parts.reduce_scatter)(
-                input, share, counts, datatype, op, self.comm,
-            ))?;
-            done(if self.is_rooted() {
-                (parts.gatherv)(
-                    share,
-                    own,
-                    datatype,
-                    output,
-                    counts,
-                    displacements,
-                    datatype,
-                    self.root(),
-                    self.comm,
-                )
-            } else {
-                (parts.allgatherv)(
-                    share,
-                    own,
-                    datatype,
-                    output,
-                    counts,
-                    displacements,
-                    datatype,
-                    self.comm,
-                )
+            self.list_shares(room, of.all as u64);
+            let own = counts.add(self.rank()).read();
+            let share = self.elements(room, own);
+            check(scatter(of.input, share, counts, datatype, of.op, comm))?;
+            check(match self.is_rooted() {
+                true => {
+                    let gatherv = parts.gatherv;
+                    gatherv(
+                        share, own, datatype, output, counts, places, datatype, root, comm,
+                    )
+                }
+                false => {
+                    let allgatherv = parts.allgatherv;
+                    allgatherv(share, own, datatype, output, counts, places, datatype, comm)
+                }
             })
         }
     }
 
     /// Whether one rank alone gets the result.
     fn is_rooted(&self) -> bool {
-        self.call.collective == Collective::Reduce
+        self.view.collective == Collective::Reduce
     }
 }

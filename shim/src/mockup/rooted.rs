@@ -2,32 +2,24 @@
 //! own, so parts that the other ranks run alike work on packed bytes.
 
 use std::ffi::c_int;
-use std::ptr::null_mut;
 
-use super::{Done, Job, Room, done};
-use crate::arguments::{Arguments, Input, Side};
+use super::{ComposedCall, Done, Workspace};
+use crate::arguments::Input;
+use crate::p2p::endpoint::check;
 
-impl Job<'_> {
-    /// What the caller passed; what is the root's alone has a meaning there only.
-    fn sides(&self) -> (Side, Side) {
-        let Arguments::Blocks { send, recv, .. } = self.call.arguments else {
-            unreachable!("the view of blocks is made of a gather's or scatter's arguments");
-        };
-        (send, recv)
-    }
-
+impl ComposedCall<'_> {
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn gather_by_allgather(&self, room: &Room) -> Done {
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn gather_by_allgather(&self, room: &Workspace) -> Done {
         let block = self.view.block as usize;
-        let (byte, count) = (self.world.handles.byte, block as c_int);
+        let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice: what is sent, and what comes.
         unsafe {
             self.pack_own_block(room.bytes)?;
             let (all, unpacked) = self.all_blocks(room);
             let own = room.bytes.cast();
             let allgather = self.parts.allgather;
-            done(allgather(
+            check(allgather(
                 own,
                 count,
                 byte,
@@ -41,80 +33,57 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn gather_by_reduce(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
-        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
-        let count = (n * block) as c_int;
-        // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
-        unsafe {
-            std::ptr::write_bytes(room.bytes, 0, n * block);
-            self.pack_own_block(room.bytes.add(self.members.rank * block))?;
-            let (all, unpacked) = self.all_blocks(room);
-            let result = if self.is_root() {
-                all.cast()
-            } else {
-                null_mut()
-            };
-            let own = room.bytes.cast();
-            let reduce = self.parts.reduce;
-            done(reduce(own, result, count, byte, or, self.root(), self.comm))?;
-            self.unpack_all(all, unpacked)
-        }
-    }
-
-    /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn gather_by_gatherv(&self, room: &Room) -> Done {
-        let (send, recv) = self.sides();
-        // SAFETY: the lists have a place for each rank; the rest is the application's, and what has
-        // no meaning on this rank is handed on as it is.
-        done(unsafe {
-            if self.is_root() {
-                self.list_blocks(room.counts, room.displacements, recv.count as c_int);
-            }
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn gather_by_gatherv(&self, room: &Workspace) -> Done {
+        let [send, recv] = self.sides();
+        let (from, sent, to) = (send.start.cast(), send.count as c_int, recv.start.cast());
+        let (counts, places) = (room.counts, room.displacements);
+        let (of_sent, of_received, root) = (send.datatype, recv.datatype, self.root());
+        // SAFETY: the lists have a place for each rank; the rest is the application's.
+        check(unsafe {
+            self.list_blocks(counts, places, recv.count as c_int);
             (self.parts.gatherv)(
-                send.start,
-                send.count as c_int,
-                send.datatype,
-                recv.start,
-                room.counts,
-                room.displacements,
-                recv.datatype,
-                self.root(),
+                from,
+                sent,
+                of_sent,
+                to,
+                counts,
+                places,
+                of_received,
+                root,
                 self.comm,
             )
         })
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scatter_by_scatterv(&self, room: &Room) -> Done {
-        let (send, recv) = self.sides();
-        // SAFETY: the lists in the room have a number for each rank, the room holds a block, and the view's buffers
-        // are valid.
-        done(unsafe {
-            if self.is_root() {
-                self.list_blocks(room.counts, room.displacements, send.count as c_int);
-            }
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scatter_by_scatterv(&self, room: &Workspace) -> Done {
+        let [send, recv] = self.sides();
+        let (from, to, received) = (send.start.cast(), recv.start.cast(), recv.count as c_int);
+        let (counts, places) = (room.counts, room.displacements);
+        let (of_sent, of_received, root) = (send.datatype, recv.datatype, self.root());
+        // SAFETY: the lists have a place for each rank; the rest is the application's.
+        check(unsafe {
+            self.list_blocks(counts, places, send.count as c_int);
             (self.parts.scatterv)(
-                send.start,
-                room.counts,
-                room.displacements,
-                send.datatype,
-                recv.start,
-                recv.count as c_int,
-                recv.datatype,
-                self.root(),
+                from,
+                counts,
+                places,
+                of_sent,
+                to,
+                received,
+                of_received,
+                root,
                 self.comm,
             )
         })
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scatter_by_bcast(&self, room: &Room) -> Done {
-        let (n, block) = (self.members.n_ranks, self.view.block as usize);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scatter_by_bcast(&self, room: &Workspace) -> Done {
+        let (n, block) = (self.n_ranks(), self.view.block as usize);
         // SAFETY: the room holds all blocks; the view's buffers are valid.
         unsafe {
             let all = match self.view.input {
@@ -123,13 +92,13 @@ impl Job<'_> {
                     self.pack(memory, room.bytes, n * block)?;
                     room.bytes
                 }
-                Input::Nothing | Input::InOutput { .. } => room.bytes,
+                _ => room.bytes,
             };
-            let (byte, count) = (self.world.handles.byte, (n * block) as c_int);
+            let (byte, count) = (self.endpoint.world.handles.byte, (n * block) as c_int);
             let bcast = self.parts.bcast;
-            done(bcast(all.cast(), count, byte, self.root(), self.comm))?;
-            let own = all.wrapping_add(self.members.rank * block);
-            match self.output() {
+            check(bcast(all.cast(), count, byte, self.root(), self.comm))?;
+            let own = all.wrapping_add(self.rank() * block);
+            match self.view.output.memory() {
                 Some(memory) if memory.plain => {
                     std::ptr::copy(own, memory.start, block);
                     Ok(())
@@ -142,12 +111,15 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn barrier_by_allreduce(&self, room: &Room) -> Done {
-        let (byte, or) = (self.world.handles.byte, self.world.handles.bitwise_or);
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn barrier_by_allreduce(&self, room: &Workspace) -> Done {
+        let (byte, or) = (
+            self.endpoint.world.handles.byte,
+            self.endpoint.world.handles.bitwise_or,
+        );
         // SAFETY: the room holds two bytes, and no result of an allreduce is there before every rank
         // has given its own.
-        done(unsafe {
+        check(unsafe {
             room.bytes.write(0);
             let own = room.bytes.cast();
             let result = room.bytes.add(1).cast();

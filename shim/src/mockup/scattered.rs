@@ -1,74 +1,31 @@
 //! Compositions of reductions whose result is dealt out, and of the scan: the caller's elements.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use super::{Done, Job, Room, done};
-use crate::abi::{Datatype, Op};
-use crate::arguments::Arguments;
+use super::{ComposedCall, Done, Workspace};
+use crate::p2p::endpoint::check;
 
-/// A reduction each rank of which gets a part of the result, or another result.
-#[derive(Clone, Copy)]
-struct Dealt {
-    /// The caller's contribution, also where it lies in the output.
-    input: *const c_void,
-    output: *mut c_void,
-    /// Elements of the contribution.
-    all: c_int,
-    /// Elements of this rank's result.
-    own: c_int,
-    datatype: Datatype,
-    op: Op,
-}
-
-impl Job<'_> {
-    fn dealt(&self) -> Dealt {
-        let (send, recv, datatype, op) = match self.call.arguments {
-            Arguments::Reduction {
-                send,
-                recv,
-                datatype,
-                op,
-                ..
-            }
-            | Arguments::ReduceScatter {
-                send,
-                recv,
-                datatype,
-                op,
-                ..
-            } => (send, recv, datatype, op),
-            _ => unreachable!("the view of a reduction is made of a reduction's arguments"),
-        };
-        Dealt {
-            input: if self.is_in_place() { recv } else { send },
-            output: recv,
-            all: self.view.input_units as c_int,
-            own: self.view.block as c_int,
-            datatype,
-            op,
-        }
-    }
-
+impl ComposedCall<'_> {
     /// Lists how many elements each rank gets, and where they begin; the place of this rank's own.
     ///
     /// # Safety
     /// The lists have a place for each rank, and the caller's counts are valid.
-    unsafe fn list_dealt(&self, room: &Room) -> u64 {
+    unsafe fn list_dealt(&self, room: &Workspace) -> u64 {
         let (mut start, mut own) = (0, 0);
-        for rank in 0..self.members.n_ranks {
-            let count = match self.call.arguments {
+        for rank in 0..self.n_ranks() {
+            let count = match self.view.uneven {
                 // SAFETY: MPI asks for a count for each rank.
-                Arguments::ReduceScatter { counts, .. } => unsafe { counts.at(rank) as u64 },
-                _ => self.view.block,
+                Some(uneven) => unsafe { uneven.counts.at(rank) as u64 },
+                None => self.view.block,
             };
-            if rank == self.members.rank {
+            if rank == self.rank() {
                 own = start;
             }
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
             unsafe {
-                room.counts.add(rank).write(count as c_int);
-                room.displacements.add(rank).write(start as c_int);
+                room.counts.add(rank).write(count as i32);
+                room.displacements.add(rank).write(start as i32);
             }
             start += count;
         }
@@ -84,62 +41,45 @@ impl Job<'_> {
         if count == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise; units without holes are their bytes.
+        let (from, to) = (from.cast_mut().cast(), to.cast());
+        // SAFETY: the caller promises so many elements at both places; units without holes are their bytes.
         unsafe {
             if unit.plain {
-                let bytes = count as usize * unit.stride as usize;
-                std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes);
+                std::ptr::copy(from, to, count as usize * unit.stride as usize);
                 return Ok(());
             }
-            let from = (from.cast::<u8>().cast_mut(), count, unit.datatype);
-            self.message_to_self(from, (to.cast(), count, unit.datatype))
+            let (from, to) = (unit.typed(from, count), unit.typed(to, count));
+            self.report(self.endpoint.message_to_self(from, to))
         }
     }
 
     /// Reduce to rank 0, which deals the result out.
     ///
     /// # Safety
-    /// As for [`Job::run`]; so it is for the other ones.
-    pub(super) unsafe fn reduce_and_scatter(&self, room: &Room) -> Done {
-        let of = self.dealt();
-        let whole: *mut c_void = self.view.unit.first(room.bytes, of.all as u64).cast();
-        let result = if self.is_root() { whole } else { null_mut() };
-        let (parts, comm, root) = (self.parts, self.comm, self.root());
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_and_scatter(&self, room: &Workspace) -> Done {
+        let (of, comm, root) = (self.vector(), self.comm, self.root());
+        let result = match self.is_root() {
+            true => self.elements(room, of.all),
+            false => null_mut(),
+        };
+        let (reduce, scatter, scatterv) =
+            (self.parts.reduce, self.parts.scatter, self.parts.scatterv);
+        let (to, own, datatype) = (of.output, of.own, of.datatype);
         // SAFETY: the room holds the whole vector; the rest is the application's.
         unsafe {
-            let reduce = parts.reduce;
-            done(reduce(
-                of.input,
-                result,
-                of.all,
-                of.datatype,
-                of.op,
-                root,
-                comm,
+            check(reduce(
+                of.input, result, of.all, datatype, of.op, root, comm,
             ))?;
-            if matches!(self.call.arguments, Arguments::Reduction { .. }) {
-                return done((parts.scatter)(
-                    result,
-                    of.own,
-                    of.datatype,
-                    of.output,
-                    of.own,
-                    of.datatype,
-                    root,
-                    comm,
+            if self.view.uneven.is_none() {
+                return check(scatter(
+                    result, own, datatype, to, own, datatype, root, comm,
                 ));
             }
             self.list_dealt(room);
-            done((parts.scatterv)(
-                result,
-                room.counts,
-                room.displacements,
-                of.datatype,
-                of.output,
-                of.own,
-                of.datatype,
-                root,
-                comm,
+            let (counts, places) = (room.counts, room.displacements);
+            check(scatterv(
+                result, counts, places, datatype, to, own, datatype, root, comm,
             ))
         }
     }
@@ -147,14 +87,14 @@ impl Job<'_> {
     /// Allreduce, of whose result every rank keeps its own part.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn blocks_by_allreduce(&self, room: &Room) -> Done {
-        let of = self.dealt();
-        let whole: *mut c_void = self.view.unit.first(room.bytes, of.all as u64).cast();
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn blocks_by_allreduce(&self, room: &Workspace) -> Done {
+        let of = self.vector();
+        let whole = self.elements(room, of.all);
+        let allreduce = self.parts.allreduce;
         // SAFETY: the room holds the whole vector; the rest is the application's.
         unsafe {
-            let allreduce = self.parts.allreduce;
-            done(allreduce(
+            check(allreduce(
                 of.input,
                 whole,
                 of.all,
@@ -168,52 +108,46 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Room) -> Done {
-        let of = self.dealt();
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Workspace) -> Done {
+        let of = self.vector();
+        let (scatter, counts) = (self.parts.reduce_scatter, room.counts);
         // SAFETY: the lists have a place for each rank; the rest is the application's.
-        done(unsafe {
+        check(unsafe {
             self.list_dealt(room);
-            (self.parts.reduce_scatter)(
-                of.input,
-                of.output,
-                room.counts,
-                of.datatype,
-                of.op,
-                self.comm,
-            )
+            scatter(of.input, of.output, counts, of.datatype, of.op, self.comm)
         })
     }
 
     /// A reduce-scatter that deals everything to the root.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn reduce_by_reduce_scatter(&self, room: &Room) -> Done {
-        let of = self.dealt();
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn reduce_by_reduce_scatter(&self, room: &Workspace) -> Done {
+        let of = self.vector();
         // What others have in place here, the root alone knows; so nobody's is.
-        let apart = !self.is_root() || self.is_in_place();
-        let result: *mut c_void = if apart {
-            self.view.unit.first(room.bytes, of.all as u64).cast()
-        } else {
-            of.output
+        let elsewhere = !self.is_root() || self.view.is_in_place();
+        let result = match elsewhere {
+            true => self.elements(room, of.all),
+            false => of.output,
         };
+        let (scatter, counts) = (self.parts.reduce_scatter, room.counts);
         // SAFETY: the lists have a place for each rank, the room holds the whole vector, and the
         // rest is the application's.
         unsafe {
-            for rank in 0..self.members.n_ranks {
+            for rank in 0..self.n_ranks() {
                 let all = if rank == self.view.root { of.all } else { 0 };
-                room.counts.add(rank).write(all);
+                counts.add(rank).write(all);
             }
-            done((self.parts.reduce_scatter)(
+            check(scatter(
                 of.input,
                 result,
-                room.counts,
+                counts,
                 of.datatype,
                 of.op,
                 self.comm,
             ))?;
-            if self.is_root() && apart {
+            if self.is_root() && elsewhere {
                 return self.copy_elements(result, of.output, of.all as u64);
             }
             Ok(())
@@ -223,14 +157,14 @@ impl Job<'_> {
     /// Exscan, and the own contribution behind what it brings.
     ///
     /// # Safety
-    /// As for [`Job::run`].
-    pub(super) unsafe fn scan_by_exscan(&self, room: &Room) -> Done {
-        let of = self.dealt();
-        let before: *mut c_void = self.view.unit.first(room.bytes, of.all as u64).cast();
+    /// As for [`ComposedCall::run`].
+    pub(super) unsafe fn scan_by_exscan(&self, room: &Workspace) -> Done {
+        let of = self.vector();
+        let before = self.elements(room, of.all);
+        let (exscan, combine) = (self.parts.exscan, self.endpoint.world.pmpi.reduce_local);
         // SAFETY: the room holds the whole vector; the rest is the application's.
         unsafe {
-            let exscan = self.parts.exscan;
-            done(exscan(
+            check(exscan(
                 of.input,
                 before,
                 of.all,
@@ -238,14 +172,13 @@ impl Job<'_> {
                 of.op,
                 self.comm,
             ))?;
-            if !self.is_in_place() {
+            if !self.view.is_in_place() {
                 self.copy_elements(of.input, of.output, of.all as u64)?;
             }
-            if self.members.rank == 0 {
+            if self.rank() == 0 {
                 return Ok(());
             }
-            let combine = self.world.pmpi.reduce_local;
-            done(combine(before, of.output, of.all, of.datatype, of.op))
+            check(combine(before, of.output, of.all, of.datatype, of.op))
         }
     }
 }

@@ -1,23 +1,17 @@
 //! The barrier: lines without a message, and one number among the leaders, or a barrier of the library's.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
-use colltune_core::collective::Collective;
+use colltune_core::catalogue::{Crossing, OnNodes};
 
 use super::bridges::Bridges;
 use super::phases::or_give_up;
 use super::segment::Segment;
 use super::team::Team;
-use crate::abi;
-use crate::arguments::Arguments;
-use crate::own_call::OwnCall;
-use crate::p2p::{self, Group, Schedules};
+use crate::arguments::{Memory, View};
+use crate::p2p::{self, Schedules};
 use crate::world::World;
-
-/// Bytes of what the leaders reduce.
-const NUMBER: u64 = 8;
 
 /// Runs a barrier.
 pub fn run(
@@ -25,9 +19,10 @@ pub fn run(
     schedules: &mut Schedules,
     (team, bridges): (&Team, &Bridges),
     mut segment: Option<&mut Segment>,
-    call: &OwnCall<OnNodes>,
+    own: OnNodes,
+    view: &View,
 ) -> Result<(), c_int> {
-    let OnNodes::Leaders(crossing) = call.own else {
+    let OnNodes::Leaders(crossing) = own else {
         // There is one node.
         return segment.map_or(Ok(()), |segment| segment.meet(world));
     };
@@ -39,15 +34,12 @@ pub fn run(
     if team.place == 0 {
         result = match crossing {
             Crossing::Schedule(between) => {
-                let mut number = 0u64;
-                let leading = leading(world, call, between, &mut number);
-                let group = group(team);
-                p2p::run_among(world, schedules, group, &leading, &mut ()).unwrap_or(Ok(()))
+                let mut number = 0;
+                let sum = leaders_sum(world, team, &mut number);
+                p2p::run_among(world, schedules, &team.leaders, between, &sum, &mut ())
             }
             // SAFETY: a barrier has no arguments.
-            Crossing::Library => unsafe {
-                bridges.run(world, call.collective, &Arguments::Nothing)
-            },
+            Crossing::Library => unsafe { bridges.run(world, view) },
         };
         result = or_give_up(segment.as_deref(), result);
     }
@@ -56,47 +48,23 @@ pub fn run(
 }
 
 /// Whether the leaders have room.
-pub fn has_room(
-    world: &World,
-    schedules: &mut Schedules,
-    team: &Team,
-    call: &OwnCall<OnNodes>,
-) -> bool {
-    let OnNodes::Leaders(Crossing::Schedule(between)) = call.own else {
+pub fn has_room(world: &World, schedules: &mut Schedules, team: &Team, own: OnNodes) -> bool {
+    let OnNodes::Leaders(Crossing::Schedule(between)) = own else {
         return true;
     };
-    let mut number = 0u64;
-    let leading = leading(world, call, between, &mut number);
-    p2p::has_room_among(world, schedules, group(team), &leading)
+    let sum = leaders_sum(world, team, &mut 0);
+    p2p::has_room(world, schedules, between, &sum)
 }
 
-fn group(team: &Team) -> Group<'_> {
-    Group {
-        rank: team.node,
-        world_ranks: &team.leaders,
-    }
-}
-
-fn leading(
-    world: &World,
-    call: &OwnCall<OnNodes>,
-    between: Scheduled,
-    number: &mut u64,
-) -> OwnCall<Scheduled> {
-    OwnCall {
-        collective: Collective::Allreduce,
-        variant: call.variant,
-        own: between,
-        bytes: NUMBER,
-        arguments: Arguments::Reduction {
-            send: abi::MPI_IN_PLACE as *const c_void,
-            recv: (&raw mut *number).cast(),
-            count: 1,
-            datatype: world.handles.uint64,
-            op: world.handles.max,
-            root: 0,
-        },
-    }
+/// The leaders' allreduce of a number.
+fn leaders_sum(world: &World, team: &Team, number: &mut u64) -> View {
+    let memory = Memory {
+        start: std::ptr::from_mut(number).cast(),
+        count: 1,
+        datatype: world.handles.uint64,
+        plain: true,
+    };
+    View::of_number(memory, world.handles.max, team.across())
 }
 
 impl Segment {

@@ -4,14 +4,16 @@
 //! none: for those in the first place, and as many more as are lanes, made at once. Its ranks are the nodes
 //! in their order.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
 use colltune_core::collective::Collective;
 
 use super::team::Team;
 use crate::abi::{self, Comm};
-use crate::arguments::Arguments;
+use crate::arguments::{Combine, Input, View};
 use crate::library::Pmpi;
+use crate::p2p::endpoint::check;
 use crate::private::{self, Parent, Private, Who};
 use crate::world::World;
 
@@ -38,21 +40,13 @@ impl Bridges {
     /// Runs a call that is ready, on a rank that has a part in it.
     ///
     /// # Safety
-    /// The arguments are those of the collective, of ranks that are nodes.
-    pub unsafe fn run(
-        &self,
-        world: &World,
-        collective: Collective,
-        arguments: &Arguments,
-    ) -> Result<(), c_int> {
+    /// The view's members are the nodes, and its buffers are valid.
+    pub unsafe fn run(&self, world: &World, view: &View) -> Result<(), c_int> {
         let Private::Made(comm) = self.plain else {
             unreachable!("a variant runs only after `ready` said so");
         };
-        // SAFETY: the caller promises the arguments of this collective among the ranks of `comm`, one of each node.
-        match unsafe { call(world.pmpi, collective, arguments, comm) } {
-            abi::SUCCESS => Ok(()),
-            code => Err(code),
-        }
+        // SAFETY: the caller promises a call of the ranks of `comm`, one of each node, with valid buffers.
+        check(unsafe { call(world.pmpi, view, comm) })
     }
 
     /// Frees them, without waiting for other ranks.
@@ -61,47 +55,33 @@ impl Bridges {
     }
 }
 
+/// Counts are those of messages that an int counts.
+///
 /// # Safety
-/// As [`Bridges::run`].
-unsafe fn call(pmpi: &Pmpi, collective: Collective, arguments: &Arguments, comm: Comm) -> c_int {
+/// The view's members are the ranks of `comm`, and its buffers are valid.
+unsafe fn call(pmpi: &Pmpi, view: &View, comm: Comm) -> c_int {
     let all = &pmpi.collectives;
-    // SAFETY: the caller's promise is passed on; counts are those of messages that an int counts.
+    let (count, datatype, root) = (view.block as c_int, view.unit.datatype, view.root as c_int);
+    let in_place = abi::MPI_IN_PLACE as *mut c_void;
+    let send = match view.input {
+        Input::User(memory) => memory.start.cast(),
+        _ => in_place,
+    };
+    let recv = view.output.memory();
+    let recv = recv.map_or(null_mut(), |memory| memory.start.cast());
+    // SAFETY: the caller promises the members and valid buffers, which are as long as the view says.
     unsafe {
-        match *arguments {
-            Arguments::Reduction {
-                send,
-                recv,
-                count,
-                datatype,
-                op,
-                root,
-            } => match collective {
-                Collective::Reduce => {
-                    (all.reduce)(send, recv, count as c_int, datatype, op, root, comm)
-                }
-                _ => (all.allreduce)(send, recv, count as c_int, datatype, op, comm),
-            },
-            Arguments::Bcast {
-                buffer,
-                count,
-                datatype,
-                root,
-            } => (all.bcast)(buffer, count as c_int, datatype, root, comm),
-            Arguments::Blocks { send, recv, .. } => {
-                let run = match collective {
-                    Collective::Allgather => all.allgather,
-                    _ => all.alltoall,
-                };
-                let (sent, received) = (send.count as c_int, recv.count as c_int);
-                run(
-                    send.start,
-                    sent,
-                    send.datatype,
-                    recv.start,
-                    received,
-                    recv.datatype,
-                    comm,
-                )
+        match (view.collective, view.unit.combine) {
+            (Collective::Reduce, Some(Combine { op, .. })) => {
+                (all.reduce)(send, recv, count, datatype, op, root, comm)
+            }
+            (_, Some(Combine { op, .. })) => (all.allreduce)(send, recv, count, datatype, op, comm),
+            (Collective::Bcast, _) => (all.bcast)(recv, count, datatype, root, comm),
+            (Collective::Allgather, _) => {
+                (all.allgather)(send, count, datatype, recv, count, datatype, comm)
+            }
+            (Collective::Alltoall, _) => {
+                (all.alltoall)(send, count, datatype, recv, count, datatype, comm)
             }
             _ => (pmpi.barrier)(comm),
         }

@@ -11,21 +11,19 @@ use colltune_core::node::between::longest_share;
 use colltune_core::node::layout::{CELL, Cut};
 
 use super::barrier;
-use super::collect::Layout;
-use super::elements::{Elements, Holed, Sum};
+use super::collect::{CollectedLayout, moves_blocks};
+use super::elements::{Elements, Holed};
 use super::memory::{NodeMemory, Nodes};
-use super::part::{Part, packed_unit};
 use super::patience::{after_call, asks_after};
-use super::phases::{Between, Phases, or_give_up};
+use super::phases::{Phases, or_give_up};
 use super::segment::Segment;
 use super::team::Team;
 use super::transfers;
 use crate::abi;
-use crate::arguments::{Input, Memory, Output, Unit, View};
-use crate::own_call::OwnCall;
-use crate::p2p::places::{Job, Places};
-use crate::p2p::{self, Group, Schedules};
-use crate::private::{self, Parent};
+use crate::arguments::{Input, Memory, Output, View};
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::places::{Places, ScheduledCall};
+use crate::p2p::{self, Schedules};
 use crate::scratch::{self, ALIGN, Demand, Scratch, User};
 use crate::world::World;
 
@@ -44,23 +42,18 @@ static NOTHING: Program = Program {
 #[inline]
 pub fn run(
     world: &World,
-    parent: Parent,
     (schedules, node): (&mut Schedules, &mut NodeMemory),
-    call: &OwnCall<OnNodes>,
-    default: impl Fn() -> c_int,
-) -> c_int {
+    own: OnNodes,
+    view: &View,
+) -> Result<(), c_int> {
     schedules.count_call();
     let NodeMemory::Open(nodes) = node else {
-        unreachable!("a variant runs only after `ready` said so");
+        unreachable!("a variant runs only after `open` said so");
     };
-    let result = run_open(world, schedules, nodes, call);
-    let always = asks_after(call.own, call.collective, call.bytes);
+    let result = run_open(world, schedules, nodes, own, view);
+    let always = asks_after(own, view.collective, view.bytes);
     after_call(world, schedules, always);
-    match result {
-        None => default(),
-        Some(Ok(())) => abi::SUCCESS,
-        Some(Err(code)) => private::report(world, parent.comm, code),
-    }
+    result
 }
 
 #[inline]
@@ -68,22 +61,12 @@ fn run_open(
     world: &World,
     schedules: &mut Schedules,
     nodes: &mut Nodes,
-    call: &OwnCall<OnNodes>,
-) -> Option<Result<(), c_int>> {
-    let members = nodes.team.members(schedules.channel().rank);
-    let view = match call.collective {
-        Collective::Barrier => None,
-        _ => Some(
-            call.arguments
-                .view(world, call.collective, call.bytes, members)?,
-        ),
-    };
+    own: OnNodes,
+    view: &View,
+) -> Result<(), c_int> {
     let begun = nodes.segment.as_ref().map(|segment| segment.begin(world));
-    let under_way = match begun.transpose() {
-        Ok(under_way) => under_way,
-        Err(class) => return Some(Err(class)),
-    };
-    let result = run_begun(world, schedules, nodes, call, view);
+    let under_way = begun.transpose()?;
+    let result = run_begun(world, schedules, nodes, own, view);
     if let (Some(segment), Some(under_way)) = (&nodes.segment, under_way) {
         segment.end(under_way);
     }
@@ -95,42 +78,41 @@ fn run_begun(
     world: &World,
     schedules: &mut Schedules,
     nodes: &mut Nodes,
-    call: &OwnCall<OnNodes>,
-    view: Option<View>,
-) -> Option<Result<(), c_int>> {
-    let own = call.own;
+    own: OnNodes,
+    view: &View,
+) -> Result<(), c_int> {
     let Nodes {
         team,
         segment,
         bridges,
         ..
     } = nodes;
-    let Some(view) = view else {
+    if view.collective == Collective::Barrier {
         let over = (&*team, &*bridges);
-        return Some(barrier::run(world, schedules, over, segment.as_mut(), call));
-    };
-    if matches!(own, OnNodes::Alone | OnNodes::Reading)
-        && let Some(places) = direct(&view)
-    {
+        return barrier::run(world, schedules, over, segment.as_mut(), own, view);
+    }
+    let stays = matches!(own, OnNodes::Alone | OnNodes::Reading);
+    if stays && let Some(places) = direct(view) {
         let phases = Phases {
             schedules,
             team,
             bridges,
             segment: segment.as_mut(),
-            call,
+            own,
             view,
             places,
-            elements: Elements::new(world, &view, call, None),
-            between: Between::default(),
+            elements: Elements::new(world, view, None),
+            between: None,
             spare: std::ptr::null_mut(),
         };
         // SAFETY: the view's buffers are the application's.
-        return Some(unsafe { phases.run() });
+        return unsafe { phases.run() };
     }
     let world_ranks = team.world_ranks.clone();
-    let job = job(world, schedules, call, view, &world_ranks, team)?;
+    let endpoint = Endpoint::new(world, schedules.tag())?;
+    let call = call(endpoint, view, &world_ranks);
     let work = |scratch: &mut Scratch| {
-        let room = Room::new(&job, team, call);
+        let room = NodeRoom::new(&call, team, own);
         let reserved = match scratch.block.provide(room.bytes) {
             true => Ok(()),
             false => Err(abi::MPI_ERR_NO_MEM as c_int),
@@ -138,79 +120,67 @@ fn run_begun(
         or_give_up(segment.as_ref(), reserved)?;
         let start = scratch.block.start();
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        let places = or_give_up(segment.as_ref(), unsafe { job.bind(scratch) })?;
-        let spare = room.spare.map(|from| room.address(start, from));
+        let places = or_give_up(segment.as_ref(), unsafe { call.bind(scratch) })?;
+        let at = |offset, units| view.unit.first(start.wrapping_add(offset), units);
         let holed = (!view.unit.plain).then(|| Holed {
-            job: &job,
-            comm: job.comm,
-            spare: spare.map(|at| view.unit.first(at, room.piece)),
+            endpoint,
+            spare: room.spare.map(|from| at(from, room.piece)),
         });
         let phases = Phases {
             schedules,
             team,
             bridges,
             segment: segment.as_mut(),
-            call,
+            own,
             view,
             places,
-            elements: Elements::new(world, &view, call, holed),
-            between: Between {
-                carrier: Some((job.comm, job.tag)),
-                requests: Some(&mut scratch.requests),
-                before: Some(&mut scratch.before),
-            },
-            spare: view
-                .unit
-                .first(room.address(start, room.message), room.units),
+            elements: Elements::new(world, view, holed),
+            between: Some((endpoint, &mut scratch.requests, &mut scratch.before)),
+            spare: at(room.message, room.units),
         };
-        // SAFETY: places were bound to the application's buffers and to room as long as the job demands; `phases`
+        // SAFETY: places were bound to the application's buffers and to room as long as the call demands; `phases`
         // works on these alone, and the result is handed over from where it left it.
         let result = unsafe {
             let result = phases.run();
-            result.and(job.hand_over(&places))
+            result.and(call.hand_over(&places))
         };
-        let sends = !matches!(own, OnNodes::Alone | OnNodes::Reading);
-        if result.is_err() && sends {
+        if result.is_err() && !stays {
             // Messages may still be under way out of it.
             scratch.block.abandon();
         }
         result
     };
-    Some(scratch::with(User::Node, work))
+    scratch::with(User::Node, work)
 }
 
 /// Whether this rank has room for the call, and for any other of its size class.
 #[cold]
 pub fn has_room(
     world: &World,
-    schedules: &mut Schedules,
-    nodes: &Nodes,
-    call: &OwnCall<OnNodes>,
+    (schedules, node): (&mut Schedules, &NodeMemory),
+    own: OnNodes,
+    view: &View,
 ) -> bool {
-    let (own, team) = (call.own, &nodes.team);
-    if call.collective == Collective::Barrier {
-        return barrier::has_room(world, schedules, team, call);
+    let NodeMemory::Open(nodes) = node else {
+        return false;
+    };
+    let team = &nodes.team;
+    if view.collective == Collective::Barrier {
+        return barrier::has_room(world, schedules, team, own);
     }
     if own == OnNodes::Reading && !nodes.segment.as_ref().is_some_and(Segment::can_read) {
         return false;
     }
-    let members = team.members(schedules.channel().rank);
-    let view = call
-        .arguments
-        .view(world, call.collective, call.bytes, members);
-    // Wrong arguments are no want of room: the library will report them.
-    let Some(view) = view else { return true };
-    let world_ranks = team.world_ranks.clone();
-    let Some(job) = job(world, schedules, call, view, &world_ranks, team) else {
+    let Ok(endpoint) = Endpoint::new(world, schedules.tag()) else {
         return false;
     };
-    let layout = (moves_blocks(call.collective) && matches!(own, OnNodes::Leaders(_)))
-        .then(|| Layout::new(team, call.collective, view.block));
+    let call = call(endpoint, view, &team.world_ranks);
+    let layout = CollectedLayout::of(team, own, view);
     if layout.is_some_and(|layout| !layout.is_modest()) {
         return false;
     }
     let demand = Demand {
-        bytes: Room::in_class(&job, team, call),
+        bytes: NodeRoom::in_class(&call, team, own),
         requests: match own {
             OnNodes::Direct(_) => messages_most(team),
             _ => 0,
@@ -220,42 +190,23 @@ pub fn has_room(
     if !schedules.has_room(User::Node, demand) {
         return false;
     }
-    let start = scratch::with(User::Node, |scratch| scratch.block.start());
-    // The root leads its node, so any rank of a node may. Only lengths count, so any address will do.
-    let unit0 = view.unit.first(start, view.block);
-    let root = team.node_of[view.root];
     let Some(Crossing::Schedule(between)) = own.crossing() else {
         return true;
     };
-    let rank = team.node;
-    if let Some(layout) = layout {
-        let call = layout.scheduled(world, call, between, (None, start));
-        let world_ranks = &team.leaders;
-        return p2p::has_room_among(world, schedules, Group { rank, world_ranks }, &call);
-    }
-    let (group, units) = match own {
-        OnNodes::Lanes(_) if team.lane.is_empty() => return true,
-        OnNodes::Lanes(_) => {
-            let longest = longest_share(view.block, team.lanes);
-            (&team.lane, longest)
-        }
-        _ => (&team.leaders, view.block),
+    let block = match (layout, own) {
+        (Some(layout), _) => layout.between(),
+        (_, OnNodes::Lanes(_)) if team.lane.is_empty() => return true,
+        (_, OnNodes::Lanes(_)) => longest_share(view.block, team.lanes),
+        _ => view.block,
     };
-    let part = Part {
-        root,
-        bytes: units * packed_unit(&view, call),
-        units,
+    // Only lengths count, so any address will do.
+    let start = scratch::with(User::Node, |scratch| scratch.block.start());
+    let any = view.unit.first(start, block);
+    let data = match view.collective {
+        Collective::Reduce => (Some(any), any),
+        _ => (None, any),
     };
-    let group = Group {
-        rank,
-        world_ranks: group,
-    };
-    let data = match call.collective {
-        Collective::Reduce if group.rank != root => (Some(unit0), std::ptr::null_mut()),
-        _ => (None, unit0),
-    };
-    let call = part.scheduled(world, call, between, data);
-    p2p::has_room_among(world, schedules, group, &call)
+    p2p::has_room(world, schedules, between, &team.part(view, block, data))
 }
 
 /// Messages that a rank has under way at once, at most, where blocks go straight to where they are wanted.
@@ -266,34 +217,23 @@ fn messages_most(team: &Team) -> usize {
     sends.saturating_add(transfers::most(all, all) * 2)
 }
 
-fn job<'a>(
-    world: &'a World,
-    schedules: &Schedules,
-    call: &OwnCall<OnNodes>,
-    view: View,
-    world_ranks: &'a [c_int],
-    team: &Team,
-) -> Option<Job<'a>> {
-    let n = world_ranks.len();
-    let blocks = match call.collective {
-        Collective::Allgather | Collective::Alltoall => n as u32,
-        _ => 1,
+fn call<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) -> ScheduledCall<'a> {
+    let blocks = match moves_blocks(view.collective) {
+        true => world_ranks.len() as u32,
+        false => 1,
     };
-    Some(Job {
-        world,
-        comm: world.messages.comm()?,
-        tag: schedules.tag(),
+    ScheduledCall {
+        endpoint,
         world_ranks,
-        members: team.members(schedules.channel().rank),
         program: &NOTHING,
         view,
         lengths: Lengths::new(view.block, 1, blocks),
         in_place: InPlace::Shared,
-    })
+    }
 }
 
 /// What a rank needs beside the caller's buffers: offsets in one piece of memory.
-struct Room {
+struct NodeRoom {
     bytes: usize,
     spare: [usize; 2],
     /// A message, or two, or the input of a call in place that is overwritten while it is sent.
@@ -303,39 +243,35 @@ struct Room {
     piece: u64,
 }
 
-impl Room {
+impl NodeRoom {
     /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
     /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
-    fn kept(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> u64 {
-        match call.own {
-            OnNodes::Direct(_) if call.collective == Collective::Alltoall => job.view.input_units,
-            OnNodes::Leaders(_) if moves_blocks(call.collective) => {
-                Layout::new(team, call.collective, job.view.block).room()
-            }
-            _ => 0,
+    fn kept(view: &View, team: &Team, own: OnNodes) -> u64 {
+        match own {
+            OnNodes::Direct(_) if view.collective == Collective::Alltoall => view.input_units,
+            _ => CollectedLayout::of(team, own, view).map_or(0, |layout| layout.room()),
         }
     }
 
-    fn new(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> Room {
-        let unit = &job.view.unit;
+    fn new(call: &ScheduledCall, team: &Team, own: OnNodes) -> NodeRoom {
+        let (view, unit) = (call.view, &call.view.unit);
         let reduces = unit.combine.is_some();
-        let units = match (call.own.crossing(), call.collective) {
+        let units = match (own.crossing(), view.collective) {
             // What the node has combined, and the result.
-            (Some(Crossing::Library), Collective::Reduce) => job.view.block.saturating_mul(2),
-            (Some(_), _) if reduces => job.view.block,
-            _ => Room::kept(job, team, call),
+            (Some(Crossing::Library), Collective::Reduce) => view.block.saturating_mul(2),
+            (Some(_), _) if reduces => view.block,
+            _ => NodeRoom::kept(view, team, own),
         };
-        let packed = packed_unit(&job.view, call);
-        let all = if reduces { job.view.block } else { 0 };
-        let piece = Cut::new(all, packed, 1).units_per_piece.min(all);
+        let all = if reduces { view.block } else { 0 };
+        let piece = Cut::new(all, view.unit_bytes(), 1).units_per_piece.min(all);
         let spare = if unit.plain {
             0
         } else {
             round(unit.bytes(piece))
         };
-        let first = round(job.demand());
+        let first = round(call.demand());
         let message = first.saturating_add(spare.saturating_mul(2));
-        Room {
+        NodeRoom {
             bytes: message.saturating_add(round(unit.bytes(units))),
             spare: [first, first.saturating_add(spare)],
             message,
@@ -346,29 +282,20 @@ impl Room {
 
     /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
     /// this rank or not, and of pairs, whose holes take less room than they do, too.
-    fn in_class(job: &Job, team: &Team, call: &OwnCall<OnNodes>) -> usize {
-        let bytes = Room::new(job, team, call).bytes;
-        if job.view.unit.combine.is_some() {
+    fn in_class(call: &ScheduledCall, team: &Team, own: OnNodes) -> usize {
+        let (view, unit) = (call.view, &call.view.unit);
+        let bytes = NodeRoom::new(call, team, own).bytes;
+        if unit.combine.is_some() {
             return bytes.saturating_mul(2).saturating_add(4 * CELL);
         }
-        let n = job.members.n_ranks as u64;
-        let blocks = match call.collective {
+        let blocks = match view.collective {
             Collective::Bcast => 1,
-            _ => n,
+            _ => view.members.n_ranks as u64,
         };
-        let message = job.view.unit.bytes(job.view.block.saturating_mul(blocks));
+        let message = unit.bytes(view.block.saturating_mul(blocks));
         let packed = round(message).saturating_mul(2);
-        bytes.max(packed.saturating_add(round(job.view.unit.bytes(Room::kept(job, team, call)))))
+        bytes.max(packed.saturating_add(round(unit.bytes(NodeRoom::kept(view, team, own)))))
     }
-
-    fn address(&self, start: *mut u8, offset: usize) -> *mut u8 {
-        start.wrapping_add(offset)
-    }
-}
-
-/// Whether a collective moves a block of each rank to all others.
-fn moves_blocks(collective: Collective) -> bool {
-    matches!(collective, Collective::Allgather | Collective::Alltoall)
 }
 
 fn round(bytes: usize) -> usize {
@@ -390,29 +317,8 @@ fn direct(view: &View) -> Option<Places> {
     let input = match &view.input {
         Input::Nothing => std::ptr::null_mut(),
         Input::User(memory) if plain(memory) => memory.start,
-        Input::User(_) => return None,
-        Input::InOutput { from } => output.wrapping_offset(*from as isize * view.unit.stride),
+        Input::User(_) | Input::Blocks(_) => return None,
+        Input::InOutput { from } => view.unit.at(output, *from),
     };
     Some(Places { input, output })
-}
-
-impl<'a> Elements<'a> {
-    #[inline]
-    fn new(
-        world: &'a World,
-        view: &View,
-        call: &OwnCall<OnNodes>,
-        holed: Option<Holed<'a>>,
-    ) -> Elements<'a> {
-        let unit: Unit = view.unit;
-        let combine = unit.combine.filter(|_| unit.plain);
-        Elements {
-            world,
-            unit,
-            unit_bytes: packed_unit(view, call),
-            sum: combine
-                .and_then(|combine| Sum::of(world, world.types.get(unit.datatype)?, combine.op)),
-            holed,
-        }
-    }
 }

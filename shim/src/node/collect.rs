@@ -3,20 +3,17 @@
 //! Between leaders all blocks are as long as those of the node with the most ranks: so any allgather or alltoall
 //! runs there, and short messages, for which this is, are little longer for it.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
+use colltune_core::catalogue::{Crossing, OnNodes};
 use colltune_core::collective::Collective;
 use colltune_core::node::act::Kind;
 
 use super::phases::{Phases, or_give_up, phase};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::team::Team;
-use crate::abi;
-use crate::arguments::{Arguments, Side};
-use crate::own_call::OwnCall;
-use crate::p2p::{self, Group};
-use crate::world::World;
+use crate::arguments::View;
+use crate::p2p;
 
 /// A leader holds what all ranks of its node have for all others: with wide nodes far more than a rank has memory.
 const ROOM_MOST: u64 = 128 << 20;
@@ -24,7 +21,7 @@ const ROOM_MOST: u64 = 128 << 20;
 /// How the blocks of one call lie on a leader, in bytes; each is `block` long. The ranks of a node need not follow
 /// one another, so blocks change places on their way.
 #[derive(Clone, Copy)]
-pub struct Layout {
+pub struct CollectedLayout {
     collective: Collective,
     block: u64,
     /// Ranks of the communicator, of this node, and of the node with the most.
@@ -35,11 +32,17 @@ pub struct Layout {
     leads: bool,
 }
 
-impl Layout {
-    pub fn new(team: &Team, collective: Collective, block: u64) -> Layout {
-        Layout {
-            collective,
-            block,
+impl CollectedLayout {
+    /// Of a call in which blocks go over leaders.
+    pub fn of(team: &Team, own: OnNodes, view: &View) -> Option<CollectedLayout> {
+        let collects = matches!(own, OnNodes::Leaders(_)) && moves_blocks(view.collective);
+        collects.then(|| CollectedLayout::new(team, view))
+    }
+
+    fn new(team: &Team, view: &View) -> CollectedLayout {
+        CollectedLayout {
+            collective: view.collective,
+            block: view.block,
             n_ranks: team.node_of.len() as u64,
             n_here: team.n_here() as u64,
             widest: team.nodes.iter().map(Vec::len).max().unwrap_or(1) as u64,
@@ -49,7 +52,7 @@ impl Layout {
     }
 
     /// What a leader has for another, or for all others.
-    fn between(&self) -> u64 {
+    pub fn between(&self) -> u64 {
         match self.collective {
             Collective::Allgather => self.block.saturating_mul(self.widest),
             _ => self
@@ -81,47 +84,20 @@ impl Layout {
     pub fn is_modest(&self) -> bool {
         self.room() <= ROOM_MOST
     }
+}
 
-    /// What the leaders do together: blocks come out of the first place, or lie in the second already.
-    fn arguments(&self, world: &World, (send, recv): (Option<*mut u8>, *mut u8)) -> Arguments {
-        let side = |start| Side {
-            start,
-            count: self.between() as i64,
-            datatype: world.handles.byte,
-        };
-        let in_place = abi::MPI_IN_PLACE as *mut c_void;
-        Arguments::Blocks {
-            send: side(send.map_or(in_place, |send| send.cast())),
-            recv: side(recv.cast()),
-            root: 0,
-        }
-    }
-
-    /// The same as a call of a schedule.
-    pub fn scheduled(
-        &self,
-        world: &World,
-        call: &OwnCall<OnNodes>,
-        between: Scheduled,
-        data: (Option<*mut u8>, *mut u8),
-    ) -> OwnCall<Scheduled> {
-        OwnCall {
-            collective: self.collective,
-            variant: call.variant,
-            own: between,
-            bytes: self.between(),
-            arguments: self.arguments(world, data),
-        }
-    }
+/// Whether a collective moves a block of each rank to all others.
+pub fn moves_blocks(collective: Collective) -> bool {
+    matches!(collective, Collective::Allgather | Collective::Alltoall)
 }
 
 impl Phases<'_, '_> {
     /// Every node collects its blocks, the leaders exchange them, and every node gets all.
     pub(super) unsafe fn allgather_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let layout = Layout::new(self.team, Collective::Allgather, self.view.block);
+        let layout = CollectedLayout::new(self.team, self.view);
         let (block, output) = (self.view.block as usize, self.places.output);
-        // SAFETY: the caller's promise is passed on; the output has a place for each block, and the spare room
-        // holds as many of each node as the one with the most has.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; the
+        // output has a place for each block, and the spare room holds as many of each node as the widest has.
         unsafe {
             self.gather_here()?;
             if layout.leads {
@@ -142,7 +118,7 @@ impl Phases<'_, '_> {
                     }
                 }
             }
-            let data = Data {
+            let data = PhaseData {
                 source: output,
                 target: output,
                 units: self.view.block * layout.n_ranks,
@@ -156,13 +132,13 @@ impl Phases<'_, '_> {
     /// The leader of every node collects the messages of its ranks, the leaders exchange what is in them for each
     /// other's ranks, and every rank gets its own of it.
     pub(super) unsafe fn alltoall_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let layout = Layout::new(self.team, Collective::Alltoall, self.view.block);
+        let layout = CollectedLayout::new(self.team, self.view);
         let message = self.view.block * layout.n_ranks;
         let (input, output, collected) = (self.places.input, self.places.output, self.spare);
-        // SAFETY: the caller's promise is passed on; either buffer has a place for each block, and the spare room
-        // of a leader holds what the layout says.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies; either
+        // buffer has a place for each block, and the spare room of a leader holds what the layout says.
         unsafe {
-            let data = Data {
+            let data = PhaseData {
                 source: input,
                 target: collected,
                 units: message,
@@ -178,7 +154,7 @@ impl Phases<'_, '_> {
                 self.exchange_collected(crossing, &layout)?;
                 std::ptr::copy_nonoverlapping(collected, output, message as usize);
             }
-            let data = Data {
+            let data = PhaseData {
                 source: collected,
                 target: output,
                 units: message,
@@ -196,7 +172,7 @@ impl Phases<'_, '_> {
     unsafe fn exchange_collected(
         &mut self,
         crossing: Crossing,
-        layout: &Layout,
+        layout: &CollectedLayout,
     ) -> Result<(), c_int> {
         let collected = self.spare;
         let sent = collected.wrapping_add(layout.collected() as usize);
@@ -234,34 +210,26 @@ impl Phases<'_, '_> {
         Ok(())
     }
 
-    /// After an error the node knows that its leader cannot go on.
+    /// Blocks come out of the first place, or lie in the second already. After an error the node knows that its
+    /// leader cannot go on.
     ///
     /// # Safety
     /// The blocks of all nodes lie there, or have room.
     unsafe fn leaders_exchange(
         &mut self,
         crossing: Crossing,
-        layout: &Layout,
+        layout: &CollectedLayout,
         data: (Option<*mut u8>, *mut u8),
     ) -> Result<(), c_int> {
-        let (world, call) = (self.elements.world, self.call);
+        let world = self.elements.world;
+        let part = (self.team).part(self.view, layout.between(), data);
         let result = match crossing {
             Crossing::Schedule(between) => {
-                let call = layout.scheduled(world, call, between, data);
-                let group = Group {
-                    rank: self.team.node,
-                    world_ranks: &self.team.leaders,
-                };
-                let result = p2p::run_among(world, self.schedules, group, &call, &mut ());
-                // The arguments were looked at before.
-                result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int))
+                let leaders = &self.team.leaders;
+                p2p::run_among(world, self.schedules, leaders, between, &part, &mut ())
             }
-            Crossing::Library => {
-                let arguments = layout.arguments(world, data);
-                // SAFETY: the caller promises that the blocks of all nodes lie there, or have room; counts are those
-                // of the layout.
-                unsafe { self.bridges.run(world, call.collective, &arguments) }
-            }
+            // SAFETY: the caller promises that the blocks of all nodes lie there, or have room.
+            Crossing::Library => unsafe { self.bridges.run(world, &part) },
         };
         or_give_up(self.segment.as_deref(), result)
     }

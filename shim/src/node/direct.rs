@@ -6,11 +6,10 @@ use colltune_core::catalogue::Carriers;
 use colltune_core::node::act::Kind;
 use colltune_core::node::between::receiver;
 
-use super::phases::{Between, Phases, or_give_up, phase};
-use super::pieces::{Blocks, Data};
+use super::phases::{Phases, or_give_up, phase};
+use super::pieces::{Blocks, PhaseData};
 use super::transfers::Transfers;
 use crate::abi;
-use crate::arguments::Input;
 
 impl<'a, 'b> Phases<'a, 'b> {
     /// The messages of this call, none yet; `total` is the length of all ranks' blocks.
@@ -19,17 +18,11 @@ impl<'a, 'b> Phases<'a, 'b> {
         'a: 't,
         'b: 't,
     {
-        let Between {
-            carrier: Some(carrier),
-            requests: Some(requests),
-            before: Some(before),
-        } = std::mem::take(&mut self.between)
-        else {
+        let Some((endpoint, requests, before)) = self.between.take() else {
             return Err(abi::MPI_ERR_NO_MEM as c_int);
         };
-        let lists = (requests, before);
         let lengths = (self.view.block, total);
-        Ok(Transfers::new(self.elements.world, carrier, lengths, lists))
+        Ok(Transfers::new(endpoint, lengths, (requests, before)))
     }
 
     /// Blocks of the own node are given to all there; those of the others come to their carriers,
@@ -54,7 +47,7 @@ impl<'a, 'b> Phases<'a, 'b> {
                 self.post_sends(&mut transfers, carriers);
             }
             let streams = self.team.streams(carriers);
-            let data = Data {
+            let data = PhaseData {
                 source: output,
                 target: output,
                 units: block,
@@ -124,7 +117,7 @@ impl<'a, 'b> Phases<'a, 'b> {
         // SAFETY: both buffers have a place for each block, and are the call's until its end; the spare
         // room is as long as they are.
         unsafe {
-            if matches!(self.view.input, Input::InOutput { .. }) {
+            if self.view.is_in_place() {
                 std::ptr::copy_nonoverlapping(input, self.spare, total as usize);
                 input = self.spare;
             }

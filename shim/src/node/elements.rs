@@ -7,10 +7,10 @@ use std::ffi::c_int;
 
 use colltune_core::datatype::Sort;
 
-use crate::abi::{self, Comm, Datatype, Op};
-use crate::arguments::Unit;
+use crate::abi::{self, Op};
+use crate::arguments::{Unit, View};
 use crate::library::TypeFacts;
-use crate::p2p::places::{Job, check};
+use crate::p2p::endpoint::{Endpoint, check};
 use crate::world::World;
 
 /// How the units of a call are moved and combined.
@@ -26,8 +26,7 @@ pub struct Elements<'a> {
 
 /// What units with holes need.
 pub struct Holed<'a> {
-    pub job: &'a Job<'a>,
-    pub comm: Comm,
+    pub endpoint: Endpoint<'a>,
     /// Room for the units of a piece, twice, as addresses of unit 0.
     pub spare: [*mut u8; 2],
 }
@@ -70,7 +69,7 @@ impl Sum {
             ($number:ty, $sum:expr) => {
                 for place in 0..units {
                     let (from, into) = (from.cast::<$number>(), into.cast::<$number>());
-                    // SAFETY: the caller's promise is passed on; no alignment is asked for.
+                    // SAFETY: the caller promises so many numbers at both places; no alignment is asked for.
                     unsafe {
                         let (a, b) = (from.add(place), into.add(place));
                         b.write_unaligned($sum(a.read_unaligned(), b.read_unaligned()));
@@ -87,11 +86,25 @@ impl Sum {
     }
 }
 
-impl Elements<'_> {
+impl<'a> Elements<'a> {
+    #[inline]
+    pub fn new(world: &'a World, view: &View, holed: Option<Holed<'a>>) -> Elements<'a> {
+        let unit = view.unit;
+        let combine = unit.combine.filter(|_| unit.plain);
+        Elements {
+            world,
+            unit,
+            unit_bytes: view.unit_bytes(),
+            sum: combine
+                .and_then(|combine| Sum::of(world, world.types.get(unit.datatype)?, combine.op)),
+            holed,
+        }
+    }
+
     /// The address of a unit.
     #[inline]
     pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
-        base.wrapping_offset(unit as isize * self.unit.stride)
+        self.unit.at(base, unit)
     }
 
     /// Copies units into shared memory.
@@ -102,13 +115,14 @@ impl Elements<'_> {
     pub unsafe fn store(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
         match &self.holed {
             None => {
-                // SAFETY: units without holes are their bytes; the caller's promise is passed on.
+                // SAFETY: units without holes are their bytes, for which the caller promises both places.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes(units)) };
                 Ok(())
             }
             // SAFETY: the caller promises the units at `from`, and room for their packed bytes at `to`.
             Some(holed) => unsafe {
-                holed.pack(self.unit.datatype, from, units, to, self.bytes(units))
+                let bytes = self.bytes(units) as u64;
+                holed.endpoint.pack(self.unit.typed(from, units), to, bytes)
             },
         }
     }
@@ -127,7 +141,10 @@ impl Elements<'_> {
             }
             // SAFETY: the caller promises the packed units at `from`, and room for them at `to`.
             Some(holed) => unsafe {
-                holed.unpack(self.unit.datatype, from, self.bytes(units), units, to)
+                let bytes = self.bytes(units) as u64;
+                holed
+                    .endpoint
+                    .unpack(from, bytes, self.unit.typed(to, units))
             },
         }
     }
@@ -166,7 +183,7 @@ impl Elements<'_> {
         if let Some(sum) = self.sum
             && self.bytes(units) as u64 <= SUM_BYTES_MOST
         {
-            // SAFETY: the type is a number of that kind; the caller's promise is passed on.
+            // SAFETY: the type is a number of that kind; the caller promises the units at both places.
             unsafe { sum.add(from, into, units as usize) };
             return Ok(());
         }
@@ -191,92 +208,17 @@ impl Elements<'_> {
     /// The units lie at `from`, and `to` has room for them.
     pub unsafe fn copy(&self, from: *mut u8, units: u64, to: *mut u8) -> Result<(), c_int> {
         let Some(holed) = &self.holed else {
-            // SAFETY: units without holes are their bytes; the caller's promise is passed on.
+            // SAFETY: units without holes are their bytes, for which the caller promises both places.
             unsafe { std::ptr::copy(from, to, self.bytes(units)) };
             return Ok(());
         };
-        let typed = |at| (at, units, self.unit.datatype);
+        let (from, to) = (self.unit.typed(from, units), self.unit.typed(to, units));
         // SAFETY: the caller promises the units at `from`, and room for them at `to`.
-        unsafe { holed.job.message_to_self(typed(from), typed(to)) }
+        unsafe { holed.endpoint.message_to_self(from, to) }
     }
 
     #[inline]
     pub fn bytes(&self, units: u64) -> usize {
         (units * self.unit_bytes) as usize
-    }
-}
-
-impl Holed<'_> {
-    /// # Safety
-    /// As [`Elements::store`].
-    #[cold]
-    unsafe fn pack(
-        &self,
-        datatype: Datatype,
-        from: *mut u8,
-        units: u64,
-        to: *mut u8,
-        bytes: usize,
-    ) -> Result<(), c_int> {
-        let world = self.job.world;
-        if from.is_null() {
-            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
-            let (typed, packed) = (
-                (from, units, datatype),
-                (to, bytes as u64, world.handles.byte),
-            );
-            // SAFETY: the caller promises the units at `from`, and room for their packed bytes at `to`.
-            return unsafe { self.job.message_to_self(typed, packed) };
-        }
-        let mut position = 0;
-        // SAFETY: the caller promises the units at `from`, and room for their packed bytes, whose number is given, at
-        // `to`.
-        check(unsafe {
-            (world.pmpi.pack)(
-                from.cast(),
-                units as c_int,
-                datatype,
-                to.cast(),
-                bytes as c_int,
-                &mut position,
-                self.comm,
-            )
-        })
-    }
-
-    /// # Safety
-    /// As [`Elements::load`].
-    #[cold]
-    unsafe fn unpack(
-        &self,
-        datatype: Datatype,
-        from: *mut u8,
-        bytes: usize,
-        units: u64,
-        to: *mut u8,
-    ) -> Result<(), c_int> {
-        let world = self.job.world;
-        if to.is_null() {
-            let (packed, typed) = (
-                (from, bytes as u64, world.handles.byte),
-                (to, units, datatype),
-            );
-            // SAFETY: the caller promises the packed bytes at `from`, and room for the units at `to`.
-            return unsafe { self.job.message_to_self(packed, typed) };
-        }
-        let mut position = 0;
-        // SAFETY: the caller promises the packed bytes, whose number is given, at `from`, and room for the units at
-        // `to`.
-        check(unsafe {
-            (world.pmpi.unpack)(
-                from.cast(),
-                bytes as c_int,
-                &mut position,
-                to.cast(),
-                units as c_int,
-                datatype,
-                self.comm,
-            )
-        })
     }
 }

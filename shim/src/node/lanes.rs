@@ -22,7 +22,7 @@ impl Phases<'_, '_> {
     ) -> Result<(), c_int> {
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them.
         unsafe {
-            match self.call.collective {
+            match self.view.collective {
                 Collective::Allreduce => self.allreduce_by_lanes(crossing, lanes),
                 Collective::Reduce => self.reduce_by_lanes(crossing, lanes),
                 _ => self.bcast_by_lanes(crossing, lanes),
@@ -47,7 +47,7 @@ impl Phases<'_, '_> {
     ) -> Result<(), c_int> {
         let (kind, blocks) = match lanes {
             1 => (
-                act::reduce(self.call.bytes, self.team.n_here(), 0),
+                act::reduce(self.view.bytes, self.team.n_here(), 0),
                 Blocks::One,
             ),
             _ => (Kind::ReduceScatter { lanes }, Blocks::Shares(lanes)),
@@ -76,10 +76,10 @@ impl Phases<'_, '_> {
                 input = output;
             }
             if let Some((result_at, units)) = self.share(output, lanes) {
-                let part = self.part(units);
                 let send = self.share(input, lanes).map(|(start, _)| start);
                 let send = send.filter(|start| *start != result_at);
-                let crossed = self.across(Across::Lane, crossing, &part, (send, result_at));
+                let part = self.part(units, (send, result_at));
+                let crossed = self.across(Across::Lane, crossing, &part);
                 if crossed.is_err() {
                     return result.and(crossed);
                 }
@@ -92,7 +92,8 @@ impl Phases<'_, '_> {
         let root = self.view.root;
         let (mut input, output, spare) = (self.places.input, self.places.output, self.spare);
         let on_roots_node = self.team.node_of[root] == self.team.node;
-        // SAFETY: the caller's promise is passed on; every rank has room for the sum.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; every
+        // rank has room for the sum.
         unsafe {
             let mut result = self.reduce_to_lanes(input, spare, lanes);
             // MPICH 4.0 dies of its reduce in place, on ranks of one machine.
@@ -110,12 +111,12 @@ impl Phases<'_, '_> {
                 (false, false) => spare,
             };
             if let Some((result_at, units)) = self.share(target, lanes) {
-                let part = self.part(units);
                 let given = self.share(input, lanes).map(|(start, _)| start);
                 let send = given.filter(|start| *start != result_at);
                 // Only where the result is the addresses may be one.
                 let send = if on_roots_node { send } else { given };
-                let crossed = self.across(Across::Lane, crossing, &part, (send, result_at));
+                let part = self.part(units, (send, result_at));
+                let crossed = self.across(Across::Lane, crossing, &part);
                 if crossed.is_err() {
                     return result.and(crossed);
                 }
@@ -142,8 +143,8 @@ impl Phases<'_, '_> {
                 result = self.on_node(Kind::Bcast { root }, output, output, Blocks::One);
             }
             if let Some((start, units)) = self.share(output, lanes) {
-                let part = self.part(units);
-                let crossed = self.across(Across::Lane, crossing, &part, (None, start));
+                let part = self.part(units, (None, start));
+                let crossed = self.across(Across::Lane, crossing, &part);
                 if crossed.is_err() {
                     return result.and(crossed);
                 }

@@ -12,17 +12,17 @@ use colltune_core::node::act::{self, Kind};
 use colltune_core::node::between::turns;
 
 use super::phases::{Across, Phases, across_nodes};
-use super::pieces::{self, Blocks, Data, Phase};
-use crate::p2p::Watch;
-use crate::p2p::places::Job;
+use super::pieces::{self, Blocks, Phase, PhaseData};
+use crate::p2p::Overlap;
+use crate::p2p::places::ScheduledCall;
 
 /// The phases of a node before and after those between the nodes; `None` where there is none.
-pub struct Node<'a, 'b, 'c> {
+pub struct NodePhases<'a, 'b, 'c> {
     pub combining: Option<Phase<'a, 'b, 'c>>,
     pub giving: Option<Phase<'a, 'b, 'c>>,
 }
 
-impl Node<'_, '_, '_> {
+impl NodePhases<'_, '_, '_> {
     /// Runs the first to its end.
     pub fn combine_all(&mut self) {
         if let Some(combining) = &mut self.combining {
@@ -46,21 +46,20 @@ impl Phases<'_, '_> {
     /// # Safety
     /// As [`Phases::run`].
     pub(super) unsafe fn overlapped(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (n, bytes, units) = (self.team.n_here(), self.call.bytes, self.view.block);
+        let (n, bytes, units) = (self.team.n_here(), self.view.bytes, self.view.block);
         let (input, output) = (self.places.input, self.places.output);
-        let (root, collective) = (self.view.root, self.call.collective);
+        let (root, collective) = (self.view.root, self.view.collective);
         let leader = match collective {
             Collective::Allreduce => 0,
             _ => self.team.leader_here(root),
         };
         let leads = leader == self.team.place;
         let is_root = leads && self.team.node_of[root] == self.team.node;
-        let part = self.part(units);
         let sum = if n == 1 { input } else { self.spare };
         let cut = pieces::cut(&self.elements, units, Blocks::One);
         let nodes = self.team.nodes.len();
         let (wanted, comes) = turns(&between, self.team.node, nodes, cut.pieces);
-        let data = |source, target| Data {
+        let data = |source, target| PhaseData {
             source,
             target,
             units,
@@ -70,7 +69,6 @@ impl Phases<'_, '_> {
             schedules,
             team,
             segment,
-            call,
             view,
             elements,
             ..
@@ -78,11 +76,12 @@ impl Phases<'_, '_> {
         let segment = segment.as_deref();
         let phase = |kind, data, turn| {
             let segment = segment?;
-            // SAFETY: the caller's promise is passed on; every rank has room for the sum. A leader's output
+            // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, and
+            // every rank has room for the sum. A leader's output
             // is given on as it becomes final.
             Some(unsafe { Phase::new(elements, segment, kind, data, turn) })
         };
-        let mut node = Node {
+        let mut node = NodePhases {
             combining: None,
             giving: None,
         };
@@ -109,13 +108,13 @@ impl Phases<'_, '_> {
                 Collective::Reduce if !is_root => (Some(sum), std::ptr::null_mut()),
                 _ => (Some(sum), output),
             };
-            let what = (Across::Leaders, between, &part, data);
+            let part = team.part(view, units, data);
+            let ranks = (&mut **team, Across::Leaders { root }, segment);
             result = across_nodes(
                 schedules,
-                (team, segment),
-                (call, view),
-                elements,
-                what,
+                ranks,
+                elements.world,
+                (between, &part),
                 &mut node,
             );
         }
@@ -123,13 +122,13 @@ impl Phases<'_, '_> {
     }
 }
 
-impl Watch for Node<'_, '_, '_> {
-    fn wanted(&mut self, job: &Job, first: u32, len: u32) -> Result<(), c_int> {
+impl Overlap for NodePhases<'_, '_, '_> {
+    fn wanted(&mut self, call: &ScheduledCall, first: u32, len: u32) -> Result<(), c_int> {
         let Some(combining) = &mut self.combining else {
             return Ok(());
         };
         let (first, len) = (u64::from(first), u64::from(len));
-        let (start, end) = (job.lengths.start(first), job.lengths.start(first + len));
+        let (start, end) = (call.lengths.start(first), call.lengths.start(first + len));
         // Pieces are combined in one order, so those before a wanted one are, too.
         if start < end {
             combining.step_past(start, end);
@@ -137,13 +136,13 @@ impl Watch for Node<'_, '_, '_> {
         combining.goes_on()
     }
 
-    fn passed(&mut self, job: &Job, at: usize) {
+    fn ended(&mut self, call: &ScheduledCall, at: usize) {
         let combined = self.combining.as_ref().is_none_or(Phase::is_over);
         let Some(giving) = self.giving.as_mut().filter(|_| combined) else {
             return;
         };
         while let Some((start, end)) = giving.next_units() {
-            if final_at(job, start, end) > at as u32 || !giving.has_room() {
+            if final_at(call, start, end) > at as u32 || !giving.has_room() {
                 return;
             }
             giving.step();
@@ -152,9 +151,9 @@ impl Watch for Node<'_, '_, '_> {
 }
 
 /// The place of the last operation that writes one of these units of the output.
-fn final_at(job: &Job, start: u64, end: u64) -> u32 {
-    let all = &job.program.final_at;
-    let begins = |chunk: usize| job.lengths.start(chunk as u64);
+fn final_at(call: &ScheduledCall, start: u64, end: u64) -> u32 {
+    let all = &call.program.final_at;
+    let begins = |chunk: usize| call.lengths.start(chunk as u64);
     // The first chunk that ends behind the start.
     let (mut low, mut high) = (0, all.len());
     while low < high {

@@ -9,17 +9,17 @@ use colltune_core::node::layout::LINE_BYTES;
 
 use super::bridges::Bridges;
 use super::elements::Elements;
-use super::part::Part;
-use super::pieces::{self, Blocks, Data};
+use super::pieces::{self, Blocks, PhaseData};
 use super::segment::Segment;
 use super::short;
 use super::team::Team;
 use super::transfers::Transfers;
-use crate::abi::{self, Comm, Request};
+use crate::abi::Request;
 use crate::arguments::View;
-use crate::own_call::OwnCall;
+use crate::p2p::endpoint::Endpoint;
 use crate::p2p::places::Places;
-use crate::p2p::{self, Group, Schedules};
+use crate::p2p::{self, Schedules};
+use crate::world::World;
 
 /// A call whose data is at hand.
 pub struct Phases<'a, 'b> {
@@ -27,22 +27,15 @@ pub struct Phases<'a, 'b> {
     pub team: &'a mut Team,
     pub bridges: &'a Bridges,
     pub segment: Option<&'a mut Segment>,
-    pub call: &'a OwnCall<OnNodes>,
-    pub view: View,
+    pub own: OnNodes,
+    pub view: &'a View,
     pub places: Places,
     pub elements: Elements<'b>,
-    pub between: Between<'a>,
+    /// What messages between nodes need.
+    pub between: Option<(Endpoint<'b>, &'a mut Vec<Request>, &'a mut Vec<u64>)>,
     /// Room for a message, where a rank has no buffer of the caller's for what it carries, and behind it for the
     /// result of the library's reduce; or for the input of an alltoall in place.
     pub spare: *mut u8,
-}
-
-/// What messages between nodes need; nothing where there is one node.
-#[derive(Default)]
-pub struct Between<'a> {
-    pub carrier: Option<(Comm, c_int)>,
-    pub requests: Option<&'a mut Vec<Request>>,
-    pub before: Option<&'a mut Vec<u64>>,
 }
 
 /// From so many bytes on what happens inside the nodes and between them is interleaved.
@@ -51,7 +44,8 @@ const OVERLAPPED_ABOVE: u64 = 8 << 10;
 /// Some ranks, one of each node.
 #[derive(Clone, Copy)]
 pub enum Across {
-    Leaders,
+    /// One of each node, where the root of the call leads its own.
+    Leaders { root: usize },
     /// Those in this rank's place.
     Lane,
 }
@@ -64,12 +58,12 @@ impl Phases<'_, '_> {
         // SAFETY: the places are the view's buffers or packed copies of them, as the caller promises: as long as each
         // way of the collective asks for.
         unsafe {
-            match self.call.own {
+            match self.own {
                 OnNodes::Alone => self.alone(),
                 OnNodes::Reading => self.by_reading(),
                 OnNodes::Leaders(crossing) => self.by_leaders(crossing),
                 OnNodes::Lanes(crossing) => self.by_lanes(crossing, self.team.lanes),
-                OnNodes::Direct(carriers) => match self.call.collective {
+                OnNodes::Direct(carriers) => match self.view.collective {
                     Collective::Allgather => self.allgather_direct(carriers),
                     _ => self.alltoall_direct(),
                 },
@@ -80,11 +74,11 @@ impl Phases<'_, '_> {
     unsafe fn by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them.
         unsafe {
-            match (crossing, self.call.collective) {
+            match (crossing, self.view.collective) {
                 (_, Collective::Allgather) => self.allgather_by_leaders(crossing),
                 (_, Collective::Alltoall) => self.alltoall_by_leaders(crossing),
                 // Alike on all ranks.
-                (Crossing::Schedule(between), _) if self.call.bytes > OVERLAPPED_ABOVE => {
+                (Crossing::Schedule(between), _) if self.view.bytes > OVERLAPPED_ABOVE => {
                     self.overlapped(between)
                 }
                 (Crossing::Schedule(_), Collective::Reduce) => self.reduce_by_leaders(crossing),
@@ -97,13 +91,13 @@ impl Phases<'_, '_> {
 
     #[inline]
     pub(super) unsafe fn alone(&mut self) -> Result<(), c_int> {
-        let (n, bytes) = (self.team.n_here(), self.call.bytes);
+        let (n, bytes) = (self.team.n_here(), self.view.bytes);
         let (input, output) = (self.places.input, self.places.output);
         let root = self.team.place_of[self.view.root];
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, as long
         // as the collective's.
         unsafe {
-            match self.call.collective {
+            match self.view.collective {
                 Collective::Allreduce => {
                     self.on_node(act::allreduce(bytes, n), input, output, Blocks::One)
                 }
@@ -127,7 +121,7 @@ impl Phases<'_, '_> {
         let (input, output) = (self.places.input, self.places.output);
         let rank = self.team.here[self.team.place];
         let own = self.elements.at(output, rank as u64 * self.view.block);
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units: self.view.block,
@@ -149,7 +143,7 @@ impl Phases<'_, '_> {
         let (units, output) = (self.view.block, self.places.output);
         let skip = self.team.here[self.team.place] as u64 * units;
         let own = self.elements.at(output, skip);
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units,
@@ -177,7 +171,7 @@ impl Phases<'_, '_> {
         target: *mut u8,
         blocks: Blocks<'static>,
     ) -> Result<(), c_int> {
-        let data = Data {
+        let data = PhaseData {
             source,
             target,
             units: self.view.block,
@@ -189,63 +183,44 @@ impl Phases<'_, '_> {
 
     /// Runs a part of the call among ranks of which this is one. In a schedule the root leads its node. After an
     /// error the node knows that this rank cannot go on, and gets nothing more from it.
-    pub(super) fn across(
+    ///
+    /// # Safety
+    /// The part's buffers are valid.
+    pub(super) unsafe fn across(
         &mut self,
         across: Across,
         crossing: Crossing,
-        part: &Part,
-        data: (Option<*mut u8>, *mut u8),
+        part: &View,
     ) -> Result<(), c_int> {
-        let Phases {
-            schedules,
-            team,
-            bridges,
-            segment,
-            call,
-            view,
-            elements,
-            ..
-        } = self;
-        let segment = segment.as_deref();
+        let (world, segment) = (self.elements.world, self.segment.as_deref());
         let between = match crossing {
             Crossing::Schedule(between) => between,
             Crossing::Library => {
-                let world = elements.world;
-                let arguments = part.arguments(world, call, data);
                 // What a rank of the node could not combine is not sent.
                 segment.map_or(Ok(()), Segment::is_sound)?;
-                // SAFETY: the data is a part of the call's.
-                let result = unsafe { bridges.run(world, call.collective, &arguments) };
+                // SAFETY: the caller promises valid buffers.
+                let result = unsafe { self.bridges.run(world, part) };
                 return or_give_up(segment, result);
             }
         };
-        across_nodes(
-            schedules,
-            (team, segment),
-            (call, view),
-            elements,
-            (across, between, part, data),
-            &mut (),
-        )
+        let ranks = (&mut *self.team, across, segment);
+        across_nodes(self.schedules, ranks, world, (between, part), &mut ())
     }
 
     /// The part of a message that so many units are.
-    pub(super) fn part(&self, units: u64) -> Part {
-        Part {
-            root: self.team.node_of[self.view.root],
-            bytes: units * self.elements.unit_bytes,
-            units,
-        }
+    pub(super) fn part(&self, units: u64, data: (Option<*mut u8>, *mut u8)) -> View {
+        self.team.part(self.view, units, data)
     }
 
     unsafe fn reduce_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let (n, bytes, root) = (self.team.n_here(), self.call.bytes, self.view.root);
+        let (n, bytes, root) = (self.team.n_here(), self.view.bytes, self.view.root);
         let (input, output) = (self.places.input, self.places.output);
         let leader = self.team.leader_here(root);
         let leads = leader == self.team.place;
         let is_root = leads && self.team.node_of[root] == self.team.node;
         let target = if is_root { output } else { self.spare };
-        // SAFETY: the caller's promise is passed on; a leader without a buffer has room for the sum.
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; a leader
+        // without a buffer has room for the sum.
         let result = unsafe {
             let kind = act::reduce(bytes, n, leader);
             self.on_node(kind, input, target, Blocks::One)
@@ -259,53 +234,50 @@ impl Phases<'_, '_> {
             (false, 1) => (Some(input), target),
             (false, _) => (Some(target), std::ptr::null_mut()),
         };
-        let part = self.part(self.view.block);
-        result.and(self.across(Across::Leaders, crossing, &part, data))
+        let part = self.part(self.view.block, data);
+        let leaders = Across::Leaders { root };
+        // SAFETY: by the promise to `Phases::run` and of the room for the sum both places hold the message.
+        result.and(unsafe { self.across(leaders, crossing, &part) })
     }
 
     unsafe fn bcast_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
         let output = self.places.output;
         let leader = self.team.leader_here(self.view.root);
-        if leader == self.team.place {
-            let part = self.part(self.view.block);
-            self.across(Across::Leaders, crossing, &part, (None, output))?;
-        }
         let kind = Kind::Bcast { root: leader };
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: a bcast
         // has its message, or room for it, in the output.
-        unsafe { self.on_node(kind, output, output, Blocks::One) }
+        unsafe {
+            if leader == self.team.place {
+                let part = self.part(self.view.block, (None, output));
+                let root = self.view.root;
+                let leaders = Across::Leaders { root };
+                self.across(leaders, crossing, &part)?;
+            }
+            self.on_node(kind, output, output, Blocks::One)
+        }
     }
 }
 
 /// Runs a part of the call in a schedule, among ranks of which this is one. The root leads its node.
 pub(super) fn across_nodes(
     schedules: &mut Schedules,
-    (team, segment): (&mut Team, Option<&Segment>),
-    (call, view): (&OwnCall<OnNodes>, &View),
-    elements: &Elements,
-    (across, between, part, data): (Across, Scheduled, &Part, (Option<*mut u8>, *mut u8)),
-    watch: &mut impl p2p::Watch,
+    (team, across, segment): (&mut Team, Across, Option<&Segment>),
+    world: &World,
+    (between, part): (Scheduled, &View),
+    watch: &mut impl p2p::Overlap,
 ) -> Result<(), c_int> {
     // What a rank of the node could not combine is not sent.
     segment.map_or(Ok(()), Segment::is_sound)?;
     let usual = team.leaders[part.root];
-    if call.collective != Collective::Allreduce {
-        team.leaders[part.root] = team.world_ranks[view.root];
-    }
     let world_ranks = match across {
-        Across::Leaders => &team.leaders,
+        Across::Leaders { root } => {
+            team.leaders[part.root] = team.world_ranks[root];
+            &team.leaders
+        }
         Across::Lane => &team.lane,
     };
-    let group = Group {
-        rank: team.node,
-        world_ranks,
-    };
-    let world = elements.world;
-    let part_call = part.scheduled(world, call, between, data);
-    let result = p2p::run_among(world, schedules, group, &part_call, watch);
+    let result = p2p::run_among(world, schedules, world_ranks, between, part, watch);
     team.leaders[part.root] = usual;
-    // The arguments were looked at before.
-    let result = result.unwrap_or(Err(abi::MPI_ERR_NO_MEM as c_int));
     or_give_up(segment, result)
 }
 
@@ -330,7 +302,7 @@ pub(super) unsafe fn phase(
     elements: &Elements,
     segment: &mut Option<&mut Segment>,
     kind: Kind,
-    data: Data,
+    data: PhaseData,
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
     let Some(segment) = segment else {

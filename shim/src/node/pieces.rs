@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// What a phase works on.
 #[derive(Clone, Copy)]
-pub struct Data<'a> {
+pub struct PhaseData<'a> {
     /// Where this rank's contribution begins, and where its result shall.
     pub source: *mut u8,
     pub target: *mut u8,
@@ -90,7 +90,7 @@ pub struct Phase<'a, 'b, 'c> {
     elements: &'a Elements<'b>,
     segment: &'a Segment,
     kind: Kind,
-    data: Data<'a>,
+    data: PhaseData<'a>,
     /// What comes from other nodes into the blocks that this rank gives.
     arriving: Option<&'a mut Transfers<'c>>,
     cut: Cut,
@@ -113,7 +113,7 @@ pub unsafe fn run(
     elements: &Elements,
     segment: &Segment,
     kind: Kind,
-    data: Data,
+    data: PhaseData,
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
     // SAFETY: the caller promises what `Phase::new` asks for: buffers as long as the phase's kind says.
@@ -139,7 +139,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         elements: &'a Elements<'b>,
         segment: &'a Segment,
         kind: Kind,
-        data: Data<'a>,
+        data: PhaseData<'a>,
         turn: Turn,
     ) -> Phase<'a, 'b, 'c> {
         let cut = cut(elements, data.units, data.blocks);
@@ -391,7 +391,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             for stretch in self.stretches(piece, own, to) {
                 let source = elements.at(base, stretch.unit);
                 let place = cell.wrapping_add(elements.bytes(stretch.in_cell));
-                // SAFETY: a piece fits into a cell; the caller's promise is passed on.
+                // SAFETY: a piece fits into a cell, and its units lie in the buffer, as `new` was promised.
                 result = result.and(unsafe { elements.store(source, stretch.units, place) });
             }
         }
@@ -425,7 +425,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         if in_place && own + 1 != n && matches!(self.kind, Kind::ReduceWhole { .. }) {
             // The target is needed before the own contribution is. Nobody reads this cell.
             self.await_room(piece)?;
-            // SAFETY: a piece fits into a cell; the caller's promise is passed on.
+            // SAFETY: a piece fits into a cell, and its units lie in the buffer, as `new` was promised.
             result = unsafe { self.fill(piece) };
         }
         for place in (0..n).rev() {

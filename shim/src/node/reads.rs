@@ -13,10 +13,9 @@ use colltune_core::node::layout::{CELL, slice};
 
 use super::elements::Elements;
 use super::phases::{Phases, or_give_up};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::segment::Segment;
 use crate::abi;
-use crate::arguments::Input;
 use crate::world::World;
 
 /// What ranks tell each other of their reading; the largest counts.
@@ -38,7 +37,7 @@ pub unsafe fn read(process: u64, from: u64, into: *mut u8, bytes: usize) -> bool
             iov_base: (from as usize + done) as *mut c_void,
             iov_len: bytes - done,
         };
-        // SAFETY: the caller's promise; whatever the other address is, the kernel checks it.
+        // SAFETY: the caller promises room for the bytes; whatever the other address is, the kernel checks it.
         let read =
             unsafe { libc::process_vm_readv(process as libc::pid_t, &local, 1, &remote, 1, 0) };
         match usize::try_from(read) {
@@ -81,7 +80,7 @@ impl Phases<'_, '_> {
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so each
         // way may work on them.
         let read = unsafe {
-            match self.call.collective {
+            match self.view.collective {
                 Collective::Bcast => self.bcast_by_reading(),
                 Collective::Allreduce => self.allreduce_by_reading(),
                 _ => self.blocks_by_reading(),
@@ -122,13 +121,13 @@ impl Phases<'_, '_> {
     unsafe fn blocks_by_reading(&mut self) -> Result<u64, c_int> {
         let (world, input, output) = (self.elements.world, self.places.input, self.places.output);
         let bytes = self.elements.bytes(self.view.block);
-        let each = self.call.collective == Collective::Alltoall;
+        let each = self.view.collective == Collective::Alltoall;
         let Some(segment) = &mut self.segment else {
             return Ok(FAILED);
         };
         let (own, n) = (segment.place, segment.n_here);
         // What would be overwritten before others have read it is not lent.
-        let lent = !each || !matches!(self.view.input, Input::InOutput { .. });
+        let lent = !each || !self.view.is_in_place();
         let ticket = segment.tell_words(world, &[input as u64, u64::from(lent)])?;
         let skip = if each { own * bytes } else { 0 };
         let mut result = FINE;
@@ -165,7 +164,7 @@ impl Phases<'_, '_> {
             return Ok(FAILED);
         };
         let n = segment.n_here;
-        let data = Data {
+        let data = PhaseData {
             source: input,
             target: output,
             units,
@@ -231,7 +230,7 @@ unsafe fn combine_slice(
     elements: &Elements,
     segment: &Segment,
     ticket: u64,
-    data: Data,
+    data: PhaseData,
 ) -> Result<(), c_int> {
     let (own, n) = (segment.place, segment.n_here);
     let (start, len) = slice(data.units, own, n);

@@ -6,7 +6,7 @@
 //! what it holds of the rank's account; of the others' a rank has those pages in its page table that it touches.
 
 use std::cell::Cell;
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CString, c_int};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,8 +15,10 @@ use colltune_core::node::layout::{self, CELLS, Flag, IDENTITY_WORDS, LINES, PROC
 use super::patience::Patience;
 use super::team::Team;
 use crate::abi;
+use crate::arguments::Typed;
 use crate::limits::Reservation;
 use crate::p2p::OpenChannel;
+use crate::p2p::endpoint::Endpoint;
 use crate::quiet::quietly;
 use crate::world::World;
 
@@ -431,44 +433,36 @@ fn processors() -> [u64; PROCESSOR_WORDS] {
 
 /// The first rank of a node tells the others where the segment is; false on an error.
 fn hand_over(world: &World, channel: &OpenChannel, team: &Team, address: &mut Address) -> bool {
-    let Some(comm) = world.messages.comm() else {
+    let Ok(endpoint) = Endpoint::new(world, channel.tag(0)) else {
         return false;
     };
-    let (mut words, tag) = (
-        [address.process, address.file, address.word],
-        channel.tag(0),
-    );
-    let datatype = world.handles.uint64;
-    let buffer = words.as_mut_ptr().cast::<c_void>();
-    let status = abi::MPI_STATUS_IGNORE as *mut c_void;
-    let mut fine = true;
-    let others = if team.place == 0 {
-        &team.here[1..]
-    } else {
-        &team.here[..1]
+    let mut words = [address.process, address.file, address.word];
+    let all = Typed {
+        start: words.as_mut_ptr().cast(),
+        count: words.len() as u64,
+        datatype: world.handles.uint64,
     };
+    let leads = team.place == 0;
+    let others = match leads {
+        true => &team.here[1..],
+        false => &team.here[..1],
+    };
+    let mut result = Ok(());
     for other in others {
-        let peer = channel.world_ranks[*other];
-        let mut request = world.handles.request_null;
-        // SAFETY: the buffer holds three numbers until the message is through.
-        let code = unsafe {
-            let posted = if team.place == 0 {
-                (world.pmpi.isend)(buffer, 3, datatype, peer, tag, comm, &mut request)
-            } else {
-                (world.pmpi.irecv)(buffer, 3, datatype, peer, tag, comm, &mut request)
-            };
-            if posted == abi::SUCCESS {
-                (world.pmpi.wait)(&mut request, status)
-            } else {
-                posted
+        let (peer, mut request) = (channel.world_ranks[*other], world.handles.request_null);
+        // SAFETY: the numbers stay until the message is through.
+        let posted = unsafe {
+            match leads {
+                true => endpoint.send(all, peer, &mut request),
+                false => endpoint.receive(all, peer, &mut request),
             }
         };
-        fine &= code == abi::SUCCESS;
+        result = result.and(posted.and_then(|()| endpoint.wait(&mut request)));
     }
     *address = Address {
         process: words[0],
         file: words[1],
         word: words[2],
     };
-    fine
+    result.is_ok()
 }

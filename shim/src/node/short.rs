@@ -9,10 +9,10 @@ use colltune_core::node::act::Kind;
 use colltune_core::node::layout::{self, Flag, LINES};
 
 use super::elements::{Elements, Sum};
-use super::pieces::{Blocks, Data};
+use super::pieces::{Blocks, PhaseData};
 use super::segment::Segment;
 use crate::abi::{Datatype, Op};
-use crate::p2p::places::check;
+use crate::p2p::endpoint::check;
 use crate::world::World;
 
 /// Ranks tell now and then only that they are done with lines.
@@ -21,10 +21,10 @@ const TOLD: u64 = LINES / 4;
 /// What a line carries.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Load([u64; 7]);
+struct Payload([u64; 7]);
 
-impl Load {
-    const EMPTY: Load = Load([0; 7]);
+impl Payload {
+    const EMPTY: Payload = Payload([0; 7]);
 
     fn start(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
@@ -46,9 +46,9 @@ impl Contribution {
     /// # Safety
     /// The units lie at `at`.
     #[inline(always)]
-    unsafe fn read(&self, at: *const u8) -> Load {
-        let mut load = Load::EMPTY;
-        // SAFETY: the caller's promise; a line holds the bytes.
+    unsafe fn read(&self, at: *const u8) -> Payload {
+        let mut load = Payload::EMPTY;
+        // SAFETY: the caller promises the units at `at`; a line holds their bytes.
         unsafe {
             match self.bytes {
                 8 => load.0[0] = at.cast::<u64>().read_unaligned(),
@@ -61,7 +61,7 @@ impl Contribution {
     /// # Safety
     /// There is room for the units at `at`.
     #[inline(always)]
-    unsafe fn write(&self, mut load: Load, at: *mut u8) {
+    unsafe fn write(&self, mut load: Payload, at: *mut u8) {
         // SAFETY: the caller promises room for the units at `at`; the words hold as many bytes.
         unsafe {
             match self.bytes {
@@ -73,7 +73,7 @@ impl Contribution {
 
     /// Combines the units of a lower rank with those of higher ones.
     #[inline(always)]
-    fn combine(&self, world: &World, mut from: Load, into: &mut Load) -> Result<(), c_int> {
+    fn combine(&self, world: &World, mut from: Payload, into: &mut Payload) -> Result<(), c_int> {
         if let Some(sum) = self.sum {
             // SAFETY: both lines hold so many numbers of that kind.
             unsafe { sum.add(from.start(), into.start(), self.units) };
@@ -111,7 +111,7 @@ impl Segment {
         let mine = unsafe { contribution.read(source) };
         self.send_line(world, ticket, &mine, bytes)?;
         let mut result = Ok(());
-        let mut all = Load::EMPTY;
+        let mut all = Payload::EMPTY;
         for place in (0..self.n_here).rev() {
             let load = match place == self.place {
                 true => mine,
@@ -134,7 +134,7 @@ impl Segment {
         &mut self,
         world: &World,
         ticket: u64,
-        load: &Load,
+        load: &Payload,
         bytes: usize,
     ) -> Result<(), c_int> {
         if ticket > self.room_short {
@@ -168,11 +168,11 @@ impl Segment {
         from: usize,
         ticket: u64,
         bytes: usize,
-    ) -> Result<Load, c_int> {
+    ) -> Result<Payload, c_int> {
         let line = layout::line(from, ticket);
         let number = self.number(line);
         self.until(world, || number.load(Ordering::Acquire) == ticket)?;
-        let mut load = Load::EMPTY;
+        let mut load = Payload::EMPTY;
         for place in 0..bytes.div_ceil(8) {
             let word = self.number(line + 8 + 8 * place);
             load.0[place] = word.load(Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl Segment {
     /// Sends a few numbers in a line; its ticket.
     pub fn tell_words(&mut self, world: &World, words: &[u64]) -> Result<u64, c_int> {
         let ticket = self.next_short();
-        let mut load = Load::EMPTY;
+        let mut load = Payload::EMPTY;
         load.0[..words.len()].copy_from_slice(words);
         self.send_line(world, ticket, &load, words.len() * 8)?;
         Ok(ticket)
@@ -209,7 +209,7 @@ impl Segment {
     #[inline]
     pub fn tell_line(&mut self, world: &World) -> Result<u64, c_int> {
         let ticket = self.next_short();
-        self.send_line(world, ticket, &Load::EMPTY, 0)?;
+        self.send_line(world, ticket, &Payload::EMPTY, 0)?;
         Ok(ticket)
     }
 
@@ -243,7 +243,7 @@ pub unsafe fn run(
     elements: &Elements,
     segment: &mut Segment,
     kind: Kind,
-    data: Data,
+    data: PhaseData,
 ) -> Result<(), c_int> {
     let ticket = segment.next_short();
     let (world, own, n) = (elements.world, segment.place, segment.n_here);
@@ -252,7 +252,7 @@ pub unsafe fn run(
         _ => 1,
     };
     let bytes = elements.bytes(data.units) * blocks;
-    let mut mine = Load::EMPTY;
+    let mut mine = Payload::EMPTY;
     let contributes = match kind {
         Kind::Bcast { root } => root == own,
         Kind::Exchange { givers } => own < givers,
@@ -270,7 +270,7 @@ pub unsafe fn run(
             let to = mine
                 .start()
                 .wrapping_add(elements.bytes(data.units) * place);
-            // SAFETY: the line holds the bytes, and the data lies there by the caller's promise.
+            // SAFETY: the line holds the bytes, and the caller promises the data there.
             result = result.and(unsafe { elements.store(from, data.units, to) });
         }
     }
@@ -320,8 +320,8 @@ unsafe fn fold(
     elements: &Elements,
     segment: &Segment,
     ticket: u64,
-    mine: Load,
-    data: Data,
+    mine: Payload,
+    data: PhaseData,
 ) -> Result<(), c_int> {
     let bytes = elements.bytes(data.units);
     let mut result = Ok(());

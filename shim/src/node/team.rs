@@ -6,7 +6,7 @@ use std::sync::Arc;
 use colltune_core::catalogue::Carriers;
 use colltune_core::node::between::{self, LANES_MOST};
 
-use crate::arguments::Members;
+use crate::arguments::{Members, View};
 use crate::world::World;
 
 /// The nodes of a communicator as one of its ranks sees them.
@@ -106,12 +106,17 @@ impl Team {
         }
     }
 
-    /// This rank, whose rank in the communicator is given, among all.
-    pub fn members(&self, rank: usize) -> Members {
+    /// This rank among the ranks that stand in one place, one of each node.
+    pub fn across(&self) -> Members {
         Members {
-            rank,
-            n_ranks: self.node_of.len(),
+            rank: self.node,
+            n_ranks: self.nodes.len(),
         }
+    }
+
+    /// The part of a call that so many units of its message are, among ranks of which one is on each node.
+    pub fn part(&self, view: &View, units: u64, data: (Option<*mut u8>, *mut u8)) -> View {
+        view.part((self.across(), self.node_of[view.root]), units, data)
     }
 
     pub fn n_here(&self) -> usize {

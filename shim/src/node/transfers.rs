@@ -3,20 +3,17 @@
 //! A message carries a stretch of blocks that lie together, or a part of it that is short enough not to
 //! ask the receiver first. Both ends find the same messages in the same order from the blocks' length.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use colltune_core::node::between::{MESSAGES_MOST, message_bytes};
 
-use crate::abi::{self, Comm, Request};
-use crate::p2p::places::check;
+use crate::abi::Request;
+use crate::p2p::endpoint::Endpoint;
 use crate::p2p::retire::{Receives, retire};
-use crate::world::World;
 
 /// The messages of one call of this rank.
 pub struct Transfers<'a> {
-    world: &'a World,
-    comm: Comm,
-    tag: c_int,
+    endpoint: Endpoint<'a>,
     /// Bytes of a block.
     block: u64,
     longest: u64,
@@ -31,20 +28,20 @@ pub struct Transfers<'a> {
 
 /// A message: where its bytes lie in the buffer.
 #[derive(Clone, Copy)]
-struct Message {
+struct Extent {
     at: u64,
     bytes: u64,
 }
 
 /// Hands over the messages that carry these blocks, in order.
-fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Message)) {
+fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Extent)) {
     for stretch in blocks.chunk_by(|a, b| a + 1 == *b) {
         let (start, all) = (stretch[0] as u64 * block, stretch.len() as u64 * block);
         let mut sent = 0;
         while sent < all {
             let bytes = longest.min(all - sent);
             sent += bytes;
-            visit(Message {
+            visit(Extent {
                 at: start + sent - bytes,
                 bytes,
             });
@@ -60,17 +57,14 @@ pub fn most(blocks: usize, all: usize) -> usize {
 impl<'a> Transfers<'a> {
     /// None yet. `total` is the length of all ranks' blocks.
     pub fn new(
-        world: &'a World,
-        (comm, tag): (Comm, c_int),
+        endpoint: Endpoint<'a>,
         (block, total): (u64, u64),
         (requests, before): (&'a mut Vec<Request>, &'a mut Vec<u64>),
     ) -> Transfers<'a> {
         requests.clear();
         before.clear();
         Transfers {
-            world,
-            comm,
-            tag,
+            endpoint,
             block,
             longest: message_bytes(total),
             requests,
@@ -87,20 +81,12 @@ impl<'a> Transfers<'a> {
     /// The buffer has room for every block, and lives and is left alone until [`Transfers::finish`].
     pub unsafe fn receive(&mut self, buffer: *mut u8, blocks: &[usize], from: c_int) {
         messages(blocks, self.block, self.longest, |message| {
-            let mut request = self.world.handles.request_null;
+            let mut request = self.endpoint.world.handles.request_null;
+            let at = buffer.wrapping_add(message.at as usize);
+            let into = self.endpoint.bytes(at, message.bytes);
             // SAFETY: the caller promises room for every block, which lives and is left alone until the request is
             // complete.
-            let posted = check(unsafe {
-                (self.world.pmpi.irecv)(
-                    buffer.wrapping_add(message.at as usize).cast(),
-                    message.bytes as c_int,
-                    self.world.handles.byte,
-                    from,
-                    self.tag,
-                    self.comm,
-                    &mut request,
-                )
-            });
+            let posted = unsafe { self.endpoint.receive(into, from, &mut request) };
             self.result = self.result.and(posted);
             self.requests.push(request);
             self.before.push(self.received);
@@ -114,19 +100,11 @@ impl<'a> Transfers<'a> {
     /// The buffer holds the blocks, and lives and is not written there until [`Transfers::finish`].
     pub unsafe fn send(&mut self, buffer: *mut u8, blocks: &[usize], to: c_int) {
         messages(blocks, self.block, self.longest, |message| {
-            let mut request = self.world.handles.request_null;
+            let mut request = self.endpoint.world.handles.request_null;
+            let at = buffer.wrapping_add(message.at as usize);
+            let what = self.endpoint.bytes(at, message.bytes);
             // SAFETY: the caller promises that the blocks live and are not written until the request is complete.
-            let posted = check(unsafe {
-                (self.world.pmpi.isend)(
-                    buffer.wrapping_add(message.at as usize).cast(),
-                    message.bytes as c_int,
-                    self.world.handles.byte,
-                    to,
-                    self.tag,
-                    self.comm,
-                    &mut request,
-                )
-            });
+            let posted = unsafe { self.endpoint.send(what, to, &mut request) };
             self.result = self.result.and(posted);
             self.requests.push(request);
         });
@@ -145,27 +123,20 @@ impl<'a> Transfers<'a> {
 
     /// Waits for the next receive.
     fn end_next(&mut self) {
-        let null = self.world.handles.request_null;
-        let status = abi::MPI_STATUS_IGNORE as *mut c_void;
-        if self.requests[self.ended] != null {
-            // SAFETY: the request is this call's own.
-            let code = unsafe { (self.world.pmpi.wait)(&mut self.requests[self.ended], status) };
-            self.result = self.result.and(check(code));
+        let request = &mut self.requests[self.ended];
+        if *request != self.endpoint.world.handles.request_null {
+            self.result = self.result.and(self.endpoint.wait(request));
         }
         self.ended += 1;
     }
 
     /// Waits for everything that is under way, and says what went wrong first.
     pub fn finish(&mut self) -> Result<(), c_int> {
-        let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
-        let n_requests = self.requests.len() as c_int;
-        let first = self.requests.as_mut_ptr();
-        // SAFETY: the requests are this call's own; those that have ended are null.
-        let code = unsafe { (self.world.pmpi.waitall)(n_requests, first, statuses) };
-        self.result = self.result.and(check(code));
+        let ended = self.endpoint.wait_all(self.requests);
+        self.result = self.result.and(ended);
         if self.result.is_err() {
             let receives = Receives::First(self.before.len());
-            retire(self.world, self.requests, &receives);
+            retire(self.endpoint.world, self.requests, &receives);
         }
         self.requests.clear();
         self.result

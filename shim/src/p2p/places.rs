@@ -1,17 +1,20 @@
 //! Where everything of one call lies: the user's buffers, or copies of them, and temporaries.
+//!
+//! Where each rank knows its own counts alone, nothing is copied and no room is needed, whatever the lengths, of which
+//! the ranks share none: every message is one block, from and to where the application has it. A block without bytes
+//! is no message; its sender and its receiver know that alike.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use colltune_core::algorithm::lengths::Lengths;
 use colltune_core::algorithm::program::{Program, Span};
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::{Buffer, Temporary};
 
-use crate::abi::{self, Aint, Comm, Datatype};
+use super::endpoint::Endpoint;
 use crate::arguments::lists::Located;
-use crate::arguments::{Before, Input, Members, Memory, Output, Unit, View};
+use crate::arguments::{Before, Input, Memory, Output, Typed, View};
 use crate::scratch::{ALIGN, Demand, Scratch};
-use crate::world::World;
 
 /// A region of the scratch memory.
 #[derive(Clone, Copy)]
@@ -23,54 +26,24 @@ enum Region {
 }
 
 /// One call: what is run, on what, in which units.
-pub struct Job<'a> {
-    pub world: &'a World,
-    /// The communicator of ours that carries the messages.
-    pub comm: Comm,
-    pub tag: c_int,
-    /// For each rank its rank there.
+pub struct ScheduledCall<'a> {
+    pub endpoint: Endpoint<'a>,
+    /// For each rank its rank in the world.
     pub world_ranks: &'a [c_int],
-    pub members: Members,
     pub program: &'a Program,
-    pub view: View,
+    pub view: &'a View,
     pub lengths: Lengths<'a>,
     pub in_place: InPlace,
 }
 
-/// Elements of a type: where the first is, how many there are.
-type Typed = (*mut u8, u64, Datatype);
-
-/// Where the logical buffers of a job begin.
+/// Where the logical buffers of a call begin.
 #[derive(Clone, Copy)]
 pub struct Places {
     pub input: *mut u8,
     pub output: *mut u8,
 }
 
-impl Unit {
-    /// The bytes that so many units take in memory; saturates.
-    pub fn bytes(&self, units: u64) -> usize {
-        let Some(before_last) = units.checked_sub(1) else {
-            return 0;
-        };
-        let stride = self.stride.unsigned_abs() as u64;
-        let last = u64::try_from(self.true_extent).unwrap_or(0);
-        let bytes = before_last.saturating_mul(stride).saturating_add(last);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
-    }
-
-    /// The address of unit 0 of `units` units that fill the memory from `start` on.
-    pub fn first(&self, start: *mut u8, units: u64) -> *mut u8 {
-        let below = if self.stride < 0 {
-            units.saturating_sub(1) as Aint * -self.stride
-        } else {
-            0
-        };
-        start.wrapping_offset(below - self.true_lower)
-    }
-}
-
-impl Job<'_> {
+impl ScheduledCall<'_> {
     /// Bytes of scratch memory that the call uses; saturates.
     pub fn demand(&self) -> usize {
         let mut bytes = 0usize;
@@ -90,6 +63,9 @@ impl Job<'_> {
     }
 
     fn bytes_in_class(&self) -> usize {
+        if self.view.has_own_counts() {
+            return 0;
+        }
         if self.view.uneven.is_none() {
             let mut bytes = self.demand();
             if !self.copies_input() && (self.moves_bytes() || self.in_place == InPlace::Copied) {
@@ -139,14 +115,14 @@ impl Job<'_> {
         }
     }
 
-    /// Data is moved as bytes, reductions work on elements where they lie.
+    /// Data is moved as bytes; reductions, and blocks whose lengths nobody shares, are elements where they lie.
     fn moves_bytes(&self) -> bool {
-        self.view.unit.combine.is_none()
+        self.view.unit.combine.is_none() && !self.view.has_own_counts()
     }
 
     fn copies_input(&self) -> bool {
         match self.view.input {
-            Input::Nothing => false,
+            Input::Nothing | Input::Blocks(_) => false,
             Input::User(memory) => self.moves_bytes() && !memory.plain,
             Input::InOutput { .. } => self.in_place == InPlace::Copied,
         }
@@ -156,14 +132,14 @@ impl Job<'_> {
         match self.view.output {
             Output::Nothing | Output::InInput => false,
             Output::User { memory, .. } => self.moves_bytes() && !memory.plain,
-            Output::Blocks { .. } => true,
+            Output::Blocks { .. } => self.moves_bytes(),
         }
     }
 
     /// Binds the logical buffers and fills what the caller filled.
     ///
     /// # Safety
-    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
+    /// The scratch memory holds as much as [`ScheduledCall::demand`] says, and the view's buffers are valid.
     pub unsafe fn bind(&self, scratch: &mut Scratch) -> Result<Places, c_int> {
         let null = std::ptr::null_mut();
         let (mut input, mut output) = (null, null);
@@ -183,7 +159,10 @@ impl Job<'_> {
             }
             next = next.wrapping_add(self.room(units));
         });
-        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        if self.view.has_own_counts() {
+            return Ok(Places { input, output });
+        }
+        // SAFETY: the scratch memory is as large as the call demands and the view's buffers are valid, as the caller
         // promises.
         unsafe {
             match self.view.output {
@@ -193,15 +172,18 @@ impl Job<'_> {
                     listed,
                     before: Before::OwnBlock,
                 } => {
-                    let own = self.members.rank;
-                    self.take_block(&listed, own, self.at(output, self.block_start(own)))?;
+                    let own = self.view.members.rank;
+                    let (elements, bytes) = self.block(&listed, own);
+                    let to = self.at(output, self.block_start(own));
+                    let to = self.endpoint.bytes(to, bytes);
+                    self.endpoint.message_to_self(elements, to)?;
                 }
                 Output::Nothing | Output::InInput | Output::Blocks { .. } => {}
             }
             match self.view.input {
-                Input::Nothing => {}
+                Input::Nothing | Input::Blocks(_) => {}
                 Input::User(memory) if input.is_null() => input = memory.start,
-                Input::User(memory) => self.pack(memory.start, memory.count, memory, input)?,
+                Input::User(memory) => self.pack(memory.typed(), input)?,
                 Input::InOutput { from } => {
                     let source = self.at(output, from);
                     if input.is_null() {
@@ -226,98 +208,59 @@ impl Job<'_> {
             Before::Nothing => Ok(()),
             // SAFETY: the memory is the application's, and `output` has room for its packed bytes, as the caller
             // promises.
-            Before::All => unsafe { self.pack(memory.start, memory.count, memory, output) },
+            Before::All => unsafe { self.pack(memory.typed(), output) },
             Before::OwnBlock => {
-                let rank = self.members.rank as u64;
-                let count = memory.count / self.members.n_ranks as u64;
-                let (mut lower, mut stride) = (0, 0);
-                // SAFETY: the application passed the handle as a datatype. Its own block lies
-                // behind those of the ranks below.
-                unsafe {
-                    let get = self.world.pmpi.type_get_extent;
-                    check(get(memory.datatype, &mut lower, &mut stride))?;
-                    let from = memory
-                        .start
-                        .wrapping_offset((rank * count) as Aint * stride);
-                    let to = self.at(output, rank * self.view.block);
-                    self.pack(from, count, memory, to)
-                }
+                let members = self.view.members;
+                let rank = members.rank as u64;
+                let count = memory.count / members.n_ranks as u64;
+                let stride = self.endpoint.world.stride(memory.datatype);
+                let skip = (rank * count) as isize * stride.unwrap_or(0);
+                let own = Typed {
+                    start: memory.start.wrapping_offset(skip),
+                    count,
+                    ..memory.typed()
+                };
+                // SAFETY: this rank's block lies behind those of the ranks below, in the application's memory as in
+                // its packed bytes, for which there is room.
+                unsafe { self.pack(own, self.at(output, rank * self.view.block)) }
             }
         }
     }
 
-    unsafe fn pack(
-        &self,
-        from: *mut u8,
-        count: u64,
-        memory: Memory,
-        to: *mut u8,
-    ) -> Result<(), c_int> {
-        if from.is_null() {
-            // MPI_BOTTOM, which MPICH 4.0 does not pack from.
-            let bytes = Memory { count, ..memory };
-            let bytes = self.world.packed_bytes(&bytes).unwrap_or(0);
-            let typed = (from, count, memory.datatype);
-            // SAFETY: `to` has room for what the elements pack into.
-            return unsafe { self.message_to_self(typed, (to, bytes, self.view.unit.datatype)) };
-        }
-        let (mut position, room) = (0, self.lengths.total().min(c_int::MAX as u64));
-        // SAFETY: `to` has room for what the elements pack into, which is at most the message.
-        check(unsafe {
-            (self.world.pmpi.pack)(
-                from.cast(),
-                count as c_int,
-                memory.datatype,
-                to.cast(),
-                room as c_int,
-                &mut position,
-                self.comm,
-            )
-        })
+    /// # Safety
+    /// The elements lie there, and `to` has room for what they pack into, which is at most the message.
+    unsafe fn pack(&self, from: Typed, to: *mut u8) -> Result<(), c_int> {
+        // SAFETY: the caller promises the elements, and room for their packed bytes.
+        unsafe { self.endpoint.pack(from, to, self.lengths.total()) }
     }
 
     /// Hands the output over where the schedule worked on packed bytes.
     ///
     /// # Safety
-    /// The places are those of [`Job::bind`], and the schedule has ended.
+    /// The places are those of [`ScheduledCall::bind`], and the schedule has ended.
     pub unsafe fn hand_over(&self, places: &Places) -> Result<(), c_int> {
-        let memory = match self.view.output {
+        if !self.copies_output() {
+            return Ok(());
+        }
+        match self.view.output {
             Output::User {
                 memory,
                 written: true,
                 ..
-            } if self.copies_output() => memory,
+            } => {
+                let (packed, to) = (places.output, memory.typed());
+                // SAFETY: the packed message has at least the bytes of the elements of the caller's buffer.
+                unsafe { self.endpoint.unpack(packed, self.lengths.total(), to) }
+            }
             Output::Blocks { listed, .. } => {
-                return (0..self.members.n_ranks).try_for_each(|rank| {
+                (0..self.view.members.n_ranks).try_for_each(|rank| {
                     let from = self.at(places.output, self.block_start(rank));
                     // SAFETY: every block has come, and its place is the application's.
                     unsafe { self.give_block(&listed, rank, from) }
-                });
+                })
             }
-            _ => return Ok(()),
-        };
-        let (mut position, bytes) = (0, self.lengths.total());
-        if memory.start.is_null() {
-            // Where the schedule's message has every rank's block, this rank's is a part of it.
-            let own = self.world.packed_bytes(&memory).unwrap_or(bytes);
-            let packed = (places.output, own, self.view.unit.datatype);
-            let typed = (memory.start, memory.count, memory.datatype);
-            // SAFETY: the output is the application's, and its packed bytes lie in the scratch memory that `bind`
-            // gave.
-            return unsafe { self.message_to_self(packed, typed) };
+            _ => Ok(()),
         }
-        // SAFETY: the packed message has as many bytes as the elements of the caller's buffer.
-        check(unsafe {
-            (self.world.pmpi.unpack)(
-                places.output.cast(),
-                bytes as c_int,
-                &mut position,
-                memory.start.cast(),
-                memory.count as c_int,
-                memory.datatype,
-                self.comm,
-            )
-        })
     }
 
     /// The first unit of a rank's block.
@@ -331,23 +274,9 @@ impl Job<'_> {
     /// # Safety
     /// The list has a block for that rank.
     unsafe fn block(&self, listed: &Located, rank: usize) -> (Typed, u64) {
-        // SAFETY: the caller promises that the list has a block for that rank.
-        let (start, count) = unsafe { listed.block(rank) };
         let bytes = self.block_start(rank + 1) - self.block_start(rank);
-        ((start.cast(), count as u64, listed.listed.datatype), bytes)
-    }
-
-    /// Packs a block of a list to `to`.
-    ///
-    /// # Safety
-    /// The block is the application's, and `to` has room for it.
-    unsafe fn take_block(&self, listed: &Located, rank: usize, to: *mut u8) -> Result<(), c_int> {
-        // SAFETY: the block is the application's and `to` has room for its packed bytes, as the caller promises.
-        unsafe {
-            let (elements, bytes) = self.block(listed, rank);
-            let byte = self.view.unit.datatype;
-            self.message_to_self(elements, (to, bytes, byte))
-        }
+        // SAFETY: the caller promises that the list has a block for that rank.
+        (unsafe { listed.side(rank) }.typed(), bytes)
     }
 
     /// Unpacks a block of a list from `from`.
@@ -358,34 +287,86 @@ impl Job<'_> {
         // SAFETY: the block is the application's and `from` has its packed bytes, as the caller promises.
         unsafe {
             let (elements, bytes) = self.block(listed, rank);
-            let byte = self.view.unit.datatype;
-            if bytes == 0 {
-                return Ok(());
+            if bytes > 0 && listed.plain {
+                std::ptr::copy(from, elements.start, bytes as usize);
+            } else if bytes > 0 {
+                let packed = self.endpoint.bytes(from, bytes);
+                self.endpoint.message_to_self(packed, elements)?;
             }
-            if self.world.types.get(listed.listed.datatype).is_some() {
-                std::ptr::copy(from, elements.0, bytes as usize);
-                return Ok(());
-            }
-            self.message_to_self((from, bytes, byte), elements)
         }
+        Ok(())
     }
 
     /// The address of a unit.
     #[inline]
     pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
-        base.wrapping_offset(unit as Aint * self.view.unit.stride)
+        self.view.unit.at(base, unit)
     }
 
-    /// Where a span begins, and how many units it has.
+    /// The units of a span, or the block of the application's that it is.
     #[inline]
-    pub fn span(&self, places: &Places, temporaries: &[*mut u8], span: Span) -> (*mut u8, u64) {
+    pub fn span(&self, places: &Places, temporaries: &[*mut u8], span: Span) -> Typed {
+        if self.view.has_own_counts() {
+            return self.own_block(span);
+        }
         let base = match span.buffer {
             Buffer::Input => places.input,
             Buffer::Output => places.output,
             Buffer::Temporary(which) => temporaries[usize::from(which)],
         };
         let (from, units) = self.lengths.of(span, &self.program.temporaries);
-        (self.at(base, from), units)
+        self.view.unit.typed(self.at(base, from), units)
+    }
+
+    /// The block of a span, which is one chunk; without elements where it has no bytes.
+    fn own_block(&self, span: Span) -> Typed {
+        let rank = span.first as usize;
+        let block = match (span.buffer, self.view.input, self.view.output) {
+            (Buffer::Input, Input::User(memory), _) => memory.typed(),
+            (Buffer::Output, _, Output::User { memory, .. }) => memory.typed(),
+            (Buffer::Input, Input::Blocks(listed), _)
+            | (Buffer::Output, _, Output::Blocks { listed, .. }) => {
+                // SAFETY: a span names a rank's block.
+                unsafe { listed.side(rank) }.typed()
+            }
+            // It is nowhere on this rank, or lies where it goes.
+            _ => self.endpoint.bytes(std::ptr::null_mut(), 0),
+        };
+        let is_empty = self.endpoint.world.type_bytes(block.datatype) == Some(0);
+        Typed {
+            count: if is_empty { 0 } else { block.count },
+            ..block
+        }
+    }
+
+    /// Copies a span to another of as many units, or a block to one of another type.
+    ///
+    /// # Safety
+    /// Both are this call's.
+    #[inline]
+    pub unsafe fn copy_span(&self, from: Typed, to: Typed) -> Result<(), c_int> {
+        // SAFETY: the caller promises spans of this call, which are as long as the view says.
+        unsafe {
+            match self.view.has_own_counts() {
+                true => self.copy_block(from, to),
+                false => self.copy(from.start, to.start, from.count),
+            }
+        }
+    }
+
+    unsafe fn copy_block(&self, from: Typed, to: Typed) -> Result<(), c_int> {
+        let types = &self.endpoint.world.types;
+        match (types.get(from.datatype), types.get(to.datatype)) {
+            _ if from.count == 0 => Ok(()),
+            (Some(facts), Some(_)) => {
+                let bytes = from.count as usize * facts.size as usize;
+                // SAFETY: elements without holes are their bytes, equally many on both sides.
+                unsafe { std::ptr::copy(from.start, to.start, bytes) };
+                Ok(())
+            }
+            // SAFETY: both blocks are the application's.
+            _ => unsafe { self.endpoint.message_to_self(from, to) },
+        }
     }
 
     /// Copies units. What lies between their bytes stays untouched at the target.
@@ -397,56 +378,15 @@ impl Job<'_> {
         if from == to || units == 0 {
             return Ok(());
         }
-        if self.view.unit.plain {
-            let bytes = units as usize * self.view.unit.stride as usize;
+        let unit = &self.view.unit;
+        if unit.plain {
+            let bytes = units as usize * unit.stride as usize;
             // SAFETY: units without holes are their bytes.
             unsafe { std::ptr::copy(from, to, bytes) };
             return Ok(());
         }
+        let (from, to) = (unit.typed(from, units), unit.typed(to, units));
         // SAFETY: the caller promises that both places hold so many units.
-        unsafe { self.copy_typed(from, to, units) }
-    }
-
-    #[cold]
-    unsafe fn copy_typed(&self, from: *mut u8, to: *mut u8, units: u64) -> Result<(), c_int> {
-        let datatype = self.view.unit.datatype;
-        // SAFETY: the caller promises that both places hold so many units.
-        unsafe { self.message_to_self((from, units, datatype), (to, units, datatype)) }
-    }
-
-    /// Copies between buffers of two types with one signature, each with its count: MPI does that
-    /// only by a message.
-    ///
-    /// # Safety
-    /// Both buffers hold what their types and counts say.
-    pub unsafe fn message_to_self(&self, from: Typed, to: Typed) -> Result<(), c_int> {
-        let own = self.world_ranks[self.members.rank];
-        // SAFETY: no schedule sends to its own rank, so nothing else matches these messages.
-        check(unsafe {
-            (self.world.pmpi.sendrecv)(
-                from.0.cast(),
-                from.1 as c_int,
-                from.2,
-                own,
-                self.tag,
-                to.0.cast(),
-                to.1 as c_int,
-                to.2,
-                own,
-                self.tag,
-                self.comm,
-                abi::MPI_STATUS_IGNORE as *mut c_void,
-            )
-        })
-    }
-}
-
-/// An error code as an error.
-#[inline]
-pub fn check(code: c_int) -> Result<(), c_int> {
-    if code == abi::SUCCESS {
-        Ok(())
-    } else {
-        Err(code)
+        unsafe { self.endpoint.message_to_self(from, to) }
     }
 }

@@ -100,7 +100,7 @@ pub fn retire(world: &World, requests: &mut [Request], receives: &Receives) -> b
             if ended != 0 || code != abi::SUCCESS {
                 break;
             }
-            // SAFETY: as above; the library makes it null once it has ended.
+            // SAFETY: the request is ours; the library makes it null once it has ended.
             code = unsafe { (world.pmpi.test)(request, &mut ended, status) };
         }
         all_ended &= *request == null;

@@ -1,61 +1,63 @@
 //! Runs a program: posts, waits, reductions and copies, in order.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use colltune_core::algorithm::program::{Message, Operation, Span};
 use colltune_core::algorithm::schedule::{Buffer, Order};
 
-use super::places::{Job, Places, check};
+use super::endpoint::check;
+use super::places::{Places, ScheduledCall};
 use super::retire::retiring;
-use crate::abi;
+use crate::arguments::Typed;
 use crate::scratch::Scratch;
 
 /// Who provides a schedule's input, and uses its output, while it runs.
-pub trait Watch {
+pub trait Overlap {
     /// Chunks of the input are about to be read.
     ///
     /// Errors: they cannot be provided any more.
-    fn wanted(&mut self, job: &Job, first: u32, len: u32) -> Result<(), c_int>;
+    fn wanted(&mut self, call: &ScheduledCall, first: u32, len: u32) -> Result<(), c_int>;
     /// An operation has ended.
-    fn passed(&mut self, job: &Job, at: usize);
+    fn ended(&mut self, call: &ScheduledCall, at: usize);
 }
 
 /// Nobody: the input is there, and the output is looked at afterwards.
-impl Watch for () {
+impl Overlap for () {
     #[inline(always)]
-    fn wanted(&mut self, _: &Job, _: u32, _: u32) -> Result<(), c_int> {
+    fn wanted(&mut self, _: &ScheduledCall, _: u32, _: u32) -> Result<(), c_int> {
         Ok(())
     }
     #[inline(always)]
-    fn passed(&mut self, _: &Job, _: usize) {}
+    fn ended(&mut self, _: &ScheduledCall, _: usize) {}
 }
 
-impl Job<'_> {
+impl ScheduledCall<'_> {
     /// Runs the call to its end. All waiting is the library's own, so it makes progress.
     ///
     /// # Safety
-    /// The scratch memory holds as much as [`Job::demand`] says, and the view's buffers are valid.
-    pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Watch) -> Result<(), c_int> {
-        let null = self.world.handles.request_null;
+    /// The scratch memory holds as much as [`ScheduledCall::demand`] says, and the view's buffers are valid.
+    pub unsafe fn run(&self, scratch: &mut Scratch, watch: &mut impl Overlap) -> Result<(), c_int> {
+        let world = self.endpoint.world;
+        let null = world.handles.request_null;
         let n_requests = self.program.staged_chunks.len();
         scratch.at = 0;
         scratch.requests.clear();
         scratch.requests.resize(n_requests, null);
         scratch.staged.clear();
         scratch.staged.resize(n_requests, None);
-        // SAFETY: the scratch memory is as large as the job demands and the view's buffers are valid, as the caller
+        // SAFETY: the scratch memory is as large as the call demands and the view's buffers are valid, as the caller
         // promises.
         let work = |scratch: &mut Scratch| unsafe {
             let places = self.bind(scratch)?;
             self.operate(&places, scratch, watch)?;
             self.hand_over(&places)
         };
-        retiring(self.world, &self.program.operations, scratch, work)
+        retiring(world, &self.program.operations, scratch, work)
     }
 
     /// Says which chunks of the input an operation reads.
     #[inline(always)]
-    fn announce(&self, operation: &Operation, watch: &mut impl Watch) -> Result<(), c_int> {
+    fn announce(&self, operation: &Operation, watch: &mut impl Overlap) -> Result<(), c_int> {
         let mut result = Ok(());
         let mut wanted = |span: &Span| {
             if span.buffer == Buffer::Input && result.is_ok() {
@@ -77,7 +79,7 @@ impl Job<'_> {
         &self,
         places: &Places,
         scratch: &mut Scratch,
-        watch: &mut impl Watch,
+        watch: &mut impl Overlap,
     ) -> Result<(), c_int> {
         for (index, operation) in self.program.operations.iter().enumerate() {
             scratch.at = index;
@@ -96,23 +98,14 @@ impl Job<'_> {
                     }
                     Operation::Wait { request } => {
                         let request = request as usize;
-                        if scratch.requests[request] != self.world.handles.request_null {
-                            let status = abi::MPI_STATUS_IGNORE as *mut c_void;
-                            let place = &raw mut scratch.requests[request];
-                            check((self.world.pmpi.wait)(place, status))?;
+                        if scratch.requests[request] != self.endpoint.world.handles.request_null {
+                            self.endpoint.wait(&mut scratch.requests[request])?;
                             self.unstage(places, scratch, request)?;
                         }
                     }
                     Operation::WaitAll => {
-                        let statuses = abi::MPI_STATUSES_IGNORE as *mut c_void;
-                        let n_requests = scratch.requests.len();
-                        let first = scratch.requests.as_mut_ptr();
-                        check((self.world.pmpi.waitall)(
-                            n_requests as c_int,
-                            first,
-                            statuses,
-                        ))?;
-                        for request in 0..n_requests {
+                        self.endpoint.wait_all(&mut scratch.requests)?;
+                        for request in 0..scratch.requests.len() {
                             self.unstage(places, scratch, request)?;
                         }
                     }
@@ -121,18 +114,18 @@ impl Job<'_> {
                         target,
                         order,
                     } => {
-                        let (source, units) = self.span(places, &scratch.temporaries, source);
-                        let (target, _) = self.span(places, &scratch.temporaries, target);
-                        self.reduce(source, target, units, order)?;
+                        let source = self.span(places, &scratch.temporaries, source);
+                        let target = self.span(places, &scratch.temporaries, target);
+                        self.reduce(source, target.start, order)?;
                     }
                     Operation::Copy { source, target } => {
-                        let (source, units) = self.span(places, &scratch.temporaries, source);
-                        let (target, _) = self.span(places, &scratch.temporaries, target);
-                        self.copy(source, target, units)?;
+                        let source = self.span(places, &scratch.temporaries, source);
+                        let target = self.span(places, &scratch.temporaries, target);
+                        self.copy_span(source, target)?;
                     }
                 }
             }
-            watch.passed(self, index);
+            watch.ended(self, index);
         }
         Ok(())
     }
@@ -148,36 +141,25 @@ impl Job<'_> {
         into: Message,
     ) -> Result<(), c_int> {
         let request = request as usize;
-        let (start, units) = match into {
-            Message::Token => (std::ptr::null_mut(), 0),
-            Message::Whole(span) => {
-                match self.span(places, &scratch.temporaries, span) {
-                    // Both sides know that there is nothing to send.
-                    (_, 0) => return Ok(()),
-                    known => known,
-                }
-            }
+        let into = match into {
+            Message::Token => self.nothing(),
+            // Both sides know that there is nothing to send.
+            Message::Whole(span) => match self.span(places, &scratch.temporaries, span) {
+                Typed { count: 0, .. } => return Ok(()),
+                known => known,
+            },
             Message::Pieces { start, len } => {
                 let units = self.units_of(places, scratch, start, len);
                 if units == 0 {
                     return Ok(());
                 }
                 scratch.staged[request] = u32::try_from(index).ok();
-                (scratch.staging[request], units)
+                self.view.unit.typed(scratch.staging[request], units)
             }
         };
-        // SAFETY: the units lie at `start`, and nothing touches them before the wait.
-        check(unsafe {
-            (self.world.pmpi.irecv)(
-                start.cast(),
-                units as c_int,
-                self.view.unit.datatype,
-                self.world_ranks[from as usize],
-                self.tag,
-                self.comm,
-                &mut scratch.requests[request],
-            )
-        })
+        let from = self.world_ranks[from as usize];
+        // SAFETY: the units have room there, and nothing touches them before the wait.
+        unsafe { (self.endpoint).receive(into, from, &mut scratch.requests[request]) }
     }
 
     #[inline]
@@ -190,46 +172,41 @@ impl Job<'_> {
         what: Message,
     ) -> Result<(), c_int> {
         let request = request as usize;
-        let (start, units) = match what {
-            Message::Token => (std::ptr::null_mut(), 0),
+        let what = match what {
+            Message::Token => self.nothing(),
             Message::Whole(span) => match self.span(places, &scratch.temporaries, span) {
-                (_, 0) => return Ok(()),
+                Typed { count: 0, .. } => return Ok(()),
                 known => known,
             },
             Message::Pieces { start, len } => {
                 let staging = scratch.staging[request];
                 let mut staged = 0;
                 for span in &self.program.spans[start as usize..][..len as usize] {
-                    let (from, units) = self.span(places, &scratch.temporaries, *span);
+                    let from = self.span(places, &scratch.temporaries, *span);
                     // SAFETY: the staging buffer has room for as many of the longest chunks.
-                    unsafe { self.copy(from, self.at(staging, staged), units)? };
-                    staged += units;
+                    unsafe { self.copy(from.start, self.at(staging, staged), from.count)? };
+                    staged += from.count;
                 }
                 if staged == 0 {
                     return Ok(());
                 }
-                (staging, staged)
+                self.view.unit.typed(staging, staged)
             }
         };
-        // SAFETY: the units lie at `start`, and nothing writes them before the wait.
-        check(unsafe {
-            (self.world.pmpi.isend)(
-                start.cast(),
-                units as c_int,
-                self.view.unit.datatype,
-                self.world_ranks[to as usize],
-                self.tag,
-                self.comm,
-                &mut scratch.requests[request],
-            )
-        })
+        let to = self.world_ranks[to as usize];
+        // SAFETY: the units lie there, and nothing writes them before the wait.
+        unsafe { (self.endpoint).send(what, to, &mut scratch.requests[request]) }
+    }
+
+    fn nothing(&self) -> Typed {
+        self.view.unit.typed(std::ptr::null_mut(), 0)
     }
 
     fn units_of(&self, places: &Places, scratch: &Scratch, start: u32, len: u32) -> u64 {
         let spans = &self.program.spans[start as usize..][..len as usize];
         spans
             .iter()
-            .map(|span| self.span(places, &scratch.temporaries, *span).1)
+            .map(|span| self.span(places, &scratch.temporaries, *span).count)
             .sum()
     }
 
@@ -253,36 +230,26 @@ impl Job<'_> {
         };
         let mut taken = 0;
         for span in &self.program.spans[start as usize..][..len as usize] {
-            let (to, units) = self.span(places, &scratch.temporaries, *span);
+            let to = self.span(places, &scratch.temporaries, *span);
+            let from = self.at(scratch.staging[request], taken);
             // SAFETY: the message brought these units.
-            unsafe { self.copy(self.at(scratch.staging[request], taken), to, units)? };
-            taken += units;
+            unsafe { self.copy(from, to.start, to.count)? };
+            taken += to.count;
         }
         Ok(())
     }
 
     #[inline]
-    unsafe fn reduce(
-        &self,
-        source: *mut u8,
-        target: *mut u8,
-        units: u64,
-        order: Order,
-    ) -> Result<(), c_int> {
+    unsafe fn reduce(&self, source: Typed, target: *mut u8, order: Order) -> Result<(), c_int> {
+        let (source, units) = (source.start, source.count);
         let Some(combine) = self.view.unit.combine.filter(|_| units > 0) else {
             return Ok(());
         };
         let local = |from: *mut u8, into: *mut u8| {
+            let (pmpi, datatype) = (self.endpoint.world.pmpi, self.view.unit.datatype);
+            let (from, into, count) = (from.cast(), into.cast(), units as c_int);
             // SAFETY: both places hold so many elements, and they do not overlap.
-            check(unsafe {
-                (self.world.pmpi.reduce_local)(
-                    from.cast(),
-                    into.cast(),
-                    units as c_int,
-                    self.view.unit.datatype,
-                    combine.op,
-                )
-            })
+            check(unsafe { (pmpi.reduce_local)(from, into, count, datatype, combine.op) })
         };
         if order == Order::SourceFirst || combine.commutative {
             return local(source, target);

@@ -9,9 +9,10 @@ use colltune_core::algorithm::plan::Plan;
 use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::schedule::Case;
 use colltune_core::catalogue::Scheduled;
+use colltune_core::decide::rooms::Rooms;
 
 use super::channel::{Channel, OpenChannel};
-use crate::arguments::Members;
+use crate::arguments::{Members, View};
 use crate::limits::Reservation;
 use crate::scratch::{Demand, Promise, User};
 use crate::world::World;
@@ -21,10 +22,8 @@ pub struct Schedules {
     pub(super) channel: Channel,
     /// Calls so far; the same on all ranks.
     pub(super) calls: u32,
-    /// By the variant's place in the trace's header, with the last root that it had.
-    pub(super) classes: Vec<Classes>,
-    /// The same of other roots.
-    pub(super) other_roots: HashMap<(usize, c_int), Classes>,
+    /// What was agreed of room, by the variant's place in the trace's header.
+    pub(super) rooms: Rooms,
     /// Whether a rank had no memory left to note what is agreed; then nothing more is.
     pub(super) closed: bool,
     pub(super) programs: Programs,
@@ -39,8 +38,7 @@ impl Default for Schedules {
         Schedules {
             channel: Channel::default(),
             calls: 0,
-            classes: Vec::new(),
-            other_roots: HashMap::new(),
+            rooms: Rooms::default(),
             closed: false,
             programs: Programs::default(),
             under_way: Rc::default(),
@@ -60,31 +58,6 @@ pub(super) struct Programs {
     memory: Reservation,
 }
 
-/// Who runs a schedule: all ranks of a communicator, or some of them.
-#[derive(Clone, Copy)]
-pub struct Group<'a> {
-    pub rank: usize,
-    /// For each rank of the group its rank in the world.
-    pub world_ranks: &'a [c_int],
-}
-
-impl Group<'_> {
-    pub(super) fn members(&self) -> Members {
-        Members {
-            rank: self.rank,
-            n_ranks: self.world_ranks.len(),
-        }
-    }
-}
-
-/// The size classes of a variant that the members have agreed on with one root, as bits.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Classes {
-    pub(super) root: c_int,
-    pub(super) ready: u64,
-    pub(super) failed: u64,
-}
-
 /// What a program depends on, beside the communicator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
@@ -97,8 +70,21 @@ pub(super) struct Key {
 /// Whether a schedule's input and output are one piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Buffers {
-    Apart,
+    Separate,
     Shared,
+}
+
+impl Key {
+    #[inline]
+    pub(super) fn new(own: Scheduled, view: &View, buffers: Buffers) -> Key {
+        let Members { rank, n_ranks } = view.members;
+        let row = own.row();
+        Key {
+            row: own.place(),
+            case: row.case(rank, n_ranks, view.root, own.values, view.bytes),
+            buffers,
+        }
+    }
 }
 
 /// A call with messages.
@@ -160,33 +146,6 @@ impl Schedules {
     pub fn has_room(&mut self, user: User, demand: Demand) -> bool {
         let bytes = demand.bytes.saturating_mul(2).saturating_add(1 << 12);
         self.room[user as usize].raise(Demand { bytes, ..demand })
-    }
-
-    /// What is known of a variant's size classes with a root.
-    pub(super) fn classes_with(&self, place: usize, root: c_int) -> Option<Classes> {
-        let last = self.classes.get(place).copied();
-        let known = last.filter(|classes| classes.root == root);
-        known.or_else(|| self.other_roots.get(&(place, root)).copied())
-    }
-
-    /// The same, as those of the variant's last root; `None` where there is no memory for them.
-    pub(super) fn bring_up(&mut self, place: usize, root: c_int) -> Option<&mut Classes> {
-        self.other_roots.try_reserve(2).ok()?;
-        let missing = (place + 1).saturating_sub(self.classes.len());
-        self.classes.try_reserve(missing).ok()?;
-        if missing > 0 {
-            self.classes.resize(place + 1, Classes::default());
-        }
-        let last = self.classes[place];
-        if last.root != root {
-            let known = self.other_roots.remove(&(place, root));
-            self.other_roots.insert((place, last.root), last);
-            self.classes[place] = known.unwrap_or(Classes {
-                root,
-                ..Classes::default()
-            });
-        }
-        Some(&mut self.classes[place])
     }
 }
 
@@ -262,7 +221,7 @@ fn compile(own: Scheduled, key: Key) -> Program {
     let (row, case) = (own.row(), key.case);
     let schedule = (row.schedule)(case);
     let plan = match key.buffers {
-        Buffers::Apart => Plan::new(schedule),
+        Buffers::Separate => Plan::new(schedule),
         Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
     };
     Program::new(&plan, row.pattern.blocks(case.n_ranks))

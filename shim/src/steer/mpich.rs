@@ -64,9 +64,9 @@ unsafe impl Sync for Steer {}
 
 /// MPICH needs no communicators of ours.
 #[derive(Default)]
-pub struct Carriers;
+pub struct CarrierComms;
 
-impl Carriers {
+impl CarrierComms {
     pub fn free(&mut self, _: &Pmpi) {}
 }
 
@@ -97,7 +97,7 @@ impl Steer {
         &self,
         _: &World,
         _: Parent,
-        _: &mut Carriers,
+        _: &mut CarrierComms,
         collective: Collective,
         variant: u16,
     ) -> bool {
@@ -111,7 +111,7 @@ impl Steer {
         &self,
         _: &World,
         comm: Comm,
-        _: &Carriers,
+        _: &CarrierComms,
         collective: Collective,
         variant: u16,
         native: impl Fn(Comm) -> c_int,

@@ -51,11 +51,11 @@ unsafe impl Sync for Steer {}
 
 /// The carriers beside one communicator, for all its members.
 #[derive(Default)]
-pub struct Carriers {
+pub struct CarrierComms {
     made: Vec<Private>,
 }
 
-impl Carriers {
+impl CarrierComms {
     /// Frees the carriers, without waiting for other ranks.
     pub fn free(&mut self, pmpi: &Pmpi) {
         for mut carrier in self.made.drain(..) {
@@ -122,7 +122,7 @@ impl Steer {
         &self,
         world: &World,
         parent: Parent,
-        carriers: &mut Carriers,
+        carriers: &mut CarrierComms,
         collective: Collective,
         variant: u16,
     ) -> bool {
@@ -140,7 +140,7 @@ impl Steer {
         &self,
         world: &World,
         comm: Comm,
-        carriers: &Carriers,
+        carriers: &CarrierComms,
         collective: Collective,
         variant: u16,
         native: impl Fn(Comm) -> c_int,

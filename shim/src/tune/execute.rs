@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use colltune_core::catalogue::Own;
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
@@ -22,22 +21,30 @@ use crate::clock;
 use crate::communicator::State;
 use crate::floating;
 use crate::gap::Sample;
-use crate::node::{Again, Operands};
-use crate::own;
-use crate::own_call::OwnCall;
+use crate::node::{AllreduceArguments, Repeat};
+use crate::own::{self, OwnCall};
+use crate::world::World;
 
-/// One call's arguments, as far as they are needed, and the ways to run it.
-pub struct Ways<R, S, A, D, N> {
-    /// Whether the library refuses the arguments at once.
-    pub is_refused: R,
-    /// What all ranks know of the call.
-    pub details: S,
-    /// What our own algorithms take.
-    pub arguments: A,
+/// One call's arguments, and the ways to run it.
+pub struct Ways<D, N> {
+    pub arguments: Arguments,
     /// The next definition's function.
     pub default: D,
     /// The library's, on a given communicator.
     pub native: N,
+}
+
+impl<D, N> Ways<D, N> {
+    /// What all ranks know of the call.
+    #[inline]
+    fn details<'a>(
+        &'a self,
+        world: &'a World,
+        collective: Collective,
+        n_ranks: u32,
+    ) -> impl Fn() -> SharedDetails + Copy + 'a {
+        move || self.arguments.details(world, collective, n_ranks)
+    }
 }
 
 impl Tuner {
@@ -48,13 +55,7 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         decision: Decision,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         // What the library refuses of its own choice it says by itself.
         if let Decision::Chosen(chosen) = decision
@@ -62,7 +63,10 @@ impl Tuner {
         {
             return self.run_chosen(state, call, chosen, ways);
         }
-        if (ways.is_refused)() {
+        let (collective, n_ranks) = (call.collective, state.n_ranks);
+        let details = ways.details(self, collective, n_ranks);
+        let arguments = &ways.arguments;
+        if arguments.is_refused(self, collective, state.comm, n_ranks) {
             return self.run_refused(state, call, decision, &ways.default);
         }
         let mut decision = decision;
@@ -81,16 +85,14 @@ impl Tuner {
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
                     let agreed = self.agree(state);
-                    state
-                        .decider
-                        .set_up(&self.rules, agreed, call, ways.details)
+                    state.decider.set_up(&self.rules, agreed, call, details)
                 }
                 Decision::Prepare => {
-                    floating::by_default(|| state.decider.prepare(&self.rules, call, ways.details))
+                    floating::by_default(|| state.decider.prepare(&self.rules, call, details))
                 }
                 Decision::Unobserved(left) => {
                     self.take_left(state, left);
-                    state.decider.decide(&self.rules, call, ways.details)
+                    state.decider.decide(&self.rules, call, details)
                 }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
@@ -134,24 +136,20 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         chosen: Chosen,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let collective = call.collective;
+        let details = ways.details(self, collective, state.n_ranks);
         let mut chosen = chosen;
         if chosen.wish != chosen.variant {
-            self.warn_forced(state, call, &chosen, ways.details);
+            self.warn_forced(state, call, &chosen, details);
             if let Some(account) = &self.account {
                 account.unfit(collective);
             }
         }
-        let mut own = self.own_call(call, chosen.variant, &ways.arguments);
-        if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, &own) {
+        let mut own = self.own_call(state, call, chosen.variant, &ways.arguments);
+        if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, own.as_ref())
+        {
             chosen = state.decider.fall_back(collective, chosen);
             own = None;
             if let Some(account) = &self.account {
@@ -162,9 +160,7 @@ impl Tuner {
             account.tuned(call);
         }
         if self.log.is_some() {
-            let label = state
-                .decider
-                .label(&self.rules, call, &chosen, ways.details);
+            let label = state.decider.label(&self.rules, call, &chosen, details);
             let variant = label.unwrap_or(DEFAULT);
             self.log_call(state, call, Some(chosen.place), (variant, chosen.sampled));
         }
@@ -173,16 +169,21 @@ impl Tuner {
             let code = self.execute(state, call, &chosen, own.as_ref(), ways);
             if code != abi::SUCCESS {
                 self.take_back_if_library_refused(state, call, own.as_ref(), code);
-            } else if let Some(again) = own
-                .as_ref()
-                .and_then(|own| Again::of(self, own, chosen.place, chosen.variant))
-            {
-                state.again = Some(again);
+            } else if let Some(repeat) = own.as_ref().and_then(|own| {
+                Repeat::of(
+                    self,
+                    own.own,
+                    own.view.as_ref()?,
+                    chosen.place,
+                    chosen.variant,
+                )
+            }) {
+                state.repeat = Some(repeat);
             }
             return code;
         }
         // The short way knows nothing of samples.
-        state.again = None;
+        state.repeat = None;
         let start_ns = self.clock.at_ns(clock::ticks());
         state.decider.begin_sample(collective, chosen, start_ns);
         let code = self.execute(state, call, &chosen, own.as_ref(), ways);
@@ -195,10 +196,8 @@ impl Tuner {
         }
         let recorder = self.recorder.as_ref().filter(|_| code == abi::SUCCESS);
         let record = recorder.and_then(|recorder| {
-            let label = state
-                .decider
-                .label(&self.rules, call, &chosen, ways.details)?;
-            let class = CallClass::of(call, &(ways.details)());
+            let label = state.decider.label(&self.rules, call, &chosen, details)?;
+            let class = CallClass::of(call, &details());
             recorder.write(|| self.record(state, (call, class), label, start_ns..end_ns))
         });
         // Observed even where it failed: all ranks must count the same samples.
@@ -229,7 +228,7 @@ impl Tuner {
         &self,
         state: &mut State,
         call: SharedCall,
-        own: Option<&OwnCall<Own>>,
+        own: Option<&OwnCall>,
         code: c_int,
     ) -> bool {
         own.is_none() && self.take_back_if_refused(state, call, code)
@@ -243,7 +242,7 @@ impl Tuner {
         state: &mut State,
         collective: Collective,
         variant: u16,
-        own: &Option<OwnCall<Own>>,
+        own: Option<&OwnCall>,
     ) -> bool {
         let parent = state.parent();
         match own {
@@ -259,17 +258,21 @@ impl Tuner {
     /// # Safety
     /// The arguments are those of an MPI_Allreduce on `comm`.
     #[inline(always)]
-    pub unsafe fn allreduce_again(&self, operands: Operands, comm: Comm) -> Option<c_int> {
+    pub unsafe fn repeat_allreduce(
+        &self,
+        operands: AllreduceArguments,
+        comm: Comm,
+    ) -> Option<c_int> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
-        let again = state.again.filter(|again| again.is_like(&operands))?;
-        let Again { place, variant, .. } = again;
+        let repeat = state.repeat.filter(|repeat| repeat.is_like(&operands))?;
+        let Repeat { place, variant, .. } = repeat;
         state
             .decider
             .repeat(Collective::Allreduce, place, variant)?;
         let call = SharedCall {
             collective: Collective::Allreduce,
-            bytes: again.bytes as u64,
+            bytes: repeat.bytes as u64,
         };
         let _told = (!self.is_plain).then(|| {
             self.log_call(state, call, Some(place), (variant, false));
@@ -282,25 +285,27 @@ impl Tuner {
             (under_way, span)
         });
         let families = state.families.on_nodes();
-        // SAFETY: the caller's promise; what the library would refuse is not like a call that was right.
-        Some(unsafe { again.run(self, comm, families, &operands) })
+        // SAFETY: the caller promises the arguments of an allreduce on `comm`; what the library would refuse is not
+        // like a call that was right.
+        Some(unsafe { repeat.run(self, comm, families, &operands) })
     }
 
     /// The call as our own algorithms take it; `None` for the other families.
-    #[inline]
+    #[inline(always)]
     fn own_call(
         &self,
+        state: &State,
         call: SharedCall,
         variant: u16,
-        arguments: impl Fn() -> Arguments,
-    ) -> Option<OwnCall<Own>> {
+        arguments: &Arguments,
+    ) -> Option<OwnCall> {
         let own = self.rules.variant(call.collective, variant).own?;
+        let members = state.members();
+        let variant = self.first_variant[call.collective.index()] + variant;
         Some(OwnCall {
-            collective: call.collective,
-            variant: self.first_variant[call.collective.index()] + variant,
             own,
-            bytes: call.bytes,
-            arguments: arguments(),
+            class: arguments.class(self, variant, call.bytes),
+            view: arguments.view(self, call.collective, call.bytes, members),
         })
     }
 
@@ -309,14 +314,8 @@ impl Tuner {
         state: &mut State,
         call: SharedCall,
         chosen: &Chosen,
-        own: Option<&OwnCall<Own>>,
-        ways: &Ways<
-            impl Fn() -> bool,
-            impl Fn() -> SharedDetails + Copy,
-            impl Fn() -> Arguments,
-            impl Fn() -> c_int,
-            impl Fn(Comm) -> c_int,
-        >,
+        own: Option<&OwnCall>,
+        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
     ) -> c_int {
         let (collective, variant) = (call.collective, chosen.variant);
         match own {

@@ -13,12 +13,12 @@ use colltune_core::select::key;
 use super::Tuner;
 use crate::abi::Comm;
 use crate::communicator::State;
-use crate::forms::Message;
+use crate::forms::MessageArguments;
 use crate::library::collectives::Number;
 
 /// A call that is recorded when it is complete.
 #[derive(Clone, Copy)]
-pub struct Passing {
+pub struct PassingCall {
     comm: u64,
     call: u64,
     bytes: u64,
@@ -47,39 +47,39 @@ impl Tuner {
         manner: Manner,
         collective: Collective,
         comm: Comm,
-        message: Message<N>,
-    ) -> Option<Passing> {
+        message: MessageArguments<N>,
+    ) -> Option<PassingCall> {
         // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
         // on it at the same time.
         let state = unsafe { self.registry.find(comm) }?;
         if state.decider.is_aside() {
             return None;
         }
-        state.passed.calls += 1;
+        state.passing.calls += 1;
         // Short-lived communicators cost nothing more.
         if !self.records_passing()
-            || state.passed.calls < u64::from(self.rules.terms.settings.setup_after)
+            || state.passing.calls < u64::from(self.rules.terms.settings.setup_after)
         {
             return None;
         }
-        let layout = self.layout_of_passed(state)?;
-        // SAFETY: it is no intercommunicator, and the caller's promise is passed on.
+        let layout = self.layout_of_passing(state)?;
+        // SAFETY: it is no intercommunicator, and the caller promises that the call has succeeded on it.
         let bytes = unsafe { message.bytes(self, state.n_ranks) }?;
         let class = u64::from(u64::BITS - bytes.leading_zeros());
         let code = 1 << 32 | (manner as u64) << 16 | (collective as u64) << 8 | class;
         let key = key(self.rules.terms.seed, state.decider.agreed().id, code);
         let call = if is_persistent(manner) {
-            state.passed.requests += 1;
-            state.passed.requests << 32
+            state.passing.requests += 1;
+            state.passing.requests << 32
         } else if state
-            .passed
+            .passing
             .is_sampled(code, key, self.rules.terms.settings.samples_per_cell)
         {
-            state.passed.calls
+            state.passing.calls
         } else {
             return None;
         };
-        Some(Passing {
+        Some(PassingCall {
             comm: state.decider.agreed().id,
             call,
             bytes,
@@ -90,19 +90,19 @@ impl Tuner {
         })
     }
 
-    fn layout_of_passed(&self, state: &mut State) -> Option<Layout> {
+    fn layout_of_passing(&self, state: &mut State) -> Option<Layout> {
         if let Some(membership) = state.decider.membership() {
             return Some(membership.layout);
         }
         let comm = state.comm;
         *state
-            .passed
+            .passing
             .layout
             .get_or_insert_with(|| self.layout_alone(comm))
     }
 
     /// Records a call, or the `start`-th start of a persistent request, between two ticks.
-    pub fn record_passing(&self, passing: &Passing, start: u64, begun: u64, ended: u64) {
+    pub fn record_passing(&self, passing: &PassingCall, start: u64, begun: u64, ended: u64) {
         let Some(recorder) = &self.recorder else {
             return;
         };
@@ -126,7 +126,7 @@ impl Tuner {
     }
 }
 
-impl Passing {
+impl PassingCall {
     pub fn is_persistent(&self) -> bool {
         is_persistent(self.manner)
     }

@@ -78,7 +78,7 @@ impl Tuner {
             self.demoted.fetch_add(1, Ordering::Relaxed);
         }
         if state.decider.agreed().own_families == Possible::No {
-            state.again = None;
+            state.repeat = None;
         }
     }
 }

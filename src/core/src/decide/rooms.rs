@@ -48,12 +48,24 @@ impl Rooms {
 
     #[cold]
     fn look_up(&mut self, class: Class) -> Option<bool> {
-        let of_root = self.of_root(class);
-        let bit = class.bit();
-        ((of_root.ready | of_root.failed) & bit != 0).then_some(of_root.ready & bit != 0)
+        let Class { variant, root, .. } = class;
+        let last = self.last.get(usize::from(variant));
+        let last = last.filter(|last| last.root == root);
+        let Classes { ready, failed, .. } = *last.or_else(|| self.others.get(&(variant, root)))?;
+        // It becomes the last one; without memory it is found here all the same.
+        if self.reserve(class) {
+            self.of_root(class);
+        }
+        ((ready | failed) & class.bit() != 0).then_some(ready & class.bit() != 0)
     }
 
-    /// Keeps what was agreed.
+    /// Whether there is memory to note what is agreed for a class.
+    pub fn reserve(&mut self, class: Class) -> bool {
+        let missing = (usize::from(class.variant) + 1).saturating_sub(self.last.len());
+        self.others.try_reserve(2).is_ok() && self.last.try_reserve(missing).is_ok()
+    }
+
+    /// Keeps what was agreed, for which there is memory.
     pub fn agree(&mut self, class: Class, ready: bool) {
         let of_root = self.of_root(class);
         match ready {

@@ -15,15 +15,14 @@ use super::memory::NodeMemory;
 use super::patience::after_call;
 use super::short::Contribution;
 use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
-use crate::arguments::Arguments;
-use crate::own_call::OwnCall;
+use crate::arguments::View;
 use crate::p2p::Schedules;
 use crate::private;
 use crate::world::World;
 
 /// What was found out about the last call.
 #[derive(Clone, Copy)]
-pub struct Again {
+pub struct Repeat {
     datatype: u64,
     op: u64,
     count: i64,
@@ -36,7 +35,7 @@ pub struct Again {
 
 /// The arguments of an allreduce.
 #[derive(Clone, Copy)]
-pub struct Operands {
+pub struct AllreduceArguments {
     pub send: *const c_void,
     pub recv: *mut c_void,
     pub count: i64,
@@ -44,30 +43,22 @@ pub struct Operands {
     pub op: Op,
 }
 
-impl Again {
+impl Repeat {
     /// What is to be remembered of a call that was right; `None` where it is none of these.
     #[inline]
-    pub fn of(world: &World, call: &OwnCall<Own>, place: usize, variant: u16) -> Option<Again> {
-        let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (call.own, call.collective) else {
+    pub fn of(world: &World, own: Own, view: &View, place: usize, variant: u16) -> Option<Repeat> {
+        let (Own::Node(OnNodes::Alone), Collective::Allreduce) = (own, view.collective) else {
             return None;
         };
-        let Arguments::Reduction {
-            count,
-            datatype,
-            op,
-            ..
-        } = call.arguments
-        else {
-            return None;
-        };
+        let (datatype, op) = (view.unit.datatype, view.unit.combine?.op);
         // Of a type without holes, so that elements are their bytes.
         let facts = world.types.get(datatype)?;
-        (call.bytes <= LINE_BYTES as u64).then_some(Again {
+        (view.bytes <= LINE_BYTES as u64).then_some(Repeat {
             datatype: bits(datatype),
             op: bits(op),
-            count,
+            count: view.block as i64,
             sum: Sum::of(world, facts, op),
-            bytes: call.bytes as usize,
+            bytes: view.bytes as usize,
             place,
             variant,
         })
@@ -75,8 +66,8 @@ impl Again {
 
     /// Whether a call has the arguments that the last one had, and buffers that nobody has to look at.
     #[inline(always)]
-    pub fn is_like(&self, operands: &Operands) -> bool {
-        let Operands {
+    pub fn is_like(&self, operands: &AllreduceArguments) -> bool {
+        let AllreduceArguments {
             send,
             recv,
             count,
@@ -102,7 +93,7 @@ impl Again {
         world: &World,
         comm: Comm,
         (schedules, node): (&mut Schedules, &mut NodeMemory),
-        operands: &Operands,
+        operands: &AllreduceArguments,
     ) -> c_int {
         schedules.count_call();
         let NodeMemory::Open(open) = node else {

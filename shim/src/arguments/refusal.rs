@@ -1,0 +1,193 @@
+//! Arguments that every library refuses, at once and without a message. Some that it refuses, too, are found out by
+//! its answer alone.
+
+use std::ffi::c_int;
+
+use colltune_core::collective::Collective;
+
+use super::lists::Listed;
+use super::shared::{block, total};
+use super::{Arguments, Counted, Reduction, Side, UnevenSide};
+use crate::abi::{self, Comm, bits, is_in_place};
+use crate::world::World;
+
+impl Arguments {
+    /// Whether they are refused on this rank.
+    #[inline]
+    pub fn is_refused(
+        &self,
+        world: &World,
+        collective: Collective,
+        comm: Comm,
+        n_ranks: u32,
+    ) -> bool {
+        let is_beyond = u32::try_from(self.root()).map_or(true, |root| root >= n_ranks);
+        is_beyond
+            || match *self {
+                Arguments::Reduction(reduction) => {
+                    reduction.is_refused(world, collective, (comm, n_ranks))
+                }
+                Arguments::Bcast { all, .. } => is_wrong(world, all),
+                Arguments::Blocks { send, recv, root } => {
+                    is_refused_block(world, collective, (send, recv), (comm, root))
+                }
+                Arguments::Uneven { send, recv, root } => {
+                    is_refused_list(world, collective, (send, recv), (comm, n_ranks, root))
+                }
+                Arguments::Types { recv, received, .. } => {
+                    let count = || total(received, n_ranks);
+                    received.is_null() || is_into_place(recv, count)
+                }
+                Arguments::Nothing => false,
+            }
+    }
+}
+
+#[inline]
+fn is_refused_block(
+    world: &World,
+    collective: Collective,
+    (send, recv): (Side, Side),
+    at: (Comm, c_int),
+) -> bool {
+    let (all, own) = match collective {
+        Collective::Gather => (recv, send),
+        Collective::Scatter => (send, recv),
+        _ => return is_wrong(world, recv) || is_into_place(recv.start, || recv.count),
+    };
+    let place = |rank| Some((all.count, all.count.checked_mul(rank as i64)?));
+    is_wrong(world, block(collective, send, recv)) || is_own_block(world, at, own, all, place)
+}
+
+fn is_refused_list(
+    world: &World,
+    collective: Collective,
+    sides: (UnevenSide, UnevenSide),
+    (comm, n_ranks, root): (Comm, u32, c_int),
+) -> bool {
+    use UnevenSide::{Each, One};
+    let (own, all) = match sides {
+        (_, Each(recv)) if collective == Collective::Allgatherv => {
+            let count = total(recv.counts, n_ranks);
+            let is_no_type = world.is_no_type(recv.datatype);
+            return count < 0 || is_no_type || is_into_place(recv.start, || count);
+        }
+        (Each(_), Each(recv)) => {
+            let count = || total(recv.counts, n_ranks);
+            return recv.counts.is_null() || is_into_place(recv.start, count);
+        }
+        (One(send), Each(recv)) => (send, recv),
+        (Each(send), One(recv)) => (recv, send),
+        (One(_), One(_)) => return false,
+    };
+    let whole = Side {
+        start: all.start,
+        count: own.count,
+        datatype: all.datatype,
+    };
+    is_own_block(world, (comm, root), own, whole, |rank| own_place(all, rank))
+}
+
+/// The count and displacement of a rank's block at a root; `None` where there are none.
+fn own_place(all: Listed, rank: usize) -> Option<(i64, i64)> {
+    if all.counts.is_null() || all.places.is_null() {
+        return None;
+    }
+    // SAFETY: MPI asks the root for a count and a displacement for each rank.
+    Some(unsafe { (all.counts.at(rank), all.places.at(rank)) })
+}
+
+impl Reduction {
+    #[inline]
+    fn is_refused(
+        &self,
+        world: &World,
+        collective: Collective,
+        (comm, n_ranks): (Comm, u32),
+    ) -> bool {
+        if self.has_no_operation(world) || world.is_no_type(self.datatype) {
+            return true;
+        }
+        let count = match self.count {
+            Counted::All(count) => count,
+            Counted::Each(counts) => return total(counts, n_ranks) < 0,
+        };
+        let in_place = || is_into_place(self.recv, || count) || self.is_alias(collective, count);
+        count < 0
+            || match collective {
+                Collective::Allreduce | Collective::Scan => in_place(),
+                Collective::Reduce => self.is_refused_by_role(world, comm, count),
+                _ => false,
+            }
+    }
+
+    /// Whether a reduce is refused on this rank for its buffers: the root's result may lie neither in place nor where
+    /// its operands are, the others have operands.
+    fn is_refused_by_role(&self, world: &World, comm: Comm, count: i64) -> bool {
+        let has_alias = !self.send.is_null() && self.send == self.recv.cast_const();
+        let at_root = is_in_place(self.recv) || has_alias;
+        let elsewhere = is_in_place(self.send);
+        // Of nothing libraries take what they like.
+        if count == 0 || (!at_root && !elsewhere) {
+            return false;
+        }
+        match own_rank_at_root(world, comm, self.root) {
+            Some(_) => at_root,
+            None => elsewhere,
+        }
+    }
+
+    /// Whether both buffers are one where the library refuses that on every rank: MPICH where there are elements;
+    /// Open MPI where there are several, and not in a scan (`allreduce.c`, `scan.c` of 4.1.4 and 5.0.5).
+    fn is_alias(&self, collective: Collective, count: i64) -> bool {
+        let refused = match (cfg!(mpi = "openmpi"), collective) {
+            (true, Collective::Allreduce) => count > 1,
+            (true, _) => false,
+            (false, _) => count != 0,
+        };
+        refused && self.send == self.recv.cast_const()
+    }
+}
+
+/// Whether so many elements of a type are refused.
+fn is_wrong(world: &World, side: Side) -> bool {
+    side.count < 0 || world.is_no_type(side.datatype)
+}
+
+/// Whether a result is to lie in place, which no library takes but MPICH where there is none.
+fn is_into_place(recv: *const std::ffi::c_void, count: impl Fn() -> i64) -> bool {
+    is_in_place(recv) && (cfg!(mpi = "openmpi") || count() != 0)
+}
+
+/// This rank in a communicator, where it is the root of the call.
+#[cold]
+fn own_rank_at_root(world: &World, comm: Comm, root: c_int) -> Option<usize> {
+    let mut own = -1;
+    // SAFETY: the communicator was found to have a state, so it is valid; one number is written.
+    let code = unsafe { (world.pmpi.comm_rank)(comm, &mut own) };
+    let is_root = code == abi::SUCCESS && own == root;
+    is_root.then(|| usize::try_from(own).ok())?
+}
+
+/// Whether this rank is the root, and its own block lies where it goes to: MPICH refuses that where both sides have
+/// one type and count. `own` gives the count of a rank's block among all, and how many elements lie before it.
+fn is_own_block(
+    world: &World,
+    (comm, root): (Comm, c_int),
+    block: Side,
+    all: Side,
+    own: impl FnOnce(usize) -> Option<(i64, i64)>,
+) -> bool {
+    let is_one_type = bits(block.datatype) == bits(all.datatype);
+    let is_nowhere = block.start.is_null() || is_in_place(block.start);
+    if cfg!(mpi = "openmpi") || !is_one_type || block.count == 0 || is_nowhere {
+        return false;
+    }
+    let found = own_rank_at_root(world, comm, root).and_then(own);
+    found
+        .zip(world.type_bytes(all.datatype))
+        .is_some_and(|((count, before), bytes)| {
+            let skip = (before as usize).wrapping_mul(bytes as usize);
+            block.count == count && block.start == all.start.wrapping_byte_add(skip)
+        })
+}
