@@ -160,7 +160,7 @@ struct Json<'a> {
 
 fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
-    let ledger = Ledger::read(&db.incoming());
+    let ledger = Ledger::read(db);
     let json = match generations.first() {
         None => Json {
             schema: SCHEMA,
@@ -200,7 +200,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
         .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
-        + &Ledger::read(&db.incoming()).sentence()
+        + &Ledger::read(db).sentence()
 }
 
 fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
