@@ -11,7 +11,7 @@ use crate::partition;
 use crate::reduce::{Names, Observation, Reader, calls};
 
 /// So many records are looked at, the newest: raw records may be without number.
-pub const RECORDS_MAX: u64 = 1 << 21;
+pub const RECORDS_MAX: u64 = 1 << 20;
 
 /// One tuned call, as its recording ranks saw it together.
 #[derive(Clone, Debug, PartialEq)]

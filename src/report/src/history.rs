@@ -15,7 +15,7 @@ use crate::question::Question;
 const PANELS_MAX: usize = 6;
 /// The newest generations that are looked at.
 pub const GENERATIONS_MAX: usize = 40;
-/// Variants that never had more are one grey band: the paper's floor.
+/// Variants that had no more after any training are one grey band: the paper's floor.
 pub const BAND: f64 = 0.03;
 /// The paper's rule for coming to rest: no probability moves by more, and the best stays, for so many trainings.
 pub const MOVED_MAX: f64 = 0.02;
@@ -45,7 +45,7 @@ pub struct History {
     pub cell: Cell,
     pub samples: u64,
     pub lines: Vec<Line>,
-    /// Variants that never had more than the band.
+    /// Variants that had no more than the band after any training.
     pub in_band: usize,
     pub best: String,
     /// The generation since which it is at rest.
@@ -116,6 +116,8 @@ pub fn histories(generation: &Generation, past: &[Past], question: &Question) ->
         .iter()
         .map(|entries| stable_since(past, entries))
         .collect();
+    // Where nothing was ever to choose from, nothing moves.
+    cells.retain(|cell| cell.variants.len() > 1);
     cells.truncate(PANELS_MAX);
     let entries = follow(&cells, past);
     Histories {
@@ -167,12 +169,22 @@ fn history(cell: &CellStatistics, past: &[Past], entries: &[Option<&CellModel>])
             .map(|entry| entry.map(|entry| probability(entry, name)))
             .collect(),
     };
-    let most = |line: &Line| {
-        line.probabilities
-            .iter()
-            .flatten()
-            .fold(0.0, |a: f64, b| a.max(*b))
+    // Before any training all are alike.
+    let trained = |line: &Line| -> Vec<f64> {
+        let all = past.iter().zip(&line.probabilities);
+        let known = all.filter_map(|(one, value)| Some((one.number, (*value)?)));
+        let later: Vec<f64> = known
+            .clone()
+            .filter(|(number, _)| *number > 0)
+            .map(|(_, value)| value)
+            .collect();
+        if later.is_empty() {
+            known.map(|(_, value)| value).collect()
+        } else {
+            later
+        }
     };
+    let most = |line: &Line| trained(line).into_iter().fold(0.0, f64::max);
     let last = |line: &Line| {
         line.probabilities
             .iter()

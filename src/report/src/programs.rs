@@ -237,7 +237,7 @@ impl<'a> Rows<'a> {
                 let time: f64 = rows.iter().map(|row| seconds(row)).sum();
                 let work: f64 = rows
                     .iter()
-                    .map(|row| row.level_ns * row.calls as f64 * row.work.min(row.time.mean) / 1e9)
+                    .map(|row| row.level_ns * row.calls as f64 * row.work / 1e9)
                     .sum();
                 ProgramCell {
                     cell: statistics.cell,

@@ -63,6 +63,8 @@ pub struct Panel {
     pub n_ranks: u32,
     /// The generation that predicted it; `None` where its data were held out.
     pub generation: Option<u64>,
+    /// What was predicted to be the best.
+    pub choice: String,
     /// The default, the predicted choice where it is another, and the measured best where that is a third.
     pub lines: Vec<Distribution>,
     /// The default's median over the choice's, with an interval over runs; `None` where the choice is the default.
@@ -86,6 +88,18 @@ struct Foretold {
     cell: Cell,
     choice: String,
     generation: Option<u64>,
+}
+
+/// The variant that is expected to be fastest. That without data it does not replace the default is another matter.
+fn fastest(cell: &CellStatistics) -> String {
+    let known = cell
+        .variants
+        .iter()
+        .filter_map(|one| Some((one.contrast?.gain, &one.name)));
+    let best = known
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .filter(|(gain, _)| *gain > 1.0);
+    best.map_or_else(|| DEFAULT.to_owned(), |(_, name)| name.clone())
 }
 
 /// What the module reads from.
@@ -134,7 +148,7 @@ fn back_test(
                 let before = cells.iter().find(|one| point.is_in(&one.cell))?;
                 Some(Foretold {
                     cell: cell.cell,
-                    choice: before.best.clone(),
+                    choice: fastest(before),
                     generation: Some(*number),
                 })
             })
@@ -187,7 +201,7 @@ fn held_out(sources: &Sources, shape: Shape, warnings: &mut Vec<String>) -> Opti
     Some(
         said.map(|one| Foretold {
             cell: one.cell,
-            choice: one.best.clone(),
+            choice: fastest(one),
             generation: None,
         })
         .collect(),
@@ -354,6 +368,7 @@ fn panel(
         ppn: shape.ppn,
         n_ranks: shape.n_ranks,
         generation: said.generation,
+        choice: said.choice.clone(),
         lines: lines.collect(),
         ratio: is_compared.then(|| median_ratio_of_groups(&default, &choice)),
     }

@@ -256,7 +256,7 @@ mod tests {
         let found = whole_runs(&few, &Question::default());
         assert_eq!(
             (found.panels.len(), &found.too_few[0]),
-            (0, &("solver".to_owned(), 2, 4))
+            (0, &("solver".to_owned(), 2, 5))
         );
     }
 

@@ -58,7 +58,7 @@ pub fn section(cells: &Cells, limit: usize) -> Markup {
             @if !shown.is_empty() {
                 details {
                     summary { "The numbers of “The tuning cuboids” as a table" }
-                    div.scroll role="region" tabindex="0" aria-label="All cells: table" { (cells_table(shown)) }
+                    section.scroll tabindex="0" aria-label="All cells: table" { (cells_table(shown)) }
                 }
             }
         }
@@ -129,7 +129,7 @@ fn cuboid(collective: Collective, cells: &[&CellStatistics]) -> Markup {
     html! {
         div.panel {
             h4 { (collective) }
-            div.scroll role="region" tabindex="0" aria-label=(name) { (svg(width.max(190.0), height, &name, inside)) }
+            section.scroll tabindex="0" aria-label=(name) { (svg(width.max(190.0), height, &name, inside)) }
         }
     }
 }

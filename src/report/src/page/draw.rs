@@ -82,11 +82,11 @@ fn log_ticks([lo, hi]: [f64; 2], most: usize) -> Vec<f64> {
         all.filter(|tick| (lo - 1e-9..=hi + 1e-9).contains(&tick.ln()))
             .collect()
     };
-    let fine = decades(&[1.0, 2.0, 5.0]);
-    let ticks = if fine.len() <= most {
+    let [fine, rough] = [&[1.0, 2.0, 5.0][..], &[1.0]].map(decades);
+    let ticks = if fine.len() <= most + 2 || rough.len() < 2 {
         fine
     } else {
-        decades(&[1.0])
+        rough
     };
     let step = ticks.len().div_ceil(most.max(1)).max(1);
     ticks.into_iter().step_by(step).collect()
@@ -114,11 +114,11 @@ impl Figure<'_> {
             figure aria-labelledby=(self.id) {
                 h3 id=(self.id) { (self.title) }
                 p { (self.says) }
-                div.scroll role="region" tabindex="0" aria-label={ (self.title) ": picture" } { (self.picture) }
+                section.scroll tabindex="0" aria-label={ (self.title) ": picture" } { (self.picture) }
                 (self.legend)
                 details {
                     summary { "The numbers of “" (self.title) "” as a table" }
-                    div.scroll role="region" tabindex="0" aria-label={ (self.title) ": table" } { (self.table) }
+                    section.scroll tabindex="0" aria-label={ (self.title) ": table" } { (self.table) }
                 }
             }
         }

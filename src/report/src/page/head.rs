@@ -46,7 +46,7 @@ pub fn header(report: &Report) -> Markup {
 pub fn numbers(head: &Head) -> Markup {
     let exploring = &head.exploring;
     html! {
-        ul.tiles aria-label="Three numbers" {
+        ul.tiles {
             li {
                 span.big { (grouped(head.cells_tuned)) }
                 span { "of " (count(head.cells_measured, "measured cell")) " run another variant than the library's own choice" }
@@ -56,10 +56,15 @@ pub fn numbers(head: &Head) -> Markup {
                 span { "as fast as the default are the choices, in the geometric mean over measured cells by their recorded time" }
             }
             li {
-                span.big { (exploring.share().map_or_else(|| "unknown".to_owned(), percent)) }
+                @match exploring.share() {
+                    Some(share) => { span.big { (percent(share)) } }
+                    None => { span.big { (seconds(exploring.sum())) } }
+                }
                 span {
-                    "of the time of exploring runs is what exploring cost: " (seconds(exploring.sampled))
-                    " on nodes in sampled calls beyond the default’s, " (seconds(exploring.agreeing)) " in agreements, waiting for each other included"
+                    @if exploring.share().is_some() { "of the time of exploring runs is what exploring cost: " }
+                    @else { "on nodes is what exploring cost, which no run relates to its whole time: " }
+                    (seconds(exploring.sampled)) " on nodes in sampled calls beyond the default’s, "
+                    (seconds(exploring.agreeing)) " in agreements, waiting for each other included"
                     @if exploring.known < 0.995 {
                         ". Of " (percent(1.0 - exploring.known)) " of the sampled calls the default’s time in the same run is not known"
                     }

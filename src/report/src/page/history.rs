@@ -25,7 +25,7 @@ pub fn section(histories: &Histories) -> Markup {
                     (histories.cells_at_rest) " of " (count(histories.cells as u64, "measured cell")) " have come to rest: for "
                     (TRAININGS_AT_REST) " trainings no probability moved by more than " (percent(MOVED_MAX))
                     " and the choice stayed, which is where the paper stops. Shown are the cells with the most timed calls. "
-                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0, and variants that never had more than "
+                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0, and variants that no training gave more than "
                     (percent(BAND)) ", the paper’s floor, are one grey band."
                 }
             }
@@ -50,18 +50,18 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
             p { (rest) " " (count(history.samples, "timed call")) "; chosen: " b { (short(&history.best)) } "."
                 @if !history.settled.is_empty() { " Exploring has ended: " (history.settled) "." }
             }
-            div.scroll role="region" tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, generations)) }
+            section.scroll tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, generations)) }
             ul.legend {
                 @for (line, one) in history.lines.iter().enumerate() {
                     li { (swatch(&series(line))) span title=(one.variant) { (short(&one.variant)) }
                         @if let Some(last) = one.probabilities.iter().flatten().next_back() { " " (percent(*last)) }
                     }
                 }
-                @if history.in_band > 0 { li { span.box.band {} (history.in_band) " never above " (percent(BAND)) } }
+                @if history.in_band > 0 { li { span.box.band {} (history.in_band) " that no training gave more than " (percent(BAND)) } }
             }
             details {
                 summary { "The numbers as a table" }
-                div.scroll role="region" tabindex="0" aria-label={ "Probabilities in " (name) ": table" } {
+                section.scroll tabindex="0" aria-label={ "Probabilities in " (name) ": table" } {
                     (numbers(&name, history, generations))
                 }
             }
@@ -78,7 +78,7 @@ fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
         (left_axis(&y, LEFT, RIGHT, percent))
         @if history.in_band > 0 {
             rect.band x=(px(LEFT)) y=(px(y.at(BAND))) width=(px(RIGHT - LEFT)) height=(px(BOTTOM - y.at(BAND))) {
-                title { (history.in_band) " variants never had more than " (percent(BAND)) }
+                title { (history.in_band) " variants to which no training gave more than " (percent(BAND)) }
             }
         }
         line.floor x1=(px(LEFT)) x2=(px(RIGHT)) y1=(px(y.at(BAND))) y2=(px(y.at(BAND))) { title { (percent(BAND)) ", the paper’s floor" } }

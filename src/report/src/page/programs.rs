@@ -153,7 +153,7 @@ fn cells(program: &Program) -> Markup {
                 (count(program.cells_left_out as u64, "smaller cell")) " are not shown."
             }
         }
-        div.scroll role="region" tabindex="0" aria-label={ "Variants that ran in " (program.name) } {
+        section.scroll tabindex="0" aria-label={ "Variants that ran in " (program.name) } {
             (table(&format!("Cells and communicators of {}", program.name), &head, rows))
         }
     }

@@ -1,5 +1,6 @@
 //! Figure 4: how the times are spread where something was predicted.
 
+use colltune_core::catalogue;
 use maud::{Markup, html};
 
 use super::draw::{Column, Scale, bottom_axis, left_axis, px, series, svg, swatch, table};
@@ -37,8 +38,8 @@ fn says(unseen: &Unseen) -> Markup {
             }
         } @else {
             @if unseen.held_out { "Learning without the data of a layout, the" } @else { "Where a generation predicted and a later one measured, the" }
-            " predicted choice was within " (share) " of the best in " (unseen.right) " of " (count(unseen.cells as u64, "cell"))
-            ", by what is known now."
+            " variant that was predicted to be fastest was within " (share) " of the best in " (unseen.right) " of " (count(unseen.cells as u64, "cell"))
+            ", by what is known now. Predictions only say what to try first: nothing replaces the default unmeasured."
             @if unseen.panels.is_empty() && unseen.left_out.is_empty() {
                 " No raw records of two variants are left to show how their times are spread."
             }
@@ -60,7 +61,7 @@ fn left_out(unseen: &Unseen) -> Markup {
             tr { th scope="row" { (one.nodes) " × " (one.ppn) } td.n { (one.cells) } td.n { (one.right) } }
         }
     };
-    html! { div.scroll role="region" tabindex="0" aria-label="Layouts held out in turn" { (table("Each layout held out in its turn", &head, rows)) } }
+    html! { section.scroll tabindex="0" aria-label="Layouts held out in turn" { (table("Each layout held out in its turn", &head, rows)) } }
 }
 
 fn panel(place: usize, panel: &Panel) -> Markup {
@@ -84,11 +85,12 @@ fn panel(place: usize, panel: &Panel) -> Markup {
                 "It was " (from) ". "
                 @match panel.ratio {
                     Some(ratio) => { "The default’s median is " (interval(ratio)) " times that of the predicted choice, over runs." }
-                    None => "Predicted was to keep the default, or one of the two never ran.",
+                    None if catalogue::is_default(&panel.choice) => "Nothing was predicted to be faster than the default.",
+                    None => { "Predicted was " (short(&panel.choice)) ", which never ran at this size." }
                 }
                 @if few { " Some lines have fewer than " (CALLS_LEAST) " calls." }
             }
-            div.scroll role="region" tabindex="0" aria-label={ "Times of " (name) } { (picture(&name, &panel.lines)) }
+            section.scroll tabindex="0" aria-label={ "Times of " (name) } { (picture(&name, &panel.lines)) }
             ul.legend {
                 @for (line, one) in panel.lines.iter().enumerate() {
                     li { (swatch(&series(line))) (one.role) @if one.role != "default" { ": " (short(&one.variant)) }
@@ -97,7 +99,7 @@ fn panel(place: usize, panel: &Panel) -> Markup {
             }
             details {
                 summary { "The numbers as a table" }
-                div.scroll role="region" tabindex="0" aria-label={ "Times of " (name) ": table" } { (numbers(&name, &panel.lines)) }
+                section.scroll tabindex="0" aria-label={ "Times of " (name) ": table" } { (numbers(&name, &panel.lines)) }
             }
         }
     }

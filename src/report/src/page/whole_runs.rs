@@ -36,7 +36,7 @@ pub fn section(whole_runs: &WholeRuns) -> Markup {
         }
         @if whole_runs.panels_left_out > 0 { p { (count(whole_runs.panels_left_out as u64, "more program")) " with fewer runs are not shown." } }
         @if whole_runs.without_end > 0 {
-            p { (count(whole_runs.without_end as u64, "run")) " without an end stand in no box: they died, or still ran." }
+            p { "In no box: " (count(whole_runs.without_end as u64, "run")) " without an end, dead or under way." }
         }
     }
 }

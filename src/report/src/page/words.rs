@@ -89,6 +89,7 @@ pub fn sizes(range: Range) -> String {
     match range.hi {
         Some(hi) if hi == range.lo + 1 => bytes(range.lo),
         Some(hi) => format!("{} to <{}", bytes(range.lo), bytes(hi)),
+        None if range.lo == 0 => "any size".to_owned(),
         None => format!("{} and more", bytes(range.lo)),
     }
 }
@@ -105,8 +106,13 @@ pub fn numbers(range: Range) -> String {
 pub fn layout(cell: &Cell) -> String {
     let one = cell.nodes.hi == Some(2);
     let nodes = if one { "node" } else { "nodes" };
+    let ranks = if cell.ppn.hi == Some(2) {
+        "rank"
+    } else {
+        "ranks"
+    };
     format!(
-        "{} {nodes}, {} ranks on each",
+        "{} {nodes}, {} {ranks} on each",
         numbers(cell.nodes),
         numbers(cell.ppn)
     )
