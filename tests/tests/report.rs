@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use colltune_tests::{Mpi, colltune as command, folder, job, on_each_library};
+use colltune_tests::{colltune as command, folder, job, on_each_library};
 use serde_json::Value;
 
 const BYTES_MAX: usize = 3 << 20;
@@ -33,8 +33,9 @@ fn path(folder: &Path) -> &str {
 fn report(db: &Path, more: &[&str]) -> (String, Value) {
     let file = db.join("report.html");
     let with = |first: &[&str]| -> Vec<String> {
-        let all = ["report", "--db", path(db)].iter().chain(first).chain(more);
-        all.map(|word| (*word).to_owned()).collect()
+        let all = ["report", "--db", path(db)].into_iter();
+        let all = all.chain(first.iter().copied()).chain(more.iter().copied());
+        all.map(str::to_owned).collect()
     };
     let run = |all: Vec<String>| succeeds(&all.iter().map(String::as_str).collect::<Vec<_>>());
     run(with(&["-o", path(&file)]));
@@ -156,6 +157,7 @@ on_each_library! {
         }
         report(db.path(), &[]);
         validates(&db.path().join("report.html"));
+        opens(&db.path().join("report.html"));
         a_damaged_database_is_shown_as_far_as_it_goes(db.path());
     }
 }
@@ -233,6 +235,27 @@ fn what_is_not_there_is_told_in_a_sentence() {
         1,
         "write /no/such/folder",
     );
+}
+
+/// Whether a browser finds every picture and table in the page; skipped where there is none.
+fn opens(page: &Path) {
+    let options = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"];
+    let browser = Command::new("timeout")
+        .args(["60", "chromium"])
+        .args(options)
+        .arg(page)
+        .output();
+    let output = browser.expect("timeout starts");
+    if output.status.code() == Some(127) {
+        return colltune_tests::skip("needs chromium").unwrap_or(());
+    }
+    assert!(output.status.success(), "{output:?}");
+    let seen = String::from_utf8_lossy(&output.stdout);
+    let written = std::fs::read_to_string(page).expect("the page");
+    for part in ["<svg", "<table", "<title>", "<details>", "<rect", "<path"] {
+        let count = |text: &str| text.matches(part).count();
+        assert_eq!(count(&seen), count(&written), "{part}");
+    }
 }
 
 /// Whether a validator finds the page valid; skipped where there is none.

@@ -9,8 +9,11 @@ use crate::programs::{Part, Program, ProgramCell, Ran};
 
 const BARS_MAX: usize = 12;
 const ROW: f64 = 22.0;
-const LEFT: f64 = 190.0;
-const WIDTH: f64 = 640.0;
+/// The longest bar, and the room for the number behind it.
+const BAR: f64 = 320.0;
+const BEHIND: f64 = 56.0;
+/// How wide a letter is, at the most.
+const LETTER: f64 = 7.0;
 /// The variants that are named in a row.
 const VARIANTS_MAX: usize = 5;
 
@@ -73,32 +76,35 @@ fn one(place: usize, program: &Program) -> Markup {
 
 fn bars(title: &str, parts: &[Part]) -> Markup {
     let most = parts.iter().map(|part| part.share).fold(1e-6, f64::max);
-    let scale = Scale::linear([0.0, most], [LEFT, WIDTH - 60.0]);
+    let name = |part: &Part| format!("{} {}", part.collective, bytes(part.bytes));
+    let longest = parts.iter().map(|part| name(part).len()).max().unwrap_or(0);
+    let left = 12.0 + LETTER * longest as f64;
+    let scale = Scale::linear([0.0, most], [left, left + BAR]);
     let bottom = 6.0 + ROW * parts.len() as f64;
     let inside = html! {
         (bottom_axis(&scale, 2.0, bottom, percent))
         @for (place, part) in parts.iter().enumerate() {
             @let top = 6.0 + ROW * place as f64;
             @let end = scale.at(part.share);
-            text x=(px(LEFT - 8.0)) y=(px(top + 14.0)) text-anchor="end" { (part.collective) " " (bytes(part.bytes)) }
+            text x=(px(left - 8.0)) y=(px(top + 14.0)) text-anchor="end" { (name(part)) }
             @match part.waiting {
                 Some(waiting) => {
                     @let middle = scale.at(part.share * (1.0 - waiting));
-                    rect.work x=(px(LEFT)) y=(px(top + 3.0)) width=(px(middle - LEFT)) height=(px(ROW - 6.0)) {
-                        title { (part.collective) " " (bytes(part.bytes)) ": working " (percent(part.share * (1.0 - waiting))) " of the whole time" }
+                    rect.work x=(px(left)) y=(px(top + 3.0)) width=(px(middle - left)) height=(px(ROW - 6.0)) {
+                        title { (name(part)) ": working " (percent(part.share * (1.0 - waiting))) " of the whole time" }
                     }
                     rect.wait x=(px(middle)) y=(px(top + 3.0)) width=(px(end - middle)) height=(px(ROW - 6.0)) {
-                        title { (part.collective) " " (bytes(part.bytes)) ": waiting " (percent(part.share * waiting)) " of the whole time" }
+                        title { (name(part)) ": waiting " (percent(part.share * waiting)) " of the whole time" }
                     }
                 }
-                None => rect.dim x=(px(LEFT)) y=(px(top + 3.0)) width=(px(end - LEFT)) height=(px(ROW - 6.0)) {
-                    title { (part.collective) " " (bytes(part.bytes)) ": " (percent(part.share)) " of the whole time" }
+                None => rect.dim x=(px(left)) y=(px(top + 3.0)) width=(px(end - left)) height=(px(ROW - 6.0)) {
+                    title { (name(part)) ": " (percent(part.share)) " of the whole time" }
                 },
             }
             text x=(px(end + 5.0)) y=(px(top + 14.0)) { (percent(part.share)) }
         }
     };
-    svg(WIDTH, bottom + 22.0, title, inside)
+    svg(left + BAR + BEHIND, bottom + 22.0, title, inside)
 }
 
 fn parts_table(program: &Program) -> Markup {
