@@ -90,7 +90,7 @@ impl RunBox {
         let times = sorted(times.to_vec());
         let quartiles = [0.25, 0.5, 0.75].map(|q| quantile(&times, q));
         let reach = 1.5 * (quartiles[2] - quartiles[0]);
-        let inside = times
+        let mut inside = times
             .iter()
             .filter(|time| (quartiles[0] - reach..=quartiles[2] + reach).contains(*time));
         let step = times.len().div_ceil(POINTS_MAX).max(1);
@@ -100,7 +100,7 @@ impl RunBox {
             quartiles,
             whiskers: [
                 inside.clone().next().copied().unwrap_or(quartiles[0]),
-                inside.last().copied().unwrap_or(quartiles[2]),
+                inside.next_back().copied().unwrap_or(quartiles[2]),
             ],
             times: times.iter().step_by(step).copied().collect(),
         }
@@ -192,8 +192,8 @@ fn first_of(kinds: &BTreeMap<Kind, Vec<f64>>, wanted: fn(&Kind) -> bool) -> Opti
 }
 
 fn last_of(kinds: &BTreeMap<Kind, Vec<f64>>, wanted: fn(&Kind) -> bool) -> Option<&Vec<f64>> {
-    let of_kind = kinds.iter().filter(|(kind, _)| wanted(kind));
-    of_kind.last().map(|(_, times)| times)
+    let mut of_kind = kinds.iter().filter(|(kind, _)| wanted(kind));
+    of_kind.next_back().map(|(_, times)| times)
 }
 
 fn runs_to_gain(kinds: &BTreeMap<Kind, Vec<f64>>) -> Option<usize> {
