@@ -165,6 +165,7 @@ impl Account {
             threads: self.threads,
             calls: &self.agreements,
             ticks: &self.overhead_ticks,
+            weight: 1,
             begun: clock::ticks(),
         }
     }
