@@ -5,11 +5,17 @@
 //! become regressions that speak for cells without data ([`regress`]), and all become probabilities ([`weigh`]).
 
 pub mod call;
+#[cfg(feature = "xgboost")]
 mod compare;
+#[cfg(feature = "xgboost")]
 pub mod regress;
+#[cfg(feature = "xgboost")]
 mod robust;
+#[cfg(feature = "xgboost")]
 mod weigh;
 
+#[cfg(feature = "xgboost")]
 mod learn;
 
+#[cfg(feature = "xgboost")]
 pub use learn::{Context, LearnError, Learned, learn};

@@ -37,15 +37,17 @@ pub enum LearnError {
     /// No job would take such a model.
     #[error("publish what was learned: {0}")]
     Invalid(#[from] ModelError),
+    #[error("predict by XGBoost, as `predictor` in the settings says: this build is without it")]
+    NoXgboost,
 }
 
 /// Learns from all evidence of one library, in whatever order it comes.
 ///
-/// Errors: `Invalid` for a result that jobs would refuse.
+/// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` in a build without that predictor.
 pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
-    let predictor = context
-        .predictor
-        .unwrap_or_else(|| predict::chosen(context.settings.predictor));
+    let named = || predict::chosen(context.settings.predictor);
+    let predictor = context.predictor.or_else(named);
+    let predictor = predictor.ok_or(LearnError::NoXgboost)?;
     let cells = Cells::new(evidence, &context);
     let (beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
     let choices = choice::choose(&beliefs, &cells.allowed(), &cells.before());

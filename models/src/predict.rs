@@ -5,6 +5,7 @@ mod gaussian;
 mod predictor;
 mod simulator;
 mod spread;
+#[cfg(feature = "xgboost")]
 mod xgboost;
 
 use colltune_core::settings::Predicting;
@@ -12,13 +13,17 @@ use colltune_core::settings::Predicting;
 pub use gaussian::Gaussian;
 pub use predictor::{Place, Point, Prediction, Predictor};
 pub use simulator::Simulator;
+#[cfg(feature = "xgboost")]
 pub use xgboost::XgBoost;
 
-/// The predictor that the settings name.
-pub fn chosen(predicting: Predicting) -> &'static dyn Predictor {
+/// The predictor that the settings name; `None` where this build has it not.
+pub fn chosen(predicting: Predicting) -> Option<&'static dyn Predictor> {
     match predicting {
-        Predicting::Xgboost => &XgBoost,
-        Predicting::GaussianProcess => &Gaussian,
-        Predicting::Simulator => &Simulator,
+        #[cfg(feature = "xgboost")]
+        Predicting::Xgboost => Some(&XgBoost),
+        #[cfg(not(feature = "xgboost"))]
+        Predicting::Xgboost => None,
+        Predicting::GaussianProcess => Some(&Gaussian),
+        Predicting::Simulator => Some(&Simulator),
     }
 }

@@ -1,6 +1,8 @@
 //! Where this rank's time goes: its calls of collectives, counted by kind and timed in part. The ranks add up what they
 //! have seen when the job ends; until then it is each rank's own, and nothing decides by it.
 
+mod ledger;
+
 mod closing;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +33,11 @@ pub struct Account {
     kinds: Box<[Kind]>,
     /// Calls that pass through.
     passed: AtomicU64,
+    /// Calls that are timed to learn from.
+    sampled: AtomicU64,
+    /// In which the ranks agreed, and how long that took.
+    agreements: AtomicU64,
+    overhead_ticks: AtomicU64,
     /// By collective, calls to which the variant that was meant does not apply, and those for which a rank had not
     /// what it needs.
     unfit: [AtomicU64; Collective::ALL.len()],
@@ -96,6 +103,9 @@ impl Account {
         Account {
             kinds: std::iter::repeat_with(Kind::default).take(KINDS).collect(),
             passed: AtomicU64::new(0),
+            sampled: AtomicU64::new(0),
+            agreements: AtomicU64::new(0),
+            overhead_ticks: AtomicU64::new(0),
             unfit: none(),
             lacking: none(),
             threads,
@@ -141,6 +151,23 @@ impl Account {
     #[inline(always)]
     pub fn pass(&self) {
         add(&self.passed, 1, self.threads);
+    }
+
+    /// Counts a call that is timed to learn from.
+    #[inline]
+    pub fn sample(&self) {
+        add(&self.sampled, 1, self.threads);
+    }
+
+    /// The ranks agree about something until the span goes, which the program would not wait for.
+    pub fn agree(&self) -> Span<'_> {
+        Span {
+            threads: self.threads,
+            calls: &self.agreements,
+            ticks: &self.overhead_ticks,
+            weight: 1,
+            begun: clock::ticks(),
+        }
     }
 
     /// The call runs something else than the library's own choice.

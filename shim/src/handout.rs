@@ -73,7 +73,9 @@ pub fn wanted(variables: &[(String, String)]) -> bool {
     ];
     let asks = asks.iter().any(|name| variable(variables, name).is_some());
     let is_off = variable(variables, environment::MODE) == Some(Mode::Off.name());
-    asks && !is_off || wants_summary(variables)
+    asks && !is_off
+        || wants_summary(variables)
+        || variable(variables, environment::LEDGER).is_some()
 }
 
 /// Whether the environment asks for a summary, in whatever mode; what is wrong with it rank 0 will say.

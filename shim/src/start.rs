@@ -260,6 +260,10 @@ fn build(
     }
     let thread_multiple = thread_level == abi::THREAD_MULTIPLE;
     let account = open_account(&rules.terms, rank, thread_multiple, clock, ledger);
+    if let Some(account) = &account {
+        let library = library.to_string();
+        account.begin(rank, &node_of_rank, &rules.terms, (&job, &library));
+    }
     let Predefined { types, pairs, ops } = ask_for_predefined(pmpi, &handles);
     Some(Tuner {
         world: World {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use colltune_core::account::{JobSummary, OfCollective};
+use colltune_core::account::{Exit, JobSummary, OfCollective};
 use colltune_core::collective::Collective;
 use colltune_tests::{Job, Mpi, folder, job, on_each_library, traces};
 
@@ -111,8 +111,44 @@ on_each_library! {
             let runs = ledger(db.path());
             assert_eq!(runs.len(), 1, "{mode}: {runs:?}");
             assert_eq!(runs[0].file_name().and_then(|name| name.to_str()), Some(format!("{}.run", summary.job).as_str()));
-            assert_eq!(only_line(&runs[0]), summary);
+            let of_run = lines(&runs[0]);
+            assert_eq!(of_run.len(), 2, "as it began, and as it ended");
+            assert_eq!((of_run[0].exit, &of_run[0].job), (Exit::Missing, &summary.job));
+            assert_eq!(of_run[1], summary);
+            assert_eq!((summary.exit, summary.ppn, summary.seed > 0), (Exit::Finalized, RANKS, true));
+            assert_eq!(summary.sampled > 0, ["explore", "record"].contains(&mode), "{mode}");
+            assert_eq!(summary.overhead_s.mean > 0.0, mode != "off", "{mode}: {:?}", summary.overhead_s);
+            assert!(summary.overhead_s.max <= summary.wall_s);
         }
+    }
+
+    fn runs_with_the_same_arguments_are_known_by_a_hash_and_labels_are_kept(mpi: Mpi) {
+        let db = folder();
+        let run = |arguments: &[&str], label: &str| {
+            let job = shimmed(mpi).db(db.path()).mode("exploit").env("COLLTUNE_LABEL", label);
+            job.run("frequent", arguments).succeeds().prints("ok\n").is_silent();
+        };
+        run(&["100", "10"], "");
+        run(&["100", "10"], "<b>night</b>");
+        run(&["100", "11"], "night");
+        let mut runs: Vec<JobSummary> = ledger(db.path()).iter().filter_map(|file| lines(file).pop()).collect();
+        runs.sort_by_key(|run| run.started_unix_ms);
+        let [a, b, c] = &runs[..] else { panic!("three runs: {runs:?}") };
+        assert_eq!(a.arguments_hash, b.arguments_hash);
+        assert_ne!(a.arguments_hash, c.arguments_hash);
+        assert_eq!([a, b, c].map(|run| run.label.as_str()), ["", "<b>night</b>", "night"]);
+    }
+
+    /// In the environment alone `off` does nothing; `colltune run --mode off --db DIR` asks for it.
+    fn a_job_that_is_off_is_in_the_ledger_where_that_is_asked_for(mpi: Mpi) {
+        let db = folder();
+        let off = || shimmed(mpi).db(db.path()).mode("off");
+        off().run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        assert!(ledger(db.path()).is_empty());
+        off().env("COLLTUNE_LEDGER", "1").run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        let run = lines(&ledger(db.path())[0]).pop().expect("its end");
+        assert_eq!((run.mode.as_str(), run.exit, run.calls), ("off", Exit::Finalized, RANKS * (ALLREDUCES + BCASTS)));
+        assert_eq!((run.tuned_share, run.sampled), (0.0, 0));
     }
 
     /// Without a database, too; and nothing else of what the environment asks for is done.
@@ -237,7 +273,12 @@ on_each_library! {
             let outcome = shimmed(mpi).db(db.path()).env("COLLTUNE_SUMMARY", &file).run("ends", how);
             outcome.ends().claim(outcome.code != Some(0), "a rank ended early");
             assert!(!file.exists());
-            assert!(ledger(db.path()).iter().all(|path| path.to_string_lossy().ends_with(".trace.open")));
+            let left = ledger(db.path());
+            assert!(left.iter().all(|path| path.to_string_lossy().ends_with(".open")), "{left:?}");
+            // That it has been is known, and that it has no end.
+            let runs: Vec<_> = left.iter().filter(|path| path.to_string_lossy().ends_with(".run.open")).collect();
+            let [run] = &runs[..] else { panic!("one run: {left:?}") };
+            assert_eq!(only_line(run).exit, Exit::Missing);
         }
     }
 }

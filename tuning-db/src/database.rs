@@ -66,6 +66,11 @@ impl Database {
         self.root.join("incoming")
     }
 
+    /// Where what jobs said of themselves is, once a training took it.
+    pub fn runs(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
     pub fn quarantine(&self) -> PathBuf {
         self.root.join("quarantine")
     }

@@ -264,7 +264,8 @@ impl Store {
             }
         }
         let sequences = jobs.iter().map(|((sequence, _), _)| *sequence).collect();
-        said.finish(runs, sequences)
+        let jobs = jobs.iter().map(|(_, job)| (*job).to_owned()).collect();
+        said.finish((runs.clone(), jobs), sequences)
     }
 }
 

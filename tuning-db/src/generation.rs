@@ -283,25 +283,24 @@ impl Generation {
 
     /// The number that the next training publishes: above every one there, in force or not.
     pub fn next_number(db: &Database, key: &DataKey) -> Result<u64, DbError> {
-        let folder = db.generations(key);
-        let mut last = current(db, key).unwrap_or(0);
-        match fs::read_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at("read the folder", &folder)(error)),
-            Ok(entries) => {
-                for entry in entries.flatten() {
-                    last = last.max(
-                        entry
-                            .file_name()
-                            .to_str()
-                            .and_then(|name| name.parse().ok())
-                            .unwrap_or(0),
-                    );
-                }
-            }
-        }
-        Ok(last + 1)
+        let last = numbers(db, key)?.last().copied().unwrap_or(0);
+        Ok(last.max(current(db, key).unwrap_or(0)) + 1)
     }
+}
+
+/// The numbers of the generations on disk, ascending, in force or not.
+///
+/// Errors: `Io` for a folder that cannot be read; one that does not exist has none.
+pub fn numbers(db: &Database, key: &DataKey) -> Result<Vec<u64>, DbError> {
+    let folder = db.generations(key);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(at("read the folder", &folder))?,
+    };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let mut numbers: Vec<u64> = entries.flatten().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 /// Publishes what was learned and puts it in force.

@@ -19,7 +19,7 @@ use crate::evidence::Store;
 use crate::lock::Lock;
 use crate::partition::{self, Piece};
 use crate::trace::{Accepts, Entry, Name, Trace, examine};
-use crate::{quarantine, write};
+use crate::{quarantine, runs, write};
 
 /// Records that are gathered in memory before they become a partition: 80 MB.
 const PARTITION_RECORDS: usize = 1 << 19;
@@ -60,9 +60,7 @@ pub(crate) fn ingest(
     let accepts = Accepts {
         machine: db.machine(settings),
         records_per_run: settings.records_per_run,
-        stale_before: SystemTime::now()
-            .checked_sub(settings.stale_after)
-            .unwrap_or(SystemTime::UNIX_EPOCH),
+        stale_before: stale_before(settings),
         include_running,
     };
     let mut ingested = Ingested::default();
@@ -75,7 +73,7 @@ pub(crate) fn ingest(
             progress(&format!("reading traces: {index} of {}", entries.len()));
         }
         match examine(path, &accepts) {
-            Entry::Trace(trace) if runs(path, &accepts) => {
+            Entry::Trace(trace) if goes_on(path, &accepts) => {
                 report.running += 1;
                 report.records_of_running += trace.records.len() as u64;
                 let running = ingested.running.entry(trace.key).or_default();
@@ -106,6 +104,13 @@ pub(crate) fn ingest(
         batch.publish(db, &key, report, progress)?;
     }
     Ok(ingested)
+}
+
+/// What jobs wrote last before this is of jobs that died.
+pub(crate) fn stale_before(settings: &Settings) -> SystemTime {
+    let now = SystemTime::now();
+    let before = now.checked_sub(settings.stale_after);
+    before.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Which records of each run are in the raw data, or were reduced to evidence.
@@ -141,7 +146,7 @@ fn known(
 }
 
 /// Whether the job that writes this trace goes on.
-fn runs(path: &Path, accepts: &Accepts) -> bool {
+fn goes_on(path: &Path, accepts: &Accepts) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let is_open = name.and_then(Name::read).is_some_and(|name| name.open);
     let written = path
@@ -161,7 +166,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
                 // Network file systems keep files that are still open under such names.
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                if !name.starts_with('.') && !is_of_the_ledger(&name) {
+                if !name.starts_with('.') && !runs::is_of_the_ledger(&name) {
                     paths.push(entry.path());
                 }
             }
@@ -169,11 +174,6 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
     }
     paths.sort_unstable();
     Ok(paths)
-}
-
-/// Whether an entry is what a job says of itself at its end, or is about to: no trace.
-fn is_of_the_ledger(name: &str) -> bool {
-    name.strip_suffix(".open").unwrap_or(name).ends_with(".run")
 }
 
 /// Puts an entry into quarantine. One that cannot be moved, as somebody else's in a folder for all, stays.

@@ -4,7 +4,8 @@
 //! DB/colltune.toml       what the site decided; written with comments when the database is made
 //! DB/train.lock          who trains, while somebody does
 //! DB/incoming/           traces, JOB.RANK.trace (JOB.RANK.trace.open while the job runs)
-//!                        and what jobs say of themselves at their end, JOB.run, which nothing here reads yet
+//!                        and what jobs say of themselves, JOB.run, JOB.run.open while they run
+//! DB/runs/               *.parquet, immutable: the ledger, what every job of whatever mode said of itself
 //! DB/quarantine/         refused traces, each with NAME.reason
 //! DB/KEY/data/           *.parquet, immutable: raw records, for as long as the site keeps them (`keep_raw`); each lists
 //!                        in its footer the traces that it holds
@@ -16,8 +17,8 @@
 //! KEY is a library, as in `openmpi-4.1.4`, and behind an `@` its transport where jobs were told one.
 //!
 //! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may change them
-//! ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), the raw data ([`partition`], whose records [`coverage`]
-//! counts), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
+//! ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`]), the raw data ([`partition`], whose records [`coverage`]
+//! counts, and whose [`calls`] can be looked at), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
 //! what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
 
@@ -33,9 +34,11 @@ pub mod coverage;
 pub mod ingest;
 pub mod partition;
 pub mod quarantine;
+pub mod runs;
 mod table;
 pub mod trace;
 
+pub mod calls;
 pub mod evidence;
 mod gather;
 mod reduce;

@@ -198,10 +198,7 @@ pub(crate) fn observation(
 
 /// Reduces the records of one run, in an order that depends on nothing but the records.
 pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
-    observations.sort_unstable_by_key(|one| {
-        let what = (one.comm, one.call, one.shape, one.variant, one.manner);
-        (what, one.clock, one.start_ns, one.duration_ns)
-    });
+    sort(&mut observations);
     let content = observations.iter().fold(0, |word, one| {
         let times = mix(one.duration_ns, one.mean_time_ns.unwrap_or(u64::MAX));
         mix(word ^ times, mix(one.comm, one.call))
@@ -210,7 +207,7 @@ pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
     let (blocking, passing): (Vec<_>, Vec<_>) = observations
         .into_iter()
         .partition(|one| one.manner == Manner::Blocking);
-    let calls = calls(&blocking);
+    let calls = calls_of_sorted(&blocking);
     drop(blocking);
     let mut seconds: HashMap<(Shape, u16), f64> = HashMap::new();
     for call in &calls {
@@ -235,8 +232,21 @@ pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
     }
 }
 
+fn sort(observations: &mut [Observation]) {
+    observations.sort_unstable_by_key(|one| {
+        let what = (one.comm, one.call, one.shape, one.variant, one.manner);
+        (what, one.clock, one.start_ns, one.duration_ns)
+    });
+}
+
+/// The calls of one run.
+pub(crate) fn calls(mut observations: Vec<Observation>) -> Vec<Call> {
+    sort(&mut observations);
+    calls_of_sorted(&observations)
+}
+
 /// Sorted observations of one call stand together.
-fn calls(observations: &[Observation]) -> Vec<Call> {
+fn calls_of_sorted(observations: &[Observation]) -> Vec<Call> {
     let same = |a: &Observation, b: &Observation| {
         (a.comm, a.call, a.shape, a.variant) == (b.comm, b.call, b.shape, b.variant)
     };

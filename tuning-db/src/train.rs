@@ -17,9 +17,9 @@ use crate::database::{Database, DbError};
 use crate::evidence::{Run, Said, Store};
 use crate::gather;
 use crate::generation::{self, Generation, Meta, shaped_by};
-use crate::ingest::{IngestReport, Ingested, ingest};
+use crate::ingest::{IngestReport, Ingested, ingest, stale_before};
 use crate::lock::Lock;
-use crate::write;
+use crate::{runs, write};
 
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +76,7 @@ pub fn train(
     let lock = Lock::take(&db.lock_path())?;
     let mut warnings = Vec::new();
     let mut stores: BTreeMap<DataKey, Store> = BTreeMap::new();
+    write::remove_unfinished(&db.runs());
     for key in db.keys()? {
         for folder in [
             db.data(&key),
@@ -99,6 +100,7 @@ pub fn train(
         options.include_running,
         progress,
     )?;
+    runs::take(db, stale_before(&settings), &mut warnings)?;
     let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
     keys.extend(running.keys().cloned());
     let mut libraries = Vec::new();

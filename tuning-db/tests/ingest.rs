@@ -216,7 +216,7 @@ fn whatever_lies_in_incoming_the_rest_goes_on() {
 }
 
 #[test]
-fn what_jobs_say_of_themselves_stays_where_it_is() {
+fn what_jobs_say_of_themselves_and_nobody_understands_stays_where_it_is() {
     let (_folder, db) = database();
     let runs = ["one.run", "two.run.open"];
     for name in runs {

@@ -1,8 +1,8 @@
 //! The end of a job: the ranks add their accounts up, and rank 0 writes what comes of it.
 
 use std::ffi::{c_int, c_void};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use colltune_core::account::{JobFacts, JobSummary, KINDS, Refused, SIZES, Together, WORDS};
 use colltune_core::collective::Collective;
 use colltune_core::decide::rules::JobTerms;
-use colltune_core::roster;
 use colltune_core::settings::SummaryTo;
 
-use super::Account;
+use super::{Account, ledger};
 use crate::abi::{self, Op};
 use crate::fault_tolerance;
 use crate::private;
-use crate::quiet::quietly;
 use crate::warn::say;
 use crate::world::World;
 
 const COLLECTIVES: usize = Collective::ALL.len();
-/// What is added up beside the kinds: calls that pass through, and by collective those that were refused.
-const SUMS: usize = KINDS * WORDS + 1 + 2 * COLLECTIVES;
-/// Of what the largest counts: the wall time, the time in collectives, and that by collective.
-const LARGEST: usize = 2 + COLLECTIVES;
+/// What is added up beside the kinds: calls that pass through, sampled ones, the time of agreements, and by collective
+/// the calls that were refused.
+const SUMS: usize = KINDS * WORDS + OTHERS + 2 * COLLECTIVES;
+const OTHERS: usize = 3;
+/// Of what the largest counts: the wall time, the time in collectives, that of agreements, and by collective.
+const LARGEST: usize = 3 + COLLECTIVES;
 
 const UNFIT: &str = "the variant does not apply to them";
 const LACKING: &str = "a rank lacks memory or a communicator for the variant";
@@ -54,7 +54,7 @@ impl Account {
         self.tell(&summary);
         if let Some(folder) = &self.to.ledger {
             // A job that may not write to the database, as many that exploit it, is none of the ledger's.
-            let _ = keep(Path::new(folder), &summary);
+            let _ = ledger::end(Path::new(folder), &summary);
         }
     }
 
@@ -82,9 +82,10 @@ impl Account {
             sums.extend(Together { ns, ..kind }.words());
         }
         let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        sums.push(number(&self.passed));
+        let overhead_ns = self.clock.span_ns(number(&self.overhead_ticks));
+        sums.extend([number(&self.passed), number(&self.sampled), overhead_ns]);
         sums.extend(self.unfit.iter().chain(&self.lacking).map(number));
-        let mut largest = vec![wall_ns, all_ns.min(wall_ns)];
+        let mut largest = vec![wall_ns, all_ns.min(wall_ns), overhead_ns];
         largest.extend(ns.into_iter().map(within));
         debug_assert!(sums.len() == SUMS && largest.len() == LARGEST);
         (sums, largest)
@@ -100,26 +101,21 @@ impl Account {
         let (of_kinds, rest) = sums.split_at(KINDS * WORDS);
         let (words, _) = of_kinds.as_chunks::<WORDS>();
         let kinds: Vec<Together> = words.iter().map(|words| Together::of(*words)).collect();
-        let (unfit, lacking) = rest[1..].split_at(COLLECTIVES);
+        let (unfit, lacking) = rest[OTHERS..].split_at(COLLECTIVES);
         let mut longest_of_ns = [0; COLLECTIVES];
-        longest_of_ns.copy_from_slice(&largest[2..]);
+        longest_of_ns.copy_from_slice(&largest[3..]);
         let facts = JobFacts {
-            job: job.to_owned(),
-            program: program(),
-            mode: terms.mode.name().to_owned(),
-            library: library.to_owned(),
-            machine: terms.model.machine.clone(),
-            generation: terms.model.generation,
-            ranks: world.node_of_rank.len() as u64,
-            nodes: roster::extent(&world.node_of_rank).0,
-            started_unix_ms: self.began_unix_ms,
             wall_ns: largest[0],
             longest_ns: largest[1],
             longest_of_ns,
             passed: rest[0],
+            sampled: rest[1],
+            overhead_ns: rest[2],
+            longest_overhead_ns: largest[2],
             refused: refused(unfit, UNFIT)
                 .chain(refused(lacking, LACKING))
                 .collect(),
+            ..self.facts(&world.node_of_rank, terms, (job, library))
         };
         JobSummary::new(facts, &kinds)
     }
@@ -171,40 +167,11 @@ fn combine(world: &World, numbers: &mut [u64], op: Op) -> bool {
     code == abi::SUCCESS
 }
 
-/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
-fn program() -> String {
-    let file = std::env::current_exe().unwrap_or_default();
-    let name = file.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
 /// Adds a line to a file in one write, so that those of several jobs do not mix.
 fn append(file: &Path, line: &str) -> io::Result<()> {
     // A pipe that nobody reads must not hold the job up.
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     let mut file = options.custom_flags(libc::O_NONBLOCK).open(file)?;
-    write_at_once(&mut file, line)
-}
-
-/// Puts a summary beside the traces as `JOB.run`; nobody sees half of one.
-fn keep(folder: &Path, summary: &JobSummary) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let name = |end: &str| folder.join(format!("{}.run{end}", summary.job));
-    let open = name(".open");
-    let mut file = File::create_new(&open)?;
-    let written = write_at_once(&mut file, &summary.line());
-    let kept = written.and_then(|()| std::fs::rename(&open, name("")));
-    if kept.is_err() {
-        let _ = std::fs::remove_file(&open);
-    }
-    kept
-}
-
-fn write_at_once(file: &mut File, line: &str) -> io::Result<()> {
-    let written = quietly(|| file.write(line.as_bytes()))?;
-    if written < line.len() {
-        return Err(io::ErrorKind::WriteZero.into());
-    }
-    Ok(())
+    ledger::write_at_once(&mut file, line)
 }

@@ -8,6 +8,7 @@ use colltune_core::decide::{AfterSample, Choice, Chosen, Timing, UnderWay};
 use colltune_core::record::CallTimes;
 
 use super::Tuner;
+use crate::account::Account;
 use crate::clock;
 use crate::communicator::State;
 use crate::floating;
@@ -22,6 +23,9 @@ impl Tuner {
         chosen: &Chosen,
         timing: Timing,
     ) -> AfterSample {
+        if let Some(account) = &self.account {
+            account.sample();
+        }
         let after = state
             .decider
             .observe(&self.rules, collective, chosen, timing);
@@ -49,6 +53,7 @@ impl Tuner {
     /// communicator, at a call of all its ranks.
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
+        let _span = self.account.as_ref().map(Account::agree);
         let now_ns = self.clock.at_ns(clock::ticks());
         let mut words = state.decider.review(
             collective,

@@ -8,6 +8,7 @@ use colltune_core::settings::Gpu;
 
 use super::Tuner;
 use crate::abi::{self, Comm};
+use crate::account::Account;
 use crate::communicator::State;
 use crate::fault_tolerance;
 use crate::gpu;
@@ -19,6 +20,7 @@ impl Tuner {
     /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
     #[cold]
     pub(super) fn agree(&self, state: &State) -> Option<(Agreed, Membership)> {
+        let _span = self.account.as_ref().map(Account::agree);
         if !is_among_its_own(self.pmpi, state.comm) {
             return None;
         }

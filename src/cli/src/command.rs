@@ -12,6 +12,8 @@ pub mod train;
 
 pub mod status;
 
+pub mod report;
+
 pub mod export;
 
 pub mod bench;

@@ -1,16 +1,11 @@
-//! The ledger: what the jobs of a database said of themselves at their end, `incoming/JOB.run`, added up.
+//! The ledger: what the jobs of a database said of themselves at their end, added up.
 
-use std::ffi::OsStr;
-use std::path::Path;
-
-use colltune_core::account::JobSummary;
+use colltune_core::account::{Exit, JobSummary};
+use colltune_db::{Database, runs};
 use serde::Serialize;
 
 use crate::comparison::percent;
-use crate::trial::summary::{self, collectives_share};
-
-/// So many jobs are read at the most.
-const JOBS_MAX: usize = 20_000;
+use crate::trial::summary::collectives_share;
 
 /// Sums over the jobs, whatever their mode was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -20,25 +15,15 @@ pub struct Ledger {
     pub node_hours: f64,
     /// Of these, the part in blocking collectives, waiting for late ranks included.
     pub in_collectives: f64,
-    /// Whether there are more jobs than are read.
-    pub is_cut: bool,
 }
 
 impl Ledger {
-    /// Reads a database's incoming folder. What cannot be read is nobody's job.
-    pub fn read(incoming: &Path) -> Ledger {
-        let entries = std::fs::read_dir(incoming).into_iter().flatten().flatten();
-        let files = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension() == Some(OsStr::new("run")));
+    /// Reads a database's runs. What cannot be read, or did not end, is nobody's job.
+    pub fn read(db: &Database) -> Ledger {
+        let runs = runs::all(db, &mut Vec::new());
         let mut ledger = Ledger::default();
-        for summary in files.filter_map(|file| summary::read(&file)) {
-            if ledger.jobs == JOBS_MAX {
-                ledger.is_cut = true;
-                break;
-            }
-            ledger.add(&summary);
-        }
+        let ended = runs.iter().filter(|run| run.exit == Exit::Finalized);
+        ended.for_each(|run| ledger.add(run));
         ledger
     }
 
@@ -59,7 +44,6 @@ impl Ledger {
         }
         let jobs = match jobs {
             1 => "1 job".to_owned(),
-            _ if self.is_cut => format!("{jobs} jobs of more"),
             _ => format!("{jobs} jobs"),
         };
         format!(
@@ -92,18 +76,22 @@ mod tests {
     #[test]
     fn the_ledger_adds_whole_times_by_nodes_and_passes_over_what_is_no_job() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Ledger::read(&folder.path().join("none")).sentence(), "");
+        let db = Database::create_or_open(folder.path()).unwrap();
+        assert_eq!(Ledger::read(&db).sentence(), "");
         let line = JOB.replace('\n', " ");
         for (name, text) in [
             ("a.run", line.as_str()),
-            ("b.run", line.as_str()),
-            ("c.run.open", line.as_str()),
+            ("b.run", &line.replace(r#""a""#, r#""b""#)),
+            (
+                "c.run.open",
+                &line.replace(r#""a""#, r#""c","exit":"missing""#),
+            ),
             ("d.run", "{"),
             ("e.0.trace", "x"),
         ] {
-            std::fs::write(folder.path().join(name), text).unwrap();
+            std::fs::write(db.incoming().join(name), text).unwrap();
         }
-        let ledger = Ledger::read(folder.path());
+        let ledger = Ledger::read(&db);
         assert_eq!(ledger.jobs, 2);
         assert_eq!((ledger.node_hours, ledger.in_collectives), (4.0, 1.0));
         assert_eq!(

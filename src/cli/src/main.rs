@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => command::compare::run(&args),
         Command::Train(args) => command::train::run(&args),
         Command::Status(args) => command::status::run(&args),
+        Command::Report(args) => command::report::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
@@ -94,6 +95,8 @@ enum Command {
     Train(command::train::Args),
     /// Show what is known and chosen in each cell
     Status(command::status::Args),
+    /// Write a page for a browser: where the time goes, what was learned, whether it helped
+    Report(command::report::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
     /// List the variants of each collective and what they need

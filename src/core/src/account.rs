@@ -7,7 +7,7 @@
 
 mod summary;
 pub use summary::{
-    JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,
+    Exit, JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,
 };
 
 use crate::collective::Collective;

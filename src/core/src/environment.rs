@@ -19,6 +19,9 @@ pub const HANDSHAKE_TIMEOUT: &str = "COLLTUNE_HANDSHAKE_TIMEOUT";
 pub const PRESETS: &str = "COLLTUNE_PRESETS";
 /// The variable of the setting `summary`, which alone makes the shim count calls.
 pub const SUMMARY: &str = "COLLTUNE_SUMMARY";
+/// Makes the shim keep a run in the database's ledger though it is off.
+pub const LEDGER: &str = "COLLTUNE_LEDGER";
+pub const LABEL: &str = "COLLTUNE_LABEL";
 pub const LIB: &str = "COLLTUNE_LIB";
 
 /// Who reads a variable.
@@ -53,7 +56,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 19] = [
     users(
         DB,
         "the folder of the tuning database",
@@ -90,6 +93,11 @@ pub const VARIABLES: [Variable; 17] = [
         &[Reader::Job],
     ),
     users(
+        LABEL,
+        "a name for runs that are alike, by which `colltune report` compares them",
+        &[Reader::Job],
+    ),
+    users(
         LIB,
         "`libcolltune.so`, or the folder with `openmpi/` and `mpich/` that hold it",
         &[Reader::Command],
@@ -117,6 +125,11 @@ pub const VARIABLES: [Variable; 17] = [
     ours(
         PRESETS,
         "what `colltune run` told the library before the job",
+        &[Reader::Job],
+    ),
+    ours(
+        LEDGER,
+        "`colltune run --mode off --db DIR`: the run is kept in the ledger",
         &[Reader::Job],
     ),
     ours(

@@ -81,7 +81,7 @@ impl Gathering {
         Ok(())
     }
 
-    pub fn finish(self, runs: Vec<Run>, sequences: Vec<u64>) -> Said {
+    pub fn finish(self, (runs, jobs): (Vec<Run>, Vec<String>), sequences: Vec<u64>) -> Said {
         let passed =
             self.passed
                 .into_iter()
@@ -104,6 +104,7 @@ impl Gathering {
         evidence.sort_by_key(|row| (row.run, row.shape, row.variant, row.component));
         Said {
             runs,
+            jobs,
             sequences,
             evidence,
             passed,

@@ -61,6 +61,8 @@ pub(super) struct Stored {
 pub struct Said {
     /// Those that count; a run that came in parts stands here more than once.
     pub runs: Vec<Run>,
+    /// The job of each run to which evidence belongs, by its place.
+    pub jobs: Vec<String>,
     /// Of each run to which evidence belongs, by its place: when it was last reduced. They never fall.
     pub sequences: Vec<u64>,
     pub evidence: Vec<Evidence>,

@@ -198,6 +198,10 @@ impl Request<'_> {
         if let Some(mode) = args.mode {
             set(environment::MODE, mode.name().into());
         }
+        // In the environment alone `off` writes nothing.
+        if args.mode == Some(Mode::Off) && args.db.is_some() {
+            set(environment::LEDGER, "1".into());
+        }
         if let Some(seed) = args.seed {
             set("COLLTUNE_SEED", seed.to_string().into());
         }

@@ -5,6 +5,8 @@
 //! $ colltune status --db ./hydra.db --json | jq '.cells[] | select(.gain > 1.1) | .best'
 //! ```
 
+mod prometheus;
+
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -13,7 +15,7 @@ use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
 use colltune_core::variant::{DEFAULT, Size};
-use colltune_db::{DataKey, Database, Generation, Passed, generation};
+use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -30,6 +32,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let generations = generations(&db, args)?;
     let text = if args.json {
         json(&db, &generations, args)?
+    } else if args.prometheus {
+        prometheus::text(&generations, &runs::all(&db, &mut Vec::new()))
     } else {
         table(&db, &generations, args)
     };
@@ -48,10 +52,13 @@ Examples:
   colltune status --db ./hydra.db --sort gain --min-gain 1.1 --collective allreduce --why
       Where it pays, and why each variant may or may not replace the default.
 
+  colltune status --db ./hydra.db --prometheus >/var/lib/node_exporter/colltune.prom
+      Numbers for a dashboard, by the text-file collector.
+
 `time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is waiting for late
 ranks, which no variant takes away. A gain is the default's time over the best variant's with its 95 % interval;
 where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone,
-but in the last line: there they are the whole times of all jobs that left a summary in DB/incoming.
+but in the last line: there they are the whole times of all jobs that ended with this database.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
@@ -60,6 +67,9 @@ pub struct Args {
     /// Print the cells as JSON
     #[arg(long)]
     json: bool,
+    /// Print numbers for a site's dashboards, in the text format of Prometheus
+    #[arg(long, conflicts_with_all = ["json", "why", "all", "collective", "min_gain"])]
+    prometheus: bool,
     /// The MPI library and version, where the database holds several: openmpi-4.1.4
     #[arg(long, value_name = "KEY")]
     library: Option<String>,
@@ -160,7 +170,7 @@ struct Json<'a> {
 
 fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
-    let ledger = Ledger::read(&db.incoming());
+    let ledger = Ledger::read(db);
     let json = match generations.first() {
         None => Json {
             schema: SCHEMA,
@@ -200,7 +210,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
         .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
-        + &Ledger::read(&db.incoming()).sentence()
+        + &Ledger::read(db).sentence()
 }
 
 fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {

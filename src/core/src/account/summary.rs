@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{SIZES, least_bytes};
+use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
 
 /// What the ranks together have seen of a kind.
@@ -69,11 +69,25 @@ pub struct JobSummary {
     pub mode: String,
     pub library: String,
     pub machine: String,
+    /// The same for runs with the same arguments, which themselves are nobody's business.
+    #[serde(default)]
+    pub arguments_hash: String,
+    /// What the user calls such runs: `COLLTUNE_LABEL`.
+    #[serde(default)]
+    pub label: String,
     /// 0 where nothing was learned before, or nothing is steered.
     pub generation: u64,
     pub ranks: u64,
     pub nodes: u64,
+    /// The most ranks on one node.
+    #[serde(default)]
+    pub ppn: u64,
+    /// Of the draws.
+    #[serde(default)]
+    pub seed: u64,
     pub started_unix_ms: u64,
+    #[serde(default)]
+    pub exit: Exit,
     /// From MPI_Init's return to MPI_Finalize, on the rank where that is the longest.
     pub wall_s: f64,
     /// Estimated time of a rank in blocking collectives.
@@ -85,12 +99,29 @@ pub struct JobSummary {
     pub passed: u64,
     /// The share of the calls that ran something else than the library's own choice.
     pub tuned_share: f64,
+    /// Calls whose variant was drawn and timed to learn from; of all ranks together.
+    #[serde(default)]
+    pub sampled: u64,
+    /// Time of a rank in which the tuner's ranks agreed: set-ups of communicators, and reviews.
+    #[serde(default)]
+    pub overhead_s: OverRanks,
     pub by_collective: Vec<OfCollective>,
     /// The share of the time in collectives that is waiting for late ranks; `None` where no calls were compared.
     pub waiting_share: Option<f64>,
     /// How many times as fast the program would be if collectives took no time, but for the waiting that is known.
     pub best_possible_gain: f64,
     pub refused: Vec<Refused>,
+}
+
+/// How far a job came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// To MPI_Finalize.
+    #[default]
+    Finalized,
+    /// It has begun, and of its end nothing is known: it runs, or it died.
+    Missing,
 }
 
 /// A time of the ranks.
@@ -132,16 +163,20 @@ pub struct Refused {
 }
 
 /// What is known of the job itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct JobFacts {
     pub job: String,
     pub program: String,
     pub mode: String,
     pub library: String,
     pub machine: String,
+    pub arguments_hash: String,
+    pub label: String,
     pub generation: u64,
     pub ranks: u64,
     pub nodes: u64,
+    pub ppn: u64,
+    pub seed: u64,
     pub started_unix_ms: u64,
     pub wall_ns: u64,
     /// Time of a rank in collectives, the longest.
@@ -149,12 +184,24 @@ pub struct JobFacts {
     /// The same by collective.
     pub longest_of_ns: [u64; Collective::ALL.len()],
     pub passed: u64,
+    pub sampled: u64,
+    /// Of all ranks together, and of the one where it is longest.
+    pub overhead_ns: u64,
+    pub longest_overhead_ns: u64,
     pub refused: Vec<Refused>,
 }
 
 impl JobSummary {
     /// The version of the format.
     pub const SCHEMA: u32 = 1;
+
+    /// That of a job that begins.
+    pub fn begun(facts: JobFacts) -> JobSummary {
+        JobSummary {
+            exit: Exit::Missing,
+            ..JobSummary::new(facts, &vec![Together::default(); KINDS])
+        }
+    }
 
     /// From what the ranks have seen of each kind.
     pub fn new(facts: JobFacts, kinds: &[Together]) -> JobSummary {
@@ -204,9 +251,14 @@ impl JobSummary {
             mode: facts.mode,
             library: facts.library,
             machine: facts.machine,
+            arguments_hash: facts.arguments_hash,
+            label: facts.label,
             generation: facts.generation,
             ranks: facts.ranks,
             nodes: facts.nodes,
+            ppn: facts.ppn,
+            seed: facts.seed,
+            exit: Exit::Finalized,
             started_unix_ms: facts.started_unix_ms,
             wall_s,
             collectives_s: OverRanks {
@@ -216,6 +268,11 @@ impl JobSummary {
             calls: all.calls,
             passed: facts.passed,
             tuned_share: share(all.tuned, all.calls),
+            sampled: facts.sampled,
+            overhead_s: OverRanks {
+                mean: mean_s(facts.overhead_ns),
+                max: seconds(facts.longest_overhead_ns),
+            },
             by_collective,
             waiting_share,
             best_possible_gain: best_possible_gain(work_s, wall_s),
@@ -296,7 +353,7 @@ fn waiting_share(kinds: &[Together]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{KINDS, kind};
+    use super::super::kind;
     use super::*;
 
     fn facts() -> JobFacts {
@@ -313,8 +370,7 @@ mod tests {
             wall_ns: 10_000_000_000,
             longest_ns: 6_000_000_000,
             longest_of_ns: [3_000_000_000; Collective::ALL.len()],
-            passed: 0,
-            refused: Vec::new(),
+            ..JobFacts::default()
         }
     }
 
@@ -358,6 +414,17 @@ mod tests {
                 .sentence()
                 .contains("50.0 % of it in collectives, 37.5 %")
         );
+    }
+
+    #[test]
+    fn a_job_that_begins_has_no_end_and_files_without_the_word_have_one() {
+        let begun = JobSummary::begun(facts());
+        assert_eq!((begun.exit, begun.calls), (Exit::Missing, 0));
+        let line = begun.line();
+        assert!(line.contains(r#""exit":"missing""#), "{line}");
+        let older = line.replace(r#""exit":"missing","#, "");
+        let older: JobSummary = serde_json::from_str(&older).unwrap();
+        assert_eq!(older.exit, Exit::Finalized);
     }
 
     #[test]

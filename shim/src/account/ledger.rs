@@ -1,0 +1,114 @@
+//! The ledger of a database: what a job says of itself, in one file of `incoming/`.
+//!
+//! When it begins it writes a line into `JOB.run.open`, so that one which dies is known to have been. When it ends it
+//! adds the whole account as another line and calls the file `JOB.run`; the last line counts.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use colltune_core::account::{JobFacts, JobSummary};
+use colltune_core::decide::rules::JobTerms;
+use colltune_core::environment;
+use colltune_core::roster::{self, hash_bytes};
+
+use super::Account;
+use crate::quiet::quietly;
+
+/// A label is a name, not a book.
+const LABEL_CHARACTERS_MAX: usize = 100;
+
+impl Account {
+    /// Says that the job begins; on rank 0, where the database has a ledger.
+    pub fn begin(
+        &self,
+        rank: u32,
+        node_of_rank: &[u32],
+        terms: &JobTerms,
+        (job, library): (&str, &str),
+    ) {
+        if let Some(folder) = self.to.ledger.as_ref().filter(|_| rank == 0) {
+            let begun = JobSummary::begun(self.facts(node_of_rank, terms, (job, library)));
+            // As at the end: who may not write there is none of the ledger's.
+            let _ = begin(Path::new(folder), &begun);
+        }
+    }
+
+    /// What is known of a job from its first moment on.
+    pub(super) fn facts(
+        &self,
+        node_of_rank: &[u32],
+        terms: &JobTerms,
+        (job, library): (&str, &str),
+    ) -> JobFacts {
+        let (nodes, ppn) = roster::extent(node_of_rank);
+        JobFacts {
+            job: job.to_owned(),
+            program: program(),
+            arguments_hash: arguments_hash(),
+            label: label(),
+            mode: terms.mode.name().to_owned(),
+            library: library.to_owned(),
+            machine: terms.model.machine.clone(),
+            generation: terms.model.generation,
+            ranks: node_of_rank.len() as u64,
+            nodes,
+            ppn,
+            seed: terms.seed,
+            started_unix_ms: self.began_unix_ms,
+            ..JobFacts::default()
+        }
+    }
+}
+
+/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
+fn program() -> String {
+    let file = std::env::current_exe().unwrap_or_default();
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn arguments_hash() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let hash = arguments.fold(1, |hash, argument| {
+        hash_bytes(hash, argument.as_encoded_bytes())
+    });
+    format!("{hash:016x}")
+}
+
+fn label() -> String {
+    let label = std::env::var(environment::LABEL).unwrap_or_default();
+    label.chars().take(LABEL_CHARACTERS_MAX).collect()
+}
+
+fn open(folder: &Path, job: &str) -> PathBuf {
+    folder.join(format!("{job}.run.open"))
+}
+
+fn begin(folder: &Path, begun: &JobSummary) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let open = open(folder, &begun.job);
+    let mut file = File::create_new(&open)?;
+    let written = write_at_once(&mut file, &begun.line());
+    if written.is_err() {
+        let _ = std::fs::remove_file(&open);
+    }
+    written
+}
+
+/// Adds the account of a job that ends, and says so by the file's name.
+pub(super) fn end(folder: &Path, summary: &JobSummary) -> io::Result<()> {
+    let open = open(folder, &summary.job);
+    // A training may have taken the beginning for that of a job that died.
+    let mut file = OpenOptions::new().append(true).create(true).open(&open)?;
+    write_at_once(&mut file, &summary.line())?;
+    std::fs::rename(&open, folder.join(format!("{}.run", summary.job)))
+}
+
+pub(super) fn write_at_once(file: &mut File, line: &str) -> io::Result<()> {
+    let written = quietly(|| file.write(line.as_bytes()))?;
+    if written < line.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    Ok(())
+}

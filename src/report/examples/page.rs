@@ -1,0 +1,33 @@
+//! How long a report takes, and how long its page is.
+//!
+//! ```text
+//! $ cargo run --release -p colltune-report --example page -- DB report.html
+//! ```
+
+use std::time::Instant;
+
+use colltune_db::Database;
+use colltune_report::{Question, page, read};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [db, file] = &arguments[..] else {
+        return Err("usage: page DB FILE".into());
+    };
+    let begun = Instant::now();
+    let report = read(&Database::open(db)?, &Question::default())?;
+    let read_s = begun.elapsed().as_secs_f64();
+    let page = page::html(&report);
+    std::fs::write(file, &page)?;
+    let all_s = begun.elapsed().as_secs_f64();
+    for warning in &report.warnings {
+        eprintln!("{warning}");
+    }
+    eprintln!(
+        "{} records, {} cells: read in {read_s:.3} s, {} bytes in {all_s:.3} s",
+        report.head.records,
+        report.cells.shown.len(),
+        page.len()
+    );
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Figure 1: which cells are measured, predicted or unknown, and what is chosen there.
+
+use colltune_core::catalogue::{self, Steering};
+use colltune_core::library::Library;
+use colltune_core::model::Source;
+use colltune_core::variant::Size;
+use colltune_db::Generation;
+use colltune_models::statistics::{CellStatistics, Contrast, Interval};
+use serde::Serialize;
+
+use crate::question::Question;
+
+/// So many cells are shown one by one; a page of them all would be too long for any browser.
+pub const CELLS_MAX: usize = 2_500;
+
+/// The cells that are asked for and of which anything is known, those with most of the time first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Cells {
+    pub shown: Vec<CellStatistics>,
+    /// Known ones beyond the most that are shown.
+    pub left_out: usize,
+    /// Of which nothing is known.
+    pub unknown: usize,
+    pub opened: Option<Opened>,
+}
+
+/// One cell with all its variants.
+#[derive(Clone, Debug, Serialize)]
+pub struct Opened {
+    pub cell: CellStatistics,
+    pub settings: Vec<Settings>,
+}
+
+/// A variant as the library is told of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// The place in the catalogue of the collective.
+    pub id: usize,
+    pub name: String,
+    /// The library's own number or name of the algorithm.
+    pub algorithm: String,
+    pub segment: String,
+    pub samples: u64,
+    pub time_ns: Interval,
+    pub probability: f64,
+    pub contrast: Option<Contrast>,
+    pub reason: String,
+}
+
+pub fn cells(generation: &Generation, question: &Question) -> Cells {
+    let mut asked: Vec<&CellStatistics> = generation.cells.iter().collect();
+    asked.retain(|cell| question.holds(&cell.cell));
+    let all = asked.len();
+    asked.retain(|cell| is_known(cell));
+    let known = asked.len();
+    asked.sort_by(|a, b| {
+        let weight = |cell: &CellStatistics| (cell.time_share, cell.samples() as f64);
+        weight(b)
+            .partial_cmp(&weight(a))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let most = asked.iter().max_by_key(|cell| cell.samples());
+    let opened = most.map(|cell| open(cell, generation.library));
+    asked.truncate(CELLS_MAX);
+    Cells {
+        left_out: known - asked.len(),
+        shown: asked.into_iter().cloned().collect(),
+        unknown: all - known,
+        opened,
+    }
+}
+
+fn is_known(cell: &CellStatistics) -> bool {
+    cell.source == Source::Measured || cell.variants.iter().any(|one| one.time_ns.median.is_some())
+}
+
+fn open(cell: &CellStatistics, library: Library) -> Opened {
+    let known = catalogue::variants(library, cell.cell.collective);
+    let mut settings: Vec<Settings> = Vec::new();
+    for one in &cell.variants {
+        let place = known
+            .iter()
+            .position(|variant| variant.name.to_string() == one.name);
+        let variant = place.map(|place| &known[place]);
+        let algorithm = variant.map_or_else(String::new, |variant| match variant.steering {
+            Steering::None => String::new(),
+            Steering::OpenMpi { algorithm, .. } => algorithm.to_string(),
+            Steering::Mpich { algorithm } => algorithm.to_owned(),
+            Steering::Intel { preset } => preset.to_string(),
+        });
+        let segment = variant.and_then(|variant| variant.name.segsize);
+        settings.push(Settings {
+            id: place.unwrap_or(known.len()),
+            name: one.name.clone(),
+            algorithm,
+            segment: segment.map_or_else(String::new, |bytes| Size(bytes).to_string()),
+            samples: one.samples,
+            time_ns: one.time_ns,
+            probability: one.probability,
+            contrast: one.contrast,
+            reason: one.reason.clone(),
+        });
+    }
+    settings.sort_by_key(|one| one.id);
+    Opened {
+        cell: cell.clone(),
+        settings,
+    }
+}

@@ -1,0 +1,105 @@
+//! Whose data these are, and three numbers.
+
+use maud::{Markup, html};
+
+use super::words::{count, day, factor, grouped, percent, seconds};
+use crate::head::Head;
+use crate::report::Report;
+
+pub fn header(report: &Report) -> Markup {
+    let head = &report.head;
+    let modes = head.runs.by_mode.iter();
+    let modes: Vec<String> = modes
+        .map(|(mode, n)| format!("{} {mode}", grouped(*n)))
+        .collect();
+    html! {
+        header {
+            h1 { "What colltune found on " (head.machine) }
+            dl.facts {
+                div { dt { "Library" } dd {
+                    (head.library.as_deref().unwrap_or("none yet"))
+                    @if !head.other_libraries.is_empty() {
+                        " (also here: " (head.other_libraries.join(", ")) "; --library names one)"
+                    }
+                } }
+                div { dt { "Generation" } dd {
+                    (head.generation)
+                    @if let Some(created) = head.created_unix_ms { ", learned on " (day(created)) }
+                } }
+                div { dt { "Learned from" } dd {
+                    (count(head.learned_runs, "run")) ", " (count(head.calls, "timed call")) ", "
+                    (count(head.records, "record"))
+                } }
+                div { dt { "Runs in the ledger" } dd {
+                    (grouped(head.runs.all))
+                    @if !modes.is_empty() { " (" (modes.join(", ")) ")" }
+                    @if head.runs.without_end > 0 { ", " (grouped(head.runs.without_end)) " of them without an end" }
+                } }
+                @if let (Some(first), Some(last)) = (head.first_unix_ms, head.last_unix_ms) {
+                    div { dt { "Days" } dd { (day(first)) " to " (day(last)) } }
+                }
+            }
+        }
+    }
+}
+
+pub fn numbers(head: &Head) -> Markup {
+    let exploring = &head.exploring;
+    html! {
+        ul.tiles {
+            li {
+                span.big { (grouped(head.cells_tuned)) }
+                span { "of " (count(head.cells_measured, "measured cell")) " run another variant than the library's own choice" }
+            }
+            li {
+                span.big { (factor(head.gain)) "×" }
+                span { "as fast as the default are the choices, in the geometric mean over measured cells by their recorded time" }
+            }
+            li {
+                @match exploring.share() {
+                    Some(share) => { span.big { (percent(share)) } }
+                    None => { span.big { (seconds(exploring.sum())) } }
+                }
+                span {
+                    @if exploring.share().is_some() { "of the time of exploring runs is what exploring cost: " }
+                    @else { "on nodes is what exploring cost, which no run relates to its whole time: " }
+                    (seconds(exploring.sampled)) " on nodes in sampled calls beyond the default’s, "
+                    (seconds(exploring.agreeing)) " in agreements, waiting for each other included"
+                    @if exploring.known < 0.995 {
+                        ". Of " (percent(1.0 - exploring.known)) " of the sampled calls the default’s time in the same run is not known"
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn warnings(report: &Report) -> Markup {
+    html! {
+        @if !report.warnings.is_empty() {
+            section.warnings aria-labelledby="warnings" {
+                h2 id="warnings" { "What is missing here" }
+                ul { @for warning in &report.warnings { li { (warning) } } }
+            }
+        }
+        @if report.head.generation == 0 {
+            p.note { "Nothing was learned yet. Start jobs with " code { "colltune run --db DIR -- mpirun ..." }
+                ", then " code { "colltune train --db DIR" } "." }
+        }
+    }
+}
+
+pub fn contents() -> Markup {
+    let parts = [
+        ("programs", "Where the time goes"),
+        ("cells", "What is chosen"),
+        ("history", "Probabilities"),
+        ("unseen", "Predictions"),
+        ("runs", "Whole runs"),
+    ];
+    html! {
+        nav aria-label="Parts of this page" {
+            ul { @for (id, name) in parts { li { a href={ "#" (id) } { (name) } } } }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Numbers and names as people read them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use colltune_core::space::{Cell, Range};
+
+use crate::statistics::Estimate;
+
+/// Three digits that say something.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        "unknown".to_owned()
+    } else if size >= 100.0 || size == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 1.0 {
+        format!("{value:.2}")
+    } else {
+        let digits = (2 - size.log10().floor() as i32).clamp(0, 9) as usize;
+        format!("{value:.digits$}")
+    }
+}
+
+pub fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    match value.abs() {
+        size if size >= 10.0 || size == 0.0 => format!("{value:.0} %"),
+        size if size >= 0.1 => format!("{value:.1} %"),
+        _ => format!("{value:.2} %"),
+    }
+}
+
+pub fn seconds(value: f64) -> String {
+    match value.abs() {
+        size if size >= 7200.0 => format!("{} h", number(value / 3600.0)),
+        size if size >= 1.0 || size == 0.0 => format!("{} s", number(value)),
+        size if size >= 1e-3 => format!("{} ms", number(1e3 * value)),
+        _ => format!("{} µs", number(1e6 * value)),
+    }
+}
+
+pub fn nanoseconds(value: f64) -> String {
+    seconds(value / 1e9)
+}
+
+/// A factor, as in `1.32`.
+pub fn factor(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+pub fn interval(estimate: Estimate) -> String {
+    let Estimate { value, lo, hi } = estimate;
+    format!("{value:.3} (95 % interval {lo:.3} to {hi:.3})")
+}
+
+/// The number and its noun, in the plural but for one.
+pub fn count(n: u64, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(n))
+}
+
+/// A whole number with its thousands apart.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes, as in `64 KiB`.
+pub fn bytes(n: u64) -> String {
+    for (unit, size) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if n >= size && n.is_multiple_of(size) {
+            return format!("{} {unit}", n / size);
+        }
+    }
+    format!("{n} B")
+}
+
+/// The sizes of a range: what it begins with, and what it ends before.
+pub fn sizes(range: Range) -> String {
+    match range.hi {
+        Some(hi) if hi == range.lo + 1 => bytes(range.lo),
+        Some(hi) => format!("{} to <{}", bytes(range.lo), bytes(hi)),
+        None if range.lo == 0 => "any size".to_owned(),
+        None => format!("{} and more", bytes(range.lo)),
+    }
+}
+
+/// The numbers of a range.
+pub fn numbers(range: Range) -> String {
+    match range.hi {
+        Some(hi) if hi == range.lo + 1 => range.lo.to_string(),
+        Some(hi) => format!("{} to {}", range.lo, hi - 1),
+        None => format!("{} and more", range.lo),
+    }
+}
+
+pub fn layout(cell: &Cell) -> String {
+    let one = cell.nodes.hi == Some(2);
+    let nodes = if one { "node" } else { "nodes" };
+    let ranks = if cell.ppn.hi == Some(2) {
+        "rank"
+    } else {
+        "ranks"
+    };
+    format!(
+        "{} {nodes}, {} {ranks} on each",
+        numbers(cell.nodes),
+        numbers(cell.ppn)
+    )
+}
+
+pub fn cell(cell: &Cell) -> String {
+    format!(
+        "{}, {}, {}",
+        cell.collective,
+        sizes(cell.bytes),
+        layout(cell)
+    )
+}
+
+/// A variant's name without its family where that is the library, and without words that every name has.
+pub fn short(name: &str) -> String {
+    let name = name.strip_prefix("native:").unwrap_or(name);
+    name.replace("segsize=", "").replace('_', " ")
+}
+
+/// At most so many characters of a text.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// The day, in UTC.
+pub fn day(unix_ms: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_millis(unix_ms));
+    let text = time
+        .filter(|_| unix_ms < 1 << 47)
+        .map(|time| humantime::format_rfc3339_seconds(time).to_string());
+    text.map_or_else(
+        || "unknown".to_owned(),
+        |text| text.chars().take(10).collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_say_what_people_read() {
+        assert_eq!(
+            ["123", "12.3", "1.23", "0.123", "0"],
+            [123.4, 12.34, 1.234, 0.1234, 0.0]
+                .map(number)
+                .each_ref()
+                .map(String::as_str)
+        );
+        assert_eq!(percent(0.1234), "12 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(seconds(0.00123), "1.23 ms");
+        assert_eq!(nanoseconds(12_300.0), "12.3 µs");
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(1, "run") + " " + &count(2, "run"), "1 run 2 runs");
+        assert_eq!(day(1_795_390_109_365), "2026-11-22");
+        assert_eq!(day(u64::MAX), "unknown");
+    }
+
+    #[test]
+    fn ranges_say_where_they_begin_and_end() {
+        let range = |lo, hi| Range { lo, hi };
+        assert_eq!(sizes(range(16, Some(64))), "16 B to <64 B");
+        assert_eq!(sizes(range(0, Some(1))), "0 B");
+        assert_eq!(sizes(range(4 << 20, None)), "4 MiB and more");
+        assert_eq!(numbers(range(5, Some(9))), "5 to 8");
+        assert_eq!(cut("recursive doubling", 10), "recursive…");
+        assert_eq!(short("native:pipeline:segsize=32KiB"), "pipeline:32KiB");
+    }
+}

@@ -1,0 +1,292 @@
+//! Figure 4: was what was said of cells without data right, once there were data?
+//!
+//! Two ways to know: cells that a generation predicted and a later one measured; and a layout whose data are kept from
+//! the learner, which then says what it would have chosen there.
+
+mod panel;
+
+use std::collections::{BTreeSet, HashMap};
+
+use colltune_core::model::Source;
+use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
+use colltune_core::variant::DEFAULT;
+use colltune_db::calls::{self, Recorded, RecordedCall};
+use colltune_db::evidence::Said;
+use colltune_db::{Database, Generation};
+use colltune_models::evidence::Evidence;
+use colltune_models::statistics::CellStatistics;
+use colltune_models::{Context, learn};
+use serde::Serialize;
+
+use crate::history::Point;
+use crate::question::{Holdout, Question, Shape};
+
+pub use panel::{Distribution, Panel};
+
+const PANELS_MAX: usize = 6;
+/// As many calls as the paper has of each line; fewer are said.
+pub const CALLS_LEAST: usize = 100;
+/// A choice that costs no more than this share beyond the best is right.
+pub const WITHIN: f64 = 0.05;
+
+/// What is known of predictions.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Unseen {
+    pub panels: Vec<Panel>,
+    /// Cells that were predicted first and measured later, or are held out, with or without raw records.
+    pub cells: usize,
+    /// Of those the ones in which the choice was within 5 % of the best, by what is known now.
+    pub right: usize,
+    /// Layout by layout, where each was held out.
+    pub left_out: Vec<LeftOut>,
+    pub records_left_out: u64,
+    pub held_out: bool,
+}
+
+/// One layout that was kept from the learner.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOut {
+    pub nodes: u32,
+    pub ppn: u32,
+    pub cells: usize,
+    pub right: usize,
+}
+
+/// A cell of which somebody said something before there were data.
+struct Foretold {
+    cell: Cell,
+    choice: String,
+    generation: Option<u64>,
+}
+
+/// The variant that is expected to be fastest. That without data it does not replace the default is another matter.
+fn fastest(cell: &CellStatistics) -> String {
+    let known = cell
+        .variants
+        .iter()
+        .filter_map(|one| Some((one.contrast?.gain, &one.name)));
+    let best = known
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .filter(|(gain, _)| *gain > 1.0);
+    best.map_or_else(|| DEFAULT.to_owned(), |(_, name)| name.clone())
+}
+
+/// What the module reads from.
+pub struct Sources<'a> {
+    pub db: &'a Database,
+    pub generation: &'a Generation,
+    pub settings: &'a Settings,
+    pub said: &'a Said,
+    pub question: &'a Question,
+}
+
+/// The back test, over the predictions of each generation in turn; `predicted` holds what each said of cells that it
+/// had no data of.
+pub fn unseen(
+    sources: &Sources,
+    predicted: &[(u64, Vec<CellStatistics>)],
+    warnings: &mut Vec<String>,
+) -> Unseen {
+    match sources.question.holdout {
+        None => back_test(sources, predicted, warnings),
+        Some(Holdout::Shape(shape)) => match held_out(sources, shape, warnings) {
+            Some(said) => Unseen {
+                held_out: true,
+                ..judged(sources, said, Some(shape), warnings)
+            },
+            None => Unseen::default(),
+        },
+        Some(Holdout::EachShape) => each_left_out(sources, warnings),
+    }
+}
+
+fn back_test(
+    sources: &Sources,
+    predicted: &[(u64, Vec<CellStatistics>)],
+    warnings: &mut Vec<String>,
+) -> Unseen {
+    let measured = sources.generation.cells.iter();
+    let measured = measured.filter(|cell| cell.source == Source::Measured);
+    let said = measured
+        .filter(|cell| sources.question.holds(&cell.cell))
+        .filter_map(|cell| {
+            let point = Point::of(&cell.cell);
+            // The last word before there were data.
+            let mut words = predicted.iter().rev();
+            words.find_map(|(number, cells)| {
+                let before = cells.iter().find(|one| point.is_in(&one.cell))?;
+                Some(Foretold {
+                    cell: cell.cell,
+                    choice: fastest(before),
+                    generation: Some(*number),
+                })
+            })
+        });
+    judged(sources, said.collect(), None, warnings)
+}
+
+/// What a learner says of a layout of which it saw nothing.
+fn held_out(sources: &Sources, shape: Shape, warnings: &mut Vec<String>) -> Option<Vec<Foretold>> {
+    let is_of = |row: &&Evidence| row.shape.nodes == shape.nodes && row.shape.ppn == shape.ppn;
+    let others = sources.said.evidence.iter().filter(|row| !is_of(row));
+    let others: Vec<Evidence> = others.copied().collect();
+    let context = Context {
+        settings: sources.settings,
+        library: sources.generation.library,
+        machine: &sources.generation.model.machine,
+        generation: 1,
+        seed: 1,
+        previous: None,
+        runs_before: 0,
+        predictor: None,
+    };
+    let learned = match learn(&others, context) {
+        Ok(learned) => learned,
+        Err(error) => {
+            warnings.push(format!("failed to {error}; nothing is held out"));
+            return None;
+        }
+    };
+    let of_shape: BTreeSet<_> = sources
+        .said
+        .evidence
+        .iter()
+        .filter(is_of)
+        .map(|row| row.shape)
+        .collect();
+    let is_met = |cell: &Cell| {
+        of_shape.iter().any(|one| {
+            cell.contains(
+                one.collective,
+                one.message_bytes,
+                one.nodes.into(),
+                one.ppn.into(),
+            )
+        })
+    };
+    let said = learned.statistics.iter().filter(|one| {
+        one.source != Source::Measured && is_met(&one.cell) && sources.question.holds(&one.cell)
+    });
+    Some(
+        said.map(|one| Foretold {
+            cell: one.cell,
+            choice: fastest(one),
+            generation: None,
+        })
+        .collect(),
+    )
+}
+
+fn each_left_out(sources: &Sources, warnings: &mut Vec<String>) -> Unseen {
+    let shapes: BTreeSet<Shape> = sources
+        .said
+        .evidence
+        .iter()
+        .map(|row| Shape {
+            nodes: row.shape.nodes,
+            ppn: row.shape.ppn,
+        })
+        .collect();
+    let mut found = Unseen {
+        held_out: true,
+        ..Unseen::default()
+    };
+    for shape in shapes {
+        let Some(said) = held_out(sources, shape, warnings) else {
+            break;
+        };
+        let right = said
+            .iter()
+            .filter(|one| is_right(sources.generation, one))
+            .count();
+        found.cells += said.len();
+        found.right += right;
+        let Shape { nodes, ppn } = shape;
+        found.left_out.push(LeftOut {
+            nodes,
+            ppn,
+            cells: said.len(),
+            right,
+        });
+    }
+    found
+}
+
+/// Whether a choice is within 5 % of the best, by what is known now.
+fn is_right(generation: &Generation, said: &Foretold) -> bool {
+    let now = generation.cells.iter().find(|one| one.cell == said.cell);
+    now.is_some_and(|now| {
+        let gain = |name: &str| match now.variant(name).and_then(|one| one.contrast) {
+            _ if name == DEFAULT => Some(1.0),
+            contrast => contrast.map(|contrast| contrast.gain),
+        };
+        let best = gain(&now.best).unwrap_or(now.gain);
+        gain(&said.choice).is_some_and(|choice| choice * (1.0 + WITHIN) >= best)
+    })
+}
+
+fn judged(
+    sources: &Sources,
+    said: Vec<Foretold>,
+    shape: Option<Shape>,
+    warnings: &mut Vec<String>,
+) -> Unseen {
+    let mut found = Unseen {
+        cells: said.len(),
+        right: said
+            .iter()
+            .filter(|one| is_right(sources.generation, one))
+            .count(),
+        ..Unseen::default()
+    };
+    if said.is_empty() {
+        return found;
+    }
+    let cell_of = |one: &colltune_models::evidence::Shape| {
+        said.iter().position(|said| {
+            let (nodes, ppn) = (one.nodes.into(), one.ppn.into());
+            let is_asked =
+                shape.is_none_or(|shape| (shape.nodes, shape.ppn) == (one.nodes, one.ppn));
+            is_asked
+                && said
+                    .cell
+                    .contains(one.collective, one.message_bytes, nodes, ppn)
+        })
+    };
+    let key = &sources.generation.key;
+    let recorded = calls::recorded(sources.db, key, |one| cell_of(one).is_some(), warnings);
+    let recorded = recorded.unwrap_or_else(|error| {
+        warnings.push(format!("failed to {error}"));
+        Recorded::default()
+    });
+    found.records_left_out = recorded.records_left_out;
+    let mut by_shape: HashMap<_, Vec<&RecordedCall>> = HashMap::new();
+    for call in &recorded.calls {
+        by_shape.entry(call.shape).or_default().push(call);
+    }
+    let mut panels: Vec<Panel> = by_shape
+        .into_iter()
+        .filter_map(|(one, calls)| {
+            let said = &said[cell_of(&one)?];
+            Some(panel::panel(sources.generation, said, &one, &calls))
+        })
+        .filter(|panel| panel.lines.len() > 1)
+        .collect();
+    panels.sort_by_key(|panel| {
+        let calls: usize = panel
+            .lines
+            .iter()
+            .map(|line| line.calls.min(CALLS_LEAST))
+            .sum();
+        (
+            std::cmp::Reverse((panel.ratio.is_some(), calls)),
+            panel.collective,
+            panel.bytes,
+            panel.n_ranks,
+        )
+    });
+    panels.truncate(PANELS_MAX);
+    found.panels = panels;
+    found
+}

@@ -1,0 +1,353 @@
+//! The ledger: what jobs said of themselves, in every mode. Nothing is learned from it; people look at it.
+//!
+//! A job leaves `incoming/JOB.run`, or `JOB.run.open` while it runs and where it died. A training takes what has ended
+//! into `DB/runs/*.parquet`, which are immutable but for being joined. A run may stand in several files after a crash:
+//! who reads counts it once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use colltune_core::account::{Exit, JobSummary};
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+
+use crate::check_word::check_word;
+use crate::database::{Database, DbError, at};
+use crate::partition::{self, publish_table, unreadable};
+use crate::table::{self, Column, Kind, Table, Values};
+use crate::write;
+
+/// A line is 10 KB where a job calls every collective with messages of every size; a file has two.
+const BYTES_MAX: u64 = 1 << 20;
+const FILES_MAX: usize = 16;
+const SCHEMA: u32 = 1;
+const SCHEMA_KEY: &str = "colltune.ledger";
+/// The column with all that a run said; the others are what queries are about.
+const WHOLE: &str = "summary";
+
+/// All runs of a database, those in `incoming/` included, the oldest first. A file that cannot be read is left out,
+/// with a warning.
+pub fn all(db: &Database, warnings: &mut Vec<String>) -> Vec<JobSummary> {
+    let mut found = Found::default();
+    match partition::list(&db.runs()) {
+        Ok(paths) => found.add_tables(&paths, warnings),
+        Err(error) => warnings.push(format!("failed to {error}")),
+    }
+    for entry in waiting(db) {
+        found.extend(read(&entry.path));
+    }
+    found.into_runs()
+}
+
+/// Takes the runs that have ended out of `incoming/`, and those that began before `stale_before` and never ended.
+/// Only the holder of the lock may call it.
+///
+/// Errors: `Io` and `Parquet` (a full disk, for one); nothing is lost then.
+pub(crate) fn take(
+    db: &Database,
+    stale_before: SystemTime,
+    warnings: &mut Vec<String>,
+) -> Result<(), DbError> {
+    let mut found = Found::default();
+    let mut taken = Vec::new();
+    for Entry { path, written, end } in waiting(db) {
+        if end == End::Open && written.is_none_or(|written| written > stale_before) {
+            continue;
+        }
+        // What cannot be read may be a newer colltune's.
+        if let Some(run) = read(&path) {
+            found.extend([run]);
+            taken.push(path);
+        }
+    }
+    let mut replaced = partition::list(&db.runs())?;
+    if replaced.len() < FILES_MAX {
+        replaced.clear();
+    }
+    if taken.is_empty() && replaced.is_empty() {
+        return Ok(());
+    }
+    let before = warnings.len();
+    found.add_tables(&replaced, warnings);
+    if warnings.len() > before {
+        replaced.clear();
+    }
+    let published = publish(db, &found.into_runs())?;
+    replaced.retain(|path| *path != published);
+    for path in taken.iter().chain(&replaced) {
+        if let Err(error) = write::remove(path) {
+            warnings.push(format!(
+                "failed to remove {}: {error}; its runs count once",
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an entry of `incoming/` is one of the ledger.
+pub(crate) fn is_of_the_ledger(name: &str) -> bool {
+    End::of(name).is_some()
+}
+
+/// Whether the job has said that it ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Said,
+    Open,
+}
+
+impl End {
+    fn of(name: &str) -> Option<End> {
+        match name.strip_suffix(".open") {
+            Some(name) => name.ends_with(".run").then_some(End::Open),
+            None => name.ends_with(".run").then_some(End::Said),
+        }
+    }
+}
+
+struct Entry {
+    path: PathBuf,
+    written: Option<SystemTime>,
+    end: End,
+}
+
+fn waiting(db: &Database) -> Vec<Entry> {
+    let entries = std::fs::read_dir(db.incoming());
+    let entry = |entry: std::fs::DirEntry| {
+        let end = End::of(entry.file_name().to_str()?)?;
+        let written = entry.metadata().and_then(|metadata| metadata.modified());
+        Some(Entry {
+            path: entry.path(),
+            written: written.ok(),
+            end,
+        })
+    };
+    let entries = entries.into_iter().flatten().flatten();
+    let mut found: Vec<Entry> = entries.filter_map(entry).collect();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// What a job said last. `None` for what is no account, or one of another version.
+fn read(path: &Path) -> Option<JobSummary> {
+    let text = colltune_files::read_text(path, BYTES_MAX).ok()?;
+    text.lines().rev().find_map(parse)
+}
+
+fn parse(line: &str) -> Option<JobSummary> {
+    let run: JobSummary = serde_json::from_str(line).ok()?;
+    (run.schema == JobSummary::SCHEMA).then_some(run)
+}
+
+/// Runs by name; who knows of an end knows more.
+#[derive(Default)]
+struct Found(BTreeMap<String, JobSummary>);
+
+impl Found {
+    fn add_tables(&mut self, paths: &[PathBuf], warnings: &mut Vec<String>) {
+        for path in paths {
+            match read_table(path) {
+                Ok(runs) => self.extend(runs),
+                Err(error) => {
+                    let error = unreadable(path)(error);
+                    warnings.push(format!("failed to {error}; it is left out"));
+                }
+            }
+        }
+    }
+
+    fn extend(&mut self, runs: impl IntoIterator<Item = JobSummary>) {
+        for run in runs {
+            let known = self.0.get(&run.job);
+            if known.is_none_or(|known| known.exit == Exit::Missing) {
+                self.0.insert(run.job.clone(), run);
+            }
+        }
+    }
+
+    fn into_runs(self) -> Vec<JobSummary> {
+        let mut runs: Vec<JobSummary> = self.0.into_values().collect();
+        runs.sort_by_key(|run| run.started_unix_ms);
+        runs
+    }
+}
+
+fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
+    let table = Table::open(path)?;
+    let schema = table.footer(SCHEMA_KEY).unwrap_or("none");
+    if schema != SCHEMA.to_string() {
+        let problem = format!("it has version {schema}, this colltune reads {SCHEMA}");
+        return Err(ParquetError::General(problem));
+    }
+    let lines = table.words(WHOLE)?;
+    let lines = lines
+        .iter()
+        .map(|line| String::from_utf8_lossy(line.data()));
+    Ok(lines.filter_map(|line| parse(&line)).collect())
+}
+
+fn publish(db: &Database, runs: &[JobSummary]) -> Result<PathBuf, DbError> {
+    let folder = db.runs();
+    std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+    let names: Vec<&str> = runs.iter().map(|run| run.job.as_str()).collect();
+    let word = check_word(names.join("\n").as_bytes());
+    let started = runs.first().map_or(0, |run| run.started_unix_ms);
+    let path = folder.join(format!("{started:015}-{word:016x}.parquet"));
+    let footer = || vec![(SCHEMA_KEY, SCHEMA.to_string())];
+    publish_table(&path, |temporary| {
+        table::write(temporary, "run", footer(), &columns(runs))
+    })?;
+    Ok(path)
+}
+
+fn columns(runs: &[JobSummary]) -> Vec<Column<'_>> {
+    let word = |name, value: fn(&JobSummary) -> &str| {
+        Column::new(name, Kind::Word, move || {
+            Values::Word(runs.iter().map(|run| ByteArray::from(value(run))).collect())
+        })
+    };
+    let long = |name, value: fn(&JobSummary) -> u64| {
+        Column::new(name, Kind::Long, move || {
+            Values::Long(runs.iter().map(value).collect())
+        })
+    };
+    let float = |name, value: fn(&JobSummary) -> f64| {
+        Column::new(name, Kind::Float, move || {
+            Values::Float(runs.iter().map(value).collect())
+        })
+    };
+    vec![
+        word("job", |run| &run.job),
+        word("program", |run| &run.program),
+        word("arguments_hash", |run| &run.arguments_hash),
+        word("label", |run| &run.label),
+        word("library", |run| &run.library),
+        word("machine", |run| &run.machine),
+        word("mode", |run| &run.mode),
+        word("exit", |run| match run.exit {
+            Exit::Finalized => "finalized",
+            Exit::Missing => "missing",
+        }),
+        long("generation", |run| run.generation),
+        long("nodes", |run| run.nodes),
+        long("ppn", |run| run.ppn),
+        long("ranks", |run| run.ranks),
+        long("seed", |run| run.seed),
+        long("started_unix_ms", |run| run.started_unix_ms),
+        float("wall_s", |run| run.wall_s),
+        float("collectives_s", |run| run.collectives_s.mean),
+        float("overhead_s", |run| run.overhead_s.mean),
+        long("calls", |run| run.calls),
+        long("passed", |run| run.passed),
+        long("sampled", |run| run.sampled),
+        float("tuned_share", |run| run.tuned_share),
+        Column::new(WHOLE, Kind::Word, move || {
+            Values::Word(
+                runs.iter()
+                    .map(|run| ByteArray::from(run.line().into_bytes()))
+                    .collect(),
+            )
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use colltune_core::account::JobFacts;
+
+    use super::*;
+
+    fn facts(job: &str, started_unix_ms: u64) -> JobFacts {
+        JobFacts {
+            job: job.to_owned(),
+            program: "<b>solver</b>".to_owned(),
+            label: "night".to_owned(),
+            started_unix_ms,
+            wall_ns: 2_000_000_000,
+            ..JobFacts::default()
+        }
+    }
+
+    fn begun(job: &str, at: u64) -> String {
+        JobSummary::begun(facts(job, at)).line()
+    }
+
+    fn ended(job: &str, at: u64) -> String {
+        let kinds = vec![Default::default(); colltune_core::account::KINDS];
+        JobSummary::new(facts(job, at), &kinds).line()
+    }
+
+    fn database(folder: &Path) -> Database {
+        Database::create_or_open(folder).unwrap()
+    }
+
+    fn take_all(db: &Database, stale: SystemTime) -> Vec<String> {
+        let mut warnings = Vec::new();
+        take(db, stale, &mut warnings).unwrap();
+        warnings
+    }
+
+    #[test]
+    fn runs_are_taken_when_they_end_or_are_stale_and_count_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let at = |name: &str| db.incoming().join(name);
+        fs::write(at("a.run"), begun("a", 2) + &ended("a", 2)).unwrap();
+        fs::write(at("b.run.open"), begun("b", 1)).unwrap();
+        fs::write(at("c.run"), "{").unwrap();
+        let names = |db: &Database| {
+            let runs = all(db, &mut Vec::new());
+            let name = |run: JobSummary| (run.job, run.exit == Exit::Finalized);
+            runs.into_iter().map(name).collect::<Vec<_>>()
+        };
+        let expected = [("b".to_owned(), false), ("a".to_owned(), true)];
+        assert_eq!(names(&db), expected);
+        assert_eq!(take_all(&db, SystemTime::UNIX_EPOCH), Vec::<String>::new());
+        assert!(at("b.run.open").exists() && !at("a.run").exists());
+        assert!(at("c.run").exists());
+        assert_eq!(names(&db), expected);
+        take_all(&db, SystemTime::now());
+        assert!(!at("b.run.open").exists());
+        assert_eq!(names(&db), expected);
+        // It was not dead, only slow; and what a crash left behind is no second run.
+        fs::write(at("b.run"), ended("b", 1)).unwrap();
+        fs::write(at("a.run"), ended("a", 2)).unwrap();
+        take_all(&db, SystemTime::UNIX_EPOCH);
+        assert_eq!(names(&db), expected.map(|(job, _)| (job, true)));
+        let run = &all(&db, &mut Vec::new())[0];
+        assert_eq!(
+            (run.program.as_str(), run.label.as_str(), run.wall_s),
+            ("<b>solver</b>", "night", 2.0)
+        );
+    }
+
+    #[test]
+    fn files_are_joined_where_there_are_many_and_a_damaged_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        for number in 0..20 {
+            let job = format!("job{number}");
+            fs::write(
+                db.incoming().join(format!("{job}.run")),
+                ended(&job, number),
+            )
+            .unwrap();
+            assert_eq!(take_all(&db, SystemTime::now()), Vec::<String>::new());
+        }
+        let files = partition::list(&db.runs()).unwrap();
+        assert!(files.len() <= 1 + FILES_MAX / 2, "{}", files.len());
+        assert_eq!(all(&db, &mut Vec::new()).len(), 20);
+        let bytes = fs::read(&files[0]).unwrap();
+        fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap();
+        let mut warnings = Vec::new();
+        assert!(all(&db, &mut warnings).len() < 20);
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("left out"),
+            "{warnings:?}"
+        );
+    }
+}
