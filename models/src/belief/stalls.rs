@@ -15,6 +15,8 @@ const RATE_PRIOR: f64 = 50.0;
 const SIZE_GUESS: f64 = 100.0;
 /// Calls by which a cell's common rate leans on that of all cells.
 const COMMON_PRIOR: f64 = 200.0;
+/// Rounds in which rates and who provokes stalls are told apart (expectation and maximisation).
+const ROUNDS: usize = 50;
 /// What calls in other cells of a collective count for a variant.
 const OTHER_CELLS: f64 = 0.3;
 
@@ -81,20 +83,15 @@ impl Common {
             provokers: PROVOKERS.0 / PROVOKERS.1,
             size,
         };
-        for _ in 0..5 {
+        for _ in 0..ROUNDS {
             let (mut innocent, mut provokers) = (Count::default(), 0.0);
             for count in all {
                 let provokes = common.provokes(*count, common.rate);
                 innocent.add(*count, 1.0 - provokes);
-                // Few calls say nothing either way.
-                provokers += provokes * count.calls / (count.calls + RATE_PRIOR);
+                provokers += provokes;
             }
-            let informed: f64 = all
-                .iter()
-                .map(|count| count.calls / (count.calls + RATE_PRIOR))
-                .sum();
             common.rate = (innocent.stalls + 0.1) / (innocent.calls + 1e3);
-            common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + informed);
+            common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + all.len() as f64);
         }
         common
     }
