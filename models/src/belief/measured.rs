@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use colltune_core::collective::Collective;
 
-use crate::evidence::{Evidence, Moments};
+use crate::evidence::{Evidence, Moments, STALL};
 use crate::predict::Place;
 
 /// A cell with evidence.
@@ -22,20 +22,34 @@ pub struct Measured<'a> {
 /// The coefficient of variation of calls of which only the sum is known.
 const NOISE_GUESS: f64 = 0.3;
 
-/// Variants most of whose calls took many times as long as a typical one. In a run with few calls of a variant each of
-/// them passes for a stall; that they all do says that it is slow.
+/// Variants of which what passed for stalls is how long they take. In a run with few calls of a variant any that takes
+/// many times as long as other variants' is taken for a stall; what the variant typically takes all runs say together.
 pub(super) fn slow(rows: &[&Evidence]) -> BTreeSet<u16> {
-    let mut counts = BTreeMap::<u16, (u64, u64)>::new();
+    #[derive(Default)]
+    struct Sum {
+        bodies: f64,
+        time: f64,
+        stalls: f64,
+        stalled: f64,
+    }
+    let mut sums = BTreeMap::<u16, Sum>::new();
     for row in rows.iter().filter(|row| row.stalls > 0) {
-        counts.insert(row.variant, (0, 0));
+        sums.insert(row.variant, Sum::default());
     }
     for row in rows {
-        if let Some(count) = counts.get_mut(&row.variant) {
-            *count = (count.0 + row.calls, count.1 + row.stalls);
+        if let Some(sum) = sums.get_mut(&row.variant) {
+            sum.bodies += row.time.n as f64;
+            sum.time += row.time.n as f64 * row.time.mean;
+            sum.stalls += row.stalls as f64;
+            sum.stalled += row.stalls as f64 + row.stall_excess;
         }
     }
-    let is_slow = |(variant, (calls, stalls))| (2 * stalls > calls).then_some(variant);
-    counts.into_iter().filter_map(is_slow).collect()
+    let is_slow = |(variant, sum): (u16, Sum)| {
+        let typical = sum.time / sum.bodies.max(1.0);
+        let stall = sum.stalled / sum.stalls;
+        (sum.stalls > sum.bodies || stall < STALL * typical).then_some(variant)
+    };
+    sums.into_iter().filter_map(is_slow).collect()
 }
 
 /// What a run says of a variant that is slow: its stalls are calls as any other.

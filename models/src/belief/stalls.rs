@@ -8,9 +8,9 @@ use statrs::function::beta::ln_beta;
 
 /// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
 /// so it takes little evidence to know which it is.
-const PROVOKERS: (f64, f64) = (0.4, 10.0);
-/// The prior of a provoker's rate: Beta(1, this).
-const RATE_PRIOR: f64 = 50.0;
+const PROVOKERS: (f64, f64) = (0.1, 2.5);
+/// The prior of a provoker's rate, a Beta distribution: 1 to 4 % of its calls. What is much rarer all variants share.
+const RATES: (f64, f64) = (2.0, 100.0);
 /// The size of a stall that nobody has seen, in times of a call.
 const SIZE_GUESS: f64 = 100.0;
 /// Calls by which a cell's common rate leans on that of all cells.
@@ -110,7 +110,7 @@ impl Common {
             }
         };
         let (stalls, calm) = (count.stalls, (count.calls - count.stalls).max(0.0));
-        let own = ln_beta(1.0 + stalls, RATE_PRIOR + calm) - ln_beta(1.0, RATE_PRIOR);
+        let own = ln_beta(RATES.0 + stalls, RATES.1 + calm) - ln_beta(RATES.0, RATES.1);
         let as_all = stalls * rate.ln() + calm * (-rate).ln_1p();
         let odds = (own - as_all).min(500.0).exp() * self.provokers / (1.0 - self.provokers);
         odds / (1.0 + odds)
@@ -139,8 +139,8 @@ impl Common {
             Stalls {
                 provokes: self.provokes(count, rate),
                 rate: (
-                    1.0 + count.stalls,
-                    RATE_PRIOR + (count.calls - count.stalls).max(0.0),
+                    RATES.0 + count.stalls,
+                    RATES.1 + (count.calls - count.stalls).max(0.0),
                 ),
                 size,
             }
