@@ -105,7 +105,7 @@ fn share_of_work(beliefs: &[Belief], time_ns: f64) -> f64 {
 
 /// Where knowing all of the truth is expected to gain less than this share of the time in collectives, and what can be
 /// learned of it less still, jobs are not to go on exploring.
-const GAIN_WORTH: f64 = 0.05;
+const GAIN_WORTH: f64 = 0.06;
 
 /// Why nothing is to be gained in any cell; empty where something may be.
 ///

@@ -9,8 +9,8 @@ use statrs::function::beta::ln_beta;
 /// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
 /// so it takes little evidence to know which it is.
 const PROVOKERS: (f64, f64) = (0.1, 2.5);
-/// The prior of a provoker's rate, a Beta distribution: 1 to 4 % of its calls. What is much rarer all variants share.
-const RATES: (f64, f64) = (2.0, 100.0);
+/// The prior of a provoker's rate, a Beta distribution.
+const RATES: (f64, f64) = (1.5, 75.0);
 /// The size of a stall that nobody has seen, in times of a call.
 const SIZE_GUESS: f64 = 100.0;
 /// Calls by which a cell's common rate leans on that of all cells.

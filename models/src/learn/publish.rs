@@ -78,10 +78,10 @@ pub fn measured(
         .filter(|&place| belief.arms[place - 1].calls < SAMPLES_LEAST)
         .collect();
     let fresh = places(&cells.fresh[index]);
-    let (exploring, settled) = match nothing_to_gain {
-        "" => exploring(belief, &draws, &drawable, &fresh, best),
-        all => (Exploring::Settled, all.to_owned()),
-    };
+    let (mut exploring, mut settled) = exploring(belief, &draws, &drawable, &fresh, best);
+    if settled.is_empty() && !nothing_to_gain.is_empty() {
+        (exploring, settled) = (Exploring::Settled, nothing_to_gain.to_owned());
+    }
     let shares = allocate(&Race {
         draws: &draws,
         drawable: &drawable,
