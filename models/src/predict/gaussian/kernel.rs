@@ -154,10 +154,7 @@ impl Kernel {
         let shared = DVector::from_fn(points.len(), |row, _| {
             self.between(&points[row].place, place)
         });
-        let total = self.spread.of_mean
-            + self.spread.between_variants
-            + self.smooth
-            + self.alone;
+        let total = self.spread.of_mean + self.spread.between_variants + self.smooth + self.alone;
         Prediction {
             mean: self.spread.mean + shared.dot(&solved.weights),
             variance: (total - (&solved.inverse * &shared).dot(&shared)).max(self.alone.max(1e-6)),
