@@ -113,16 +113,16 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
     watched
 }
 
-/// A shift of a series, in logarithms: the first run behind it, by how much values rose, and what runs differ by.
+/// A shift of a series, a structural break, in logarithms: the first run behind it, by how much values rose, and what runs differ by.
 #[derive(Clone, Copy, Debug)]
-struct Shift {
+struct Break {
     run: u32,
     rise: f64,
     noise: f64,
 }
 
 /// The clearest shift.
-fn shift(series: &[(u32, f64)], least: f64) -> Option<Shift> {
+fn shift(series: &[(u32, f64)], least: f64) -> Option<Break> {
     let n = series.len();
     if n < RUNS_LEAST {
         return None;
@@ -164,7 +164,7 @@ fn shift(series: &[(u32, f64)], least: f64) -> Option<Shift> {
         .take_while(|(cut, _)| *cut <= n - SIDE_LEAST)
         .map(at)
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some(Shift {
+    (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some(Break {
         run,
         rise,
         noise,
