@@ -113,7 +113,8 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
     watched
 }
 
-/// A shift of a series, a structural break, in logarithms: the first run behind it, by how much values rose, and what runs differ by.
+/// A shift of a series (a structural break), in logarithms: the first run behind it, by how much values rose, and what
+/// runs differ by.
 #[derive(Clone, Copy, Debug)]
 struct Break {
     run: u32,
