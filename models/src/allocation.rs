@@ -46,14 +46,14 @@ pub enum Exploring {
     Settled,
 }
 
-/// What is expected to be gained by knowing the truth rather than running `best`: a share of its cost.
-pub fn expected_loss(draws: &[Vec<f64>], drawable: &[usize], best: usize) -> f64 {
+/// What is expected to be gained by knowing the truth rather than running `best`, beyond `least`: a share of its cost.
+pub fn expected_loss(draws: &[Vec<f64>], drawable: &[usize], best: usize, least: f64) -> f64 {
     let loss = |costs: &Vec<f64>| {
-        let least = drawable
+        let fastest = drawable
             .iter()
             .map(|&place| costs[place])
             .fold(costs[0], f64::min);
-        1.0 - least / costs[best].max(least)
+        (1.0 - fastest / costs[best].max(fastest) - least).max(0.0)
     };
     draws.iter().map(loss).sum::<f64>() / draws.len().max(1) as f64
 }

@@ -13,14 +13,17 @@ mod shift;
 pub mod stalls;
 
 pub use measured::Measured;
+use measured::{slow, without_stalls};
 pub use posterior::{Arm, Belief, Estimate};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use colltune_core::collective::Collective;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::Observed;
 use root::root;
@@ -39,6 +42,10 @@ const CALM_ROUNDS: usize = 4;
 const RUN_CALM_CALLS: f64 = 50.0;
 /// Points that say before any data that predictions are as wrong as they claim.
 const MISFIT_PRIOR: f64 = 10.0;
+/// What is guessed of the share of a prediction's error that all variants of a cell have in common, as products of
+/// errors over variances, and the most that it can be.
+const COMMON_PRIOR: (f64, f64) = (0.5, 1.0);
+const COMMON_MOST: f64 = 0.95;
 /// The tail at which choices are made; see [`crate::choice`].
 const TAIL: f64 = 1e-4;
 
@@ -81,6 +88,7 @@ pub fn believe(
         .map(|(estimated, cell)| estimated.of_cell(cell, between, freedom, tau))
         .collect();
     let (priors, predictions) = predicted(cells, &data, asked, predictor);
+    let common_errors = common_errors(cells, &data, &priors);
     let common = Common::new(
         &estimated
             .iter()
@@ -112,7 +120,9 @@ pub fn believe(
                 })
                 .collect();
             let (stalls, all_pay) = common.of_cell(&counts, &others);
-            Belief::new(cell, &data[index], &priors[index], &counts, stalls, all_pay)
+            let common = common_errors[cell.collective.index()];
+            let priors = (priors[index].as_slice(), common);
+            Belief::new(cell, &data[index], priors, &counts, stalls, all_pay)
         })
         .collect();
     (beliefs, predictions)
@@ -121,18 +131,28 @@ pub fn believe(
 impl Estimated {
     fn new(cell: &Measured) -> Estimated {
         let weight = |run: u32| cell.weights.get(&run).copied().unwrap_or(1.0);
-        let observed = Observed::new(&cell.rows, weight);
+        let slow = slow(&cell.rows);
+        let rows = cell
+            .rows
+            .iter()
+            .map(|&row| match slow.contains(&row.variant) {
+                true => Cow::Owned(without_stalls(row)),
+                false => Cow::Borrowed(row),
+            });
+        let rows: Vec<Cow<Evidence>> = rows.collect();
+        let rows: Vec<&Evidence> = rows.iter().map(|row| row.as_ref()).collect();
+        let observed = Observed::new(&rows, weight);
         let shifts = match observed.variants.first() {
-            Some(0) => shift::of_cell(&cell.rows, &observed.variants),
+            Some(0) => shift::of_cell(&rows, &observed.variants),
             _ => Vec::new(),
         };
         let mut by_run = BTreeMap::<u32, (u64, u64)>::new();
-        for row in &cell.rows {
+        for row in &rows {
             let sums = by_run.entry(row.run).or_default();
             *sums = (sums.0 + row.calls, sums.1 + row.stalls);
         }
         let mut counts = BTreeMap::<u16, Count>::new();
-        for row in &cell.rows {
+        for row in &rows {
             let (calls, stalls) = by_run[&row.run];
             let others = ((calls - row.calls) as f64, (stalls - row.stalls) as f64);
             let count = Count {
@@ -314,6 +334,44 @@ fn predicted(
         }
     }
     (priors, predictions)
+}
+
+/// By collective how much of the variance of the predictions' errors the variants of a cell have in common.
+fn common_errors(
+    cells: &[Measured],
+    data: &[Vec<Option<Estimate>>],
+    priors: &[Vec<Prediction>],
+) -> [f64; Collective::ALL.len()] {
+    let mut sums = [COMMON_PRIOR; Collective::ALL.len()];
+    for ((cell, data), priors) in cells.iter().zip(data).zip(priors) {
+        let known: Vec<(f64, f64, Estimate)> = data
+            .iter()
+            .zip(priors)
+            .filter_map(|(data, prior)| {
+                let data = data.as_ref()?;
+                let total = prior.variance + data.variance;
+                let away = (data.mean - prior.mean) / total.sqrt();
+                Some((away, prior.variance / total, *data))
+            })
+            .collect();
+        let sum = &mut sums[cell.collective.index()];
+        // Of so many pairs of a cell there is hardly more than one cell to learn from.
+        let pairs = (known.len() * known.len().saturating_sub(1)) as f64 / 2.0;
+        for (place, one) in known.iter().enumerate() {
+            for other in &known[..place] {
+                let both = (one.2.shared.zip(other.2.shared)).map_or(0.0, |(a, b)| {
+                    let (share, its) = (
+                        (1.0 - one.1) / one.2.variance,
+                        (1.0 - other.1) / other.2.variance,
+                    );
+                    a.min(b) * (share * its).sqrt()
+                });
+                sum.0 += ((one.0 * other.0).clamp(-9.0, 9.0) - both) / pairs;
+                sum.1 += (one.1 * other.1).sqrt() / pairs;
+            }
+        }
+    }
+    sums.map(|(product, variance)| (product / variance).clamp(0.0, COMMON_MOST))
 }
 
 /// What the variances of predictions have to be multiplied with, so that those of left-out points are honest.

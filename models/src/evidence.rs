@@ -6,6 +6,7 @@
 
 mod reduce;
 
+pub(crate) use reduce::STALL;
 pub use reduce::reduce;
 
 use colltune_core::collective::Collective;

@@ -4,12 +4,12 @@ mod cells;
 mod context;
 mod publish;
 
-use colltune_core::model::{Model, ModelError, Source};
+use colltune_core::model::{Model, ModelError};
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::belief::{self, Belief};
-use crate::choice;
+use crate::choice::{self, Choice};
 use crate::evidence::Evidence;
 use crate::predict;
 use crate::statistics::CellStatistics;
@@ -63,6 +63,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         nothing_to_gain: String::new(),
     };
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
+    learned.nothing_to_gain = nothing_to_gain(&cells, &beliefs, &choices, &context);
     let published: Vec<_> = (0..beliefs.len())
         .into_par_iter()
         .map(|index| {
@@ -72,6 +73,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
                 &beliefs[index],
                 &choices[index],
                 time_ns,
+                &learned.nothing_to_gain,
                 &context,
             )
         })
@@ -88,7 +90,6 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
     learned.statistics.sort_by_key(|cell| cell.cell);
     learned.model.cells = merged(entries);
     learned.work = share_of_work(&beliefs, time_ns);
-    learned.nothing_to_gain = nothing_to_gain(&learned.statistics);
     learned.model.check(context.library)?;
     Ok(learned)
 }
@@ -104,30 +105,35 @@ fn share_of_work(beliefs: &[Belief], time_ns: f64) -> f64 {
         / time_ns
 }
 
-/// Cells that are not settled count for nothing where the others have this share of the time.
-const TIME_SETTLED: f64 = 0.95;
+/// Where knowing all of the truth is expected to gain less than this share of the time in collectives, and what can be
+/// learned of it less still, jobs are not to go on exploring.
+const GAIN_WORTH: f64 = 0.06;
 
-/// The one reason for all measured cells, if those that count are settled with the default.
-fn nothing_to_gain(cells: &[CellStatistics]) -> String {
-    let mut measured = cells
-        .iter()
-        .filter(|cell| cell.source == Source::Measured)
-        .peekable();
-    if measured.peek().is_none() {
+/// Why nothing is to be gained in any cell; empty where something may be.
+///
+/// It is the program that gains: cells count by their time, and one need not be certain of each. What knowing all of
+/// the truth is expected to gain (the expected value of perfect information) bounds what learning can.
+fn nothing_to_gain(
+    cells: &Cells,
+    beliefs: &[Belief],
+    choices: &[Choice],
+    context: &Context,
+) -> String {
+    let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
+    let is_chosen = |choice: &Choice| choice.best.is_some();
+    if beliefs.is_empty() || choices.iter().any(is_chosen) {
         return String::new();
     }
-    let (mut time, mut settled) = (0.0, 0.0);
-    for cell in measured {
-        if cell.gain > 1.0 + choice::GAIN_LEAST {
-            return String::new();
-        }
-        time += cell.time_share;
-        if !cell.settled.is_empty() {
-            settled += cell.time_share;
-        }
-    }
-    if settled < TIME_SETTLED * time {
+    let of_cell = |index: usize| {
+        beliefs[index].time_ns * publish::possible(cells, index, &beliefs[index], context)
+    };
+    let all: Vec<f64> = (0..beliefs.len()).into_par_iter().map(of_cell).collect();
+    let possible = all.iter().sum::<f64>() / time_ns.max(f64::MIN_POSITIVE);
+    if possible >= GAIN_WORTH {
         return String::new();
     }
-    "no variant of any cell that counts is worth a change".to_owned()
+    format!(
+        "no variant of any cell that counts is worth a change: knowing all would gain {:.1} % of the time",
+        100.0 * possible
+    )
 }

@@ -20,6 +20,7 @@ const LEVEL_LEAST: f64 = 0.1;
 /// Runs before a shift of contrasts lose half of their weight with every run, those before one of levels in four.
 const HALF_LIFE: f64 = 1.0;
 const HALF_LIFE_LEVEL: f64 = 4.0;
+const WEIGHT_LEAST: f64 = 1e-3;
 
 /// What is seen of one cell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,10 +61,11 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
     runs.sort_unstable();
     runs.dedup();
     let mut watched = Watched::default();
-    let mut discount = |from: u32, half_life: f64| {
+    let mut discount = |from: u32, half_life: f64, most: f64| {
         let cut = runs.partition_point(|run| *run < from);
         for (age, run) in runs[..cut].iter().rev().enumerate() {
-            let weight = 0.5f64.powf((age as f64 + 1.0) / half_life).max(1e-3);
+            let weight = most * 0.5f64.powf((age as f64 + 1.0) / half_life);
+            let weight = weight.max(WEIGHT_LEAST);
             let old = watched.weights.entry(*run).or_insert(1.0);
             *old = old.min(weight);
         }
@@ -78,10 +80,15 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
         watchable += 1;
         shifts.extend(shift(&series, CONTRAST_LEAST));
     }
-    let newest = shifts.iter().map(|(run, _)| *run).max();
-    newest.into_iter().for_each(|run| discount(run, HALF_LIFE));
+    let newest = shifts.iter().map(|shift| shift.run).max();
+    if let Some(run) = newest {
+        // As a witness of what is now, a run before is off by the rise beside its own noise.
+        let clearest = shifts.iter().filter(|shift| shift.run == run);
+        let weights = clearest.map(|shift| 1.0 / (1.0 + (shift.rise / shift.noise).powi(2)));
+        discount(run, HALF_LIFE, weights.fold(1.0, f64::min));
+    }
     // Where most variants moved alike beside the default, it is the default that moved.
-    let mut rises: Vec<f64> = shifts.iter().map(|(_, rise)| *rise).collect();
+    let mut rises: Vec<f64> = shifts.iter().map(|shift| shift.rise).collect();
     rises.sort_unstable_by(f64::total_cmp);
     let alike = rises.first().zip(rises.last());
     let of_default = if 2 * rises.len() > watchable && alike.is_some_and(|(a, b)| a * b > 0.0) {
@@ -98,16 +105,25 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
             LEVEL_LEAST,
         )
     });
-    let of_levels = of_levels.max_by_key(|(run, _)| *run);
+    let of_levels = of_levels.max_by_key(|shift| shift.run);
     of_levels
         .into_iter()
-        .for_each(|(run, _)| discount(run, HALF_LIFE_LEVEL));
-    watched.drift = of_levels.map_or(of_default, |(_, rise)| rise) / std::f64::consts::LN_2;
+        .for_each(|shift| discount(shift.run, HALF_LIFE_LEVEL, 1.0));
+    watched.drift = of_levels.map_or(of_default, |shift| shift.rise) / std::f64::consts::LN_2;
     watched
 }
 
-/// The first run behind the clearest shift, and by how much values rose there.
-fn shift(series: &[(u32, f64)], least: f64) -> Option<(u32, f64)> {
+/// A shift of a series (a structural break), in logarithms: the first run behind it, by how much values rose, and what
+/// runs differ by.
+#[derive(Clone, Copy, Debug)]
+struct Break {
+    run: u32,
+    rise: f64,
+    noise: f64,
+}
+
+/// The clearest shift.
+fn shift(series: &[(u32, f64)], least: f64) -> Option<Break> {
     let n = series.len();
     if n < RUNS_LEAST {
         return None;
@@ -149,5 +165,9 @@ fn shift(series: &[(u32, f64)], least: f64) -> Option<(u32, f64)> {
         .take_while(|(cut, _)| *cut <= n - SIDE_LEAST)
         .map(at)
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some((run, rise))
+    (errors > ERRORS + ERRORS_FEW / n as f64 && rise.abs() > least).then_some(Break {
+        run,
+        rise,
+        noise,
+    })
 }

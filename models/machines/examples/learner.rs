@@ -1,26 +1,38 @@
-//! Compares learners on made-up machines, in all groups of rows or in those that are named:
-//! `cargo run --release -p colltune-machines --example learner -- [--quick] [null stalls ...]`.
+//! Compares learners on made-up machines, in all groups of rows or in those that are named; on machines of other seeds
+//! and for some learners where options say so:
+//! `cargo run --release -p colltune-machines --example learner -- [--quick] [--seeds=11-20] [--only=learner,baseline]
+//! [null stalls ...]`.
 
 use std::io::Write as _;
 
 use colltune_machines::bench::run;
-use colltune_machines::trial::Extent;
+use colltune_machines::trial::{Extent, Scope};
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (options, groups): (Vec<String>, Vec<String>) = arguments
-        .into_iter()
-        .partition(|argument| argument == "--quick");
-    let extent = if options.is_empty() {
-        Extent::Full
-    } else {
-        Extent::Quick
+    let (options, groups): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|argument| argument.starts_with("--"));
+    let extent = match options.iter().any(|option| option == "--quick") {
+        true => Extent::Quick,
+        false => Extent::Full,
     };
+    let mut scope = Scope::of(extent);
+    let values = |name: &str| options.iter().find_map(|option| option.strip_prefix(name));
+    if let Some((first, last)) = values("--seeds=").and_then(|seeds| seeds.split_once('-')) {
+        let number = |text: &str| text.parse().expect("a seed is a number");
+        scope.seeds = number(first)..=number(last);
+    }
+    if let Some(only) = values("--only=") {
+        let wanted: Vec<&str> = only.split(',').collect();
+        scope
+            .policies
+            .retain(|policy| wanted.contains(&policy.name()));
+    }
     let is_wanted = |name: &str| groups.is_empty() || groups.iter().any(|group| group == name);
     let progress = |what: &str| {
         let _ = writeln!(std::io::stderr(), "{what}");
     };
-    for table in run(extent, &is_wanted, &progress) {
+    for table in run(&scope, &is_wanted, &progress) {
         println!("{}", table.text());
     }
 }

@@ -5,14 +5,13 @@ mod layouts;
 mod learning;
 mod programs;
 
-use crate::policies::POLICIES;
 use crate::report::{Row, Table};
-use crate::trial::Extent;
+use crate::trial::Scope;
 
-/// Rows that are found together, from the number of machines and whether much is measured.
+/// Rows that are found together.
 struct Group {
     name: &'static str,
-    run: fn(u64, bool, &mut Vec<Row>),
+    run: fn(&Scope, &mut Vec<Row>),
 }
 
 const GROUPS: [Group; 9] = [
@@ -57,26 +56,22 @@ const GROUPS: [Group; 9] = [
 const LAYOUTS: &str = "layouts";
 
 /// Runs the groups that are wanted, telling what it is at.
-pub fn run(
-    extent: Extent,
-    is_wanted: &dyn Fn(&str) -> bool,
-    progress: &dyn Fn(&str),
-) -> Vec<Table> {
-    let full = extent == Extent::Full;
-    let seeds = if full { 7 } else { 5 };
+pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&str)) -> Vec<Table> {
     let mut rows = Vec::new();
     for group in GROUPS.iter().filter(|group| is_wanted(group.name)) {
         progress(group.name);
-        (group.run)(seeds, full, &mut rows);
+        (group.run)(scope, &mut rows);
     }
     let mut tables = vec![Table {
         title: "learners",
-        policies: POLICIES.iter().map(|policy| policy.name()).collect(),
+        policies: scope.names(),
         rows,
         notes: vec![
             format!(
-                "median [least, largest] over {seeds} machines of seeds 1 to {seeds}; shares of counts are of all \
-                 machines together"
+                "median [least, largest] over machines of seeds {} to {}; shares of counts are of all machines \
+                 together",
+                scope.seeds.start(),
+                scope.seeds.end()
             ),
             "costs are true means over runs and ranks, with what a call shifts into the next operation, without \
              waiting for late ranks"
@@ -85,7 +80,7 @@ pub fn run(
     }];
     if is_wanted(LAYOUTS) {
         progress(LAYOUTS);
-        tables.push(layouts::left_out(seeds, full));
+        tables.push(layouts::left_out(scope));
     }
     tables
 }

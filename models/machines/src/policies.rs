@@ -10,6 +10,8 @@ mod uniform;
 
 use crate::policy::Policy;
 
+/// Those that publish what they know and not only what they choose; the first in the list of all.
+pub const LEARNERS: [&str; 2] = ["learner", "baseline"];
 /// All of them: the product's own first, then what it is to beat, the reference last.
 pub const POLICIES: [&dyn Policy; 5] = [
     &product::Product,

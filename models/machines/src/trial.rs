@@ -1,9 +1,11 @@
 //! Kinds of machines, each lived through by each policy, and how their figures become rows.
 
+use std::ops::RangeInclusive;
+
 use rayon::prelude::*;
 
 use crate::campaign::{History, Plan, campaign};
-use crate::policies::POLICIES;
+use crate::policies::{LEARNERS, POLICIES};
 use crate::policy::Policy;
 use crate::recipe::Recipe;
 use crate::report::{Bound, Row, Spread};
@@ -16,11 +18,47 @@ pub enum Extent {
     Full,
 }
 
+/// On which machines how much is measured of whom.
+pub struct Scope {
+    pub extent: Extent,
+    pub seeds: RangeInclusive<u64>,
+    pub policies: Vec<&'static dyn Policy>,
+}
+
+impl Scope {
+    /// All policies on the machines of the first seeds.
+    pub fn of(extent: Extent) -> Scope {
+        let machines = match extent {
+            Extent::Quick => 5,
+            Extent::Full => 7,
+        };
+        Scope {
+            extent,
+            seeds: 1..=machines,
+            policies: POLICIES.to_vec(),
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.extent == Extent::Full
+    }
+
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.policies.iter().map(|policy| policy.name()).collect()
+    }
+
+    /// Those that say what they know.
+    pub(crate) fn learners(&self) -> Vec<&'static dyn Policy> {
+        let learns = |policy: &&'static dyn Policy| LEARNERS.contains(&policy.name());
+        self.policies.iter().copied().filter(learns).collect()
+    }
+}
+
 /// Machines of one kind, each lived through by each policy.
 pub(crate) struct Trial {
     pub recipe: Recipe,
     pub plan: Plan,
-    pub seeds: u64,
+    pub seeds: RangeInclusive<u64>,
 }
 
 /// One list of histories a policy.
@@ -28,7 +66,9 @@ pub(crate) type Lives = Vec<Vec<History>>;
 
 impl Trial {
     pub fn live(&self, policies: &[&dyn Policy]) -> Lives {
-        let sites: Vec<Site> = (1..=self.seeds)
+        let sites: Vec<Site> = self
+            .seeds
+            .clone()
             .into_par_iter()
             .map(|seed| Site::new(self.recipe.clone(), seed))
             .collect();
@@ -79,16 +119,22 @@ pub(crate) fn row(figure: &str, found: Vec<Option<Spread>>, must: Bound, aim: Bo
 }
 
 /// A row for some of the policies.
-pub(crate) fn padded(figure: &str, mut found: Vec<Option<Spread>>, must: Bound, aim: Bound) -> Row {
-    found.resize(POLICIES.len(), None);
+pub(crate) fn padded(
+    scope: &Scope,
+    figure: &str,
+    mut found: Vec<Option<Spread>>,
+    must: Bound,
+    aim: Bound,
+) -> Row {
+    found.resize(scope.policies.len(), None);
     row(figure, found, must, aim)
 }
 
-pub(crate) fn on_one(layout: (u32, u32), full: bool, run_effect: f64) -> Recipe {
+pub(crate) fn on_one(layout: (u32, u32), scope: &Scope, run_effect: f64) -> Recipe {
     let usual = Recipe::usual(run_effect);
     Recipe {
         layouts: vec![layout],
-        collectives: usual.collectives[..if full { 5 } else { 3 }].to_vec(),
+        collectives: usual.collectives[..if scope.is_full() { 5 } else { 3 }].to_vec(),
         ..usual
     }
 }

@@ -117,7 +117,7 @@ impl Belief {
     pub(super) fn new(
         cell: &Measured,
         data: &[Option<Estimate>],
-        priors: &[Prediction],
+        (priors, common): (&[Prediction], f64),
         counts: &[Count],
         stalls: Vec<Stalls>,
         all_pay: f64,
@@ -130,7 +130,7 @@ impl Belief {
             stalls: stalls[place + 1],
         };
         let arms: Vec<Arm> = (0..cell.variants.len()).map(arm).collect();
-        let (mean, covariance) = posterior(&arms);
+        let (mean, covariance) = posterior(&arms, common);
         let defaults = cell
             .rows
             .iter()
@@ -209,58 +209,55 @@ fn drawn_stalls(stalls: &Stalls, random: &mut StdRng) -> f64 {
 }
 
 /// Normal data and a normal prior by arm: mean and covariance.
-fn posterior(arms: &[Arm]) -> (DVector<f64>, DMatrix<f64>) {
+///
+/// The default's own error is in all data, and what is the cell's alone, above all which algorithm the library takes
+/// for its default, is in all priors: a part of their variance, `common`, is one and the same for all arms.
+fn posterior(arms: &[Arm], common: f64) -> (DVector<f64>, DMatrix<f64>) {
     let n = arms.len();
+    let prior = |row: usize, column: usize| {
+        let both = (arms[row].prior.variance * arms[column].prior.variance).sqrt();
+        both * if row == column { 1.0 } else { common }
+    };
+    let mean = DVector::from_iterator(n, arms.iter().map(|arm| arm.prior.mean));
+    let covariance = DMatrix::from_fn(n, n, prior);
+    let known: Vec<(usize, Estimate)> = (0..n)
+        .filter_map(|place| Some((place, arms[place].data?)))
+        .collect();
     let shared = shared_variance(arms);
-    let shared = if shared.is_finite() { shared } else { 0.0 };
-    let mut precision = DMatrix::zeros(n, n);
-    let mut right = DVector::zeros(n);
-    // What all contrasts share is the default's own error: data = own errors + that one. (Sherman and Morrison.)
-    let own = |arm: &Arm| {
-        let data = arm.data?;
-        let shared = data.shared.map_or(0.0, |_| shared);
-        Some(1.0 / (data.variance - shared).max(0.1 * data.variance))
-    };
-    let weights: Vec<f64> = arms.iter().map(|arm| own(arm).unwrap_or(0.0)).collect();
-    let linked = |place: usize| arms[place].data.is_some_and(|data| data.shared.is_some());
-    let total: f64 = (0..n)
-        .filter(|&place| linked(place))
-        .map(|place| weights[place])
-        .sum();
-    let common = if shared > 0.0 {
-        1.0 / (1.0 / shared + total)
-    } else {
-        0.0
-    };
-    for row in 0..n {
-        precision[(row, row)] += weights[row] + 1.0 / arms[row].prior.variance;
-        right[row] += arms[row].prior.mean / arms[row].prior.variance;
-        let mean = |place: usize| arms[place].data.map_or(0.0, |data| data.mean);
-        right[row] += weights[row] * mean(row);
-        if !linked(row) {
-            continue;
+    let error = |row: usize, column: usize| {
+        let linked = |at: usize| known[at].1.shared.is_some();
+        let shared = if linked(row) && linked(column) {
+            shared
+        } else {
+            0.0
+        };
+        if row == column {
+            known[row].1.variance.max(shared / 0.9)
+        } else {
+            shared
         }
-        for column in (0..n).filter(|&column| linked(column)) {
-            let both = weights[row] * weights[column] * common;
-            precision[(row, column)] -= both;
-            right[row] -= both * mean(column);
-        }
-    }
-    if n == 0 {
-        return (right, precision);
-    }
-    match precision.cholesky() {
-        Some(factor) => (factor.solve(&right), factor.inverse()),
-        None => (
-            DVector::from_fn(n, |row, _| arms[row].prior.mean),
-            DMatrix::from_diagonal(&DVector::from_fn(n, |row, _| arms[row].prior.variance)),
-        ),
-    }
+    };
+    let total = DMatrix::from_fn(known.len(), known.len(), |row, column| {
+        prior(known[row].0, known[column].0) + error(row, column)
+    });
+    let Some(factor) = total.cholesky().filter(|_| !known.is_empty()) else {
+        return (mean, covariance);
+    };
+    let beside = DMatrix::from_fn(known.len(), n, |row, column| prior(known[row].0, column));
+    let away = DVector::from_fn(known.len(), |row, _| {
+        let (place, data) = known[row];
+        data.mean - arms[place].prior.mean
+    });
+    let learned = beside.transpose() * factor.solve(&away);
+    let known = beside.transpose() * factor.solve(&beside);
+    (mean + learned, covariance - known)
 }
 
 /// The variance that the contrasts share through the default.
 fn shared_variance(arms: &[Arm]) -> f64 {
-    arms.iter()
+    let least = arms
+        .iter()
         .filter_map(|arm| arm.data?.shared)
-        .fold(f64::INFINITY, f64::min)
+        .fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 0.0 }
 }

@@ -27,6 +27,8 @@ pub struct Shift {
     /// Covariance with the error of the contrast of times, and that one's variance.
     covariance: f64,
     time_variance: f64,
+    /// What tau is multiplied with: the more a call takes the more it may shift.
+    scale: f64,
     known: bool,
 }
 
@@ -93,6 +95,7 @@ pub fn of_cell(rows: &[&Evidence], variants: &[u16]) -> Vec<Shift> {
                 variance: (between_runs * (shift + shift_0) / unit.powi(2)).max(1e-9),
                 covariance: (covariance + covariance_0) / unit.powi(2),
                 time_variance: (time + time_0) / unit.powi(2),
+                scale: (sum.time.mean / unit).powi(2).max(1.0),
                 known: sum.shift.n > 1 && base.shift.n > 1,
             }
         })
@@ -156,7 +159,7 @@ pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
     let squares = |tau: f64| {
         let sum: f64 = known
             .par_iter()
-            .map(|shift| (shift.contrast.powi(2) / (tau + shift.variance)).min(25.0))
+            .map(|shift| (shift.contrast.powi(2) / (tau * shift.scale + shift.variance)).min(25.0))
             .collect::<Vec<_>>()
             .iter()
             .sum();
@@ -170,6 +173,7 @@ impl Shift {
         if !self.known {
             return Correction::default();
         }
+        let tau = tau * self.scale;
         let kept = tau / (tau + self.variance);
         let slope = (self.covariance / self.variance).clamp(-1.0, 1.0);
         let variance = (1.0 + slope).powi(2) * kept * self.variance - slope * slope * self.variance;

@@ -8,13 +8,15 @@ use statrs::function::beta::ln_beta;
 
 /// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
 /// so it takes little evidence to know which it is.
-const PROVOKERS: (f64, f64) = (0.4, 10.0);
-/// The prior of a provoker's rate: Beta(1, this).
-const RATE_PRIOR: f64 = 50.0;
+const PROVOKERS: (f64, f64) = (0.1, 2.5);
+/// The prior of a provoker's rate, a Beta distribution.
+const RATES: (f64, f64) = (1.5, 75.0);
 /// The size of a stall that nobody has seen, in times of a call.
 const SIZE_GUESS: f64 = 100.0;
 /// Calls by which a cell's common rate leans on that of all cells.
 const COMMON_PRIOR: f64 = 200.0;
+/// Rounds in which rates and who provokes stalls are told apart (expectation and maximisation).
+const ROUNDS: usize = 50;
 /// What calls in other cells of a collective count for a variant.
 const OTHER_CELLS: f64 = 0.3;
 
@@ -81,20 +83,15 @@ impl Common {
             provokers: PROVOKERS.0 / PROVOKERS.1,
             size,
         };
-        for _ in 0..5 {
+        for _ in 0..ROUNDS {
             let (mut innocent, mut provokers) = (Count::default(), 0.0);
             for count in all {
                 let provokes = common.provokes(*count, common.rate);
                 innocent.add(*count, 1.0 - provokes);
-                // Few calls say nothing either way.
-                provokers += provokes * count.calls / (count.calls + RATE_PRIOR);
+                provokers += provokes;
             }
-            let informed: f64 = all
-                .iter()
-                .map(|count| count.calls / (count.calls + RATE_PRIOR))
-                .sum();
             common.rate = (innocent.stalls + 0.1) / (innocent.calls + 1e3);
-            common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + informed);
+            common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + all.len() as f64);
         }
         common
     }
@@ -113,7 +110,7 @@ impl Common {
             }
         };
         let (stalls, calm) = (count.stalls, (count.calls - count.stalls).max(0.0));
-        let own = ln_beta(1.0 + stalls, RATE_PRIOR + calm) - ln_beta(1.0, RATE_PRIOR);
+        let own = ln_beta(RATES.0 + stalls, RATES.1 + calm) - ln_beta(RATES.0, RATES.1);
         let as_all = stalls * rate.ln() + calm * (-rate).ln_1p();
         let odds = (own - as_all).min(500.0).exp() * self.provokers / (1.0 - self.provokers);
         odds / (1.0 + odds)
@@ -142,8 +139,8 @@ impl Common {
             Stalls {
                 provokes: self.provokes(count, rate),
                 rate: (
-                    1.0 + count.stalls,
-                    RATE_PRIOR + (count.calls - count.stalls).max(0.0),
+                    RATES.0 + count.stalls,
+                    RATES.1 + (count.calls - count.stalls).max(0.0),
                 ),
                 size,
             }

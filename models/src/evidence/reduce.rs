@@ -14,7 +14,7 @@ use super::{Call, Evidence, Shape};
 const BLOCK: usize = 64;
 const SHORT: usize = 16;
 /// A call that took so many times as long as its variant typically does in its block is a stall.
-const STALL: f64 = 8.0;
+pub(crate) const STALL: f64 = 8.0;
 /// Runs with more sizes of a layout than this, and few calls of each, have them binned to an eighth of an octave.
 const SIZES_MAX: usize = 16;
 const CALLS_PER_SIZE: usize = 64;

@@ -37,6 +37,7 @@ pub fn measured(
     belief: &Belief,
     choice: &Choice,
     time_ns: f64,
+    nothing_to_gain: &str,
     context: &Context,
 ) -> Published {
     let entry = &cells.initial.cells[belief.cell];
@@ -77,7 +78,10 @@ pub fn measured(
         .filter(|&place| belief.arms[place - 1].calls < SAMPLES_LEAST)
         .collect();
     let fresh = places(&cells.fresh[index]);
-    let (exploring, settled) = exploring(belief, &draws, &drawable, &fresh, best);
+    let (mut exploring, mut settled) = exploring(belief, &draws, &drawable, &fresh, best);
+    if settled.is_empty() && !nothing_to_gain.is_empty() {
+        (exploring, settled) = (Exploring::Settled, nothing_to_gain.to_owned());
+    }
     let shares = allocate(&Race {
         draws: &draws,
         drawable: &drawable,
@@ -158,6 +162,39 @@ pub fn measured(
     (belief.cell, entry, statistics)
 }
 
+/// The share of its time that a cell of which too little is known may gain.
+const UNKNOWN_GAIN: f64 = 0.25;
+
+/// The share of a cell's time that knowing all is expected to gain over the default, beyond what is worth no change.
+pub fn possible(cells: &Cells, index: usize, belief: &Belief, context: &Context) -> f64 {
+    let set = &cells.drawable[index];
+    let drawable: Vec<usize> = (1..=belief.arms.len())
+        .filter(|&place| set.contains(&belief.arms[place - 1].variant))
+        .collect();
+    let fresh = &cells.fresh[index];
+    let fresh: Vec<usize> = (drawable.iter().copied())
+        .filter(|&place| fresh.contains(&belief.arms[place - 1].variant))
+        .collect();
+    if belief.runs < RUNS_TO_SETTLE
+        || belief.default_calls < SAMPLES_LEAST
+        || has_unseen(belief, &drawable, &fresh)
+    {
+        return UNKNOWN_GAIN.min(belief.work);
+    }
+    let collective = cells.initial.cells[belief.cell].cell.collective;
+    let draws = belief.draws(DRAWS, seed_of(context.seed, collective, belief.cell));
+    expected_loss(&draws, &drawable, 0, GAIN_LEAST).min(belief.work)
+}
+
+/// Whether something may apply that was never tried. It says nothing by its expectation alone: if it is new, or if too
+/// few calls were drawn for all to have had their turn.
+fn has_unseen(belief: &Belief, drawable: &[usize], fresh: &[usize]) -> bool {
+    let had_turns = belief.calls as f64 / (drawable.len() + 1) as f64 >= DRAWN_WITHOUT_SAMPLE;
+    drawable
+        .iter()
+        .any(|&place| belief.arms[place - 1].calls == 0 && (!had_turns || fresh.contains(&place)))
+}
+
 /// How much a cell is worth exploring still, and why no more, if it is not.
 fn exploring(
     belief: &Belief,
@@ -178,13 +215,7 @@ fn exploring(
             ),
         );
     }
-    // What was never tried, though it may apply, says nothing by its expectation alone: if it is new, or if too few
-    // calls were drawn for all to have had their turn.
-    let had_turns = belief.calls as f64 / (drawable.len() + 1) as f64 >= DRAWN_WITHOUT_SAMPLE;
-    if drawable
-        .iter()
-        .any(|&place| belief.arms[place - 1].calls == 0 && (!had_turns || fresh.contains(&place)))
-    {
+    if has_unseen(belief, drawable, fresh) {
         return (Exploring::Open, String::new());
     }
     let is_better = |place: usize| {
@@ -198,7 +229,7 @@ fn exploring(
         .map(is_better)
         .max()
         .unwrap_or(0);
-    let loss = expected_loss(draws, drawable, best);
+    let loss = expected_loss(draws, drawable, best, 0.0);
     if loss < LOSS_TO_SETTLE || (most as f64) < ASKING_SHARE * draws.len() as f64 {
         let share = 100.0 * most as f64 / draws.len() as f64;
         return (

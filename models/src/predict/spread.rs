@@ -1,6 +1,8 @@
 //! What is common to the variants of a collective.
 
-use super::predictor::{Point, Prediction};
+use std::collections::BTreeSet;
+
+use super::predictor::{Place, Point, Prediction};
 
 /// Contrasts beyond this factor, in logarithms, are as good as infinite.
 pub(super) const CONTRAST_MAX: f64 = 2.5;
@@ -13,6 +15,8 @@ const GUESS: f64 = 0.02;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub mean: f64,
+    /// How far that may be off: what is the cells' alone, the default's error above all, is in all their contrasts.
+    pub of_mean: f64,
     pub between_variants: f64,
     pub between_cells: f64,
 }
@@ -43,7 +47,14 @@ impl Spread {
             means.push((mean, own_noise / n / n));
         }
         let n = means.len() as f64;
-        let mean = means.iter().map(|(mean, _)| mean).sum::<f64>() / (n + 1.0);
+        // The well-known say more, beside what variants differ by anyway.
+        let weight = |noise: f64| 1.0 / (total + noise);
+        let weights: f64 = means.iter().map(|(_, noise)| weight(*noise)).sum();
+        let mean = means
+            .iter()
+            .map(|(mean, noise)| weight(*noise) * mean)
+            .sum::<f64>()
+            / (weights + weight(0.0));
         let variance = means
             .iter()
             .map(|(one, noise)| (one - mean).powi(2) - noise)
@@ -51,17 +62,27 @@ impl Spread {
         let pooled = |sum: f64, freedom: f64| {
             ((sum.max(0.0) + 3.0 * total / 2.0) / (freedom + 3.0)).max(1e-4)
         };
+        let between_cells = pooled(squares, freedom);
+        let mean_noise = points().map(noise).sum::<f64>() / n_points.max(1.0);
         Spread {
             mean,
+            of_mean: (mean_noise + between_cells) / n_places(known).max(1.0),
             between_variants: pooled(variance, n),
-            between_cells: pooled(squares, freedom),
+            between_cells,
         }
     }
 
     pub fn unknown(&self) -> Prediction {
         Prediction {
             mean: self.mean,
-            variance: self.between_variants + self.between_cells,
+            variance: self.of_mean + self.between_variants + self.between_cells,
         }
     }
+}
+
+/// Places at which something is known.
+fn n_places(known: &[Vec<Point>]) -> f64 {
+    let bits = |place: &Place| [place.bytes, place.nodes, place.ppn].map(f64::to_bits);
+    let places = known.iter().flatten().map(|point| bits(&point.place));
+    places.collect::<BTreeSet<_>>().len() as f64
 }

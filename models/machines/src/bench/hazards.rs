@@ -2,17 +2,16 @@
 
 use crate::arrival::Arrival;
 use crate::campaign::{History, Plan};
-use crate::policies::POLICIES;
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
-use crate::trial::{Trial, each, on_one, padded, pooled, row, wrong};
+use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row, wrong};
 
-pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
     for run_effect in [0.05, 0.15, 0.3] {
         let trial = Trial {
             recipe: Recipe {
                 layouts: vec![CLUSTER],
-                sizes: if full {
+                sizes: if scope.is_full() {
                     Recipe::null(0.0).sizes
                 } else {
                     vec![8, 32 << 10]
@@ -20,12 +19,13 @@ pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
                 calls: 256,
                 ..Recipe::null(run_effect)
             },
-            plan: Plan::each(if full { 12 } else { 6 }),
-            seeds,
+            plan: Plan::each(if scope.is_full() { 12 } else { 6 }),
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES[..2]);
+        let lives = trial.live(&scope.learners());
         let name = format!("twenty equal variants, runs differ by {run_effect}");
         rows.push(padded(
+            scope,
             &format!("{name}: cells in which one ever replaced the default"),
             pooled(&lives, |one| {
                 (
@@ -38,12 +38,14 @@ pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
         ));
         let told = each(&lives, History::jobs_until_told);
         rows.push(padded(
+            scope,
             &format!("{name}: jobs until told that nothing can be gained"),
             told,
             Bound::AtMost(3.0),
             Bound::AtMost(1.0),
         ));
         rows.push(padded(
+            scope,
             &format!("{name}: share of samples that still explore in the end"),
             each(&lives, History::exploring),
             Bound::None,
@@ -52,7 +54,7 @@ pub(super) fn null(seeds: u64, full: bool, rows: &mut Vec<Row>) {
     }
 }
 
-pub(super) fn stalls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn stalls(scope: &Scope, rows: &mut Vec<Row>) {
     let trial = Trial {
         recipe: Recipe {
             layouts: vec![CLUSTER],
@@ -63,9 +65,9 @@ pub(super) fn stalls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
             trainings: vec![1, 2, 5, 10],
             ..Plan::each(0)
         },
-        seeds: if full { seeds } else { 3 },
+        seeds: scope.seeds.clone(),
     };
-    let lives = trial.live(&POLICIES);
+    let lives = trial.live(&scope.policies);
     rows.push(row(
         "stalls: wrong replacements",
         pooled(&lives, wrong),
@@ -94,7 +96,7 @@ pub(super) fn stalls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
     ));
 }
 
-pub(super) fn late_ranks(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn late_ranks(scope: &Scope, rows: &mut Vec<Row>) {
     for arrival in [
         Arrival::OneLate(5.0),
         Arrival::Random(1.0),
@@ -106,12 +108,12 @@ pub(super) fn late_ranks(seeds: u64, full: bool, rows: &mut Vec<Row>) {
                 arrival,
                 skew_most: 0.3,
                 calls: 300,
-                ..on_one(CLUSTER, full, 0.05)
+                ..on_one(CLUSTER, scope, 0.05)
             },
             plan: Plan::batches(1),
-            seeds,
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES);
+        let lives = trial.live(&scope.policies);
         let name = format!("{arrival:?}, ten jobs");
         rows.push(row(
             &format!("{name}: share of reachable gain"),
@@ -134,17 +136,17 @@ pub(super) fn late_ranks(seeds: u64, full: bool, rows: &mut Vec<Row>) {
     }
 }
 
-pub(super) fn few_calls(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
     for calls in [5, 10] {
         let trial = Trial {
             recipe: Recipe {
                 calls,
-                ..on_one(CLUSTER, full, 0.15)
+                ..on_one(CLUSTER, scope, 0.15)
             },
             plan: Plan::batches(2),
-            seeds,
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES);
+        let lives = trial.live(&scope.policies);
         rows.push(row(
             &format!("{calls} calls a job, 20 jobs: share of reachable gain"),
             each(&lives, |one| one.share_of_gain(20)),

@@ -5,13 +5,13 @@ use rayon::prelude::*;
 
 use crate::report::{Bound, Spread, Table};
 use crate::transfer::{PREDICTORS, Transferred, leave_out};
-use crate::trial::row;
+use crate::trial::{Scope, row};
 
-pub(super) fn left_out(seeds: u64, full: bool) -> Table {
+pub(super) fn left_out(scope: &Scope) -> Table {
     let of = |predictor: &dyn Predictor| -> Vec<Transferred> {
-        let seeds = (1..=seeds).into_par_iter();
+        let seeds = scope.seeds.clone().into_par_iter();
         seeds
-            .map(|seed| leave_out(seed, if full { 5 } else { 2 }, predictor))
+            .map(|seed| leave_out(seed, if scope.is_full() { 5 } else { 2 }, predictor))
             .collect()
     };
     let found: Vec<Vec<Transferred>> = PREDICTORS.iter().map(|predictor| of(*predictor)).collect();

@@ -1,19 +1,18 @@
 //! How soon the best is found on usual machines, and what that costs.
 
 use crate::campaign::{History, Plan};
-use crate::policies::POLICIES;
 use crate::recipe::{CLUSTER, NODE};
 use crate::report::{Bound, Row};
-use crate::trial::{Trial, each, on_one, pooled, row, wrong};
+use crate::trial::{Scope, Trial, each, on_one, pooled, row, wrong};
 
-pub(super) fn jobs_until_near(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
     for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
         let trial = Trial {
-            recipe: on_one(layout, full, 0.05),
-            plan: Plan::each(if full { 30 } else { 12 }),
-            seeds,
+            recipe: on_one(layout, scope, 0.05),
+            plan: Plan::each(if scope.is_full() { 30 } else { 12 }),
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES);
+        let lives = trial.live(&scope.policies);
         rows.push(row(
             &format!("{name}: reachable gain"),
             each(&lives, History::reachable),
@@ -61,15 +60,15 @@ pub(super) fn jobs_until_near(seeds: u64, full: bool, rows: &mut Vec<Row>) {
     }
 }
 
-pub(super) fn batches(seeds: u64, full: bool, rows: &mut Vec<Row>) {
-    let batches = if full { 4 } else { 2 };
+pub(super) fn batches(scope: &Scope, rows: &mut Vec<Row>) {
+    let batches = if scope.is_full() { 4 } else { 2 };
     for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
         let trial = Trial {
-            recipe: on_one(layout, full, 0.15),
+            recipe: on_one(layout, scope, 0.15),
             plan: Plan::batches(batches),
-            seeds,
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES);
+        let lives = trial.live(&scope.policies);
         let name = format!("{name}, batches, runs differ by 15 %");
         rows.push(row(
             &format!("{name}: jobs until within 5 %, geometric mean"),

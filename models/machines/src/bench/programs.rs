@@ -1,25 +1,25 @@
 //! Long jobs, a strongly scaled solver, and a machine that changes.
 
 use crate::campaign::{History, Plan};
-use crate::policies::POLICIES;
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
 use crate::score::median;
-use crate::trial::{Trial, each, on_one, padded, pooled, row};
+use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row};
 
-pub(super) fn long_job(seeds: u64, full: bool, rows: &mut Vec<Row>) {
-    let usual = on_one(CLUSTER, full, 0.05);
+pub(super) fn long_job(scope: &Scope, rows: &mut Vec<Row>) {
+    let usual = on_one(CLUSTER, scope, 0.05);
     let trial = Trial {
         recipe: Recipe {
             calls: 20_000,
-            collectives: usual.collectives[..if full { 5 } else { 1 }].to_vec(),
+            collectives: usual.collectives[..if scope.is_full() { 5 } else { 1 }].to_vec(),
             ..usual
         },
         plan: Plan::each(1),
-        seeds,
+        seeds: scope.seeds.clone(),
     };
-    let lives = trial.live(&POLICIES[..2]);
+    let lives = trial.live(&scope.learners());
     rows.push(padded(
+        scope,
         "one job of 20,000 calls a cell: share of reachable gain, last quarter",
         each(&lives, |one| one.gain_inside(0)),
         Bound::AtLeast(0.8),
@@ -30,14 +30,14 @@ pub(super) fn long_job(seeds: u64, full: bool, rows: &mut Vec<Row>) {
 /// The default takes about 150 us there: compute of 5, 20 and 80 us is so much of it.
 const SOLVER: [(&str, f64); 3] = [("5 us", 0.03), ("20 us", 0.13), ("80 us", 0.53)];
 
-pub(super) fn solver(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn solver(scope: &Scope, rows: &mut Vec<Row>) {
     for (name, lateness) in SOLVER {
         let trial = Trial {
             recipe: Recipe::solver(lateness),
             plan: Plan::batches(1),
-            seeds: if full { 20 } else { seeds },
+            seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&POLICIES);
+        let lives = trial.live(&scope.policies);
         rows.push(row(
             &format!("solver with {name}: share of reachable gain after ten jobs"),
             each(&lives, |one| one.share_of_gain(10)),
@@ -55,20 +55,20 @@ pub(super) fn solver(seeds: u64, full: bool, rows: &mut Vec<Row>) {
     }
 }
 
-pub(super) fn drift(seeds: u64, full: bool, rows: &mut Vec<Row>) {
+pub(super) fn drift(scope: &Scope, rows: &mut Vec<Row>) {
     let calls = 200;
     let trial = Trial {
         recipe: Recipe {
             calls,
-            ..on_one(CLUSTER, full, 0.05)
+            ..on_one(CLUSTER, scope, 0.05)
         },
         plan: Plan {
             default_improves_after: Some(10),
-            ..Plan::each(if full { 40 } else { 20 })
+            ..Plan::each(if scope.is_full() { 40 } else { 20 })
         },
-        seeds,
+        seeds: scope.seeds.clone(),
     };
-    let lives = trial.live(&POLICIES);
+    let lives = trial.live(&scope.policies);
     // Of the cells that had something else than the default by then.
     let calls_until = |one: &History| {
         let before = one.trainings.iter().find(|training| training.jobs == 10);

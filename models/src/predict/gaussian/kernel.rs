@@ -117,7 +117,7 @@ impl Kernel {
                 (1.0 + distance + distance * distance / 3.0) * (-distance).exp()
             }
         };
-        self.spread.between_variants + self.smooth * alike
+        self.spread.of_mean + self.spread.between_variants + self.smooth * alike
     }
 
     pub fn solve(&self, points: &[Point]) -> Option<Solved> {
@@ -154,7 +154,7 @@ impl Kernel {
         let shared = DVector::from_fn(points.len(), |row, _| {
             self.between(&points[row].place, place)
         });
-        let total = self.spread.between_variants + self.smooth + self.alone;
+        let total = self.spread.of_mean + self.spread.between_variants + self.smooth + self.alone;
         Prediction {
             mean: self.spread.mean + shared.dot(&solved.weights),
             variance: (total - (&solved.inverse * &shared).dot(&shared)).max(self.alone.max(1e-6)),

@@ -4,7 +4,7 @@
 
 use colltune_machines::bench;
 use colltune_machines::report::{Bound, Table};
-use colltune_machines::trial::Extent;
+use colltune_machines::trial::{Extent, Scope};
 
 use super::Bench;
 use super::report::{Finding, Report, Target};
@@ -16,7 +16,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     } else {
         Extent::Full
     };
-    let tables = bench::run(extent, &|_| true, &|what| {
+    let tables = bench::run(&Scope::of(extent), &|_| true, &|what| {
         bench.progress(&format!("learner: {what}"));
     });
     let mut report = Report {
