@@ -10,6 +10,8 @@ const ROUNDS: usize = 6;
 /// Contrasts that a cell's mean leans on nothing with, and the variance of one around it before any data.
 const PRIOR: f64 = 2.0;
 const SCATTER: f64 = 0.05;
+/// How much of a contrast's variance is the measured default's, which all contrasts of the cell share.
+const SHARED: f64 = 0.5;
 /// The slope is 1 where the simulator is right; so much variance of what it says counts for that.
 const SLOPE_PRIOR: f64 = 1.0;
 
@@ -48,18 +50,19 @@ impl Cells {
     pub fn new(known: &[Vec<Point>]) -> Cells {
         let (numbers, places) = numbered(known);
         let (means, scatter) = two_way(known, &numbers, |point| point.mean);
-        let mut counts = vec![0.0; places.len()];
+        let mut counts = vec![(0.0, f64::INFINITY); places.len()];
         for point in known.iter().flatten() {
-            counts[numbers[&key(&point.place)]] += 1.0;
+            let of_cell = &mut counts[numbers[&key(&point.place)]];
+            *of_cell = (of_cell.0 + 1.0, of_cell.1.min(point.variance));
         }
         let points: Vec<Point> = places
             .into_iter()
             .zip(means)
             .zip(counts)
-            .map(|((place, mean), count)| Point {
+            .map(|((place, mean), (count, least))| Point {
                 place,
                 mean,
-                variance: scatter / count,
+                variance: scatter / count + SHARED * least,
             })
             .collect();
         let kernel = Kernel::choose(std::slice::from_ref(&points));
