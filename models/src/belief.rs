@@ -38,8 +38,6 @@ const BETWEEN_PRIOR: f64 = 3.0;
 const CELL_PRIOR: f64 = 30.0;
 /// How often the variance between runs and how calm each run is are found from each other.
 const CALM_ROUNDS: usize = 4;
-/// Calls without a stall that each run is taken to have had besides.
-const RUN_CALM_CALLS: f64 = 50.0;
 /// Points that say before any data that predictions are as wrong as they claim.
 const MISFIT_PRIOR: f64 = 10.0;
 /// What is guessed of the share of a prediction's error that all variants of a cell have in common, as products of
@@ -146,20 +144,23 @@ impl Estimated {
             Some(0) => shift::of_cell(&rows, &observed.variants),
             _ => Vec::new(),
         };
-        let mut by_run = BTreeMap::<u32, (u64, u64)>::new();
+        let mut by_run = BTreeMap::<u32, Vec<(u64, u64)>>::new();
         for row in &rows {
-            let sums = by_run.entry(row.run).or_default();
-            *sums = (sums.0 + row.calls, sums.1 + row.stalls);
+            let own = (row.calls, row.stalls);
+            by_run.entry(row.run).or_default().push(own);
         }
+        let rates = by_run.into_iter();
+        let rates = rates.filter_map(|(run, of)| Some((run, stalls::disturbed(&of)?)));
+        let disturbed: BTreeMap<u32, f64> = rates.collect();
         let mut counts = BTreeMap::<u16, Count>::new();
         for row in &rows {
-            let (calls, stalls) = by_run[&row.run];
-            let others = ((calls - row.calls) as f64, (stalls - row.stalls) as f64);
+            let calls = row.calls as f64;
             let count = Count {
-                calls: row.calls as f64,
+                calls,
                 stalls: row.stalls as f64,
                 excess: row.stall_excess,
-                expected: row.calls as f64 * others.1 / (others.0 + RUN_CALM_CALLS),
+                expected: calls * disturbed.get(&row.run).copied().unwrap_or(0.0),
+                exposed: if disturbed.is_empty() { 0.0 } else { calls },
             };
             counts.entry(row.variant).or_default().add(count, 1.0);
         }

@@ -271,12 +271,12 @@ fn verdict(belief: &Belief, place: usize, log_e_value: f64, bar: Bar) -> (bool, 
     }
     let reason = if wrong > 1.0 - WRONG {
         "not faster".to_owned()
+    } else if wrong <= bar.most {
+        "faster, but among so many variants not beyond chance yet".to_owned()
     } else if stalls > 0.5 {
         "it stalls".to_owned()
-    } else if wrong > bar.most {
-        format!("faster with {:.0} % only", (100.0 * (1.0 - wrong)).floor())
     } else {
-        "faster, but among so many variants not beyond chance yet".to_owned()
+        format!("faster with {:.0} % only", (100.0 * (1.0 - wrong)).floor())
     };
     (false, reason)
 }

@@ -9,11 +9,9 @@ on_each_library! {
         let forced = ["allreduce=node:shm+default;bcast=node:lanes+default;reduce=node:lanes+default"];
         for force in forced {
             let log = folder();
-            // The first is that for messages of our own.
             let outcome = on_nodes(mpi, "ABA")
                 .force(force)
                 .preload_tool(tool(mpi, "failing_split"))
-                .env("FAILING_SPLIT_AFTER", "1")
                 .log(log.path())
                 .run("collectives", &["1"]);
             outcome.succeeds().prints("ok\n");

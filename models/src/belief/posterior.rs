@@ -171,7 +171,7 @@ impl Belief {
             work: all()
                 .map(|row| row.calls as f64 * row.level_ns * row.work)
                 .sum::<f64>()
-                / all().map(body).sum::<f64>().max(1.0),
+                / time_ns.max(1.0),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rare calls that take many times as long as the others, and what they cost.
 //!
-//! A variant either stalls as often as all do in the same runs (the machine's own hiccups), or it is of the few that provoke stalls:
-//! then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
+//! A variant either stalls as often as most do in the same runs (the machine's own hiccups), or it is of the few that
+//! provoke stalls: then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
 //! stalls in 1 % of its calls is not taken for fast, and one with too few calls to exclude that is not certain.
 
 use statrs::function::beta::ln_beta;
@@ -17,6 +17,10 @@ const SIZE_GUESS: f64 = 100.0;
 const COMMON_PRIOR: f64 = 200.0;
 /// Rounds in which rates and who provokes stalls are told apart (expectation and maximisation).
 const ROUNDS: usize = 50;
+/// What a disturbed run is known by: variants with so many calls, so many of them, so many stalls of theirs.
+const RUN_CALLS_LEAST: u64 = 10;
+const RUN_VARIANTS_LEAST: usize = 4;
+const RUN_STALLS_LEAST: u64 = 5;
 /// What calls in other cells of a collective count for a variant.
 const OTHER_CELLS: f64 = 0.3;
 
@@ -26,8 +30,10 @@ pub struct Count {
     pub calls: f64,
     pub stalls: f64,
     pub excess: f64,
-    /// How many of them would have stalled had they done so as often as the other variants' in the same runs.
+    /// How many of them would have stalled had they done so as often as those of most variants in the same runs; known
+    /// of so many calls, those in cells of which a run was disturbed.
     pub expected: f64,
+    pub exposed: f64,
 }
 
 impl Count {
@@ -36,7 +42,24 @@ impl Count {
         self.stalls += share * other.stalls;
         self.excess += share * other.excess;
         self.expected += share * other.expected;
+        self.exposed += share * other.exposed;
     }
+}
+
+/// How often the calls of most variants of a run stalled, where that is often: the median of the rates of those with
+/// calls enough. Those that provoke stalls are fewer than half, however often one of them ran. `of` holds calls and
+/// stalls by variant.
+pub fn disturbed(of: &[(u64, u64)]) -> Option<f64> {
+    let enough = || of.iter().filter(|(calls, _)| *calls >= RUN_CALLS_LEAST);
+    let mut rates: Vec<f64> = enough()
+        .map(|&(calls, stalls)| stalls as f64 / calls as f64)
+        .collect();
+    let stalls: u64 = enough().map(|(_, stalls)| stalls).sum();
+    if rates.len() < RUN_VARIANTS_LEAST || stalls < RUN_STALLS_LEAST {
+        return None;
+    }
+    rates.sort_unstable_by(f64::total_cmp);
+    Some(rates[(rates.len() - 1) / 2]).filter(|rate| *rate > 0.0)
 }
 
 /// What is believed of one variant's stalls.
@@ -103,7 +126,7 @@ impl Common {
         let rate = match count.calls {
             0.0 => rate,
             calls => {
-                let around = count.expected / calls;
+                let around = (count.expected + rate * (calls - count.exposed).max(0.0)) / calls;
                 (count.stalls / calls)
                     .clamp(rate.min(around), rate.max(around))
                     .max(1e-9)
@@ -158,5 +181,56 @@ impl Stalls {
         let (mean, deviation) = self.size;
         let rate = self.rate.0 / (self.rate.0 + self.rate.1);
         self.provokes * rate * (mean + deviation * deviation / 2.0).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_disturbed_where_most_of_its_variants_stall_and_not_where_a_few_provoke_it() {
+        // Of the solver's sixth job on a machine that other work disturbed.
+        let solver = [
+            (280, 8),
+            (188, 0),
+            (21, 0),
+            (23, 1),
+            (13, 1),
+            (220, 2),
+            (16, 0),
+            (7, 1),
+        ];
+        assert_eq!(disturbed(&solver), Some(2.0 / 220.0));
+        let a_third_provokes = [(60, 0), (60, 2), (60, 0), (60, 3), (60, 0), (60, 0)];
+        assert_eq!(disturbed(&a_third_provokes), None);
+        let one_that_ran_most = [(400, 9), (12, 0), (12, 0), (12, 0)];
+        assert_eq!(disturbed(&one_that_ran_most), None);
+    }
+
+    #[test]
+    fn stalls_that_all_have_in_a_disturbed_run_are_nobodys_own() {
+        let calm = |calls| Count {
+            calls,
+            ..Count::default()
+        };
+        let mut all = vec![calm(2000.0); 8];
+        // Three of 150 calls in a run in which every fiftieth call stalled.
+        let disturbed = Count {
+            stalls: 3.0,
+            excess: 300.0,
+            expected: 3.0,
+            exposed: 150.0,
+            ..calm(150.0)
+        };
+        let own = Count {
+            expected: 0.0,
+            exposed: 0.0,
+            ..disturbed
+        };
+        all.push(disturbed);
+        let common = Common::new(&all);
+        assert!(common.provokes(disturbed, common.rate) < 0.2);
+        assert!(common.provokes(own, common.rate) > 0.5);
     }
 }
