@@ -216,6 +216,7 @@ fn build(
     for place in 1..first_variant.len() {
         first_variant[place] = first_variant[place - 1] + rules.variants[place - 1].len() as u16;
     }
+    let shares_processors = shares_processors(rank, &node_of_rank);
     let facts = JobFacts {
         name: &job,
         library,
@@ -224,6 +225,7 @@ fn build(
         incoming: incoming.as_deref(),
         rank,
         node_of_rank: &node_of_rank,
+        shares_processors,
         host,
     };
     let Opened {
@@ -273,7 +275,7 @@ fn build(
             ops,
             handles,
             rank,
-            shares_processors: shares_processors(rank, &node_of_rank),
+            shares_processors,
             node_of_rank,
             messages,
             wait_word_after: rules.terms.settings.wait_word_after,

@@ -9,7 +9,6 @@ use colltune_core::library::Library;
 use colltune_core::record::Header;
 use colltune_core::roster::{self, hash_bytes};
 
-use super::shares_processors;
 use super::tell::largest;
 use crate::call_log::CallLog;
 use crate::communicator::Registry;
@@ -44,6 +43,8 @@ pub struct JobFacts<'a> {
     pub incoming: Option<&'a str>,
     pub rank: u32,
     pub node_of_rank: &'a [u32],
+    /// Whether this rank's node has more ranks than processors.
+    pub shares_processors: bool,
     pub host: u64,
 }
 
@@ -136,7 +137,7 @@ fn header(job: &JobFacts) -> Header {
         false => hash_bytes(2, boot.as_bytes()),
     };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let context = context::read(job.library, shares_processors(job.rank, job.node_of_rank));
+    let context = context::read(job.library, job.shares_processors);
     let variants = Collective::ALL.into_iter().flat_map(|collective| {
         let names = job.rules.names[collective.index()].iter();
         names.map(move |name| (collective, name.clone()))

@@ -25,10 +25,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-pub use fields::{
-    FAMILIES, Gpu, HOPELESS_BY_SHAPE, HOPELESS_SIMULATED, Predicting, Reproducible, Settings,
-    SummaryTo,
-};
+pub use fields::{FAMILIES, Gpu, HOPELESS_BY_SHAPE, Predicting, Reproducible, Settings, SummaryTo};
 pub use keys::{KEYS, Key, Shown, explained, find};
 pub use values::parse_duration;
 

@@ -11,7 +11,7 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::prior::cost::{Costs, Layout};
-use colltune_core::settings::HOPELESS_SIMULATED;
+use colltune_core::prior::simulated::HOPELESS_SIMULATED;
 use colltune_core::variant::Family;
 
 const MEASURED: &str = include_str!("data/measured.csv");

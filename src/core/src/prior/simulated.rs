@@ -19,7 +19,6 @@ use crate::bound;
 use crate::catalogue::{self, Own, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
-use crate::settings::HOPELESS_SIMULATED;
 use crate::space::{Cell, Space};
 use crate::variant::Family;
 
@@ -28,6 +27,8 @@ pub const SCHEMA: u32 = 1;
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "prior.json";
 
+/// What the simulator finds so many times as slow as another variant is hopeless.
+pub const HOPELESS_SIMULATED: f64 = 2.0;
 /// Less than this is not worth a line: nobody would call it hopeless.
 const SLOWER_LEAST: f64 = HOPELESS_SIMULATED;
 /// What is hopeless on so many nodes, or on so many ranks of each, is so on more.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bincode::{Decode, Encode};
 
 use crate::library::Library;
-use crate::prior::simulated::Simulated;
+use crate::prior::simulated::{HOPELESS_SIMULATED, Simulated};
 use crate::space::Space;
 use crate::variant::Family;
 
@@ -167,8 +167,6 @@ impl Settings {
     }
 }
 
-/// What the simulator finds so many times as slow as another variant is hopeless.
-pub const HOPELESS_SIMULATED: f64 = 2.0;
 /// The same of what is known by the shapes of schedules alone.
 pub const HOPELESS_BY_SHAPE: f64 = 10.0;
 

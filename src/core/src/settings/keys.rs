@@ -370,8 +370,8 @@ const SPACE: &str = r#"
 
 #[cfg(test)]
 mod tests {
-    use super::super::fields::HOPELESS_SIMULATED;
     use super::*;
+    use crate::prior::simulated::HOPELESS_SIMULATED;
 
     #[test]
     fn what_is_shown_as_the_default_is_the_default_and_every_example_is_another_value() {

@@ -21,6 +21,13 @@ pub struct Link {
 }
 
 impl Link {
+    /// What taking a message costs a receiver that shares its core, where nothing it does goes on beside others' work.
+    pub fn taking_ns(&self) -> f64 {
+        self.overhead_ns.max(self.gap_ns)
+    }
+}
+
+impl Link {
     /// Whether times can be computed with it: no number is negative or not one.
     pub fn is_valid(&self) -> bool {
         let times = [

@@ -235,7 +235,7 @@ impl Simulation<'_> {
             let coming = Coming {
                 from,
                 arrival: rank.clock + link.latency_ns,
-                work_ns: shared::taking_ns(&link) + asking_ns + transfer,
+                work_ns: link.taking_ns() + asking_ns + transfer,
                 asks: asks.then_some((sender as u32, number)),
                 taken: false,
             };
@@ -287,7 +287,7 @@ impl Simulation<'_> {
         let transfer = message.bytes * link.per_byte_ns;
         let in_turn = owed + transfer - link.burst_bytes * link.per_byte_ns;
         let work_ns = match self.cores {
-            Some(_) => shared::taking_ns(link),
+            Some(_) => link.taking_ns(),
             None => link.overhead_ns,
         };
         let coming = Coming {

@@ -1,7 +1,6 @@
 //! Ranks that share their cores: who runs next, and what a rank does whenever it looks for a message.
 
 use super::{Event, Simulation};
-use crate::algorithm::simulate::machine::Link;
 use crate::algorithm::simulate::rank::Blocked;
 use crate::algorithm::simulate::taking_turns::Promise;
 
@@ -79,9 +78,4 @@ impl Simulation<'_> {
             .and_then(|cores| cores.leave(number, clock));
         self.promise(next);
     }
-}
-
-/// What taking a message costs a receiver that shares its core, where nothing it does goes on beside others' work.
-pub fn taking_ns(link: &Link) -> f64 {
-    link.overhead_ns.max(link.gap_ns)
 }
