@@ -161,7 +161,7 @@ on_each_library! {
     fn a_private_communicator_that_fails_on_one_rank_means_default_on_all(mpi: Mpi) {
         let log = folder();
         let outcome = forced(mpi, 3, "allreduce=p2p:ring;bcast=p2p:binomial", log.path())
-            .preload_tool(tool(mpi, "failing_split"))
+            .preload_tool(tool(mpi, "failing_create"))
             .run("collectives", &["1"]);
         outcome.succeeds().prints("ok\n");
         let log = read_log(log.path(), 3);
