@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::history::Point;
 use crate::question::{Holdout, Question, Shape};
 
+use panel::Foretold;
 pub use panel::{Distribution, Panel};
 
 const PANELS_MAX: usize = 6;
@@ -51,13 +52,6 @@ pub struct LeftOut {
     pub ppn: u32,
     pub cells: usize,
     pub right: usize,
-}
-
-/// A cell of which somebody said something before there were data.
-struct Foretold {
-    cell: Cell,
-    choice: String,
-    generation: Option<u64>,
 }
 
 /// The variant that is expected to be fastest. That without data it does not replace the default is another matter.

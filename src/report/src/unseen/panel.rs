@@ -3,16 +3,23 @@
 use std::collections::BTreeMap;
 
 use colltune_core::collective::Collective;
+use colltune_core::space::Cell;
 use colltune_core::variant::DEFAULT;
 use colltune_db::Generation;
 use colltune_db::calls::RecordedCall;
 use serde::Serialize;
 
-use super::Foretold;
 use crate::statistics::{Estimate, median_ratio_of_groups, quantile, sorted};
 
 /// Points of a line.
 const STEPS: usize = 100;
+
+/// A cell of which somebody said something before there were data.
+pub(super) struct Foretold {
+    pub cell: Cell,
+    pub choice: String,
+    pub generation: Option<u64>,
+}
 
 /// The times of calls of one size on one layout.
 #[derive(Clone, Debug, Serialize)]
