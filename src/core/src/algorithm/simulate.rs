@@ -135,6 +135,12 @@ fn case_ns(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: 
 }
 
 fn found(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: &Machine) -> Found {
+    let schedule = |rank| (row.schedule)(Case { rank, ..case });
+    let block = block(row, node_of, message_bytes);
+    world::run(schedule, node_of, block, machine, fold(row, node_of))
+}
+
+fn block(row: &Row, node_of: &[u32], message_bytes: f64) -> Block {
     let bytes = match row.pattern {
         Pattern::ReduceScatter => message_bytes / node_of.len().max(1) as f64,
         _ => message_bytes,
@@ -143,9 +149,7 @@ fn found(row: &Row, case: Case, node_of: &[u32], message_bytes: f64, machine: &M
         true => ELEMENT_BYTES,
         false => 1.0,
     };
-    let schedule = |rank| (row.schedule)(Case { rank, ..case });
-    let block = Block { bytes, unit_bytes };
-    world::run(schedule, node_of, block, machine, fold(row, node_of))
+    Block { bytes, unit_bytes }
 }
 
 /// Most reductions are of doubles.
@@ -184,6 +188,7 @@ mod tests {
     use crate::algorithm::schedule::Buffer;
     use crate::algorithm::schedule::{Order, Part, Step};
     use crate::algorithm::simulate::symmetry::Symmetry;
+    use crate::algorithm::simulate::taking_turns::TakingTurns;
 
     const LINK: Link = Link {
         latency_ns: 1000.0,
@@ -409,9 +414,16 @@ mod tests {
                 let node_of: Vec<u32> = (0..nodes * ppn).map(|rank| rank / ppn).collect();
                 for row in ROWS.iter().filter(|row| row.fits(node_of.len())) {
                     for values in row.values() {
-                        for bytes in [1, 8, 64, 4096, 100_000] {
-                            let time = makespan_ns(row, values, &node_of, bytes, &machine);
-                            assert!(time > 0.0, "{}", row.variant(values));
+                        for bytes in [1, 8, 64, 4096, 100_000, 1 << 20] {
+                            let case = row.case(0, node_of.len(), 0, values, bytes);
+                            let schedule = |rank| (row.schedule)(Case { rank, ..case });
+                            let (block, fold) =
+                                (block(row, &node_of, bytes as f64), fold(row, &node_of));
+                            let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
+                            let found =
+                                world::followed(&schedule, &node_of, block, &machine, fold, turns);
+                            let what = row.variant(values);
+                            assert!(found.is_some(), "{what} of {bytes} B on {nodes} x {ppn}");
                         }
                     }
                 }

@@ -47,32 +47,38 @@ pub fn run(
     fold: Fold,
 ) -> Found {
     let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
-    let simulated = |turns: Option<TakingTurns>| {
-        let shares = turns.is_some();
-        let units = block.units(node_of.len(), fold);
-        let ranks =
-            (0..fold.period).map(|rank| Rank::new(schedule(rank), block.bytes, units, shares));
-        let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
-        Simulation {
-            machine,
-            node_of,
-            ranks: ranks.collect(),
-            port_out: vec![0.0; n_nodes],
-            port_in: vec![0.0; n_nodes],
-            fold,
-            cores: turns,
-            turns: BinaryHeap::with_capacity(2 * fold.period),
-            made: 0,
-            sent: 0,
-        }
-        .ended()
-    };
-    // Turns on shared cores are not followed to the end in every case: some ranks are left waiting. A core for each
-    // rank is the next best account.
-    let shared = turns.and_then(|turns| simulated(Some(turns)));
-    shared
-        .or_else(|| simulated(None))
+    followed(&schedule, node_of, block, machine, fold, turns)
+        // A core for each rank is the next best account.
+        .or_else(|| followed(&schedule, node_of, block, machine, fold, None))
         .expect("every proved schedule comes to its end")
+}
+
+/// The same with these turns on shared cores; `None` where some rank is left waiting.
+pub fn followed(
+    schedule: &impl Fn(usize) -> Schedule,
+    node_of: &[u32],
+    block: Block,
+    machine: &Machine,
+    fold: Fold,
+    turns: Option<TakingTurns>,
+) -> Option<Found> {
+    let shares = turns.is_some();
+    let units = block.units(node_of.len(), fold);
+    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block.bytes, units, shares));
+    let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
+    let simulation = Simulation {
+        machine,
+        node_of,
+        ranks: ranks.collect(),
+        port_out: vec![0.0; n_nodes],
+        port_in: vec![0.0; n_nodes],
+        fold,
+        cores: turns,
+        turns: BinaryHeap::with_capacity(2 * fold.period),
+        made: 0,
+        sent: 0,
+    };
+    simulation.ended()
 }
 
 /// What happens next, ordered so that the heap gives the earliest; of several the first one made.

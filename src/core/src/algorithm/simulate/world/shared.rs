@@ -53,14 +53,15 @@ impl Simulation<'_> {
 
     /// Whether a rank that cannot go on has something to do all the same.
     pub fn goes_on(&mut self, number: u32, why: Blocked) -> bool {
+        // What came before its receive was posted is found here: its sender may be the one that all wait for.
+        if self.cores.is_some() {
+            self.look(number);
+        }
         let rank = &mut self.ranks[number as usize];
         let clock = rank.clock;
         match why {
             Blocked::On(from) => rank.blocked_on = Some(from),
-            Blocked::Until(at) if at <= clock => {
-                self.look(number);
-                return true;
-            }
+            Blocked::Until(at) if at <= clock => return true,
             // What comes wakes it anyway, but not what leaves.
             Blocked::Until(at) if at.is_finite() => self.push(at, Event::Rank(number)),
             Blocked::Until(_) => {}
