@@ -125,13 +125,28 @@ pub fn median_ratio(a: &[f64], b: &[f64]) -> Interval {
     bootstrap(&[a, b], |samples| median(&samples[0]) / median(&samples[1]))
 }
 
-/// The geometric mean of rows' ratios, with a bootstrap interval over rounds: the rows of one round
-/// share what the machine did then, so they are drawn together.
+/// The geometric mean of rows' ratios, with Student's 95 % interval over rounds: the rows of one round share what the
+/// machine did then, so a round's mean is one value. One round has no width.
 ///
-/// Shape: `rounds[r][row]` is a ratio measured in round r.
+/// Shape: `rounds[r][row]` is a ratio measured in round r; a round may be all that was measured of one training.
 pub fn geometric_mean_over_rounds(rounds: &[Vec<f64>]) -> Interval {
-    let means: Vec<f64> = rounds.iter().map(|rows| geometric_mean(rows)).collect();
-    bootstrap(&[&means], |samples| geometric_mean(&samples[0]))
+    let logs: Vec<f64> = rounds
+        .iter()
+        .map(|rows| geometric_mean(rows).ln())
+        .collect();
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = if logs.len() > 1 {
+        student(n - 1.0, 0.975) * (variance / n).sqrt()
+    } else {
+        0.0
+    };
+    Interval {
+        low: (mean - half).exp(),
+        value: mean.exp(),
+        high: (mean + half).exp(),
+    }
 }
 
 const RESAMPLES: u64 = 2000;

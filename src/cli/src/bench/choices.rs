@@ -1,13 +1,15 @@
 //! Which way is best in a cell, without crediting luck. Pure.
 
 use super::jobs::Cell;
-use super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY, Times, Way};
+use super::ways::{CONTROL_WAY, DEFAULT_WAY, ONE_BATCH_WAY, TUNED_WAY, Times, Way};
 use crate::statistics::{median, ratios, upper_bound};
 
 /// The measured times, asked cell by cell.
 pub struct Choices<'a> {
     pub ways: &'a [Way],
     pub times: &'a Times,
+    /// Trainings behind the tuned times, each with as many rounds as the others, one after the other.
+    pub trainings: usize,
 }
 
 impl Choices<'_> {
@@ -24,7 +26,8 @@ impl Choices<'_> {
 
     /// The fixed choices that were measured in a cell: the default and the native variants.
     fn fixed(&self, cell: Cell) -> impl Iterator<Item = (usize, &[f64])> {
-        let ways = (0..self.ways.len()).filter(|way| *way != TUNED_WAY && *way != CONTROL_WAY);
+        let ways = (0..self.ways.len())
+            .filter(|way| ![TUNED_WAY, CONTROL_WAY, ONE_BATCH_WAY].contains(way));
         ways.map(move |way| (way, self.of(way, cell)))
             .filter(|(_, times)| !times.is_empty())
     }
@@ -94,11 +97,12 @@ mod tests {
 
     #[test]
     fn the_best_choice_is_found_on_one_half_and_compared_on_the_other() {
-        let ways = [DEFAULT, "tuned", DEFAULT, "lucky", "steady"].map(way);
+        let ways = [DEFAULT, "tuned", DEFAULT, "tuned", "lucky", "steady"].map(way);
         let rows = [
             [10.0, 10.0, 10.0, 10.0],
             [5.0, 5.0, 5.0, 5.0],
             [3.0, 3.0, 3.0, 3.0],
+            [2.0, 2.0, 2.0, 2.0],
             [1.0, 9.0, 1.0, 9.0],
             [4.0, 4.0, 4.0, 4.0],
         ];
@@ -110,6 +114,7 @@ mod tests {
         let choices = Choices {
             ways: &ways,
             times: &times,
+            trainings: 1,
         };
         // `lucky` looks best in the even rounds, and is compared in the odd ones, where it is not.
         assert_eq!(choices.best_of_other_half(CELL), [4.0, 9.0, 4.0, 9.0]);

@@ -124,30 +124,43 @@ const TRAINING: u64 = 0x7e41;
 /// Runs in a batch, as in the paper.
 pub const RUNS: u64 = 10;
 
+/// What was learned after a batch, and after a second one.
+pub struct Batches {
+    pub one: PathBuf,
+    pub two: PathBuf,
+}
+
 /// Two batches of ten explore runs of the program that is measured afterwards, each batch followed
-/// by a training. Seeds and call orders are those of no measured run.
+/// by a training, from a database that is calibrated and no more. Seeds and call orders are those of no measured run and
+/// of no other `number`.
 pub fn train_two_batches(
     bench: &Bench,
     place: &Place,
-    db: &Path,
+    calibrated: &Path,
+    number: u64,
     cells: &[Cell],
     repetitions: usize,
-) -> anyhow::Result<()> {
-    for batch in 0..2 {
+) -> anyhow::Result<Batches> {
+    let db = copy(bench, calibrated, "tuned-two")?;
+    let batch = |batch: u64| -> anyhow::Result<()> {
         for run in 0..RUNS {
             bench.progress(&format!(
-                "training: run {} of {}",
+                "training {}: run {} of {}",
+                number + 1,
                 batch * RUNS + run + 1,
                 2 * RUNS
             ));
-            let seed = 1000 + batch * RUNS + run;
-            let tuner = Tuner::shim(db, Mode::Explore, seed);
+            let seed = 1000 * (number + 1) + batch * RUNS + run;
+            let tuner = Tuner::shim(&db, Mode::Explore, seed);
             let order = mix(TRAINING, seed) >> 1;
             let arguments = jobs::collectives(cells, repetitions, 2, order);
             jobs::run(bench, place, place.n_ranks, &tuner, &arguments)?;
         }
-        bench.progress("training: learning");
-        train(bench, db)?;
-    }
-    Ok(())
+        bench.progress(&format!("training {}: learning", number + 1));
+        train(bench, &db).map(drop)
+    };
+    batch(0)?;
+    let one = copy(bench, &db, "tuned-one")?;
+    batch(1)?;
+    Ok(Batches { one, two: db })
 }

@@ -13,6 +13,8 @@ pub struct Bench {
     /// Absolute, so that ranks with another working directory find it.
     pub out: PathBuf,
     pub quick: bool,
+    /// Trainings behind an interval, where the user says how many.
+    trainings: Option<usize>,
     /// The programs that are wanted of those that are measured; all where none is named.
     pub programs: Vec<String>,
     /// Warnings that jobs printed, each once; they belong beside the numbers.
@@ -28,6 +30,7 @@ impl Bench {
         Ok(Bench {
             out,
             quick,
+            trainings: None,
             programs: Vec::new(),
             warnings: RefCell::default(),
         })
@@ -36,6 +39,16 @@ impl Bench {
     /// The same of these programs alone.
     pub fn of_programs(self, programs: Vec<String>) -> Bench {
         Bench { programs, ..self }
+    }
+
+    /// The same with so many trainings behind an interval.
+    pub fn with_trainings(self, trainings: Option<usize>) -> Bench {
+        Bench { trainings, ..self }
+    }
+
+    /// Trainings from nothing behind an interval of what tuning achieves: rounds of one training say nothing of the next.
+    pub fn trainings(&self) -> usize {
+        self.trainings.unwrap_or_else(|| self.pick(5, 1))
     }
 
     /// One number for the full run, another for `--quick`.

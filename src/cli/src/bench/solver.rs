@@ -135,7 +135,7 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
     fn measure(&self, calibrated: &Path, report: &mut Report) -> anyhow::Result<()> {
         let best = self.best_forced()?;
         let mut reached = Vec::new();
-        for training in 0..self.bench.pick(5, 1) {
+        for training in 0..self.bench.trainings() {
             let db = database::copy(self.bench, calibrated, "solver")?;
             for run in 0..database::RUNS {
                 self.progress(&format!(

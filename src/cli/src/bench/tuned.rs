@@ -1,4 +1,4 @@
-//! Default, tuned and best native variant: what two batches of ten runs achieve.
+//! Default, tuned and best native variant: what one batch of ten runs achieves, and two.
 //!
 //! Tuned is `exploit` after training on other seeds and call orders. The best fixed choice of a
 //! cell is found on one half of the rounds and compared on the other, both ways round: the best of
@@ -9,15 +9,19 @@ mod findings;
 
 use std::collections::BTreeMap;
 
+use anyhow::Context as _;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
 
 use super::bound::Bounds;
 use super::choices::Choices;
+use super::database::Batches;
 use super::jobs::Cell;
 use super::place::Place;
 use super::report::{Report, Row, Target};
-use super::ways::{CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, TUNED_WAY, rounds, ways};
+use super::ways::{
+    CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, ONE_BATCH_WAY, TUNED_WAY, Times, rounds, ways,
+};
 use super::{Bench, database};
 use crate::statistics::{geometric_mean, median, ratios, upper_bound};
 use findings::{Targets, findings, over_bound};
@@ -42,7 +46,7 @@ pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
         training: bench.pick(40, 30),
-        rounds: bench.pick(10, 4),
+        rounds: rounds_of_each(bench, bench.pick(10, 4)),
         repetitions: bench.pick(6, 4),
         warmup: 5,
     };
@@ -61,7 +65,7 @@ pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = new_report();
     let effort = Effort {
         training: bench.pick(120, 30),
-        rounds: bench.pick(6, 4),
+        rounds: rounds_of_each(bench, bench.pick(10, 4)),
         repetitions: bench.pick(4, 3),
         warmup: 2,
     };
@@ -72,14 +76,20 @@ pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
+/// Of each training, an even number: choices are found on one half and compared on the other.
+fn rounds_of_each(bench: &Bench, all: usize) -> usize {
+    all.div_ceil(2 * bench.trainings()) * 2
+}
+
 fn new_report() -> Report {
     let mut report = Report::comparing(
         "default (bare library), us per call",
         "tuned (exploit), us per call",
     );
     report.notes = [
-        "tuned: exploit after `colltune calibrate` and 2 batches of 10 explore runs of the same program with other seeds and call orders; time of a call: the \
-         slowest rank's, a barrier before each call",
+        "tuned: exploit after `colltune calibrate` and 2 batches of 10 explore runs of the same program with other seeds \
+         and call orders; one_batch_over: the time after the first of them over it; time of a call: the slowest rank's, a \
+         barrier before each call",
         "best over tuned: the best fixed choice (default and every native variant, run by the library's own settings \
          without the shim), found on one half of the rounds and compared on the other, both ways round",
         "slower: the one-sided upper 95 % bound of default over tuned is below 1, and again when measured anew",
@@ -102,24 +112,40 @@ fn measure(
         .iter()
         .flat_map(|c| sizes.iter().map(move |size| (*c, *size)))
         .collect();
-    let db = database::empty(bench, &format!("tuned-{name}-{}", place.nodes))?;
+    let calibrated = database::empty(bench, "tuned-calibrated")?;
     bench.progress("training: calibrating");
-    let bounds = Bounds::new(place, &database::calibrate(place, &db)?);
-    database::train_two_batches(bench, place, &db, &cells, effort.training)?;
-
-    let ways = ways(place, &db, &cells);
-    let times = rounds(bench, place, effort, &ways, 1)?;
+    let bounds = Bounds::new(place, &database::calibrate(place, &calibrated)?);
+    let trainings = bench.trainings();
+    let mut times = Times::new();
+    let train = |number: usize| {
+        let number = number as u64;
+        let effort = effort.training;
+        database::train_two_batches(bench, place, &calibrated, number, &cells, effort)
+    };
+    let mut last = None;
+    for number in 0..trainings {
+        let batches = train(number)?;
+        let ways = ways(place, &batches, &cells);
+        let mine = number * effort.rounds..(number + 1) * effort.rounds;
+        let mine = mine.start as u64..mine.end as u64;
+        for (key, measured) in rounds(bench, place, effort, &ways, 1, mine)? {
+            times.entry(key).or_default().extend(measured);
+        }
+        last = Some((batches, ways));
+    }
+    let (batches, ways) = last.context("train at least once")?;
     let choices = Choices {
         ways: &ways,
         times: &times,
+        trainings,
     };
-    let learned = learned(&db, place);
+    let learned = learned(&batches.two, place);
     let suspects: Vec<Cell> = cells
         .iter()
         .copied()
         .filter(|cell| choices.is_slower(*cell))
         .collect();
-    let slower = measured_again(bench, place, effort, &db, &suspects)?;
+    let slower = measured_again(bench, place, effort, &batches, &suspects)?;
 
     for &cell in &cells {
         let (default, tuned) = (choices.of(DEFAULT_WAY, cell), choices.of(TUNED_WAY, cell));
@@ -135,6 +161,10 @@ fn measure(
                 .with(
                     "control",
                     geometric_mean(&ratios(default, choices.of(CONTROL_WAY, cell))),
+                )
+                .with(
+                    "one_batch_over",
+                    geometric_mean(&ratios(choices.of(ONE_BATCH_WAY, cell), tuned)),
                 )
                 .with("slower", if slower.contains(&cell) { "SLOWER" } else { "" })
                 .with(
@@ -160,7 +190,8 @@ fn measure(
         .extend(over_bound(name, &cells, &choices, &bounds));
     report.notes.push(bounds.describe());
     report.notes.push(format!(
-        "{}; {} blocks of each cell in a training run; {} rounds; {} cells suspected at first, {} confirmed",
+        "{}; {} blocks of each cell in a training run; {trainings} trainings from nothing, {} rounds of each, and the \
+         intervals are over trainings where there are several; {} cells suspected at first, {} confirmed",
         place.describe(),
         effort.training,
         effort.rounds,
@@ -175,18 +206,20 @@ fn measured_again(
     bench: &Bench,
     place: &Place,
     effort: &Effort,
-    db: &std::path::Path,
+    batches: &Batches,
     suspects: &[Cell],
 ) -> anyhow::Result<Vec<Cell>> {
     if suspects.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ways = ways(place, db, suspects);
+    let mut ways = ways(place, batches, suspects);
     ways.truncate(CONTROL_WAY + 1);
-    let times = rounds(bench, place, effort, &ways, 2)?;
+    let n = (effort.rounds * bench.trainings()) as u64;
+    let times = rounds(bench, place, effort, &ways, 2, 0..n)?;
     let choices = Choices {
         ways: &ways,
         times: &times,
+        trainings: 1,
     };
     Ok(suspects
         .iter()

@@ -1,15 +1,15 @@
 //! The ways to run a cell that are compared, and running them in alternated order.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use colltune_core::catalogue::{self, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
 use colltune_core::variant::DEFAULT;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::Bench;
+use super::database::Batches;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 
@@ -27,6 +27,8 @@ pub const DEFAULT_WAY: usize = 0;
 pub const TUNED_WAY: usize = 1;
 /// Place of the bare library once more: how far two jobs of one kind differ.
 pub const CONTROL_WAY: usize = 2;
+/// Place of the library as one batch tuned it.
+pub const ONE_BATCH_WAY: usize = 3;
 /// The collectives that the benches of tuning measure: the ones that programs spend their time in.
 pub const MEASURED: [Collective; 5] = [
     Collective::Allreduce,
@@ -36,10 +38,11 @@ pub const MEASURED: [Collective; 5] = [
     Collective::Reduce,
 ];
 /// The ways that are held against each other job by job.
-const PAIRED: usize = 3;
+const PAIRED: usize = 4;
 
-/// The default, tuned, the default again, then the k-th native variant of all collectives at once, to keep jobs few.
-pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
+/// The default, tuned, the default again, tuned by one batch, then the k-th native variant of all collectives at once, to
+/// keep jobs few.
+pub fn ways(place: &Place, batches: &Batches, cells: &[Cell]) -> Vec<Way> {
     let all = |tuner, name: &str| {
         let names = MEASURED
             .iter()
@@ -53,8 +56,9 @@ pub fn ways(place: &Place, db: &Path, cells: &[Cell]) -> Vec<Way> {
     };
     let mut ways = vec![
         all(Tuner::Bare, DEFAULT),
-        all(Tuner::shim(db, Mode::Exploit, 7), "tuned"),
+        all(Tuner::shim(&batches.two, Mode::Exploit, 7), "tuned"),
         all(Tuner::Bare, DEFAULT),
+        all(Tuner::shim(&batches.one, Mode::Exploit, 7), "tuned"),
     ];
     // A variant that calls other collectives inside must not find them steered too.
     let alone =
@@ -110,7 +114,7 @@ pub struct Effort {
 /// Per way and cell, one time in nanoseconds for each round.
 pub type Times = BTreeMap<(usize, Cell), Vec<f64>>;
 
-/// Runs every way once a round, each round in another order. The paired ways run one after another,
+/// Runs every way once in each of these rounds, each round in another order. The paired ways run one after another,
 /// their order rotated, so that what the machine does meanwhile meets them alike.
 pub fn rounds(
     bench: &Bench,
@@ -118,15 +122,16 @@ pub fn rounds(
     effort: &Effort,
     ways: &[Way],
     seed: u64,
+    rounds: Range<u64>,
 ) -> anyhow::Result<Times> {
     let mut times = Times::new();
-    for round in 0..effort.rounds as u64 {
+    for round in rounds.clone() {
         let order = order_of(ways.len(), seed, round);
         for (done, way) in order.into_iter().enumerate() {
             bench.progress(&format!(
                 "measuring: round {} of {}, job {} of {}",
                 round + 1,
-                effort.rounds,
+                rounds.end,
                 done + 1,
                 ways.len()
             ));
@@ -150,7 +155,7 @@ fn order_of(n_ways: usize, seed: u64, round: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..paired)
         .map(|place| (place + round as usize) % paired)
         .collect();
-    if round % 2 == 1 {
+    if (round / paired as u64) % 2 == 1 {
         order.reverse();
     }
     let mut others: Vec<usize> = (paired..n_ways).collect();
@@ -166,7 +171,7 @@ mod tests {
     #[test]
     fn every_way_runs_once_a_round_and_paired_ones_side_by_side_in_every_order() {
         let mut starts = std::collections::BTreeSet::new();
-        for round in 0..6 {
+        for round in 0..8 {
             let order = order_of(9, 1, round);
             let mut sorted = order.clone();
             sorted.sort_unstable();
@@ -174,6 +179,6 @@ mod tests {
             assert!(order[..PAIRED].iter().all(|way| *way < PAIRED));
             starts.insert(order[..PAIRED].to_vec());
         }
-        assert_eq!(starts.len(), 6);
+        assert_eq!(starts.len(), 8);
     }
 }

@@ -35,7 +35,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         names.push(PROGRAMS.to_owned());
     }
     let suites = chosen(&names)?;
-    let bench = Bench::new(&args.out, args.quick)?.of_programs(programs);
+    let bench = Bench::new(&args.out, args.quick)?
+        .of_programs(programs)
+        .with_trainings(args.trainings.map(|n| n as usize));
     let mut failed = Vec::new();
     for suite in suites {
         if let Err(error) = run_one(suite, &bench) {
@@ -78,6 +80,9 @@ pub struct Args {
     /// Fewer rounds: about a minute a suite, wider bounds
     #[arg(long)]
     quick: bool,
+    /// Trainings behind each interval in `solver-*` and `tuned-*` [default: 5, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    trainings: Option<u64>,
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {

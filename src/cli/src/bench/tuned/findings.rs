@@ -9,7 +9,7 @@ use super::super::bound::Bounds;
 use super::super::choices::Choices;
 use super::super::jobs::Cell;
 use super::super::report::{Finding, Target};
-use super::super::ways::{CONTROL_WAY, DEFAULT_WAY, TUNED_WAY};
+use super::super::ways::{CONTROL_WAY, DEFAULT_WAY, ONE_BATCH_WAY, TUNED_WAY};
 use crate::statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 
 /// What the means over all cells have to reach.
@@ -21,7 +21,7 @@ pub struct Targets {
 /// From here on a message's bytes cost more than its rounds.
 const LONG: u64 = 64 << 10;
 
-/// Each figure with its interval over rounds.
+/// Each figure with its interval: over trainings, of one training over its rounds.
 pub fn findings(
     name: &str,
     cells: &[Cell],
@@ -33,10 +33,22 @@ pub fn findings(
     let over = |cells: &[Cell], of: &dyn Fn(Cell) -> Vec<f64>| {
         let columns: Vec<Vec<f64>> = cells.iter().map(|cell| of(*cell)).collect();
         let n_rounds = columns.iter().map(Vec::len).min().unwrap_or(0);
-        let rounds: Vec<Vec<f64>> = (0..n_rounds)
-            .map(|round| columns.iter().map(|c| c[round]).collect())
+        let together = if choices.trainings > 1 {
+            n_rounds / choices.trainings
+        } else {
+            1
+        };
+        let units: Vec<Vec<f64>> = (0..n_rounds / together.max(1))
+            .map(|unit| unit * together..(unit + 1) * together)
+            .map(|unit| {
+                columns
+                    .iter()
+                    .flat_map(|c| &c[unit.clone()])
+                    .copied()
+                    .collect()
+            })
             .collect();
-        geometric_mean_over_rounds(&rounds)
+        geometric_mean_over_rounds(&units)
     };
     let default_over =
         |way: usize| move |cell: Cell| ratios(choices.of(DEFAULT_WAY, cell), choices.of(way, cell));
@@ -64,6 +76,14 @@ pub fn findings(
             over(cells, &default_over(TUNED_WAY)),
             "x",
             targets.default_over_tuned,
+        ),
+        finding(
+            "after one batch: time after two over it".to_owned(),
+            over(cells, &|cell| {
+                ratios(choices.of(TUNED_WAY, cell), choices.of(ONE_BATCH_WAY, cell))
+            }),
+            "x",
+            Target::AtLeast(0.95),
         ),
         finding(
             "to be had here: default over best fixed choice".to_owned(),
