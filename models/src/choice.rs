@@ -174,7 +174,7 @@ fn wrong(belief: &Belief, place: usize, share: f64) -> f64 {
         .iter()
         .flat_map(|&one| OCTILES.iter().map(move |&other| (one, other)));
     let if_provokes = pairs
-        .map(|(one, other)| above(rate(one) * size(other)))
+        .map(|(one, other)| above(arm.stalls.beyond(rate(one), size(other))))
         .sum::<f64>()
         / 64.0;
     (1.0 - provokes) * above(0.0) + provokes * if_provokes

@@ -205,7 +205,7 @@ fn drawn_stalls(stalls: &Stalls, random: &mut StdRng) -> f64 {
     }
     let rate = Beta::new(stalls.rate.0, stalls.rate.1).map_or(0.0, |beta| beta.sample(random));
     let size: f64 = StandardNormal.sample(random);
-    rate * (stalls.size.0 + stalls.size.1 * size).exp()
+    stalls.beyond(rate, (stalls.size.0 + stalls.size.1 * size).exp())
 }
 
 /// Normal data and a normal prior by arm: mean and covariance.
