@@ -87,11 +87,11 @@ pub fn believe(
         .collect();
     let (priors, predictions) = predicted(cells, &data, asked, predictor);
     let common_errors = common_errors(cells, &data, &priors);
+    let counts = |counts: &Estimated| counts.counts.values().copied().collect::<Vec<_>>();
+    let defaults = estimated.iter().filter_map(|cell| cell.counts.get(&0));
     let common = Common::new(
-        &estimated
-            .iter()
-            .flat_map(|cell| cell.counts.values().copied())
-            .collect::<Vec<_>>(),
+        &estimated.iter().flat_map(counts).collect::<Vec<_>>(),
+        &defaults.copied().collect::<Vec<_>>(),
     );
     let elsewhere = sums(cells, &estimated);
     let beliefs = (0..cells.len())

@@ -11,6 +11,9 @@ use statrs::function::beta::ln_beta;
 const PROVOKERS: (f64, f64) = (0.1, 2.5);
 /// The prior of a provoker's rate, a Beta distribution.
 const RATES: (f64, f64) = (1.5, 75.0);
+/// Over these of its own its likelihood is summed, in so many steps.
+const OWN_RATES: (f64, f64) = (1e-6, 0.9);
+const OWN_STEPS: usize = 64;
 /// The size of a stall that nobody has seen, in times of a call.
 const SIZE_GUESS: f64 = 100.0;
 /// Calls by which a cell's common rate leans on that of all cells.
@@ -84,9 +87,18 @@ pub struct Common {
 }
 
 impl Common {
-    pub fn new(all: &[Count]) -> Common {
-        let mut sum = Count::default();
-        all.iter().for_each(|count| sum.add(*count, 1.0));
+    /// `defaults` are among `all`: where the default hardly stalls, others that do provoke it, however many they are.
+    pub fn new(all: &[Count], defaults: &[Count]) -> Common {
+        let sum_of = |counts: &[Count]| {
+            let mut sum = Count::default();
+            counts.iter().for_each(|count| sum.add(*count, 1.0));
+            sum
+        };
+        let (sum, of_default) = (sum_of(all), sum_of(defaults));
+        let most = match of_default.calls {
+            0.0 => 1.0,
+            calls => (of_default.stalls + 1.0) / calls,
+        };
         let size = if sum.stalls > 0.0 {
             sum.excess / sum.stalls
         } else {
@@ -115,7 +127,7 @@ impl Common {
                 innocent.add(*count, 1.0 - provokes);
                 provokers += provokes;
             }
-            common.rate = (innocent.stalls + 0.1) / (innocent.calls + 1e3);
+            common.rate = ((innocent.stalls + 0.1) / (innocent.calls + 1e3)).min(most);
             common.provokers = (PROVOKERS.0 + provokers) / (PROVOKERS.1 + all.len() as f64);
         }
         common
@@ -124,23 +136,24 @@ impl Common {
     /// The probability that so many stalls are the variant's own, where all variants stall at this rate, or as often as
     /// the others do in its runs.
     fn provokes(&self, count: Count, rate: f64) -> f64 {
-        // Up to the higher one of the two rates, the one that its own stalls fit best: runs differ, and it ran in some of
-        // them only. Who stalls less than most does not provoke it.
+        // Between the two rates, the one that its own stalls fit best: runs differ, and it ran in some of them only.
         let rate = match count.calls {
             0.0 => rate,
             calls => {
                 let around = (count.expected + rate * (calls - count.exposed).max(0.0)) / calls;
-                (count.stalls / calls).min(rate.max(around)).max(1e-9)
+                (count.stalls / calls)
+                    .clamp(rate.min(around), rate.max(around))
+                    .max(1e-9)
             }
         };
         let (stalls, calm) = (count.stalls, (count.calls - count.stalls).max(0.0));
-        let own = ln_beta(RATES.0 + stalls, RATES.1 + calm) - ln_beta(RATES.0, RATES.1);
+        let own = own_likelihood(stalls, calm, rate);
         let as_all = stalls * rate.ln() + calm * (-rate).ln_1p();
         let odds = (own - as_all).min(500.0).exp() * self.provokers / (1.0 - self.provokers);
         odds / (1.0 + odds)
     }
 
-    /// Of one cell: by variant what is believed, and what stalls cost all of them alike. `others` holds the same
+    /// Of one cell, whose first variant is the default: by variant what is believed, and what stalls cost all of them alike. `others` holds the same
     /// variants' counts in other cells of the collective.
     pub fn of_cell(&self, counts: &[Count], others: &[Count]) -> (Vec<Stalls>, f64) {
         let (mut stalls, mut calls) = (COMMON_PRIOR * self.rate, COMMON_PRIOR);
@@ -149,7 +162,9 @@ impl Common {
             stalls += innocent * count.stalls;
             calls += innocent * count.calls;
         }
-        let rate = stalls / calls;
+        let default =
+            (COMMON_PRIOR * self.rate + counts[0].stalls + 1.0) / (COMMON_PRIOR + counts[0].calls);
+        let rate = (stalls / calls).min(default);
         let all_pay = rate * self.size;
         let of = |(own, other): (&Count, &Count)| {
             let mut count = *own;
@@ -173,6 +188,28 @@ impl Common {
         };
         (counts.iter().zip(others).map(of).collect(), all_pay)
     }
+}
+
+/// The logarithm of the likelihood of so many stalls of a variant that provokes them, beside those that all have at this
+/// rate: who stalls less than most provokes nothing.
+fn own_likelihood(stalls: f64, calm: f64, rate: f64) -> f64 {
+    let (a, b) = RATES;
+    if stalls == 0.0 {
+        return ln_beta(a, b + calm) - ln_beta(a, b) + calm * (-rate).ln_1p();
+    }
+    // The integral over the rate of its own, by its logarithm.
+    let step = (OWN_RATES.1 / OWN_RATES.0).ln() / OWN_STEPS as f64;
+    let terms: Vec<f64> = (0..OWN_STEPS)
+        .map(|k| OWN_RATES.0 * ((k as f64 + 0.5) * step).exp())
+        .map(|own| {
+            let density = a * own.ln() + (b - 1.0) * (-own).ln_1p() - ln_beta(a, b);
+            let all = (rate + own).min(1.0 - 1e-9);
+            density + stalls * all.ln() + calm * (-all).ln_1p()
+        })
+        .collect();
+    let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = terms.iter().map(|term| (term - most).exp()).sum();
+    most + (sum * step).ln()
 }
 
 impl Stalls {
@@ -234,7 +271,7 @@ mod tests {
             ..disturbed
         };
         all.push(disturbed);
-        let common = Common::new(&all);
+        let common = Common::new(&all, &all[..1]);
         assert!(common.provokes(disturbed, common.rate) < 0.2);
         assert!(common.provokes(own, common.rate) > 0.5);
     }
@@ -251,7 +288,7 @@ mod tests {
         let own = [often(2493.0, 10.0), often(2228.0, 1.0), often(704.0, 1.0)];
         let mut all = vec![often(2000.0, 12.0); 20];
         all.extend(own);
-        let common = Common::new(&all);
+        let common = Common::new(&all, &all[..1]);
         let (stalls, all_pay) = common.of_cell(&own, &[Count::default(); 3]);
         assert!((3.0..12.0).contains(&all_pay), "{all_pay}");
         for one in stalls {
