@@ -118,6 +118,12 @@ impl Store {
         })
     }
 
+    /// The files that can be read, each with which of its runs count, by their places in its footer.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &[bool])> {
+        let files = self.files.iter();
+        files.map(|file| (file.path.as_path(), file.counts.as_slice()))
+    }
+
     /// What is covered of each run, apart from what is provisional.
     pub fn covered(&self) -> BTreeMap<&str, Vec<Coverage>> {
         let mut by_job: BTreeMap<&str, Vec<Coverage>> = BTreeMap::new();
@@ -267,6 +273,12 @@ impl Store {
         let jobs = jobs.iter().map(|(_, job)| (*job).to_owned()).collect();
         said.finish((runs.clone(), jobs), sequences)
     }
+}
+
+/// The names of the columns, each with what it holds: `integer`, `real` or `text`.
+pub fn layout() -> Vec<(&'static str, &'static str)> {
+    let layout = columns::layout().into_iter();
+    layout.map(|(name, kind)| (name, kind.holds())).collect()
 }
 
 fn covered(run: &Run) -> Coverage {

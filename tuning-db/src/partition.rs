@@ -235,6 +235,15 @@ fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
     columns
 }
 
+/// The names of the columns, each with what it holds, a word: `integer`, `real`, `text` or `boolean`.
+pub fn layout() -> Vec<(&'static str, &'static str)> {
+    let columns = columns(&[]);
+    let layout = columns
+        .iter()
+        .map(|column| (column.name, column.kind.holds()));
+    layout.collect()
+}
+
 fn all(pieces: &[Piece]) -> impl Iterator<Item = &Record> {
     pieces.iter().flat_map(|piece| &piece.records)
 }

@@ -93,6 +93,16 @@ impl<'a> Column<'a> {
 }
 
 impl Kind {
+    /// In a word, for those who ask: `integer`, `real`, `text` or `boolean`.
+    pub fn holds(self) -> &'static str {
+        match self {
+            Kind::Long | Kind::Growing | Kind::Unknown | Kind::Int => "integer",
+            Kind::Float => "real",
+            Kind::Word => "text",
+            Kind::Bool => "boolean",
+        }
+    }
+
     fn declaration(self) -> (&'static str, &'static str) {
         match self {
             Kind::Long | Kind::Growing => ("REQUIRED INT64", " (INTEGER(64, false))"),

@@ -100,7 +100,7 @@ pub(super) fn columns<'a>(
 }
 
 /// The names and kinds of the columns.
-fn layout() -> Vec<(&'static str, Kind)> {
+pub(super) fn layout() -> Vec<(&'static str, Kind)> {
     let key = DataKey::from(Library {
         product: Product::OpenMpi,
         version: (0, 0, 0),

@@ -1,0 +1,349 @@
+//! Parquet files as parts of tables: a row group is read column by column, and only where its rows may be wanted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use colltune_files::Links;
+use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::column::reader::{ColumnReader, get_column_reader};
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::{SerializedFileReader, SerializedPageReader};
+use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescriptor;
+use rusqlite::types::Value;
+
+use crate::decoded::{Decoded, Domain};
+use crate::pruning::MinMax;
+use crate::relation::{Fragment, Relation, Tuples};
+
+/// A file by its footer. It is opened again for each row group: a database may hold more files than a process may.
+pub struct ParquetFile {
+    path: PathBuf,
+    metadata: Arc<ParquetMetaData>,
+}
+
+/// What a file's rows have beside its own columns, and which of them count.
+#[derive(Default)]
+pub struct Role {
+    /// Columns with the same value in all rows.
+    pub constants: Vec<(&'static str, Value)>,
+    pub counting: Option<Counting>,
+}
+
+/// Rows count whose value in a column is a place where `true` stands.
+#[derive(Clone)]
+pub struct Counting {
+    pub column: &'static str,
+    pub counts: Vec<bool>,
+}
+
+impl ParquetFile {
+    /// Errors: a sentence that names the file, such as one that was cut off.
+    pub fn open(path: &Path) -> Result<ParquetFile, String> {
+        let open = || -> Result<_, ParquetError> {
+            let file = colltune_files::open(path, Links::Follow)?;
+            Ok(SerializedFileReader::new(file)?.metadata().clone())
+        };
+        let metadata = open().map_err(|error| left_out(path, &error))?;
+        Ok(ParquetFile {
+            path: path.to_owned(),
+            metadata: Arc::new(metadata),
+        })
+    }
+
+    pub fn n_rows(&self) -> i64 {
+        self.metadata.file_metadata().num_rows()
+    }
+
+    pub fn n_row_groups(&self) -> usize {
+        self.metadata.num_row_groups()
+    }
+
+    pub fn created_by(&self) -> &str {
+        self.metadata.file_metadata().created_by().unwrap_or("")
+    }
+
+    /// The columns that a table can have, with their places in the file.
+    pub fn columns(&self) -> impl Iterator<Item = (usize, &str, Domain)> {
+        let schema = self.metadata.file_metadata().schema_descr();
+        let columns = schema.columns().iter().enumerate();
+        columns.filter_map(|(place, column)| Some((place, column.name(), domain(column)?)))
+    }
+
+    fn descriptor(&self, column: usize) -> &ColumnDescriptor {
+        let schema = self.metadata.file_metadata().schema_descr();
+        &schema.columns()[column]
+    }
+
+    fn bounds(&self, group: usize, column: usize) -> Option<MinMax> {
+        let statistics = self.metadata.row_group(group).column(column).statistics()?;
+        // Earlier writers compared unsigned numbers and text as if they were signed.
+        if statistics.is_min_max_deprecated() {
+            return None;
+        }
+        let unsigned = is_unsigned(self.descriptor(column));
+        let whole = |value: i64| (!unsigned || value >= 0).then_some(Value::Integer(value));
+        let short = |value: i32| match unsigned {
+            true => Value::Integer(i64::from(value.cast_unsigned())),
+            false => Value::Integer(value.into()),
+        };
+        let text = |value: &ByteArray| {
+            value
+                .as_utf8()
+                .ok()
+                .map(|text| Value::Text(text.to_owned()))
+        };
+        let (min, max) = match statistics {
+            Statistics::Boolean(of) => {
+                let flag = |value: &bool| Value::Integer((*value).into());
+                (flag(of.min_opt()?), flag(of.max_opt()?))
+            }
+            Statistics::Int32(of) => (short(*of.min_opt()?), short(*of.max_opt()?)),
+            Statistics::Int64(of) => (whole(*of.min_opt()?)?, whole(*of.max_opt()?)?),
+            Statistics::Float(of) => {
+                let real = |value: &f32| Value::Real((*value).into());
+                (real(of.min_opt()?), real(of.max_opt()?))
+            }
+            Statistics::Double(of) => (Value::Real(*of.min_opt()?), Value::Real(*of.max_opt()?)),
+            Statistics::ByteArray(of) => (text(of.min_opt()?)?, text(of.max_opt()?)?),
+            _ => return None,
+        };
+        Some(MinMax { min, max })
+    }
+
+    /// Reads columns of a row group.
+    fn read(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, ParquetError> {
+        let file = Arc::new(colltune_files::open(&self.path, Links::Follow)?);
+        let of_group = self.metadata.row_group(group);
+        let rows = usize::try_from(of_group.num_rows())?;
+        let read = |&column: &usize| {
+            let chunk = of_group.column(column);
+            let pages = SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?;
+            let reader = get_column_reader(chunk.column_descr_ptr(), Box::new(pages));
+            decode(reader, self.descriptor(column), rows)
+        };
+        columns.iter().map(read).collect()
+    }
+}
+
+pub fn left_out(path: &Path, problem: &dyn std::fmt::Display) -> String {
+    format!(
+        "failed to read {}: {problem}; it is left out",
+        path.display()
+    )
+}
+
+/// `None` for what is no plain value.
+fn domain(column: &ColumnDescriptor) -> Option<Domain> {
+    let is_plain = column.path().parts().len() == 1
+        && column.max_rep_level() == 0
+        && column.max_def_level() <= 1;
+    match column.physical_type() {
+        _ if !is_plain => None,
+        Type::BOOLEAN => Some(Domain::Boolean),
+        Type::INT32 | Type::INT64 => Some(Domain::Integer),
+        Type::FLOAT | Type::DOUBLE => Some(Domain::Real),
+        Type::BYTE_ARRAY => Some(Domain::Text),
+        Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY => None,
+    }
+}
+
+fn is_unsigned(column: &ColumnDescriptor) -> bool {
+    let logical = matches!(
+        column.logical_type_ref(),
+        Some(LogicalType::Integer(of)) if !of.is_signed
+    );
+    let converted = matches!(
+        column.converted_type(),
+        ConvertedType::UINT_8
+            | ConvertedType::UINT_16
+            | ConvertedType::UINT_32
+            | ConvertedType::UINT_64
+    );
+    logical || converted
+}
+
+fn decode(
+    reader: ColumnReader,
+    column: &ColumnDescriptor,
+    rows: usize,
+) -> Result<Decoded, ParquetError> {
+    macro_rules! values {
+        ($reader:expr, $wrap:expr) => {{
+            let mut reader = $reader;
+            let (mut values, mut levels) = (Vec::new(), Vec::new());
+            let wanted = (column.max_def_level() > 0).then_some(&mut levels);
+            let (read, ..) = reader.read_records(rows, wanted, None, &mut values)?;
+            if read != rows {
+                return Err(ParquetError::General(
+                    "a column is shorter than the others".to_owned(),
+                ));
+            }
+            partly(values, &levels, rows, $wrap)
+        }};
+    }
+    let unsigned = is_unsigned(column);
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => values!(reader, |values: Vec<bool>| {
+            Decoded::Integers(values.into_iter().map(i64::from).collect())
+        }),
+        ColumnReader::Int32ColumnReader(reader) => values!(reader, |values: Vec<i32>| {
+            let whole = |value: i32| match unsigned {
+                true => i64::from(value.cast_unsigned()),
+                false => value.into(),
+            };
+            Decoded::Integers(values.into_iter().map(whole).collect())
+        }),
+        ColumnReader::Int64ColumnReader(reader) => values!(reader, Decoded::Integers),
+        ColumnReader::FloatColumnReader(reader) => values!(reader, |values: Vec<f32>| {
+            Decoded::Reals(values.into_iter().map(f64::from).collect())
+        }),
+        ColumnReader::DoubleColumnReader(reader) => values!(reader, Decoded::Reals),
+        ColumnReader::ByteArrayColumnReader(reader) => values!(reader, Decoded::Words),
+        _ => Err(ParquetError::General(
+            "a column is of a type that is not read".to_owned(),
+        )),
+    }
+}
+
+/// Spreads the values that are known over all rows.
+fn partly<T: Default>(
+    values: Vec<T>,
+    levels: &[i16],
+    rows: usize,
+    wrap: impl FnOnce(Vec<T>) -> Decoded,
+) -> Result<Decoded, ParquetError> {
+    if values.len() == rows {
+        return Ok(wrap(values));
+    }
+    let known: Vec<bool> = levels.iter().map(|&level| level > 0).collect();
+    let n_known = known.iter().filter(|&&known| known).count();
+    if known.len() != rows || n_known != values.len() {
+        return Err(ParquetError::General(
+            "a column is shorter than the others".to_owned(),
+        ));
+    }
+    let mut values = values.into_iter();
+    let spread = known
+        .iter()
+        .map(|&known| known.then(|| values.next()).flatten().unwrap_or_default());
+    let spread = spread.collect();
+    Ok(Decoded::Partly(Box::new(wrap(spread)), known))
+}
+
+/// A row group as a part of a table.
+struct RowGroup {
+    file: Arc<ParquetFile>,
+    group: usize,
+    /// Where the table's columns come from.
+    origins: Arc<Vec<Origin>>,
+    counting: Option<(usize, Arc<Counting>)>,
+}
+
+/// Where the values of a table's column come from in one file.
+#[derive(Clone, Debug)]
+enum Origin {
+    Column(usize),
+    Constant(Value),
+}
+
+/// Puts a file behind a table's rows. Columns of earlier files that it lacks are unknown, and the other way round.
+///
+/// Shape:  the columns of the table grow by what is new.
+pub fn add(relation: &mut Relation, file: ParquetFile, role: Role) {
+    let mut origins: Vec<Origin> = Vec::new();
+    let mut set = |place: usize, origin: Origin| {
+        let missing = (place + 1).saturating_sub(origins.len());
+        origins.extend(std::iter::repeat_n(Origin::Constant(Value::Null), missing));
+        origins[place] = origin;
+    };
+    for (name, value) in role.constants {
+        let domain = match value {
+            Value::Integer(_) => Domain::Integer,
+            Value::Real(_) => Domain::Real,
+            _ => Domain::Text,
+        };
+        set(relation.place(name, domain), Origin::Constant(value));
+    }
+    for (column, name, domain) in file.columns() {
+        set(relation.place(name, domain), Origin::Column(column));
+    }
+    let counting = role.counting.and_then(|counting| {
+        let mut columns = file.columns();
+        let (column, ..) = columns.find(|(_, name, _)| *name == counting.column)?;
+        let all = counting.counts.iter().all(|counts| *counts);
+        (!all).then(|| (column, Arc::new(counting)))
+    });
+    let (file, origins) = (Arc::new(file), Arc::new(origins));
+    for group in 0..file.n_row_groups() {
+        relation.fragments.push(Box::new(RowGroup {
+            file: Arc::clone(&file),
+            group,
+            origins: Arc::clone(&origins),
+            counting: counting.clone(),
+        }));
+    }
+}
+
+impl Fragment for RowGroup {
+    fn n_rows(&self) -> u64 {
+        let rows = self.file.metadata.row_group(self.group).num_rows();
+        u64::try_from(rows).unwrap_or(0)
+    }
+
+    fn bounds(&self, attribute: usize) -> Option<MinMax> {
+        match self.origins.get(attribute)? {
+            Origin::Column(column) => self.file.bounds(self.group, *column),
+            Origin::Constant(value) => Some(MinMax::of(value)),
+        }
+    }
+
+    fn read(&self, wanted: &[usize]) -> Result<Tuples, String> {
+        let counting = self.counting.as_ref().map(|(column, _)| *column);
+        let of_file = wanted
+            .iter()
+            .filter_map(|&attribute| match self.origins.get(attribute)? {
+                Origin::Column(column) => Some(*column),
+                Origin::Constant(_) => None,
+            });
+        let of_file: Vec<usize> = counting.into_iter().chain(of_file).collect();
+        let read = self.file.read(self.group, &of_file);
+        let read = read.map_err(|error| left_out(&self.file.path, &error))?;
+        let mut read = read.into_iter();
+        let kept: Option<Vec<bool>> = self.counting.as_ref().and_then(|(_, counting)| {
+            let places = read.next()?;
+            let counts = |row: usize| match places.value(row) {
+                rusqlite::types::ValueRef::Integer(place) => {
+                    let place = usize::try_from(place).ok();
+                    place.and_then(|place| counting.counts.get(place)) == Some(&true)
+                }
+                _ => false,
+            };
+            Some((0..self.n_rows() as usize).map(counts).collect())
+        });
+        let mut columns = Vec::new();
+        for &attribute in wanted {
+            let column = match self.origins.get(attribute) {
+                Some(Origin::Column(_)) => read.next(),
+                Some(Origin::Constant(value)) => Some(Decoded::Same(value.clone())),
+                None => Some(Decoded::Same(Value::Null)),
+            };
+            let column = match &kept {
+                Some(kept) => column.map(|column| column.only(kept)),
+                None => column,
+            };
+            if columns.len() <= attribute {
+                columns.resize_with(attribute + 1, || None);
+            }
+            columns[attribute] = column;
+        }
+        let rows = match &kept {
+            Some(kept) => kept.iter().filter(|&&kept| kept).count(),
+            None => self.n_rows() as usize,
+        };
+        Ok(Tuples { rows, columns })
+    }
+}

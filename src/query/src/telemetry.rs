@@ -1,0 +1,145 @@
+//! The tables of telemetry: a table for each kind of file, with the columns that its files have.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::QueryError;
+use crate::made::text;
+use crate::parquet_file::{self, ParquetFile, Role};
+use crate::relation::{Journal, Named, Relation};
+
+/// A folder that is asked, as it was named, with its files by table.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    name: String,
+    files: BTreeMap<String, Vec<PathBuf>>,
+}
+
+impl Folder {
+    /// Errors: `NoTelemetry` where there is no folder.
+    pub fn open(path: &Path) -> Result<Folder, QueryError> {
+        let entries = std::fs::read_dir(path).map_err(|_| QueryError::NoTelemetry {
+            path: path.to_owned(),
+        })?;
+        let mut files: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for entry in entries.flatten() {
+            if let Some(table) = entry.file_name().to_str().and_then(table) {
+                files
+                    .entry(table.to_owned())
+                    .or_default()
+                    .push(entry.path());
+            }
+        }
+        files.values_mut().for_each(|paths| paths.sort_unstable());
+        Ok(Folder {
+            name: path.display().to_string(),
+            files,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+/// The table of `NAME.parquet` and `NAME.GGGG.parquet`, where G counts groups of ranks.
+fn table(file: &str) -> Option<&str> {
+    let name = file.strip_suffix(".parquet")?;
+    let (name, group) = name.split_once('.').unwrap_or((name, ""));
+    let is_name = name.starts_with(|sign: char| sign.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|sign| sign.is_ascii_lowercase() || sign == '_');
+    (is_name && group.chars().all(|sign| sign.is_ascii_digit())).then_some(name)
+}
+
+/// What a row of a table is, where that is known.
+fn about(table: &str) -> &'static str {
+    match table {
+        "phases" => "time of each rank in each phase of each step",
+        "windows" => "each rank between two blocking collectives of all ranks",
+        "rounds" => "each rank's exchanges of messages",
+        "messages" => "what each rank sent in each step, by kind",
+        "partners" => "who sends what to whom in a step",
+        "blocks" => "what each block cost its owner in each step",
+        "ranks" => "where each rank ran, and what the system counted for it",
+        _ => "telemetry",
+    }
+}
+
+/// The tables of all folders; none of the files has been read yet.
+pub fn tables(folders: &[Folder]) -> Vec<Named> {
+    let mut names: Vec<&String> = folders.iter().flat_map(|one| one.files.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of = |name: &String| {
+        let folders = folders.to_vec();
+        let wanted = name.clone();
+        Named::new(name, about(name), move |journal| {
+            open(&folders, &wanted, journal)
+        })
+    };
+    names.into_iter().map(of).collect()
+}
+
+fn open(folders: &[Folder], table: &str, journal: &Journal) -> Relation {
+    let mut relation = Relation::default();
+    for folder in folders {
+        for path in folder.files.get(table).into_iter().flatten() {
+            match ParquetFile::open(path) {
+                Ok(file) => {
+                    let constants = vec![("folder", text(&folder.name))];
+                    let counting = None;
+                    parquet_file::add(
+                        &mut relation,
+                        file,
+                        Role {
+                            constants,
+                            counting,
+                        },
+                    );
+                }
+                Err(problem) => journal.warn(problem),
+            }
+        }
+    }
+    relation
+}
+
+/// All files, each with the folder and table that it belongs to.
+pub fn files(folders: &[Folder]) -> Vec<(String, String, PathBuf)> {
+    let mut all = Vec::new();
+    for folder in folders {
+        for (table, paths) in &folder.files {
+            for path in paths {
+                all.push((folder.name.clone(), table.clone(), path.clone()));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_belong_to_tables_by_their_names() {
+        assert_eq!(table("phases.0003.parquet"), Some("phases"));
+        assert_eq!(table("ranks.parquet"), Some("ranks"));
+        for other in [
+            ".phases.0003.parquet.unfinished",
+            "phases.0003.csv",
+            "phases.old.parquet",
+            "PHASES.parquet",
+            ".parquet",
+            "a b.parquet",
+        ] {
+            assert_eq!(table(other), None, "{other}");
+        }
+    }
+}
