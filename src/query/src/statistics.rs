@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(median(&values), Some(4.0));
         assert_eq!(median(&values[..4]), Some(3.0));
         assert_eq!(quantile(&values, 0.25), Some(2.0));
-        assert_eq!(quantile(&values, 0.9), Some(8.0 + 0.6 * 92.0));
+        assert_eq!(quantile(&values, 0.625), Some(6.0));
         assert_eq!(
             (quantile(&values, 0.0), quantile(&values, 1.0)),
             (Some(1.0), Some(100.0))

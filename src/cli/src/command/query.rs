@@ -80,7 +80,7 @@ column `folder`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, such as SQL with errors.")]
 pub struct Args {
     /// The query; `-` reads it from standard input
-    #[arg(value_name = "SQL", required_unless_present_any = ["schema", "examples"])]
+    #[arg(value_name = "SQL", required_unless_present_any = ["schema", "examples"], allow_hyphen_values = true)]
     sql: Option<String>,
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -108,6 +108,10 @@ pub struct Args {
 impl Args {
     fn sql(&self) -> anyhow::Result<String> {
         let sql = self.sql.as_deref().unwrap_or("");
+        // A query may begin with a comment, which looks like an option.
+        if sql.starts_with("--") && !sql.contains('\n') {
+            return Err(usage(format!("understand {sql}: there is no such option")));
+        }
         if sql != "-" {
             return Ok(sql.to_owned());
         }
