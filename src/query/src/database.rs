@@ -14,24 +14,25 @@ use rusqlite::types::Value;
 use crate::decoded::Domain;
 use crate::learned::{self, CELLS, GENERATIONS, OfCell, OfVariant, PASSED, VARIANTS};
 use crate::made::{Field, Made, empty, text, whole};
-use crate::parquet_file::{self, Counting, ParquetFile, Role};
+use crate::parquet_file::ParquetFile;
 use crate::relation::{Journal, Named, Relation};
+use crate::row_group::{self, Counting, Role};
 
 /// A database that is asked: where it is, what it holds, and whose it is.
 #[derive(Clone)]
-pub struct Asked {
+pub struct Queried {
     pub db: Database,
     pub keys: Vec<DataKey>,
     pub machine: String,
 }
 
-impl Asked {
+impl Queried {
     /// Errors: as `Database::open`; `Io` for its folder; `Settings`.
-    pub fn open(path: &Path) -> Result<Asked, DbError> {
+    pub fn open(path: &Path) -> Result<Queried, DbError> {
         let db = Database::open(path)?;
         let keys = db.keys()?;
         let machine = db.machine(&db.settings()?);
-        Ok(Asked { db, keys, machine })
+        Ok(Queried { db, keys, machine })
     }
 
     fn whose(&self, key: &DataKey) -> [(&'static str, Value); 2] {
@@ -54,8 +55,8 @@ const OF_GENERATION: [(&str, Domain); 5] = [
 ];
 
 /// All tables of a database; none has been read yet.
-pub fn tables(asked: &Asked) -> Vec<Named> {
-    let of = |name, about, open: fn(&Asked, &Journal) -> Relation| {
+pub fn tables(asked: &Queried) -> Vec<Named> {
+    let of = |name, about, open: fn(&Queried, &Journal) -> Relation| {
         let asked = asked.clone();
         Named::new(name, about, move |journal| open(&asked, journal))
     };
@@ -98,7 +99,7 @@ pub fn tables(asked: &Asked) -> Vec<Named> {
     ]
 }
 
-fn records(asked: &Asked, journal: &Journal) -> Relation {
+fn records(asked: &Queried, journal: &Journal) -> Relation {
     let mut relation = with_columns(&partition::layout());
     for key in &asked.keys {
         let paths = listed(partition::list(&asked.db.data(key)), journal);
@@ -107,7 +108,7 @@ fn records(asked: &Asked, journal: &Journal) -> Relation {
             let file = partition::held(&path)
                 .map_err(|error| format!("failed to {error}; it is left out"));
             match file.and_then(|_| ParquetFile::open(&path)) {
-                Ok(file) => parquet_file::add(&mut relation, file, of_key(asked, key)),
+                Ok(file) => row_group::add(&mut relation, file, of_key(asked, key)),
                 Err(problem) => journal.warn(problem),
             }
         }
@@ -115,7 +116,7 @@ fn records(asked: &Asked, journal: &Journal) -> Relation {
     relation
 }
 
-fn evidence(asked: &Asked, journal: &Journal) -> Relation {
+fn evidence(asked: &Queried, journal: &Journal) -> Relation {
     let mut relation = with_columns(&evidence::layout());
     for key in &asked.keys {
         let mut warnings = Vec::new();
@@ -131,7 +132,7 @@ fn evidence(asked: &Asked, journal: &Journal) -> Relation {
                         ..of_key(asked, key)
                     };
                     match ParquetFile::open(path) {
-                        Ok(file) => parquet_file::add(&mut relation, file, role),
+                        Ok(file) => row_group::add(&mut relation, file, role),
                         Err(problem) => journal.warn(problem),
                     }
                 }
@@ -143,7 +144,7 @@ fn evidence(asked: &Asked, journal: &Journal) -> Relation {
     relation
 }
 
-fn of_key(asked: &Asked, key: &DataKey) -> Role {
+fn of_key(asked: &Queried, key: &DataKey) -> Role {
     Role {
         constants: asked.whose(key).to_vec(),
         counting: None,
@@ -210,7 +211,7 @@ const RUNS: &[Field<JobSummary>] = &[
     }),
 ];
 
-fn ledger(asked: &Asked, journal: &Journal) -> Relation {
+fn ledger(asked: &Queried, journal: &Journal) -> Relation {
     let mut relation = empty(&[], RUNS);
     let mut warnings = Vec::new();
     let ledger = Arc::new(runs::all(&asked.db, &mut warnings));
@@ -224,19 +225,19 @@ fn ledger(asked: &Asked, journal: &Journal) -> Relation {
     relation
 }
 
-fn generations(asked: &Asked, journal: &Journal) -> Relation {
+fn generations(asked: &Queried, journal: &Journal) -> Relation {
     of_generations(asked, journal, 1, GENERATIONS, |generation| {
         generation.meta.into_iter().collect()
     })
 }
 
-fn cells(asked: &Asked, journal: &Journal) -> Relation {
+fn cells(asked: &Queried, journal: &Journal) -> Relation {
     of_generations(asked, journal, 1000, CELLS, |generation| {
         generation.cells.into_iter().map(OfCell).collect()
     })
 }
 
-fn variants(asked: &Asked, journal: &Journal) -> Relation {
+fn variants(asked: &Queried, journal: &Journal) -> Relation {
     of_generations(asked, journal, 10_000, VARIANTS, |generation| {
         let of = |cell: &colltune_models::statistics::CellStatistics| -> Vec<OfVariant> {
             OfVariant::all(cell)
@@ -245,7 +246,7 @@ fn variants(asked: &Asked, journal: &Journal) -> Relation {
     })
 }
 
-fn passed(asked: &Asked, journal: &Journal) -> Relation {
+fn passed(asked: &Queried, journal: &Journal) -> Relation {
     of_generations(asked, journal, 100, PASSED, |generation| {
         generation.meta.map_or_else(Vec::new, |meta| meta.passed)
     })
@@ -254,7 +255,7 @@ fn passed(asked: &Asked, journal: &Journal) -> Relation {
 /// A part for each generation, which is read when a query wants rows of it. Before any training that is what the
 /// prior says.
 fn of_generations<T: 'static>(
-    asked: &Asked,
+    asked: &Queried,
     journal: &Journal,
     n_rows: u64,
     fields: &'static [Field<T>],

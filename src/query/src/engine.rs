@@ -33,7 +33,7 @@ impl Engine {
         let tables: Vec<Arc<Named>> = tables.into_iter().map(Arc::new).collect();
         let journal = Arc::new(Journal::default());
         let open = || -> rusqlite::Result<Connection> {
-            let mut connection = Connection::open_in_memory()?;
+            let connection = Connection::open_in_memory()?;
             // What is sorted stays in memory: a query leaves nothing behind.
             connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
             functions::register(&connection)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use colltune_db::partition;
 use rusqlite::types::Value;
 
-use crate::database::Asked;
+use crate::database::Queried;
 use crate::decoded::Domain::{Integer, Text};
 use crate::made::{Field, Made, empty, text, whole};
 use crate::parquet_file::ParquetFile;
@@ -48,7 +48,7 @@ fn known(file: &OfFile, value: fn(&ParquetFile) -> Value) -> Value {
     file.read.as_ref().map_or(Value::Null, value)
 }
 
-pub fn table(asked: Option<&Asked>, folders: &[Folder]) -> Named {
+pub fn table(asked: Option<&Queried>, folders: &[Folder]) -> Named {
     let (asked, folders) = (asked.cloned(), folders.to_vec());
     let about = "one row per Parquet file that is asked, with what is wrong with it";
     Named::new("files", about, move |_| {
@@ -76,7 +76,7 @@ fn of_file((folder, holds, path): (String, String, PathBuf)) -> OfFile {
     }
 }
 
-fn of_database(asked: Option<&Asked>) -> Vec<(String, String, PathBuf)> {
+fn of_database(asked: Option<&Queried>) -> Vec<(String, String, PathBuf)> {
     let Some(asked) = asked else {
         return Vec::new();
     };

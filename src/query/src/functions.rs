@@ -24,8 +24,10 @@ pub const AGGREGATES: [(&str, &str, &str); 7] = [
     ("geomean", "x", "the geometric mean of numbers above 0"),
 ];
 
+type OfOne = fn(f64) -> f64;
+
 /// Functions of one number.
-const OF_ONE: [(&str, fn(f64) -> f64); 6] = [
+const OF_ONE: [(&str, OfOne); 6] = [
     ("sqrt", f64::sqrt),
     ("exp", f64::exp),
     ("ln", f64::ln),

@@ -4,7 +4,7 @@
 //! a query can do without ([`parquet_file`], [`pruning`]). Nothing can be changed by a query.
 //!
 //! Modules stand in the order of the data: values ([`decoded`], [`pruning`]), tables ([`relation`]) of files
-//! ([`parquet_file`]) and of what other code reads ([`made`]), those of a database and of telemetry, how SQLite goes
+//! ([`parquet_file`], [`row_group`]) and of what other code reads ([`made`]), those of a database and of telemetry, how SQLite goes
 //! through them, what it can reckon, what is asked and what is answered.
 #![deny(unsafe_code)]
 
@@ -15,6 +15,8 @@ mod pruning;
 mod relation;
 
 mod parquet_file;
+
+mod row_group;
 
 mod made;
 
@@ -27,6 +29,8 @@ mod telemetry;
 mod files;
 
 mod holding;
+
+mod plan;
 
 mod scan;
 

@@ -1,4 +1,4 @@
-//! Parquet files as parts of tables: a row group is read column by column, and only where its rows may be wanted.
+//! Parquet files: what their footers say, and single columns of single row groups.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,27 +17,11 @@ use rusqlite::types::Value;
 
 use crate::decoded::{Decoded, Domain};
 use crate::pruning::MinMax;
-use crate::relation::{Fragment, Relation, Tuples};
 
 /// A file by its footer. It is opened again for each row group: a database may hold more files than a process may.
 pub struct ParquetFile {
     path: PathBuf,
     metadata: Arc<ParquetMetaData>,
-}
-
-/// What a file's rows have beside its own columns, and which of them count.
-#[derive(Default)]
-pub struct Role {
-    /// Columns with the same value in all rows.
-    pub constants: Vec<(&'static str, Value)>,
-    pub counting: Option<Counting>,
-}
-
-/// Rows count whose value in a column is a place where `true` stands.
-#[derive(Clone)]
-pub struct Counting {
-    pub column: &'static str,
-    pub counts: Vec<bool>,
 }
 
 impl ParquetFile {
@@ -78,7 +62,8 @@ impl ParquetFile {
         &schema.columns()[column]
     }
 
-    fn bounds(&self, group: usize, column: usize) -> Option<MinMax> {
+    /// The least and greatest value of a column in a row group, where they are known.
+    pub fn bounds(&self, group: usize, column: usize) -> Option<MinMax> {
         let statistics = self.metadata.row_group(group).column(column).statistics()?;
         // Earlier writers compared unsigned numbers and text as if they were signed.
         if statistics.is_min_max_deprecated() {
@@ -114,8 +99,19 @@ impl ParquetFile {
         Some(MinMax { min, max })
     }
 
+    pub fn n_rows_of(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0)
+    }
+
     /// Reads columns of a row group.
-    fn read(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, ParquetError> {
+    ///
+    /// Errors: a sentence that names the file.
+    pub fn read(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, String> {
+        let read = self.read_or(group, columns);
+        read.map_err(|error| left_out(&self.path, &error))
+    }
+
+    fn read_or(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, ParquetError> {
         let file = Arc::new(colltune_files::open(&self.path, Links::Follow)?);
         let of_group = self.metadata.row_group(group);
         let rows = usize::try_from(of_group.num_rows())?;
@@ -129,7 +125,7 @@ impl ParquetFile {
     }
 }
 
-pub fn left_out(path: &Path, problem: &dyn std::fmt::Display) -> String {
+fn left_out(path: &Path, problem: &dyn std::fmt::Display) -> String {
     format!(
         "failed to read {}: {problem}; it is left out",
         path.display()
@@ -232,118 +228,4 @@ fn partly<T: Default>(
         .map(|&known| known.then(|| values.next()).flatten().unwrap_or_default());
     let spread = spread.collect();
     Ok(Decoded::Partly(Box::new(wrap(spread)), known))
-}
-
-/// A row group as a part of a table.
-struct RowGroup {
-    file: Arc<ParquetFile>,
-    group: usize,
-    /// Where the table's columns come from.
-    origins: Arc<Vec<Origin>>,
-    counting: Option<(usize, Arc<Counting>)>,
-}
-
-/// Where the values of a table's column come from in one file.
-#[derive(Clone, Debug)]
-enum Origin {
-    Column(usize),
-    Constant(Value),
-}
-
-/// Puts a file behind a table's rows. Columns of earlier files that it lacks are unknown, and the other way round.
-///
-/// Shape:  the columns of the table grow by what is new.
-pub fn add(relation: &mut Relation, file: ParquetFile, role: Role) {
-    let mut origins: Vec<Origin> = Vec::new();
-    let mut set = |place: usize, origin: Origin| {
-        let missing = (place + 1).saturating_sub(origins.len());
-        origins.extend(std::iter::repeat_n(Origin::Constant(Value::Null), missing));
-        origins[place] = origin;
-    };
-    for (name, value) in role.constants {
-        let domain = match value {
-            Value::Integer(_) => Domain::Integer,
-            Value::Real(_) => Domain::Real,
-            _ => Domain::Text,
-        };
-        set(relation.place(name, domain), Origin::Constant(value));
-    }
-    for (column, name, domain) in file.columns() {
-        set(relation.place(name, domain), Origin::Column(column));
-    }
-    let counting = role.counting.and_then(|counting| {
-        let mut columns = file.columns();
-        let (column, ..) = columns.find(|(_, name, _)| *name == counting.column)?;
-        let all = counting.counts.iter().all(|counts| *counts);
-        (!all).then(|| (column, Arc::new(counting)))
-    });
-    let (file, origins) = (Arc::new(file), Arc::new(origins));
-    for group in 0..file.n_row_groups() {
-        relation.fragments.push(Box::new(RowGroup {
-            file: Arc::clone(&file),
-            group,
-            origins: Arc::clone(&origins),
-            counting: counting.clone(),
-        }));
-    }
-}
-
-impl Fragment for RowGroup {
-    fn n_rows(&self) -> u64 {
-        let rows = self.file.metadata.row_group(self.group).num_rows();
-        u64::try_from(rows).unwrap_or(0)
-    }
-
-    fn bounds(&self, attribute: usize) -> Option<MinMax> {
-        match self.origins.get(attribute)? {
-            Origin::Column(column) => self.file.bounds(self.group, *column),
-            Origin::Constant(value) => Some(MinMax::of(value)),
-        }
-    }
-
-    fn read(&self, wanted: &[usize]) -> Result<Tuples, String> {
-        let counting = self.counting.as_ref().map(|(column, _)| *column);
-        let of_file = wanted
-            .iter()
-            .filter_map(|&attribute| match self.origins.get(attribute)? {
-                Origin::Column(column) => Some(*column),
-                Origin::Constant(_) => None,
-            });
-        let of_file: Vec<usize> = counting.into_iter().chain(of_file).collect();
-        let read = self.file.read(self.group, &of_file);
-        let read = read.map_err(|error| left_out(&self.file.path, &error))?;
-        let mut read = read.into_iter();
-        let kept: Option<Vec<bool>> = self.counting.as_ref().and_then(|(_, counting)| {
-            let places = read.next()?;
-            let counts = |row: usize| match places.value(row) {
-                rusqlite::types::ValueRef::Integer(place) => {
-                    let place = usize::try_from(place).ok();
-                    place.and_then(|place| counting.counts.get(place)) == Some(&true)
-                }
-                _ => false,
-            };
-            Some((0..self.n_rows() as usize).map(counts).collect())
-        });
-        let mut columns = Vec::new();
-        for &attribute in wanted {
-            let column = match self.origins.get(attribute) {
-                Some(Origin::Column(_)) => read.next(),
-                Some(Origin::Constant(value)) => Some(Decoded::Same(value.clone())),
-                None => Some(Decoded::Same(Value::Null)),
-            };
-            let column = match &kept {
-                Some(kept) => column.map(|column| column.only(kept)),
-                None => column,
-            };
-            if columns.len() <= attribute {
-                columns.resize_with(attribute + 1, || None);
-            }
-            columns[attribute] = column;
-        }
-        let rows = match &kept {
-            Some(kept) => kept.iter().filter(|&&kept| kept).count(),
-            None => self.n_rows() as usize,
-        };
-        Ok(Tuples { rows, columns })
-    }
 }

@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{
-    Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConnection, VTabCursor,
-    sqlite3_vtab, sqlite3_vtab_cursor,
+    Context, Filters, IndexInfo, Module, VTab, VTabConnection, VTabCursor, sqlite3_vtab,
+    sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error, Result};
 
 use crate::holding::{Holding, NONE, VALUES_MAX};
+use crate::plan::{Plan, operator};
 use crate::pruning::{Constraint, Operator, owned};
 use crate::relation::{Journal, Named, Relation, Tuples};
 
@@ -118,82 +119,6 @@ unsafe impl VTab<'_> for Scan {
 
     fn open(&mut self) -> Result<Walk> {
         Ok(Walk::new(self.table.clone()))
-    }
-}
-
-fn operator(found: &IndexConstraintOp) -> Option<Operator> {
-    match found {
-        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Some(Operator::Equal),
-        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LT => Some(Operator::Less),
-        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LE => Some(Operator::AtMost),
-        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => Some(Operator::Greater),
-        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE => Some(Operator::AtLeast),
-        _ => None,
-    }
-}
-
-/// How a table will be gone through: which columns are needed, and which conditions come with values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Plan {
-    /// A bit for each column; the last stands for all that follow, too.
-    columns: u64,
-    conditions: Vec<(usize, Operator)>,
-}
-
-const OPERATORS: [(char, Operator); 6] = [
-    ('=', Operator::Equal),
-    ('<', Operator::Less),
-    ('l', Operator::AtMost),
-    ('>', Operator::Greater),
-    ('g', Operator::AtLeast),
-    ('i', Operator::OneOf),
-];
-
-impl Plan {
-    fn looked_up(&self) -> impl Iterator<Item = usize> {
-        let equal = |(attribute, operator): &(usize, Operator)| {
-            (*operator == Operator::Equal).then_some(*attribute)
-        };
-        self.conditions.iter().filter_map(equal)
-    }
-
-    /// A guess, by which SQLite orders the tables of a join.
-    fn rows_found(&self, rows: f64) -> f64 {
-        let share = |(_, operator): &(usize, Operator)| match operator {
-            Operator::Equal => 0.01,
-            _ => 0.5,
-        };
-        let share: f64 = self.conditions.iter().map(share).product();
-        (rows * share).clamp(1.0, 1e15)
-    }
-
-    fn wants(&self, attribute: usize) -> bool {
-        self.columns & (1 << attribute.min(63)) != 0
-    }
-
-    /// `5 0= 3<`: the columns as a hexadecimal number, then column and operator of each condition.
-    fn to_text(&self) -> String {
-        let condition = |(attribute, operator): &(usize, Operator)| {
-            let sign = OPERATORS.iter().find(|(_, other)| other == operator);
-            format!(" {attribute}{}", sign.map_or('=', |(sign, _)| *sign))
-        };
-        let conditions = self.conditions.iter().map(condition);
-        format!("{:x}{}", self.columns, conditions.collect::<String>())
-    }
-
-    fn from_text(text: &str) -> Option<Plan> {
-        let mut words = text.split(' ');
-        let columns = u64::from_str_radix(words.next()?, 16).ok()?;
-        let condition = |word: &str| {
-            let sign = word.chars().last()?;
-            let (_, operator) = OPERATORS.iter().find(|(other, _)| *other == sign)?;
-            Some((word.strip_suffix(sign)?.parse().ok()?, *operator))
-        };
-        let conditions = words.map(condition).collect::<Option<_>>()?;
-        Some(Plan {
-            columns,
-            conditions,
-        })
     }
 }
 
@@ -431,7 +356,7 @@ unsafe impl VTabCursor for Walk {
             Some(Some(values)) => values.value(row),
             _ => ValueRef::Null,
         };
-        context.set_result(ToSqlOutput::Borrowed(value))
+        context.set_result(&ToSqlOutput::Borrowed(value))
     }
 
     /// The same however the row is reached.
@@ -447,34 +372,4 @@ fn all_of(arguments: &Filters<'_>, place: usize) -> Result<Vec<rusqlite::types::
         .in_values(place)?
         .map(|value| Ok(owned(value)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_survives_being_text() {
-        let plan = Plan {
-            columns: u64::MAX - 4,
-            conditions: OPERATORS
-                .iter()
-                .enumerate()
-                .map(|(place, (_, operator))| (7 * place, *operator))
-                .collect(),
-        };
-        assert_eq!(Plan::from_text(&plan.to_text()), Some(plan));
-        assert_eq!(Plan::from_text(""), None);
-        assert_eq!(Plan::from_text("5 3?"), None);
-    }
-
-    #[test]
-    fn the_last_bit_stands_for_all_columns_that_follow() {
-        let plan = |columns| Plan {
-            columns,
-            conditions: Vec::new(),
-        };
-        assert!(plan(1 << 63).wants(63) && plan(1 << 63).wants(90));
-        assert!(!plan(1 << 62).wants(90) && !plan(5).wants(1));
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::database::{self, Asked};
+use crate::database::{self, Queried};
 use crate::engine::Engine;
 use crate::error::QueryError;
 use crate::files;
@@ -12,7 +12,7 @@ use crate::telemetry::{self, Folder};
 ///
 /// Errors: `Db` for a database that is not there; `NoTelemetry`.
 pub fn open(db: Option<&Path>, folders: &[PathBuf]) -> Result<Engine, QueryError> {
-    let asked = db.map(Asked::open).transpose()?;
+    let asked = db.map(Queried::open).transpose()?;
     let folders = folders.iter().map(|path| Folder::open(path));
     let folders = folders.collect::<Result<Vec<Folder>, QueryError>>()?;
     let mut tables = asked.as_ref().map_or_else(Vec::new, database::tables);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::QueryError;
 use crate::made::text;
-use crate::parquet_file::{self, ParquetFile, Role};
+use crate::parquet_file::ParquetFile;
 use crate::relation::{Journal, Named, Relation};
+use crate::row_group::{self, Role};
 
 /// A folder that is asked, as it was named, with its files by table.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ fn open(folders: &[Folder], table: &str, journal: &Journal) -> Relation {
                 Ok(file) => {
                     let constants = vec![("folder", text(&folder.name))];
                     let counting = None;
-                    parquet_file::add(
+                    row_group::add(
                         &mut relation,
                         file,
                         Role {

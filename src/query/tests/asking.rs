@@ -309,9 +309,7 @@ fn folders_of_several_versions_are_one_table_and_told_apart() {
     let older = PHASES.replace("    REQUIRED INT64 time_ns (INTEGER(64, false));\n", "");
     let rows_of = vec![vec![(1, 0, "wait", vec![]), (2, 0, "wait", vec![])]];
     write(&old.path().join("phases.0000.parquet"), &older, &rows_of);
-    let later = PHASES
-        .replace("phases {", "phases {")
-        .replace("time_ns", "block");
+    let later = PHASES.replace("time_ns", "block");
     let high = vec![vec![(1, 0, "wait", vec![-2]), (1, 1, "wait", vec![-2])]];
     write(&old.path().join("extras.parquet"), &later, &high);
     let folders: Vec<PathBuf> = [&old, &new].map(|one| one.path().to_owned()).into();

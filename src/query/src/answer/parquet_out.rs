@@ -53,7 +53,9 @@ impl ParquetOut {
 
     /// Written beside its place and moved there, so that nobody sees half a file.
     fn write(&self) -> Result<(), ParquetError> {
-        let unfinished = self.path.with_added_extension("unfinished");
+        let mut unfinished = self.path.clone().into_os_string();
+        unfinished.push(".unfinished");
+        let unfinished = PathBuf::from(unfinished);
         let written = self.write_to(&unfinished);
         let moved = written.and_then(|()| Ok(std::fs::rename(&unfinished, &self.path)?));
         if moved.is_err() {
