@@ -10,6 +10,7 @@
 //! head of a node:       sees here? -> hello (its ranks) ---^   waits for the verdict, tells its members
 //! ```
 //! The ranks of a node, rank 0 apart, meet without the launcher ([`meeting`]), and their head alone asks the board.
+//! Where all ranks are on one node they meet rank 0 itself, and nobody asks the board ([`near`]).
 //! A rank is in a hello only after rank 0 said that it is here, and rank 0 always gives a verdict: by
 //! its deadline if need be, and never "go" when it was held up for so long that others may have lost
 //! patience. So nobody waits for a rank that cannot answer, and no rank can give up after another was
@@ -21,6 +22,7 @@ mod board;
 mod launcher;
 mod meeting;
 mod names;
+mod near;
 mod pmi;
 mod pmix;
 pub mod trust;
@@ -79,6 +81,8 @@ pub struct Handshake<'a> {
     board: Option<Box<dyn Board + 'a>>,
     /// Where the ranks of this node meet.
     place: Option<String>,
+    /// Where all ranks meet rank 0, if the launcher has them on one node.
+    near: Option<String>,
     /// What this rank published, to be taken back.
     published: RefCell<Vec<(String, String)>>,
 }
@@ -91,6 +95,10 @@ impl<'a> Handshake<'a> {
         identity: String,
         timeout: Duration,
     ) -> Handshake<'a> {
+        let place = manager.meeting_place();
+        let near = place
+            .as_deref()
+            .and_then(|place| near::place(place, n_ranks));
         Handshake {
             pmpi,
             handles,
@@ -99,7 +107,8 @@ impl<'a> Handshake<'a> {
             identity,
             timeout,
             board: manager.board(pmpi, handles),
-            place: manager.meeting_place(),
+            place,
+            near,
             published: RefCell::default(),
         }
     }
@@ -123,21 +132,26 @@ impl<'a> Handshake<'a> {
     }
 
     fn lead(&self, board: &dyn Board) -> Outcome {
-        if !self.publish(board, "here", "colltune") {
+        let began = Instant::now();
+        let mut near = near::preside(self.near.as_deref(), self.n_ranks, || self.progress());
+        if near.size() < self.n_ranks && !self.publish(board, "here", "colltune") {
+            near.dismiss(UNSERVED);
             return Outcome::Unserved;
         }
-        let began = Instant::now();
-        let mut agreed = self.call_the_roll(board, began + self.timeout);
+        let mut agreed = self.call_the_roll(board, &mut near, began + self.timeout);
         // A rank 0 that was stopped for long must not send on ranks that may have given up.
         if began.elapsed() > self.timeout * (PATIENCE / 2) {
             agreed = agreed.and(Err("rank 0 was held up during the start".to_owned()));
         }
-        let verdict = if agreed.is_ok() { GO } else { STAY };
-        if !(0..PUBLISH_ATTEMPTS)
-            .any(|_| self.publish(board, "verdict", verdict) || self.pause_false())
+        let verdict = |agreed: &Result<(), String>| if agreed.is_ok() { GO } else { STAY };
+        // Who is not near asks the board.
+        if near.size() < self.n_ranks
+            && !(0..PUBLISH_ATTEMPTS)
+                .any(|_| self.publish(board, "verdict", verdict(&agreed)) || self.pause_false())
         {
             agreed = Err("the launcher's name service stopped answering".to_owned());
         }
+        near.dismiss(verdict(&agreed));
         match agreed {
             Ok(()) => Outcome::Go,
             Err(problem) => {
@@ -146,11 +160,20 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Waits for the hellos of all ranks.
-    fn call_the_roll(&self, board: &dyn Board, deadline: Instant) -> Result<(), String> {
+    /// Waits for the hellos of all ranks, those near rank 0 and the others.
+    fn call_the_roll(
+        &self,
+        board: &dyn Board,
+        near: &mut Head,
+        deadline: Instant,
+    ) -> Result<(), String> {
         let mut roll = RollCall::new(self.n_ranks, &self.identity);
         while let Some(rank) = roll.next() {
-            let hello = self.wait_for(board, (rank, &format!("hello-{rank}")), deadline, 1, || {});
+            let what = format!("hello-{rank}");
+            let hello = self.wait_for(board, (rank, &what), deadline, 1, || {
+                near.let_in(self.rank, self.n_ranks);
+                near.hello_of(rank)
+            });
             let hello = hello.ok_or_else(|| {
                 let seconds = self.timeout.as_secs_f64();
                 format!("rank {rank} did not answer within {seconds} s: it runs without the shim")
@@ -161,6 +184,12 @@ impl<'a> Handshake<'a> {
     }
 
     fn follow(&self, board: &dyn Board) -> Outcome {
+        if let Some(line) = near::join(self.near.as_deref(), || self.progress()) {
+            let introduction = meeting::introduction(self.rank, &self.identity);
+            let patience = Instant::now() + self.timeout * PATIENCE;
+            let verdict = near::stand_by(line, &introduction, patience, || self.progress());
+            return conclusion(verdict.as_deref().unwrap_or(STAY));
+        }
         match meeting::sit_down(self.place.as_deref()) {
             Seat::Head(head) => self.head(board, head),
             Seat::Member(line) => self.sit(board, line),
@@ -171,13 +200,13 @@ impl<'a> Handshake<'a> {
     fn sit(&self, board: &dyn Board, mut line: Line) -> Outcome {
         let patience = Instant::now() + self.timeout * PATIENCE;
         let mut counted = false;
-        line.say(&format!("{} {}", self.rank, self.identity));
+        line.say(&meeting::introduction(self.rank, &self.identity));
         let mut pace = Pace::of(1);
         while Instant::now() < patience {
             let heard = match line.hear() {
                 Heard::Text(text) => text,
                 Heard::Closed if counted => {
-                    let verdict = self.wait_for_verdict(board, 1, || {});
+                    let verdict = self.wait_for_verdict(board, 1, || None);
                     return conclusion(verdict.as_deref().unwrap_or(STAY));
                 }
                 Heard::Closed => return self.head(board, Head::of_nobody()),
@@ -209,7 +238,10 @@ impl<'a> Handshake<'a> {
             .div_ceil(launcher::followers_on_node(self.rank).unwrap_or(1).max(1));
         let doubt = deadline.min(Instant::now() + DOUBT_AFTER);
         let mut here = |until| {
-            let let_in = || head.let_in(self.rank, self.n_ranks);
+            let let_in = || {
+                head.let_in(self.rank, self.n_ranks);
+                None
+            };
             self.wait_for(board, (0, "here"), until, n_clients, let_in)
         };
         if here(doubt).is_none() {
@@ -228,6 +260,7 @@ impl<'a> Handshake<'a> {
         let verdict = self.wait_for_verdict(board, n_clients, || {
             head.let_in(self.rank, self.n_ranks);
             self.say_hello(board, &mut head, &[]);
+            None
         });
         let verdict = verdict.as_deref().unwrap_or(STAY);
         head.dismiss(if verdict == GO { GO } else { STAY });
@@ -237,13 +270,8 @@ impl<'a> Handshake<'a> {
     /// Lets the rest of the node come in.
     fn gather(&self, head: &mut Head) {
         let expected = launcher::followers_on_node(self.rank).unwrap_or(1);
-        let until = Instant::now() + HOLD;
-        let mut pace = Pace::of(1);
-        while head.is_open() && head.size() < expected && Instant::now() < until {
-            self.progress();
-            std::thread::sleep(pace.pause());
-            head.let_in(self.rank, self.n_ranks);
-        }
+        let ranks = (self.rank, self.n_ranks);
+        head.let_in_until(ranks, expected, Instant::now() + HOLD, || self.progress());
     }
 
     /// Counts who is new, and says hello for them and for `also`: one hello for those who run the same.
@@ -267,7 +295,7 @@ impl<'a> Handshake<'a> {
         &self,
         board: &dyn Board,
         n_clients: u32,
-        each: impl FnMut(),
+        each: impl FnMut() -> Option<String>,
     ) -> Option<String> {
         let patience = Instant::now() + self.timeout * PATIENCE;
         self.wait_for(board, (0, "verdict"), patience, n_clients, each)
@@ -304,19 +332,18 @@ impl<'a> Handshake<'a> {
     }
 
     /// Polls for what `publisher` says, as one of `n_clients`, driving progress; `None` when the deadline passes.
-    /// `each` is done in between.
+    /// `each` is done before and in between; what it finds elsewhere will do as well.
     fn wait_for(
         &self,
         board: &dyn Board,
         (publisher, what): (u32, &str),
         deadline: Instant,
         n_clients: u32,
-        mut each: impl FnMut(),
+        mut each: impl FnMut() -> Option<String>,
     ) -> Option<String> {
         let mut pace = Pace::of(n_clients);
         loop {
-            each();
-            if let Some(text) = board.lookup(publisher, what) {
+            if let Some(text) = each().or_else(|| board.lookup(publisher, what)) {
                 return Some(text);
             }
             let until = Instant::now() + pace.pause();
@@ -326,7 +353,9 @@ impl<'a> Handshake<'a> {
                 }
                 self.progress();
                 std::thread::sleep(until.saturating_duration_since(Instant::now()).min(TICK));
-                each();
+                if let Some(text) = each() {
+                    return Some(text);
+                }
             }
         }
     }

@@ -19,9 +19,14 @@ fn asking(mpi: Mpi, db: &std::path::Path) -> Job {
         .env("COLLTUNE_HANDSHAKE_TIMEOUT", DEADLINE)
 }
 
-/// The same with a launcher that has no name service.
+/// The same where the ranks could be on several nodes, as far as they know.
+fn scattered(mpi: Mpi, db: &std::path::Path) -> Job {
+    asking(mpi, db).preload_tool(tool(mpi, "placeless"))
+}
+
+/// That with a launcher that has no name service.
 fn nameless(mpi: Mpi, db: &std::path::Path) -> Job {
-    asking(mpi, db).preload_tool(tool(mpi, "nameless"))
+    scattered(mpi, db).preload_tool(tool(mpi, "nameless"))
 }
 
 /// One rank of the program that takes whatever arrives; messages of a size that is sent by rendezvous.
@@ -32,9 +37,10 @@ fn rank() -> Part {
 on_each_library! {
     fn the_shim_missing_on_one_rank_leaves_the_job_as_it_is(mpi: Mpi) {
         let without = |missing: u32| [0, 1, 2].map(|place| if place == missing { rank().without_shim() } else { rank() });
-        for missing in [0, 1, 2] {
+        let cases = [0, 1, 2].map(|missing| (asking as fn(Mpi, &std::path::Path) -> Job, missing));
+        for (job, missing) in cases.into_iter().chain([(scattered as _, 0), (scattered as _, 2)]) {
             let db = folder();
-            let outcome = asking(mpi, db.path()).run_parts(&without(missing));
+            let outcome = job(mpi, db.path()).run_parts(&without(missing));
             outcome.succeeds().prints("ok\n").says(&["runs without the shim", "untuned"]);
             outcome.claim(traces(db.path()).is_empty(), "something was recorded");
             outcome.claim(outcome.took < Duration::from_secs(20), "the deadline is 2 s");
@@ -42,10 +48,10 @@ on_each_library! {
     }
 
     fn other_settings_on_one_rank_are_named(mpi: Mpi) {
-        for place in [0, 1] {
+        for (job, place) in [(asking as fn(Mpi, &std::path::Path) -> Job, 0), (asking, 1), (scattered, 1)] {
             let db = folder();
             let ranks = [0, 1].map(|at| if at == place { rank().env("COLLTUNE_SEED", "5") } else { rank() });
-            let outcome = asking(mpi, db.path()).run_parts(&ranks);
+            let outcome = job(mpi, db.path()).run_parts(&ranks);
             outcome.succeeds().prints("ok\n").says(&["rank 1", "other settings", "untuned"]);
         }
     }
@@ -76,12 +82,23 @@ on_each_library! {
 
     fn one_rank_of_a_node_asks_the_launcher_besides_rank_0(mpi: Mpi) {
         let db = folder();
-        let job = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE_TIMEOUT", "30s").preload_tool(tool(mpi, "name_clients"));
+        let job = scattered(mpi, db.path()).env("COLLTUNE_HANDSHAKE_TIMEOUT", "30s").preload_tool(tool(mpi, "name_clients"));
         let outcome = job.run_parts(&[part(8, "first_receive", &["0", "8"])]);
         outcome.succeeds().prints("ok\n");
         let clients = outcome.stderr.matches("asks").count();
         outcome.claim(clients == 2, &format!("{clients} of 8 ranks asked the launcher"));
         outcome.claim(!traces(db.path()).is_empty(), "nothing was recorded");
+    }
+
+    /// They meet each other, whether there is a name service or not.
+    fn ranks_that_are_all_on_one_node_ask_nobody(mpi: Mpi) {
+        for tools in [&["name_clients"][..], &["name_clients", "nameless"]] {
+            let db = folder();
+            let job = tools.iter().fold(asking(mpi, db.path()), |job, name| job.preload_tool(tool(mpi, name)));
+            let outcome = job.run_parts(&[part(4, "first_receive", &["0", "8"])]);
+            outcome.succeeds().prints("ok\n").is_silent();
+            outcome.claim(!traces(db.path()).is_empty(), "nothing was recorded");
+        }
     }
 
     /// All are told that the launcher has nothing to ask with, and stay untuned at once.

@@ -28,7 +28,11 @@ fn started(
         .env("COLLTUNE_HANDSHAKE_TIMEOUT", "3s")
         .env("SLURM_CONF", slurm.configuration())
         // The nodes are one host, where Open MPI gives the shared memory of both the same names.
-        .env("OMPI_MCA_btl", "self,tcp");
+        .env("OMPI_MCA_btl", "self,tcp")
+        // Slurm 22.05 lets a node out of a fence without data before the others are in it. Then a rank without the shim
+        // is out of MPI_Init, and its message kills one in it that Open MPI 4.1 has not made ready to receive. So it
+        // is without the shim, too, in one job of sixty; a fence round a ring waits for all.
+        .env("SLURM_PMIX_FENCE", "ring");
     let line = [
         "srun",
         "-N2",

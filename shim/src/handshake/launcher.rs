@@ -78,28 +78,36 @@ impl Manager {
     }
 }
 
+const LOCAL_SIZES: [&str; 3] = [
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMI_LOCAL_SIZE",
+];
+const LOCAL_RANKS: [&str; 3] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+];
+
 /// How many ranks but rank 0 the launcher says it started on this node; `None` where it does not say.
 pub fn followers_on_node(rank: u32) -> Option<u32> {
-    let number = |names: [&str; 3]| {
-        let mut texts = names.into_iter().filter_map(variable);
-        texts.find_map(|text| text.parse::<u32>().ok())
-    };
-    let size = number([
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-        "PMI_LOCAL_SIZE",
-    ]);
-    let place = number([
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "MPI_LOCALRANKID",
-        "PMI_LOCAL_RANK",
-    ]);
-    if let (Some(size), Some(place)) = (size, place) {
+    if let (Some(size), Some(place)) = (number(LOCAL_SIZES), number(LOCAL_RANKS)) {
         // Where ranks fill one node after the other, rank 0 is on the node whose places are the ranks.
         return Some(size - u32::from(place == rank && size > 0));
     }
     let tasks = variable("SLURM_GTIDS")?;
     Some(tasks.split(',').filter(|task| *task != "0").count() as u32)
+}
+
+/// Whether the launcher says that it started all ranks on this node.
+pub fn has_one_node(n_ranks: u32) -> bool {
+    let tasks = || Some(variable("SLURM_GTIDS")?.split(',').count() as u32);
+    number(LOCAL_SIZES).or_else(tasks) == Some(n_ranks)
+}
+
+fn number(names: [&str; 3]) -> Option<u32> {
+    let mut texts = names.into_iter().filter_map(variable);
+    texts.find_map(|text| text.parse().ok())
 }
 
 fn variable(name: &str) -> Option<String> {

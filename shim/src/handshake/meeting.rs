@@ -3,13 +3,15 @@
 //! Whoever comes first is the head and asks the board for all; the others are members. A member tells who it is;
 //! the head tells it that it is counted, what to publish (each group says hello under its lowest rank), and in the
 //! end what became of it. A rank of another user, or in another network namespace, is not met: who meets nobody is
-//! head of itself.
+//! head of itself. Where the launcher has all ranks on one node, rank 0 is everybody's head ([`super::near`]).
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use colltune_core::rendezvous::Pace;
 
 /// Tries to get in where the head has just left.
 const ATTEMPTS: u32 = 3;
@@ -46,6 +48,19 @@ pub fn sit_down(place: Option<&str>) -> Seat {
         }
     }
     Seat::Head(Head::new(None))
+}
+
+/// Takes the head's seat at `place`; where somebody has it, or there is none, the head of nobody.
+pub fn preside(place: Option<&str>) -> Head {
+    let address = place.and_then(|place| SocketAddr::from_abstract_name(place).ok());
+    let listener = address.and_then(|address| UnixListener::bind_addr(&address).ok());
+    Head::new(listener.filter(|listener| listener.set_nonblocking(true).is_ok()))
+}
+
+/// Takes a seat beside whoever presides at `place`; `None` where nobody does, or another user.
+pub fn join(place: &str) -> Option<Line> {
+    let address = SocketAddr::from_abstract_name(place).ok()?;
+    Line::new(UnixStream::connect_addr(&address).ok()?)
 }
 
 /// A connection that carries lines and never waits.
@@ -102,18 +117,25 @@ impl Line {
 
     /// Waits until there is something to hear, or for `pause`.
     pub fn wait(&self, pause: Duration) {
-        let mut watched = libc::pollfd {
-            fd: self.stream.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let pause = libc::timespec {
-            tv_sec: pause.as_secs() as libc::time_t,
-            tv_nsec: pause.subsec_nanos().into(),
-        };
-        // SAFETY: one descriptor of ours is watched; no signal mask is given.
-        unsafe { libc::ppoll(&mut watched, 1, &pause, std::ptr::null()) };
+        watch([self.stream.as_raw_fd()].into_iter(), pause);
     }
+}
+
+/// Waits until one of the sockets has something, or for `pause`.
+fn watch(sockets: impl Iterator<Item = RawFd>, pause: Duration) {
+    let watched = sockets.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let mut watched: Vec<libc::pollfd> = watched.collect();
+    let pause = libc::timespec {
+        tv_sec: pause.as_secs() as libc::time_t,
+        tv_nsec: pause.subsec_nanos().into(),
+    };
+    let count = watched.len() as libc::nfds_t;
+    // SAFETY: as many descriptors of ours are watched as the list has; no signal mask is given.
+    unsafe { libc::ppoll(watched.as_mut_ptr(), count, &pause, std::ptr::null()) };
 }
 
 fn send_all(socket: RawFd, bytes: &[u8]) -> bool {
@@ -148,6 +170,11 @@ fn user_at(socket: RawFd) -> Option<libc::uid_t> {
         )
     };
     (code == 0).then_some(peer.uid)
+}
+
+/// What a member tells its head; as a hello it is that of one rank.
+pub fn introduction(rank: u32, identity: &str) -> String {
+    format!("{rank} {identity}")
 }
 
 /// A member, as its head sees it.
@@ -214,9 +241,34 @@ impl Head {
         }
     }
 
-    /// Whether anybody can come in.
-    pub fn is_open(&self) -> bool {
-        self.listener.is_some()
+    /// Lets in whoever comes until there are `expected`, or until then.
+    pub fn let_in_until(
+        &mut self,
+        (own, n_ranks): (u32, u32),
+        expected: u32,
+        until: Instant,
+        mut progress: impl FnMut(),
+    ) {
+        let mut pace = Pace::of(1);
+        while self.listener.is_some() && self.size() < expected && Instant::now() < until {
+            progress();
+            self.wait(pace.pause());
+            self.let_in(own, n_ranks);
+        }
+    }
+
+    /// Waits until somebody comes or speaks, or for `pause`.
+    fn wait(&self, pause: Duration) {
+        let listener = self.listener.iter().map(AsRawFd::as_raw_fd);
+        let strangers = self.strangers.iter().map(|line| line.stream.as_raw_fd());
+        watch(listener.chain(strangers), pause);
+    }
+
+    /// What a member said of itself, as a hello.
+    pub fn hello_of(&self, rank: u32) -> Option<String> {
+        let mut members = self.members.iter();
+        let member = members.find(|member| member.rank == rank)?;
+        Some(introduction(rank, &member.identity))
     }
 
     /// How many sit here, the head included.

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 use colltune_core::environment;
-use colltune_core::library::{Abi, Library};
+use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::{self, Forced, Mode};
 
 use crate::failure::usage;
@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let request = Request::of(args)?;
     let line = read_line(&args.line)?;
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
-    let library = library(&line, &abis, args.mpi);
+    let library = library(args, &line, &abis);
     check_force(args, library)?;
     let variables = match variables(&request, &line, &abis, library) {
         Ok(variables) => variables,
@@ -304,8 +304,9 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
     let launcher = line
         .launcher
         .map_or(OsStr::new("mpirun"), |place| &line.words[place]);
-    let known = library::of_launcher(launcher).abi();
-    let abi = known.with_context(|| {
+    let product =
+        library::seen_in_file(launcher).or_else(|| library::of_launcher(launcher).product);
+    let abi = product.and_then(library::abi_of).with_context(|| {
         format!(
             "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi, --mpi mpich or --mpi mpi_abi",
             words[0].display(),
@@ -330,19 +331,26 @@ fn is_interpreter(file: &Path) -> bool {
     })
 }
 
-/// The library that the job runs on, as the launcher tells it; `None` where nothing runs on one.
-fn library(line: &Line, abis: &[Option<Abi>], told: Option<RunsOn>) -> Option<Library> {
+/// The library that the job runs on, as the launcher tells it; `None` where nothing runs on one. Its version decides
+/// what can be forced and what Intel MPI is told before a job; where neither is asked, the launcher is not started.
+fn library(args: &Args, line: &Line, abis: &[Option<Abi>]) -> Option<Library> {
     let abi = abis.iter().flatten().next().copied()?;
+    let told = args.mpi.and_then(|told| told.product);
+    let fits = |product: Product| abi.serves(product) && told.is_none_or(|told| told == product);
     let launcher = line.launcher.map(|place| &line.words[place]);
+    let seen = || library::only_product(abi).or_else(|| library::seen_in_file(launcher?));
+    if args.force.is_none()
+        && let Some(product) = seen().filter(|product| fits(*product))
+        && product != Product::Intel
+    {
+        return Some(library::reference(product));
+    }
     let launched_by = launcher.and_then(|launcher| library::of_launcher(launcher).library);
-    let fits = |library: &Library| {
-        let product = told.and_then(|told| told.product);
-        abi.serves(library.product) && product.is_none_or(|product| product == library.product)
-    };
-    Some(launched_by.filter(fits).unwrap_or_else(|| {
-        let product = told.and_then(|told| told.product);
-        product.map_or(library::of_abi(abi), library::reference)
-    }))
+    Some(
+        launched_by
+            .filter(|library| fits(library.product))
+            .unwrap_or_else(|| told.map_or(library::of_abi(abi), library::reference)),
+    )
 }
 
 /// Checks `--force` against the catalogue of the library that the job runs on.

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use colltune_core::library::{Abi, Library, Product};
+use colltune_files::{Links, read_part};
 
-use super::needs;
+use super::{elf, needs};
 
 /// The version that the catalogue of a library was written from.
 pub const fn reference(product: Product) -> Library {
@@ -43,9 +44,52 @@ pub struct Launcher {
 impl Launcher {
     /// The binary interface that programs of its library have unless they chose the standard one.
     pub fn abi(&self) -> Option<Abi> {
-        let product = self.product?;
-        Abi::COMMON.into_iter().find(|abi| abi.serves(product))
+        abi_of(self.product?)
     }
+}
+
+/// The binary interface that programs of somebody's library have unless they chose the standard one.
+pub fn abi_of(product: Product) -> Option<Abi> {
+    Abi::COMMON.into_iter().find(|abi| abi.serves(product))
+}
+
+/// Whose libraries have this binary interface, where nobody else's has it.
+pub fn only_product(abi: Abi) -> Option<Product> {
+    let mut served = Product::ALL
+        .into_iter()
+        .filter(|product| abi.serves(*product));
+    served.next().filter(|_| served.next().is_none())
+}
+
+/// A Hydra that is longer has to be asked. MPICH's has 300 to 800 KiB, Intel's several MiB.
+const HYDRA_BYTES_MAX: usize = 1 << 20;
+
+/// Whose library a launcher belongs to, as far as its file shows that: to ask it takes longer than all else before a
+/// job. `None` for scripts, and for Intel's, which has to be asked for its version, too.
+pub fn seen_in_file(launcher: &OsStr) -> Option<Product> {
+    let path = needs::resolve(launcher, None)?;
+    let needed = elf::read(&path)?.needed;
+    let runtimes = ["libopen-rte.so", "libopen-pal.so", "libprrte.so"];
+    if needed
+        .iter()
+        .any(|name| runtimes.iter().any(|stem| name.starts_with(stem)))
+    {
+        return Some(Product::OpenMpi);
+    }
+    let file = colltune_files::open(&path, Links::Follow).ok()?;
+    let bytes = read_part(&file, 0, HYDRA_BYTES_MAX).ok()?;
+    let is_whole = bytes.len() < HYDRA_BYTES_MAX;
+    (is_whole && is_mpichs_hydra(&bytes)).then_some(Product::Mpich)
+}
+
+/// By the strings that a program prints.
+fn is_mpichs_hydra(bytes: &[u8]) -> bool {
+    let prints = |text: &str| {
+        bytes
+            .split(|byte| *byte == 0)
+            .any(|string| string.starts_with(text.as_bytes()))
+    };
+    prints("HYDRA build details") && !prints("Intel(R) MPI Library")
 }
 
 /// Asks `launcher --version`, with `LD_PRELOAD` removed. A launcher that says nothing within
@@ -127,6 +171,31 @@ fn version_text(launcher: &OsStr) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hydra_is_known_by_what_it_prints() {
+        let file = |texts: &[&str]| texts.join("\0").into_bytes();
+        let version = "    Version:                                 %s\n";
+        assert!(is_mpichs_hydra(&file(&[
+            "ELF",
+            "HYDRA build details:\n",
+            version
+        ])));
+        assert!(!is_mpichs_hydra(&file(&[
+            "ELF",
+            "Intel(R) MPI Library for Linux* OS, Version %s Build %s\n",
+            "HYDRA build details:\n",
+            version
+        ])));
+        assert!(!is_mpichs_hydra(&file(&["ELF", "slurm 23.02", version])));
+    }
+
+    #[test]
+    fn nobody_but_open_mpi_has_its_binary_interface() {
+        assert_eq!(only_product(Abi::OpenMpi), Some(Product::OpenMpi));
+        assert_eq!(only_product(Abi::Mpich), None);
+        assert_eq!(only_product(Abi::Standard), None);
+    }
 
     #[test]
     fn version_texts_of_launchers_give_the_library() {
