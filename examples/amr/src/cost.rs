@@ -1,5 +1,6 @@
 //! Uneven work on purpose: extra solver iterations per block, and what blocks were measured to cost.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use colltune_placement::{Costs, Inheritance, Octant, PlacementError, Smoothing};
@@ -7,6 +8,7 @@ use colltune_placement::{Costs, Inheritance, Octant, PlacementError, Smoothing};
 use crate::mesh::Mesh;
 use crate::placement::library::octants;
 use crate::ranks::Ranks;
+use crate::telemetry::clock::cpu_ns;
 
 /// Iterations per level, near a shock, and the most that chance gives.
 const PER_LEVEL: u32 = 4;
@@ -73,6 +75,74 @@ pub fn iterate(cells: &[f64], iterations: u32) {
         sum += root;
     }
     std::hint::black_box(sum);
+}
+
+/// How much slower this rank is made, so that a test sees it found.
+#[derive(Clone, Copy, Debug)]
+pub struct Slowness {
+    factor: f64,
+}
+
+impl Default for Slowness {
+    fn default() -> Slowness {
+        Slowness { factor: 1.0 }
+    }
+}
+
+/// Ranks that are made slower, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slow {
+    ranks: RangeInclusive<usize>,
+    factor: f64,
+    steps: RangeInclusive<u64>,
+}
+
+impl FromStr for Slow {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Slow, String> {
+        fn range<T: FromStr + Copy>(text: &str) -> Option<RangeInclusive<T>> {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        }
+        let mut parts = text.split(':');
+        let slow = (|| {
+            let slow = Slow {
+                ranks: range(parts.next()?)?,
+                factor: parts.next()?.parse().ok()?,
+                steps: parts.next().map_or(Some(0..=u64::MAX), range)?,
+            };
+            (slow.factor.is_finite() && parts.next().is_none()).then_some(slow)
+        })();
+        slow.ok_or_else(|| "RANK[-RANK]:FACTOR[:FIRST-LAST] is possible".into())
+    }
+}
+
+impl Slowness {
+    /// Of `rank` in `step`.
+    pub fn of(slow: &[Slow], rank: usize, step: u64) -> Slowness {
+        let mut of = slow
+            .iter()
+            .filter(|slow| slow.ranks.contains(&rank) && slow.steps.contains(&step));
+        of.next().map_or_else(Slowness::default, |slow| Slowness {
+            factor: slow.factor,
+        })
+    }
+
+    /// Before work: the processor time so far, where it matters.
+    pub fn begin(self) -> Option<u64> {
+        (self.factor > 1.0).then(cpu_ns)
+    }
+
+    /// After work: goes on until it has taken as many times as long.
+    pub fn end(self, begin: Option<u64>) {
+        let Some(begin) = begin else { return };
+        let work = cpu_ns() - begin;
+        let end = begin + (work as f64 * self.factor) as u64;
+        while cpu_ns() < end {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// What each leaf costs, from times of its owner: smoothed, and carried through refinement.

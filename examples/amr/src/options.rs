@@ -216,6 +216,13 @@ pub struct Options {
     /// Also write what each block took in each step.
     #[arg(long, requires = "telemetry")]
     pub telemetry_blocks: bool,
+    /// Also write each exchange of messages: when it began, who was waited for.
+    #[arg(long, requires = "telemetry")]
+    pub telemetry_rounds: bool,
+    /// Make the computation of ranks slower in some steps: RANK[-RANK]:FACTOR[:FIRST-LAST], so that a test sees it
+    /// found.
+    #[arg(long, hide = true, value_name = "SLOW", action = clap::ArgAction::Append)]
+    pub slow: Vec<crate::cost::Slow>,
     /// Write VTK files of the mesh, which ParaView opens, into this folder.
     #[arg(long, value_name = "FOLDER")]
     pub vtk: Option<std::path::PathBuf>,

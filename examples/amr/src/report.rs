@@ -13,12 +13,6 @@ pub struct Times {
     pub place: f64,
     pub migrate: f64,
     pub startup: f64,
-    /// Ghost values taken within `calc`, measured with telemetry only.
-    #[serde(skip)]
-    pub intake: f64,
-    /// Pictures, VTK files, checkpoints and telemetry.
-    #[serde(skip)]
-    pub output: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]

@@ -22,6 +22,8 @@ pub mod bench;
 
 pub mod placement;
 
+pub mod telemetry;
+
 pub mod calibrate;
 
 pub mod simulate;

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => command::calibrate::run(&args),
         Command::Simulate(args) => command::simulate::run(&args),
         Command::Placement(args) => command::placement::run(&args),
+        Command::Telemetry(args) => command::telemetry::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -116,4 +117,6 @@ enum Command {
     Simulate(command::simulate::Args),
     /// Try out policies that place the blocks of an adaptive mesh on ranks
     Placement(command::placement::Args),
+    /// Analyse what the mini-app's ranks recorded: waiting, critical paths, slow hosts, noise, messages
+    Telemetry(command::telemetry::Args),
 }

@@ -3,19 +3,17 @@
 //! All variables of a block travel together, two layers deep; one message for each partner. Only
 //! interior cells are read, so nothing has to be filled before anything else.
 
-use std::time::Instant;
-
-use crate::exchange::Spent;
 use crate::exchange::face::Source;
 use crate::exchange::plan::{Half, Partner, Sweep};
+use crate::exchange::{Arrived, Posted, Spent};
 use crate::field::{Field, Slot};
 use crate::leaf::{axis, opposite};
 use crate::physics::boundary::{self, Boundary};
 use crate::physics::{FaceFluxes, N_VARS, level, reflux};
-use crate::ranks::{Ranks, Request, Tag};
+use crate::ranks::{Ranks, Tag};
 use crate::shape::BlockShape;
-use crate::telemetry::Kind;
 use crate::telemetry::traffic::GhostMessage;
+use crate::telemetry::{Freight, Kind, Phase, Recorder};
 
 const TAG_GHOSTS: Tag = 103;
 const TAG_FLUXES: Tag = 104;
@@ -40,11 +38,11 @@ pub struct FineFlux {
 impl GasFaces {
     /// Fills all ghosts across faces: from other ranks, from this one's blocks, at the domain's faces.
     pub fn fill(&self, ranks: &dyn Ranks, field: &mut Field, sweep: &Sweep, spent: &mut Spent) {
-        let receives = post_receives(ranks, sweep, TAG_GHOSTS, |partner| {
+        let mut posted = post_receives(ranks, sweep, TAG_GHOSTS, &spent.recorder, |partner| {
             partner.receives.iter().map(|half| self.len(half)).sum()
         });
-        let start = Instant::now();
-        let mut sends = Vec::new();
+        let clock = spent.recorder.clock.clone();
+        let pack = clock.during(Phase::Pack);
         for partner in &sweep.partners {
             let (mut values, mut message) = (Vec::new(), GhostMessage::default());
             for half in &partner.sends {
@@ -53,10 +51,15 @@ impl GasFaces {
                 message.holds(half.source, values.len() - before, &mut spent.traffic);
             }
             message.sent(&mut spent.traffic);
-            sends.push(ranks.start_send(partner.rank, TAG_GHOSTS, values));
+            spent
+                .recorder
+                .sent(partner.rank, Freight::Ghost, values.len());
+            let request = ranks.start_send(partner.rank, TAG_GHOSTS, values);
+            posted.sends.push((partner.rank, request));
         }
-        spent.pack += start.elapsed().as_secs_f64();
-        let start = Instant::now();
+        posted.round.posted = spent.recorder.moment();
+        drop(pack);
+        let copy = clock.during(Phase::Copy);
         let mut values = Vec::new();
         for link in &sweep.links {
             values.clear();
@@ -68,18 +71,18 @@ impl GasFaces {
             let block = field.block_mut(slot);
             boundary::fill(self.shape, usize::from(face), self.boundary, block);
         }
-        spent.copy += start.elapsed().as_secs_f64();
-        let messages = wait(ranks, receives, sends, spent);
-        let start = Instant::now();
-        for (partner, message) in sweep.partners.iter().zip(&messages) {
-            let mut rest = message.as_slice();
+        drop(copy);
+        let (arrived, _) = posted.wait(ranks, &spent.recorder);
+        let _unpack = clock.during(Phase::Unpack);
+        for (partner, message) in by_partner(sweep, &arrived) {
+            let mut rest = message;
             for half in &partner.receives {
                 let (now, later) = rest.split_at(self.len(half));
                 self.take(half.face, half.source, now, field.block_mut(half.slot));
                 rest = later;
             }
         }
-        spent.unpack += start.elapsed().as_secs_f64();
+        spent.recorder.done(arrived.round);
     }
 
     /// The fluxes that finer neighbours let through, in the order in which they must be applied.
@@ -92,16 +95,16 @@ impl GasFaces {
         sweep: &Sweep,
         spent: &mut Spent,
     ) -> Vec<FineFlux> {
-        let receives = post_receives(ranks, sweep, TAG_FLUXES, |partner| {
+        let mut posted = post_receives(ranks, sweep, TAG_FLUXES, &spent.recorder, |partner| {
             let finer = partner.receives.iter().filter(|half| is_finer(half.source));
             finer.map(|half| self.flux_len(half.face)).sum()
         });
-        let start = Instant::now();
+        let clock = spent.recorder.clock.clone();
+        let pack = clock.during(Phase::Pack);
         let restrict = |giver: Slot, face: u8, out: &mut Vec<f64>| {
             let face = opposite(usize::from(face));
             reflux::restrict(self.shape, &fluxes[giver as usize], face, out);
         };
-        let mut sends = Vec::new();
         for partner in &sweep.partners {
             let mut values = Vec::new();
             for half in partner.sends.iter().filter(|half| is_finer(half.source)) {
@@ -110,11 +113,15 @@ impl GasFaces {
             if values.is_empty() {
                 continue;
             }
-            let bytes = 8 * values.len() as u64;
-            spent.traffic.add(Kind::Flux, 1, bytes);
-            sends.push(ranks.start_send(partner.rank, TAG_FLUXES, values));
+            let n_values = values.len();
+            spent.traffic.add(Kind::Flux, 1, 8 * n_values as u64);
+            spent.recorder.sent(partner.rank, Freight::Flux, n_values);
+            let request = ranks.start_send(partner.rank, TAG_FLUXES, values);
+            posted.sends.push((partner.rank, request));
         }
-        spent.pack += start.elapsed().as_secs_f64();
+        posted.round.posted = spent.recorder.moment();
+        drop(pack);
+        let copy = clock.during(Phase::Copy);
         let mut found = Vec::new();
         for link in &sweep.links {
             if let Source::Finer(quadrant) = link.source {
@@ -129,10 +136,11 @@ impl GasFaces {
                 });
             }
         }
-        let messages = wait(ranks, receives, sends, spent);
-        let start = Instant::now();
-        for (partner, message) in sweep.partners.iter().zip(&messages) {
-            let mut rest = message.as_slice();
+        drop(copy);
+        let (arrived, _) = posted.wait(ranks, &spent.recorder);
+        let _unpack = clock.during(Phase::Unpack);
+        for (partner, message) in by_partner(sweep, &arrived) {
+            let mut rest = message;
             for half in &partner.receives {
                 let Source::Finer(quadrant) = half.source else {
                     continue;
@@ -149,7 +157,7 @@ impl GasFaces {
         }
         // A cell at an edge is corrected through several faces: their order decides its last bit.
         found.sort_by_key(|flux| (flux.slot, flux.face, flux.quadrant));
-        spent.unpack += start.elapsed().as_secs_f64();
+        spent.recorder.done(arrived.round);
         found
     }
 
@@ -195,28 +203,31 @@ fn post_receives(
     ranks: &dyn Ranks,
     sweep: &Sweep,
     tag: Tag,
+    recorder: &Recorder,
     len: impl Fn(&Partner) -> usize,
-) -> Vec<Option<Request>> {
-    let post = |partner: &Partner| match len(partner) {
-        0 => None,
-        n => Some(ranks.start_receive(partner.rank, tag, vec![0.0; n])),
+) -> Posted {
+    let mut posted = Posted {
+        round: recorder.round(),
+        ..Posted::default()
     };
-    sweep.partners.iter().map(post).collect()
+    for partner in &sweep.partners {
+        let n = len(partner);
+        if n > 0 {
+            let request = ranks.start_receive(partner.rank, tag, vec![0.0; n]);
+            posted.expect(partner.rank, n, request);
+        }
+    }
+    posted
 }
 
-/// The messages by partner, empty where none was expected.
-fn wait(
-    ranks: &dyn Ranks,
-    receives: Vec<Option<Request>>,
-    sends: Vec<Request>,
-    spent: &mut Spent,
-) -> Vec<Vec<f64>> {
-    let start = Instant::now();
-    let messages = receives
-        .into_iter()
-        .map(|request| request.map_or_else(Vec::new, |request| ranks.finish(request)))
-        .collect();
-    sends.into_iter().for_each(|send| drop(ranks.finish(send)));
-    spent.wait += start.elapsed().as_secs_f64();
-    messages
+/// The partners that sent something, and their messages.
+fn by_partner<'a>(
+    sweep: &'a Sweep,
+    arrived: &'a Arrived,
+) -> impl Iterator<Item = (&'a Partner, &'a [f64])> {
+    let mut messages = arrived.from.iter().zip(&arrived.messages).peekable();
+    sweep.partners.iter().filter_map(move |partner| {
+        let (_, message) = messages.next_if(|(from, _)| **from == partner.rank)?;
+        Some((partner, message.as_slice()))
+    })
 }

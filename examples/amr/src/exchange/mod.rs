@@ -10,14 +10,14 @@ pub mod gas;
 pub mod intake;
 
 use std::ops::Range;
-use std::time::Instant;
 
 use crate::exchange::face::Faces;
 use crate::exchange::plan::{Half, Partner, Plan, Sweep};
 use crate::field::Field;
 use crate::ranks::{Ranks, Request};
+use crate::telemetry::recorder::Round;
 use crate::telemetry::traffic::GhostMessage;
-use crate::telemetry::{Kind, Traffic};
+use crate::telemetry::{Freight, Kind, Phase, Recorder, Traffic};
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,39 +61,53 @@ pub struct Task<'a> {
     pub order: &'a [usize],
 }
 
-/// Seconds and traffic of all exchanges so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Time and traffic of all exchanges so far.
+#[derive(Clone, Debug, Default)]
 pub struct Spent {
-    pub pack: f64,
-    pub copy: f64,
-    pub wait: f64,
-    pub unpack: f64,
+    pub recorder: Recorder,
     pub traffic: Traffic,
 }
 
-/// Buffers that are used again and again, and the clocks.
+/// Buffers that are used again and again, and what is recorded.
 #[derive(Debug, Default)]
 pub struct Exchange {
     spare: Vec<Vec<f64>>,
     pub spent: Spent,
 }
 
-/// Messages of one sweep that have been posted and not been waited for.
+/// Messages of one sweep that have been posted and not been waited for, each with its partner.
 #[derive(Debug, Default)]
 pub struct Posted {
     receives: Vec<Option<Request>>,
-    sends: Vec<Request>,
+    from: Vec<usize>,
+    sends: Vec<(usize, Request)>,
+    round: Round,
 }
 
 /// What has arrived, in the order of the receives that were posted.
 #[derive(Debug, Default)]
 pub struct Arrived {
     messages: Vec<Vec<f64>>,
+    from: Vec<usize>,
+    round: Round,
 }
 
 const TAG: i32 = 100;
+/// What the end of a send takes that need not be waited for.
+const PROMPT_NS: u64 = 2_000;
 
 impl Exchange {
+    /// An exchange whose rounds and times are recorded.
+    pub fn recorded(recorder: Recorder) -> Exchange {
+        Exchange {
+            spare: Vec::new(),
+            spent: Spent {
+                recorder,
+                ..Spent::default()
+            },
+        }
+    }
+
     fn buffer(&mut self) -> Vec<f64> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
@@ -108,15 +122,18 @@ impl Exchange {
         sweep: &Sweep,
         vars: &Range<usize>,
     ) -> Posted {
-        let start = Instant::now();
-        let mut posted = Posted::default();
+        let _pack = self.spent.recorder.clock.during(Phase::Pack);
+        let mut posted = Posted {
+            round: self.spent.recorder.round(),
+            ..Posted::default()
+        };
         let tag = TAG + sweep.axes[0] as i32;
         for partner in &sweep.partners {
             for n in message_lens(task.faces, partner, task.manner.bundling, vars) {
                 let mut buffer = self.buffer();
                 buffer.resize(n, 0.0);
                 let request = task.ranks.start_receive(partner.rank, tag, buffer);
-                posted.receives.push(Some(request));
+                posted.expect(partner.rank, n, request);
             }
         }
         for partner in &sweep.partners {
@@ -126,10 +143,12 @@ impl Exchange {
             };
             for halves in partner.sends.chunks(per_message) {
                 let buffer = self.packed(task.faces, field, halves, vars);
+                let recorder = &self.spent.recorder;
+                recorder.sent(partner.rank, Freight::Ghost, buffer.len());
                 match task.manner.sending {
                     Sending::Nonblocking => {
                         let request = task.ranks.start_send(partner.rank, tag, buffer);
-                        posted.sends.push(request);
+                        posted.sends.push((partner.rank, request));
                     }
                     Sending::Blocking => {
                         task.ranks.send(partner.rank, tag, &buffer);
@@ -138,7 +157,7 @@ impl Exchange {
                 }
             }
         }
-        self.spent.pack += start.elapsed().as_secs_f64();
+        posted.round.posted = self.spent.recorder.moment();
         posted
     }
 
@@ -174,7 +193,7 @@ impl Exchange {
 
     /// Fills ghosts of `vars` from this rank's own blocks and at the boundary.
     pub fn copy(&mut self, faces: &Faces, field: &mut Field, sweep: &Sweep, vars: &Range<usize>) {
-        let start = Instant::now();
+        let _copy = self.spent.recorder.clock.during(Phase::Copy);
         for var in vars.clone() {
             for link in &sweep.links {
                 let (to, from) = field.pair(link.to, link.from, var);
@@ -185,22 +204,13 @@ impl Exchange {
             }
         }
         self.count_copies(sweep, vars.len());
-        self.spent.copy += start.elapsed().as_secs_f64();
     }
 
     /// Waits for everything that was posted.
-    pub fn wait(&mut self, ranks: &dyn Ranks, mut posted: Posted) -> Arrived {
-        let start = Instant::now();
-        let mut messages = Vec::new();
-        messages.resize_with(posted.receives.len(), Vec::new);
-        while let Some((place, message)) = ranks.finish_any(&mut posted.receives) {
-            messages[place] = message;
-        }
-        for send in posted.sends {
-            self.spare.push(ranks.finish(send));
-        }
-        self.spent.wait += start.elapsed().as_secs_f64();
-        Arrived { messages }
+    pub fn wait(&mut self, ranks: &dyn Ranks, posted: Posted) -> Arrived {
+        let (arrived, sent) = posted.wait(ranks, &self.spent.recorder);
+        self.spare.extend(sent);
+        arrived
     }
 
     /// Fills ghosts of `vars` from the messages.
@@ -212,7 +222,7 @@ impl Exchange {
         arrived: &Arrived,
         vars: &Range<usize>,
     ) {
-        let start = Instant::now();
+        let _unpack = self.spent.recorder.clock.during(Phase::Unpack);
         for var in vars.clone() {
             let mut messages = arrived.messages.iter().map(Vec::as_slice);
             for partner in &sweep.partners {
@@ -230,7 +240,6 @@ impl Exchange {
                 }
             }
         }
-        self.spent.unpack += start.elapsed().as_secs_f64();
     }
 
     /// Posts and waits for the messages of all sweeps, without filling any ghosts: the caller does.
@@ -239,11 +248,14 @@ impl Exchange {
         for &nth in task.order {
             let sweep = &task.plan.sweeps[nth];
             let posted = self.post(task, field, sweep, vars);
-            by_sweep[nth] = self.wait(task.ranks, posted).messages;
+            let arrived = self.wait(task.ranks, posted);
+            self.spent.recorder.done(arrived.round);
+            by_sweep[nth] = arrived.messages;
             self.count_copies(sweep, vars.len());
         }
         Arrived {
             messages: by_sweep.into_iter().flatten().collect(),
+            ..Arrived::default()
         }
     }
 
@@ -257,17 +269,58 @@ impl Exchange {
         let faces = task.faces;
         for &nth in task.order {
             let sweep = &task.plan.sweeps[nth];
+            let begin = self.spent.recorder.moment();
             if task.manner.order == Order::CopiesFirst {
                 self.copy(faces, field, sweep, vars);
             }
-            let posted = self.post(task, field, sweep, vars);
+            let mut posted = self.post(task, field, sweep, vars);
+            posted.round.begin = begin;
             if task.manner.order == Order::SendsFirst {
                 self.copy(faces, field, sweep, vars);
             }
             let arrived = self.wait(task.ranks, posted);
             self.unpack(faces, field, sweep, &arrived, vars);
+            self.spent.recorder.done(arrived.round);
             self.recycle(arrived);
         }
+    }
+}
+
+impl Posted {
+    /// A message of `n_values` is expected.
+    fn expect(&mut self, from: usize, n_values: usize, request: Request) {
+        self.receives.push(Some(request));
+        self.from.push(from);
+        self.round.messages += 1;
+        self.round.bytes += 8 * n_values as u64;
+    }
+
+    /// Waits for everything; gives the buffers of what was sent, too.
+    fn wait(mut self, ranks: &dyn Ranks, recorder: &Recorder) -> (Arrived, Vec<Vec<f64>>) {
+        let _wait = recorder.clock.during(Phase::Wait);
+        let mut round = self.round;
+        round.served = recorder.moment();
+        let mut messages = Vec::new();
+        messages.resize_with(self.receives.len(), Vec::new);
+        while let Some((place, message)) = ranks.finish_any(&mut self.receives) {
+            round.last(recorder.moment(), self.from[place]);
+            messages[place] = message;
+        }
+        let mut sent = Vec::with_capacity(self.sends.len());
+        for (to, send) in self.sends {
+            sent.push(ranks.finish(send));
+            let now = recorder.moment();
+            // A large message leaves when its receiver takes it, who is waited for then.
+            if now > round.last + PROMPT_NS {
+                round.last(now, to);
+            }
+        }
+        let arrived = Arrived {
+            messages,
+            from: self.from,
+            round,
+        };
+        (arrived, sent)
     }
 }
 

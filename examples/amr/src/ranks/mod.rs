@@ -50,6 +50,11 @@ pub trait Ranks {
     fn allreduce_i64(&self, values: &mut [i64], op: Op);
     fn allreduce_i32(&self, values: &mut [i32], op: Op);
 
+    /// The largest values of what ranks tell each other of failures: an allreduce that telemetry knows by itself.
+    fn agree_max(&self, values: &mut [i32]) {
+        self.allreduce_i32(values, Op::Max);
+    }
+
     /// The sum over the ranks up to and including this one.
     fn scan_i32(&self, values: &mut [i32]);
 

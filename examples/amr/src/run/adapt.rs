@@ -11,6 +11,7 @@ use crate::options::CriterionName;
 use crate::physics::indicator::jump_within_max;
 use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across};
 use crate::settings::Settings;
+use crate::telemetry::Phase;
 
 impl Run<'_> {
     pub(super) fn refine_at_start(&mut self, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
@@ -33,6 +34,7 @@ impl Run<'_> {
 
     /// Refines and joins, then balances if that is due. `step` 0 is before the first step.
     pub(super) fn refine(&mut self, step: u64, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
+        let refine = self.clock().during(Phase::Refine);
         self.observe(step)?;
         let start = Instant::now();
         let options = &self.settings.options;
@@ -86,6 +88,7 @@ impl Run<'_> {
             compat.groups_and_partners(&self.mesh, &self.plan.n_partners());
         }
         self.times.refine += start.elapsed().as_secs_f64();
+        drop(refine);
         let n = self.mesh.len() as u64;
         self.count.blocks_min = self.count.blocks_min.min(n);
         self.count.blocks_max = self.count.blocks_max.max(n);
@@ -233,7 +236,7 @@ impl Run<'_> {
         let blocks = self.blocks.is_valid(&self.mesh, self.ranks.rank());
         // One rank's blocks may be wrong while another's are right: all stop.
         let mut wrong = [i32::from(blocks.is_err())];
-        self.ranks.allreduce_i32(&mut wrong, crate::ranks::Op::Max);
+        self.ranks.agree_max(&mut wrong);
         let what = match (mesh, blocks) {
             (Err(what), _) | (_, Err(what)) => what,
             _ if wrong[0] == 1 => "the blocks of another rank".into(),

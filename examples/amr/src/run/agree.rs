@@ -1,11 +1,11 @@
 //! What one rank could not do, told to all of them.
 
-use crate::ranks::{Op, Ranks};
+use crate::ranks::Ranks;
 
 /// What some rank has to complain of, the lowest one's words; every rank gets the same.
 pub(super) fn agree(ranks: &dyn Ranks, complaint: Option<String>) -> Option<String> {
     let mut any = [i32::from(complaint.is_some())];
-    ranks.allreduce_i32(&mut any, Op::Max);
+    ranks.agree_max(&mut any);
     if any == [0] {
         return None;
     }

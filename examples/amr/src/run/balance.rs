@@ -10,6 +10,7 @@ use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::placement::{Question, imbalance, library};
 use crate::settings::PlacementName;
+use crate::telemetry::Phase;
 
 impl Run<'_> {
     pub(super) fn balance_within_pass(&mut self, step: u64) -> Result<bool, Broken> {
@@ -49,6 +50,7 @@ impl Run<'_> {
     /// Errors: a policy that fails, on every rank alike.
     pub(super) fn balance(&mut self, step: u64) -> Result<bool, Broken> {
         let start = Instant::now();
+        let place = self.clock().during(Phase::Place);
         self.placed_at = step;
         let costs = self.costs();
         let question = Question {
@@ -76,10 +78,12 @@ impl Run<'_> {
             limit_moves(&self.mesh, &mut owners, limit, self.ranks.n_ranks());
         }
         self.times.place += start.elapsed().as_secs_f64();
+        drop(place);
         if owners == self.mesh.owners() {
             return Ok(false);
         }
         let start = Instant::now();
+        let _migrate = self.clock().during(Phase::Migrate);
         let moved = self.blocks.migrate(self.ranks, &self.mesh, &owners);
         self.count.moved.n_blocks += moved.n_blocks;
         self.count.moved.n_bytes += moved.n_bytes;

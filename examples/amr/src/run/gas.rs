@@ -17,6 +17,7 @@ use crate::ranks::Op;
 use crate::refine::Mark;
 use crate::report::Shock;
 use crate::settings::{Settings, Work};
+use crate::telemetry::Phase;
 
 const DENSITY: f64 = 1.0;
 /// The exact solution has none; this one is passed by a shock of any strength that matters here.
@@ -101,8 +102,10 @@ impl Run<'_> {
             return Ok(0.0);
         };
         let start = Instant::now();
+        let compute = self.exchange.spent.recorder.clock.during(Phase::Compute);
         let mut fastest = [0.0f64];
-        for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
+        for (nth, (&slot, &i)) in self.own.iter().zip(&self.own_leaves).enumerate() {
+            let (of_block, pace) = (Instant::now(), self.slowness.begin());
             let leaf = self.mesh.leaves()[i];
             let cells = inverse_dx(self.settings, leaf.level);
             match gas
@@ -114,7 +117,10 @@ impl Run<'_> {
                     gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
                 }
             }
+            self.slowness.end(pace);
+            self.block_times[nth] += of_block.elapsed().as_secs_f64();
         }
+        drop(compute);
         if gas.failed.is_some() {
             fastest[0] = f64::INFINITY;
         }
@@ -161,7 +167,12 @@ impl Run<'_> {
             return Ok(());
         }
         let start = Instant::now();
-        let sums = self.reduced_sums();
+        let sums = {
+            let _sum = self.clock().during(Phase::Sum);
+            let own = self.exact_sums();
+            self.share_among_blocks(start);
+            self.reduced(&own)
+        };
         self.spend_reduce(start);
         self.accept(step, 1, 0, &sums, tell)
     }
@@ -169,6 +180,7 @@ impl Run<'_> {
     fn advance_gas(&mut self, stage: Stage) {
         let Some(gas) = &mut self.gas else { return };
         let start = Instant::now();
+        let _compute = self.exchange.spent.recorder.clock.during(Phase::Compute);
         let shape = self.settings.shape;
         let n_slots = self.own.last().map_or(0, |&slot| slot as usize + 1);
         while gas.fluxes.len() < n_slots {
@@ -176,12 +188,13 @@ impl Run<'_> {
             gas.before.push(vec![0.0; shape.block_len()]);
         }
         for (nth, (&slot, &i)) in self.own.iter().zip(&self.own_leaves).enumerate() {
-            let of_block = Instant::now();
+            let (of_block, pace) = (Instant::now(), self.slowness.begin());
             let leaf = self.mesh.leaves()[i];
             let state = self.blocks.field.block_mut(slot);
             let iterations = self.settings.cost.iterations(leaf, || {
                 let jump = indicator::pressure_jump_max(shape, gas.scheme.gamma, state);
-                jump > self.settings.options.join_below
+                self.near_shock[nth] = jump > self.settings.options.join_below;
+                self.near_shock[nth]
             });
             cost::iterate(state, iterations);
             let slot = slot as usize;
@@ -197,6 +210,7 @@ impl Run<'_> {
                 // The other ranks wait for messages: told when all agree on the next step.
                 gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
             }
+            self.slowness.end(pace);
             self.block_times[nth] += of_block.elapsed().as_secs_f64();
         }
         let took = start.elapsed().as_secs_f64();
@@ -209,6 +223,7 @@ impl Run<'_> {
         let start = Instant::now();
         let (sweep, spent) = (&self.plan.sweeps[0], &mut self.exchange.spent);
         let fine = gas.faces.fine_fluxes(self.ranks, &gas.fluxes, sweep, spent);
+        let _unpack = spent.recorder.clock.during(Phase::Unpack);
         for flux in fine {
             let place = self.own.binary_search(&flux.slot).expect("an own block");
             let leaf = self.mesh.leaves()[self.own_leaves[place]];

@@ -26,7 +26,7 @@ use crate::physics::Stage;
 use crate::ranks::{Op, Ranks};
 use crate::report::{BlocksPerStep, Summary, Times, rss_max_bytes};
 use crate::settings::{Settings, Work};
-use crate::telemetry::Counting;
+use crate::telemetry::{Clock, Counting, Phase};
 
 /// Runs `settings` to the end. The summary is complete on rank 0.
 ///
@@ -74,7 +74,7 @@ impl Run<'_> {
         }
         loop {
             step += 1;
-            self.note_blocks();
+            self.begin_step(step);
             self.step_times.push([0.0; 5]);
             let delta = match self.settings.work {
                 Work::Euler => self.gas_step_length(step)?,
@@ -102,11 +102,12 @@ impl Run<'_> {
             self.add_step_time(3, took);
             self.balance_when_due(step, splits_and_joins)?;
             self.time += delta;
-            let start = Instant::now();
-            self.picture(step)?;
-            self.write_vtk(step)?;
-            self.checkpoint(step)?;
-            self.times.output += start.elapsed().as_secs_f64();
+            {
+                let _output = self.clock().during(Phase::Output);
+                self.picture(step)?;
+                self.write_vtk(step)?;
+                self.checkpoint(step)?;
+            }
             self.take_rows(step)?;
             let done = self.is_over(step);
             if refines_now || done {
@@ -119,6 +120,11 @@ impl Run<'_> {
                 return Ok(step);
             }
         }
+    }
+
+    /// Where this rank's time is booked.
+    fn clock(&self) -> &Clock {
+        &self.counting.recorder.clock
     }
 
     fn is_over(&self, step: u64) -> bool {
@@ -224,7 +230,11 @@ impl Run<'_> {
 
     /// The sums over all ranks: of a gas, integrals over the unit cube.
     fn reduced_sums(&self) -> Vec<f64> {
-        let sums = checksum::reduce(self.ranks, &self.exact_sums());
+        self.reduced(&self.exact_sums())
+    }
+
+    fn reduced(&self, own: &[ExactSum]) -> Vec<f64> {
+        let sums = checksum::reduce(self.ranks, own);
         if self.gas.is_none() {
             return sums;
         }

@@ -5,7 +5,6 @@ use crate::checksum::Broken;
 use crate::output::BlockView;
 use crate::output::picture::write_png;
 use crate::output::raster::{Plane, decode, encode, render};
-use crate::ranks::Op;
 use crate::shape::BlockShape;
 
 const PIXELS: u32 = 512;
@@ -54,7 +53,7 @@ impl Run<'_> {
                 (failed, what) = ([1], error.to_string());
             }
         }
-        self.ranks.allreduce_i32(&mut failed, Op::Max);
+        self.ranks.agree_max(&mut failed);
         match failed {
             [0] => Ok(()),
             _ => Err(Broken::Picture { step, what }),

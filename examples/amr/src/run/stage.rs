@@ -12,6 +12,7 @@ use crate::exchange::{Arrived, Task};
 use crate::settings::Work;
 use crate::stencil::between::average_between;
 use crate::stencil::{Points, average, mixed, reciprocal};
+use crate::telemetry::Phase;
 
 /// The orders of the axes that `--permute` goes through.
 const PERMUTATIONS: [[usize; 3]; 6] = [
@@ -70,7 +71,10 @@ impl Run<'_> {
         if checks && self.compat.is_none() {
             let start = Instant::now();
             let own = std::mem::take(&mut self.own_sums);
-            let sums = checksum::reduce(self.ranks, &own);
+            let sums = {
+                let _sum = self.clock().during(Phase::Sum);
+                checksum::reduce(self.ranks, &own)
+            };
             self.own_sums = vec![ExactSum::default(); own.len()];
             self.spend_reduce(start);
             self.accept(step, stage, 0, &sums, tell)?;
@@ -91,12 +95,19 @@ impl Run<'_> {
             n_vars: vars.len(),
         };
         let uneven = self.settings.cost != CostModel::Uniform;
-        // Reading the clock for each block and variable costs a few percent.
-        let measures = self.measured.is_some() || self.telemetry.is_some();
+        let clock = self.clock().clone();
+        let _compute = clock.during(Phase::Compute);
+        // Reading the clock for each block and variable costs a few percent: blocks are measured where they are
+        // asked for, and what ghosts take is measured for one variable of a group.
+        let measures = self.measured.is_some() || self.wants_blocks();
+        let measures_intake = clock.runs() && variable.nth == 0;
+        let mut intake_s = 0.0;
+        let computed_before = clock.spent().1[Phase::Compute as usize];
         let (mut spare, field) = self.blocks.field.lend_spare();
         let (x_sums, planes) = self.scratch.split_at_mut(cells[0] * cells[1]);
         for (i, &slot) in self.own.iter().enumerate() {
-            let of_block = measures.then(Instant::now);
+            let of_block = (measures || measures_intake).then(Instant::now);
+            let pace = self.slowness.begin();
             let old = field.var(slot, var);
             let givers = Givers {
                 faces,
@@ -104,8 +115,8 @@ impl Run<'_> {
                 arrived,
             };
             let ghosts = self.intake.planes(i, variable, givers, old, planes);
-            if let Some(start) = of_block {
-                self.times.intake += start.elapsed().as_secs_f64();
+            if let Some(start) = of_block.filter(|_| measures_intake) {
+                intake_s += start.elapsed().as_secs_f64();
             }
             let new = spare.block_mut(slot);
             average_between(machine, cells, factor, old, ghosts, new, x_sums);
@@ -113,11 +124,21 @@ impl Run<'_> {
                 let leaf = self.mesh.leaves()[self.own_leaves[i]];
                 cost::iterate(old, self.settings.cost.iterations(leaf, || false));
             }
-            if let Some(start) = of_block {
+            self.slowness.end(pace);
+            if let Some(start) = of_block.filter(|_| measures) {
                 self.block_times[i] += start.elapsed().as_secs_f64();
             }
         }
         self.blocks.field.take_spare(var, spare);
+        if clock.runs() {
+            let (_, spent) = clock.spent();
+            let computed = spent[Phase::Compute as usize] - computed_before;
+            if measures_intake {
+                self.intake_share = (intake_s * 1e9 / computed.max(1) as f64).min(1.0);
+            }
+            let intake = self.intake_share * computed as f64;
+            clock.rebook(Phase::Compute, Phase::Unpack, intake as u64);
+        }
         let took = start.elapsed().as_secs_f64();
         self.times.calc += took;
         self.add_step_time(1, took);
@@ -125,11 +146,13 @@ impl Run<'_> {
 
     fn update(&mut self, var: usize) {
         let start = Instant::now();
+        let _compute = self.clock().during(Phase::Compute);
         let (shape, machine) = (self.settings.shape, self.machine);
         let n = self.n_stages;
         let (seven, twenty_seven) = (reciprocal(7, n), reciprocal(27, n));
         for (nth, &slot) in self.own.iter().enumerate() {
             let of_block = Instant::now();
+            let pace = self.slowness.begin();
             let (field, scratch) = (&mut self.blocks.field, &mut self.scratch);
             match self.settings.work {
                 Work::Mixed => {
@@ -155,6 +178,7 @@ impl Run<'_> {
             let leaf = self.mesh.leaves()[self.own_leaves[nth]];
             let cells = self.blocks.field.var(slot, var);
             cost::iterate(cells, self.settings.cost.iterations(leaf, || false));
+            self.slowness.end(pace);
             self.block_times[nth] += of_block.elapsed().as_secs_f64();
         }
         let took = start.elapsed().as_secs_f64();
@@ -168,9 +192,17 @@ impl Run<'_> {
             return;
         }
         let start = Instant::now();
+        let _sum = self.clock().during(Phase::Sum);
         let sum = &mut self.own_sums[var];
         checksum::add(&self.blocks.field, &self.own, var, sum);
+        self.share_among_blocks(start);
         self.spend_reduce(start);
+    }
+
+    /// Blocks have as many cells each: they share alike in what all of them took since `start`.
+    pub(super) fn share_among_blocks(&mut self, start: Instant) {
+        let share = start.elapsed().as_secs_f64() / self.own.len().max(1) as f64;
+        self.block_times.iter_mut().for_each(|time| *time += share);
     }
 
     /// Under `--compat`, the sum of one variable by a call of its own.

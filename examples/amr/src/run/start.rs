@@ -4,7 +4,7 @@ use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
 use crate::compat::Compat;
-use crate::cost::Measured;
+use crate::cost::{Measured, Slowness};
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
@@ -55,11 +55,14 @@ impl<'a> Run<'a> {
             measured: measured(settings, &mesh),
             block_times: Vec::new(),
             steps_observed: 0,
+            near_shock: Vec::new(),
+            slowness: Slowness::default(),
             placed_at: 0,
             faces,
             plan: Plan::default(),
             intake: Intake::default(),
-            exchange: Exchange::default(),
+            intake_share: 0.0,
+            exchange: Exchange::recorded(counting.recorder.clone()),
             objects: settings.objects.clone(),
             machine: Machine::default(),
             scratch: vec![0.0; settings.ghosted().cells_per_var()],
@@ -91,6 +94,8 @@ impl<'a> Run<'a> {
         let slots = self.blocks.slots.as_slice();
         self.own = self.own_leaves.iter().map(|&i| slots[i]).collect();
         self.block_times = vec![0.0; self.own.len()];
+        self.near_shock = vec![false; self.own.len()];
+        self.counting.recorder.close_partners();
         let view = View {
             mesh: &self.mesh,
             rank,

@@ -3,7 +3,7 @@
 use crate::blocks::{Blocks, Moved};
 use crate::checksum::Checksums;
 use crate::compat::Compat;
-use crate::cost::Measured;
+use crate::cost::{Measured, Slowness};
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
@@ -19,7 +19,8 @@ use crate::ranks::Ranks;
 use crate::report::Times;
 use crate::settings::Settings;
 use crate::stencil::Machine;
-use crate::telemetry::{Counting, Detail, Phase, Rows, Traffic, Writer};
+use crate::telemetry::host::Usage;
+use crate::telemetry::{Counting, Phase, Rows, Traffic, Writer};
 
 /// A run on one rank.
 pub(super) struct Run<'a> {
@@ -43,11 +44,16 @@ pub(super) struct Run<'a> {
     /// Seconds of the blocks in `own` since they were last observed, and over how many steps.
     pub block_times: Vec<f64>,
     pub steps_observed: u64,
+    /// Of the blocks in `own`, where the cost model asked.
+    pub near_shock: Vec<bool>,
+    pub slowness: Slowness,
     /// The step of the last placement.
     pub placed_at: u64,
     pub faces: Faces,
     pub plan: Plan,
     pub intake: Intake,
+    /// The share of the computation that went into taking ghosts, as last measured.
+    pub intake_share: f64,
     pub exchange: Exchange,
     pub objects: Objects,
     pub machine: Machine,
@@ -92,13 +98,17 @@ pub(super) struct Gas {
     pub failed: Option<String>,
 }
 
-/// Seconds and traffic since the run's start, and rows that have not been gathered yet.
+/// What had been spent and sent before this step, and rows that have not been gathered yet.
 pub(super) struct Telemetry {
-    pub phases_before: [f64; Phase::ALL.len()],
+    pub phases_before: [u64; Phase::ALL.len()],
     pub traffic_before: Traffic,
+    pub usage_before: Usage,
     /// Seconds by own block before this step, where blocks are asked for.
     pub blocks_before: Vec<f64>,
-    pub detail: Detail,
+    pub wants_blocks: bool,
+    /// The host and the clock of this rank, numbered by the first rank that has them.
+    pub node: u64,
+    pub clock: u64,
     pub rows: Rows,
     /// Ranks that share a file.
     pub group: Box<dyn Ranks>,

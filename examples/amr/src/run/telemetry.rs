@@ -3,18 +3,18 @@
 use super::agree::agree;
 use super::state::{Run, Telemetry};
 use crate::checksum::Broken;
+use crate::cost::Slowness;
 use crate::output::publish::make_folder;
-use crate::telemetry::{
-    BlockRow, Detail, Kind, MessageRow, Phase, PhaseRow, Rows, Traffic, Writer,
-};
+use crate::telemetry::host::{Place, Usage, numbered};
+use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, Table, Traffic, Writer};
 
 /// Steps whose rows are gathered together.
 const STEPS: u64 = 64;
-/// Rows of blocks that a rank holds before they are gathered: about 10 MB.
-const BLOCK_ROWS: usize = 1 << 18;
+/// Rows of blocks, and of rounds, that a rank holds before they are gathered: some 10 MB.
+const ROWS: usize = 1 << 17;
 
 impl Run<'_> {
-    /// Creates the files of `--telemetry`.
+    /// Creates the files of `--telemetry`, and starts to record.
     ///
     /// Errors: a group's first rank cannot; every rank is told.
     pub(super) fn open_telemetry(&mut self, step: u64) -> Result<(), Broken> {
@@ -22,59 +22,74 @@ impl Run<'_> {
         let Some(folder) = &options.telemetry else {
             return Ok(());
         };
-        let detail = match options.telemetry_blocks {
-            true => Detail::Blocks,
-            false => Detail::Ranks,
-        };
         let number = self.ranks.rank() / options.telemetry_group as usize;
         let group = self.ranks.split(number);
+        let places = self.ranks.allgather_bytes(&Place::here().encode());
+        let places: Vec<Place> = places.iter().map(|bytes| Place::decode(bytes)).collect();
+        let (nodes, hosts) = numbered(places.iter().map(|place| place.host.as_str()));
+        let (clocks, _) = numbered(places.iter().map(|place| place.clock.as_str()));
         let (mut writer, mut complaint) = (None, None);
         if group.rank() == 0 {
             let made = make_folder(folder);
             let created = made.and_then(|()| {
-                Writer::create(folder, number, detail).map_err(|error| error.to_string())
+                let created = Writer::create(folder, number, &self.tables(), hosts);
+                created.map_err(|error| error.to_string())
             });
             match created {
                 Ok(created) => writer = Some(created),
                 Err(what) => complaint = Some(what),
             }
         }
+        let failed = |what| Err(Broken::Output { step, what });
+        agree(self.ranks, complaint).map_or(Ok(()), failed)?;
+        let rounds = match options.telemetry_rounds {
+            true => Rounds::Kept,
+            false => Rounds::Left,
+        };
+        let rank = self.ranks.rank();
+        self.counting.recorder.start(rank, step + 1, rounds);
         self.telemetry = Some(Telemetry {
-            phases_before: self.seconds_by_phase().map(|(_, seconds)| seconds),
+            phases_before: self.clock().spent().1,
             traffic_before: self.traffic(),
+            usage_before: Usage::now(),
             blocks_before: Vec::new(),
-            detail,
+            wants_blocks: options.telemetry_blocks,
+            node: nodes[rank],
+            clock: clocks[rank],
             rows: Rows::default(),
             group,
             writer,
         });
-        let failed = |what| Err(Broken::Output { step, what });
-        agree(self.ranks, complaint).map_or(Ok(()), failed)
+        Ok(())
     }
 
-    fn seconds_by_phase(&self) -> [(Phase, f64); Phase::ALL.len()] {
-        let (times, spent) = (&self.times, &self.exchange.spent);
-        [
-            (Phase::Compute, times.calc - times.intake),
-            (Phase::Pack, spent.pack),
-            (Phase::Wait, spent.wait),
-            (Phase::Unpack, spent.unpack + spent.copy + times.intake),
-            (Phase::Allreduce, times.reduce),
-            (Phase::Refine, times.refine),
-            (Phase::Place, times.place),
-            (Phase::Migrate, times.migrate),
-            (Phase::Output, times.output),
-        ]
+    fn tables(&self) -> Vec<Table> {
+        let options = &self.settings.options;
+        let wanted = Table::ALL.into_iter().filter(|table| match table {
+            Table::Blocks => options.telemetry_blocks,
+            Table::Rounds => options.telemetry_rounds,
+            _ => true,
+        });
+        wanted.collect()
     }
 
     fn traffic(&self) -> Traffic {
         self.counting.traffic().and(&self.exchange.spent.traffic)
     }
 
-    /// Before a step: what blocks have taken so far.
-    pub(super) fn note_blocks(&mut self) {
+    /// Whether what blocks take has rows.
+    pub(super) fn wants_blocks(&self) -> bool {
+        let telemetry = self.telemetry.as_ref();
+        telemetry.is_some_and(|telemetry| telemetry.wants_blocks)
+    }
+
+    /// Before a step: what blocks have taken so far, and how slow this rank is made.
+    pub(super) fn begin_step(&mut self, step: u64) {
+        let slow = &self.settings.options.slow;
+        self.slowness = Slowness::of(slow, self.ranks.rank(), step);
+        self.counting.recorder.begin_step(step);
         if let Some(telemetry) = &mut self.telemetry
-            && telemetry.detail == Detail::Blocks
+            && telemetry.wants_blocks
         {
             telemetry.blocks_before.clone_from(&self.block_times);
         }
@@ -82,63 +97,65 @@ impl Run<'_> {
 
     /// After the stages of a step, before refinement: what each block took in it.
     pub(super) fn take_blocks(&mut self, step: u64) {
-        let Some(telemetry) = &mut self.telemetry else {
+        let Some(telemetry) = self.telemetry.as_mut().filter(|t| t.wants_blocks) else {
             return;
         };
-        let (leaves, rank) = (self.mesh.leaves(), self.ranks.rank() as u32);
+        let (leaves, rank) = (self.mesh.leaves(), self.ranks.rank() as u64);
         let seconds = self.block_times.iter().zip(&telemetry.blocks_before);
-        let blocks = self.own_leaves.iter().zip(seconds);
-        telemetry
-            .rows
-            .blocks
-            .extend(blocks.map(|(&i, (now, before))| BlockRow {
+        for (nth, (&i, (now, before))) in self.own_leaves.iter().zip(seconds).enumerate() {
+            let (leaf, near_shock) = (leaves[i], self.near_shock[nth]);
+            let class = match near_shock {
+                true => Class::NearShock,
+                false => Class::Plain,
+            };
+            let row = [
                 step,
                 rank,
-                block: leaves[i].packed(),
-                level: leaves[i].level,
-                compute_ns: nanoseconds(now - before),
-            }));
+                leaf.packed(),
+                leaf.level.into(),
+                nanoseconds(now - before),
+                class as u64,
+                self.settings.cost.iterations(leaf, || near_shock).into(),
+            ];
+            telemetry.rows.push(Table::Blocks, row);
+        }
     }
 
     /// Takes the rows of a step that has ended; every so many steps those of all ranks are written.
     ///
     /// Errors: a rank cannot write; every rank is told.
     pub(super) fn take_rows(&mut self, step: u64) -> Result<(), Broken> {
-        let (phases, traffic) = (self.seconds_by_phase(), self.traffic());
-        let rank = self.ranks.rank() as u32;
+        let (_, phases) = match self.telemetry {
+            Some(_) => self.clock().spent(),
+            None => return Ok(()),
+        };
+        let traffic = self.traffic();
+        let (rank, n_ranks) = (self.ranks.rank() as u64, self.ranks.n_ranks());
+        // Blocks of all ranks by number, and rounds, which every rank knows: all decide alike.
+        let blocks = self.mesh.len() / n_ranks;
+        let rounds = self.counting.recorder.rounds_of_step() as usize;
+        // What telemetry itself takes is the next step's.
+        self.counting.recorder.begin_step(step + 1);
         let Some(telemetry) = &mut self.telemetry else {
             return Ok(());
         };
-        for ((phase, seconds), before) in phases.into_iter().zip(&mut telemetry.phases_before) {
-            telemetry.rows.phases.push(PhaseRow {
-                step,
-                rank,
-                phase,
-                time_ns: nanoseconds(seconds - *before),
-            });
-            *before = seconds;
+        for (phase, (now, before)) in phases.iter().zip(telemetry.phases_before).enumerate() {
+            let row = [step, rank, phase as u64, now - before];
+            telemetry.rows.push(Table::Phases, row);
         }
+        telemetry.phases_before = phases;
         let sent = traffic.since(&telemetry.traffic_before);
         telemetry.traffic_before = traffic;
         for kind in Kind::ALL {
             let (messages, bytes) = sent.of(kind);
             // Kinds that a step does not have need no row.
             if messages > 0 || bytes > 0 {
-                telemetry.rows.messages.push(MessageRow {
-                    step,
-                    rank,
-                    kind,
-                    messages,
-                    bytes,
-                });
+                let row = [step, rank, kind as u64, messages, bytes];
+                telemetry.rows.push(Table::Messages, row);
             }
         }
-        // Blocks of all ranks by number, which every rank knows: all decide alike.
-        let per_rank = self.mesh.len() / self.ranks.n_ranks();
-        let steps = match telemetry.detail {
-            Detail::Ranks => STEPS,
-            Detail::Blocks => STEPS.min((BLOCK_ROWS / per_rank.max(1)) as u64).max(1),
-        };
+        let per_step = rounds.max(if telemetry.wants_blocks { blocks } else { 0 });
+        let steps = STEPS.min((ROWS / per_step.max(1)) as u64).max(1);
         match step.is_multiple_of(steps) {
             true => self.write_rows(step),
             false => Ok(()),
@@ -146,17 +163,38 @@ impl Run<'_> {
     }
 
     fn write_rows(&mut self, step: u64) -> Result<(), Broken> {
+        let _output = self.clock().during(Phase::Output);
+        let rank = self.ranks.rank() as u64;
         let Some(telemetry) = &mut self.telemetry else {
             return Ok(());
         };
-        let own = std::mem::take(&mut telemetry.rows).encode();
-        let all = telemetry.group.allgather_bytes(&own);
+        let usage = Usage::now();
+        let new = usage.since(telemetry.usage_before);
+        telemetry.usage_before = usage;
+        let mut rows = std::mem::take(&mut telemetry.rows);
+        rows.append(self.counting.recorder.take_rows());
+        rows.push(
+            Table::Ranks,
+            [
+                step,
+                rank,
+                telemetry.node,
+                telemetry.node,
+                new.core,
+                telemetry.clock,
+                new.voluntary,
+                new.involuntary,
+                new.faults,
+            ],
+        );
+        let all = telemetry.group.allgather_bytes(&rows.encode());
         let mut complaint = None;
         if let Some(writer) = &mut telemetry.writer {
             let mut rows = Rows::default();
             for bytes in &all {
                 rows.append(Rows::decode(bytes).expect("encoded just now"));
             }
+            rows.sort();
             complaint = writer.push(&rows).err().map(|error| error.to_string());
         }
         let failed = |what| Err(Broken::Output { step, what });
@@ -168,6 +206,9 @@ impl Run<'_> {
         if self.telemetry.is_none() {
             return Ok(());
         }
+        // The plan goes on to the last step, not to the one after it.
+        self.counting.recorder.begin_step(step);
+        self.counting.recorder.close_partners();
         self.write_rows(step)?;
         let writer = self.telemetry.take().and_then(|telemetry| telemetry.writer);
         let finished = writer.map_or(Ok(()), Writer::finish);

@@ -1,275 +1,363 @@
-//! The rows and how they travel to the rank that writes them.
+//! The tables, and how their rows travel to the rank that writes them.
 
-/// What a rank spends its time with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    Compute,
-    Pack,
-    Wait,
-    Unpack,
-    Allreduce,
-    Refine,
-    Place,
-    Migrate,
-    Output,
+/// Declares an enumeration whose values have names in the files.
+macro_rules! named {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$of:meta])* $value:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $kind { $($(#[$of])* $value,)* }
+
+        impl $kind {
+            pub const ALL: [$kind; [$($name),*].len()] = [$($kind::$value),*];
+            pub const NAMES: [&str; $kind::ALL.len()] = [$($name),*];
+
+            /// Its name in the files.
+            pub fn name(self) -> &'static str {
+                $kind::NAMES[self as usize]
+            }
+        }
+    };
+}
+
+named! {
+    /// What a rank spends its time with. Phases exclude each other.
+    Phase {
+        Compute = "compute",
+        Pack = "pack",
+        /// Copies between blocks of this rank.
+        Copy = "copy",
+        Wait = "wait",
+        Unpack = "unpack",
+        /// The arithmetic of checksums.
+        Sum = "sum",
+        Allreduce = "allreduce",
+        Allgather = "allgather",
+        /// Asking whether any rank has failed.
+        Agree = "agree",
+        Refine = "refine",
+        Place = "place",
+        Migrate = "migrate",
+        Output = "output",
+        Other = "other",
+    }
+}
+
+impl Default for Phase {
+    fn default() -> Phase {
+        Phase::Other
+    }
 }
 
 impl Phase {
-    pub const ALL: [Phase; 9] = [
-        Phase::Compute,
-        Phase::Pack,
-        Phase::Wait,
-        Phase::Unpack,
-        Phase::Allreduce,
-        Phase::Refine,
-        Phase::Place,
-        Phase::Migrate,
-        Phase::Output,
-    ];
+    /// Whether other ranks are waited for in it.
+    pub fn waits(self) -> bool {
+        matches!(
+            self,
+            Phase::Wait | Phase::Allreduce | Phase::Allgather | Phase::Agree
+        )
+    }
+}
 
-    /// Its name in the column `phase`.
+named! {
+    /// What a message carries.
+    Kind {
+        /// Ghost values for a neighbour of the same level.
+        GhostSame = "ghost_same",
+        /// Ghost values for finer neighbours.
+        GhostToFiner = "ghost_to_finer",
+        /// Ghost values for a coarser neighbour.
+        GhostToCoarser = "ghost_to_coarser",
+        /// A message with ghost values of several kinds, whose bytes are counted as theirs.
+        GhostMixed = "ghost_mixed",
+        /// Fluxes for the correction at a coarser neighbour.
+        Flux = "flux",
+        /// Blocks that are joined or change owner.
+        Block = "block",
+        /// Allreduces: checksums, time steps, agreements.
+        Reduction = "reduction",
+        /// Other collectives, mostly what the mesh itself costs: marks, costs, pictures.
+        Metadata = "metadata",
+        /// Copies between blocks of one rank: no message, but bytes.
+        Local = "local",
+    }
+}
+
+named! {
+    /// What goes from one rank to another.
+    Freight {
+        Ghost = "ghost",
+        Flux = "flux",
+        Block = "block",
+    }
+}
+
+named! {
+    /// The collective call that ends a window.
+    Meeting {
+        Allreduce = "allreduce",
+        Allgather = "allgather",
+        Agree = "agree",
+        Scan = "scan",
+        Alltoall = "alltoall",
+        Broadcast = "broadcast",
+        Barrier = "barrier",
+    }
+}
+
+named! {
+    /// Where a block lies, as its cost goes.
+    Class {
+        Plain = "plain",
+        NearShock = "near_shock",
+    }
+}
+
+/// A column: its name, and what its words mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    Long(&'static str),
+    Int(&'static str),
+    /// An integer that may be -1, for none.
+    OrNone(&'static str),
+    Byte(&'static str),
+    Name(&'static str, &'static [&'static str]),
+    /// The name of a host, by its number.
+    Host(&'static str),
+}
+
+impl Column {
     pub fn name(self) -> &'static str {
         match self {
-            Phase::Compute => "compute",
-            Phase::Pack => "pack",
-            Phase::Wait => "wait",
-            Phase::Unpack => "unpack",
-            Phase::Allreduce => "allreduce",
-            Phase::Refine => "refine",
-            Phase::Place => "place",
-            Phase::Migrate => "migrate",
-            Phase::Output => "output",
+            Column::Long(name) | Column::Int(name) | Column::OrNone(name) => name,
+            Column::Byte(name) | Column::Name(name, _) | Column::Host(name) => name,
+        }
+    }
+
+    fn may_be(self, word: u64) -> bool {
+        match self {
+            Column::Long(_) => true,
+            Column::Int(_) | Column::Host(_) => u32::try_from(word).is_ok(),
+            Column::OrNone(_) => word == NONE || i32::try_from(word).is_ok(),
+            Column::Byte(_) => u8::try_from(word).is_ok(),
+            Column::Name(_, names) => word < names.len() as u64,
         }
     }
 }
 
-/// What a message carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Ghost values for a neighbour of the same level.
-    GhostSame,
-    /// Ghost values for finer neighbours.
-    GhostToFiner,
-    /// Ghost values for a coarser neighbour.
-    GhostToCoarser,
-    /// A message with ghost values of several kinds, whose bytes are counted as theirs.
-    GhostMixed,
-    /// Fluxes for the correction at a coarser neighbour.
-    Flux,
-    /// Blocks that are joined or change owner.
-    Block,
-    /// Allreduces: checksums, time steps, agreements.
-    Reduction,
-    /// Other collectives, mostly what the mesh itself costs: marks, costs, pictures.
-    Metadata,
-    /// Copies between blocks of one rank: no message, but bytes.
-    Local,
-}
+/// The word of [`Column::OrNone`] for none.
+pub const NONE: u64 = u64::MAX;
 
-impl Kind {
-    pub const ALL: [Kind; 9] = [
-        Kind::GhostSame,
-        Kind::GhostToFiner,
-        Kind::GhostToCoarser,
-        Kind::GhostMixed,
-        Kind::Flux,
-        Kind::Block,
-        Kind::Reduction,
-        Kind::Metadata,
-        Kind::Local,
-    ];
-
-    /// Its name in the column `kind`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::GhostSame => "ghost_same",
-            Kind::GhostToFiner => "ghost_to_finer",
-            Kind::GhostToCoarser => "ghost_to_coarser",
-            Kind::GhostMixed => "ghost_mixed",
-            Kind::Flux => "flux",
-            Kind::Block => "block",
-            Kind::Reduction => "reduction",
-            Kind::Metadata => "metadata",
-            Kind::Local => "local",
-        }
+named! {
+    /// The tables; one file each for a group of ranks.
+    Table {
+        Phases = "phases",
+        Messages = "messages",
+        Blocks = "blocks",
+        Windows = "windows",
+        Rounds = "rounds",
+        Partners = "partners",
+        Ranks = "ranks",
     }
 }
 
-/// Time of one rank in one phase of one step.
-///
-/// Units:  nanoseconds of wall time, summed over the parts of the step that belong to the phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseRow {
-    pub step: u64,
-    pub rank: u32,
-    pub phase: Phase,
-    pub time_ns: u64,
+impl Table {
+    /// Its columns in order; every table has `rank`, and begins with a step.
+    pub fn columns(self) -> &'static [Column] {
+        use Column::{Byte, Host, Int, Long, Name, OrNone};
+        match self {
+            Table::Phases => &[
+                Long("step"),
+                Int("rank"),
+                Name("phase", &Phase::NAMES),
+                Long("time_ns"),
+            ],
+            Table::Messages => &[
+                Long("step"),
+                Int("rank"),
+                Name("kind", &Kind::NAMES),
+                Long("messages"),
+                Long("bytes"),
+            ],
+            Table::Blocks => &[
+                Long("step"),
+                Int("rank"),
+                Long("block"),
+                Byte("level"),
+                Long("compute_ns"),
+                Name("class", &Class::NAMES),
+                Int("iterations"),
+            ],
+            Table::Windows => &[
+                Long("step"),
+                Int("window"),
+                Int("rank"),
+                Name("collective", &Meeting::NAMES),
+                Long("bytes"),
+                Long("begin_ns"),
+                Long("arrive_ns"),
+                Long("leave_ns"),
+                Long("compute_ns"),
+                Long("pack_ns"),
+                Long("copy_ns"),
+                Long("wait_ns"),
+                Long("unpack_ns"),
+                Long("sum_ns"),
+                Long("cpu_ns"),
+                Int("rounds"),
+            ],
+            Table::Rounds => &[
+                Long("step"),
+                Int("window"),
+                Int("round"),
+                Int("rank"),
+                Long("begin_ns"),
+                Long("posted_ns"),
+                Long("served_ns"),
+                Long("last_ns"),
+                OrNone("last_from"),
+                Long("done_ns"),
+                Long("messages"),
+                Long("bytes"),
+            ],
+            Table::Partners => &[
+                Long("first_step"),
+                Long("last_step"),
+                Int("rank"),
+                Int("partner"),
+                Name("kind", &Freight::NAMES),
+                Long("messages"),
+                Long("bytes"),
+            ],
+            Table::Ranks => &[
+                Long("step"),
+                Int("rank"),
+                Host("host"),
+                Int("node"),
+                Int("core"),
+                Int("clock"),
+                Long("voluntary"),
+                Long("involuntary"),
+                Long("faults"),
+            ],
+        }
+    }
+
+    fn rank_column(self) -> usize {
+        let mut columns = self.columns().iter();
+        let place = columns.position(|column| column.name() == "rank");
+        place.expect("every table has the rank")
+    }
 }
 
-/// What one rank sent in one step, or gave to collectives, whose calls count as messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageRow {
-    pub step: u64,
-    pub rank: u32,
-    pub kind: Kind,
-    pub messages: u64,
-    pub bytes: u64,
-}
-
-/// What one block cost its owner in one step.
-///
-/// Shape:  `block` is the leaf's level and coordinates in one word, as the mesh packs them.
-/// Units:  nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockRow {
-    pub step: u64,
-    pub rank: u32,
-    pub block: u64,
-    pub level: u8,
-    pub compute_ns: u64,
-}
-
-/// Rows of all kinds, collected on a rank or gathered from a group.
+/// Rows of all tables, collected on a rank or gathered from a group; a word for each column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    pub phases: Vec<PhaseRow>,
-    pub messages: Vec<MessageRow>,
-    pub blocks: Vec<BlockRow>,
+    words: [Vec<u64>; Table::ALL.len()],
 }
 
 impl Rows {
+    pub fn push<const N: usize>(&mut self, table: Table, row: [u64; N]) {
+        assert_eq!(N, table.columns().len(), "{}", table.name());
+        debug_assert!(is_row(table, &row), "{}: {row:?}", table.name());
+        self.words[table as usize].extend(row);
+    }
+
+    pub fn of(&self, table: Table) -> impl ExactSizeIterator<Item = &[u64]> + Clone {
+        self.words[table as usize].chunks_exact(table.columns().len())
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.phases.is_empty() && self.messages.is_empty() && self.blocks.is_empty()
+        self.words.iter().all(Vec::is_empty)
     }
 
     /// Moves the rows of another collection behind these.
     pub fn append(&mut self, mut other: Rows) {
-        self.phases.append(&mut other.phases);
-        self.messages.append(&mut other.messages);
-        self.blocks.append(&mut other.blocks);
+        for (words, others) in self.words.iter_mut().zip(&mut other.words) {
+            words.append(others);
+        }
     }
 
-    /// The rows as bytes, to be sent: three counts, then five little-endian words a row (the last of a phase's
-    /// row is 0).
+    /// Sorts each table by step, then by rank: readers skip what they do not need.
+    pub fn sort(&mut self) {
+        for table in Table::ALL {
+            let rank = table.rank_column();
+            let mut rows: Vec<&[u64]> = self.of(table).collect();
+            rows.sort_by_key(|row| (row[0], row[rank]));
+            self.words[table as usize] = rows.concat();
+        }
+    }
+
+    /// The rows as bytes, to be sent: a count of rows for each table, then their little-endian words.
     pub fn encode(&self) -> Vec<u8> {
-        let counts = [self.phases.len(), self.messages.len(), self.blocks.len()].map(|n| n as u64);
-        let phases = self.phases.iter().map(|row| {
-            let phase = Phase::ALL
-                .iter()
-                .position(|phase| *phase == row.phase)
-                .expect("one of all");
-            [row.step, row.rank.into(), phase as u64, row.time_ns, 0]
-        });
-        let messages = self.messages.iter().map(|row| {
-            let kind = Kind::ALL
-                .iter()
-                .position(|kind| *kind == row.kind)
-                .expect("one of all");
-            [
-                row.step,
-                row.rank.into(),
-                kind as u64,
-                row.messages,
-                row.bytes,
-            ]
-        });
-        let blocks = self.blocks.iter().map(|row| {
-            [
-                row.step,
-                row.rank.into(),
-                row.block,
-                row.level.into(),
-                row.compute_ns,
-            ]
-        });
-        let rows = phases.chain(messages).chain(blocks).flatten();
-        counts
-            .into_iter()
-            .chain(rows)
-            .flat_map(u64::to_le_bytes)
-            .collect()
+        let counts = Table::ALL.map(|table| self.of(table).len() as u64);
+        let words = counts.iter().chain(self.words.iter().flatten());
+        words.flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// Inverse of [`Rows::encode`]; `None` for bytes that are no rows.
     pub fn decode(bytes: &[u8]) -> Option<Rows> {
         let (words, rest) = bytes.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (counts, words) = words.split_first_chunk::<3>()?;
-        let (rows, odd) = words.as_chunks::<5>();
-        let [phases, messages, blocks] = counts.map(|n| n as usize);
-        let total = phases.checked_add(messages)?.checked_add(blocks)?;
-        if total != rows.len() || !odd.is_empty() || !rest.is_empty() {
-            return None;
+        let (counts, mut words) = words.split_first_chunk::<{ Table::ALL.len() }>()?;
+        let mut rows = Rows::default();
+        for (table, &count) in Table::ALL.into_iter().zip(counts) {
+            let width = table.columns().len();
+            let n_words = usize::try_from(count).ok()?.checked_mul(width)?;
+            let (own, others) = words.split_at_checked(n_words)?;
+            if !own.chunks_exact(width).all(|row| is_row(table, row)) {
+                return None;
+            }
+            rows.words[table as usize] = own.to_vec();
+            words = others;
         }
-        let (phases, rows) = rows.split_at(phases);
-        let (messages, blocks) = rows.split_at(messages);
-        let phase = |&[step, rank, phase, time_ns, _]: &[u64; 5]| {
-            let (rank, phase) = (u32::try_from(rank).ok()?, *Phase::ALL.get(phase as usize)?);
-            Some(PhaseRow {
-                step,
-                rank,
-                phase,
-                time_ns,
-            })
-        };
-        let message = |&[step, rank, kind, messages, bytes]: &[u64; 5]| {
-            let (rank, kind) = (u32::try_from(rank).ok()?, *Kind::ALL.get(kind as usize)?);
-            Some(MessageRow {
-                step,
-                rank,
-                kind,
-                messages,
-                bytes,
-            })
-        };
-        let block = |&[step, rank, block, level, compute_ns]: &[u64; 5]| {
-            let (rank, level) = (u32::try_from(rank).ok()?, u8::try_from(level).ok()?);
-            Some(BlockRow {
-                step,
-                rank,
-                block,
-                level,
-                compute_ns,
-            })
-        };
-        Some(Rows {
-            phases: phases.iter().map(phase).collect::<Option<_>>()?,
-            messages: messages.iter().map(message).collect::<Option<_>>()?,
-            blocks: blocks.iter().map(block).collect::<Option<_>>()?,
-        })
+        (words.is_empty() && rest.is_empty()).then_some(rows)
     }
+}
+
+fn is_row(table: Table, row: &[u64]) -> bool {
+    let mut columns = table.columns().iter().zip(row);
+    columns.all(|(column, &word)| column.may_be(word))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::telemetry) fn sample(step: u64, rank: u32) -> Rows {
-        let phases = Phase::ALL.iter().zip(1..).map(|(&phase, n)| PhaseRow {
-            step,
-            rank,
-            phase,
-            time_ns: 10 * n,
-        });
-        let messages = Kind::ALL.iter().zip(1..).map(|(&kind, n)| MessageRow {
-            step,
-            rank,
-            kind,
-            messages: n,
-            bytes: 64 * n,
-        });
-        let block = BlockRow {
-            step,
-            rank,
-            block: u64::MAX - 1,
-            level: 3,
-            compute_ns: 77,
-        };
-        Rows {
-            phases: phases.collect(),
-            messages: messages.collect(),
-            blocks: vec![block],
+    /// A row of each table, phase and kind.
+    pub(in crate::telemetry) fn sample(step: u64, rank: u64) -> Rows {
+        let mut rows = Rows::default();
+        for (phase, n) in (0..).zip(1..=Phase::ALL.len() as u64) {
+            rows.push(Table::Phases, [step, rank, phase, 10 * n]);
         }
+        for (kind, n) in (0..).zip(1..=Kind::ALL.len() as u64) {
+            rows.push(Table::Messages, [step, rank, kind, n, 64 * n]);
+        }
+        rows.push(Table::Blocks, [step, rank, u64::MAX - 1, 3, 77, 1, 16]);
+        let times = [100, 200, 300, 50, 10, 10, 10, 10, 10, 80];
+        let [
+            begin,
+            arrive,
+            leave,
+            compute,
+            pack,
+            copy,
+            wait,
+            unpack,
+            sum,
+            cpu,
+        ] = times;
+        let window = [
+            step, 0, rank, 2, 4, begin, arrive, leave, compute, pack, copy, wait, unpack, sum, cpu,
+            1,
+        ];
+        rows.push(Table::Windows, window);
+        rows.push(
+            Table::Rounds,
+            [step, 0, 0, rank, 100, 110, 120, 130, NONE, 140, 0, 0],
+        );
+        rows.push(Table::Partners, [step, step, rank, rank + 1, 0, 2, 640]);
+        rows.push(Table::Ranks, [step, rank, 0, 0, 5, 0, 1, 2, 3]);
+        rows
     }
 
     #[test]
@@ -285,17 +373,40 @@ pub(super) mod tests {
         assert_eq!(Rows::decode(&bytes[..bytes.len() - 8]), None);
         assert_eq!(Rows::decode(&bytes[..bytes.len() - 1]), None);
         let mut foreign = bytes;
-        foreign[8 * 3 + 8 * 2] = 99;
+        foreign[8 * Table::ALL.len() + 8 * 2] = 99;
         assert_eq!(Rows::decode(&foreign), None, "no such phase");
     }
 
     #[test]
+    fn rows_of_a_group_are_sorted_by_step_then_rank() {
+        let mut rows = sample(5, 0);
+        for (step, rank) in [(4, 0), (5, 1), (4, 1)] {
+            rows.append(sample(step, rank));
+        }
+        rows.sort();
+        for table in Table::ALL {
+            let rank = table.rank_column();
+            let keys: Vec<[u64; 2]> = rows.of(table).map(|row| [row[0], row[rank]]).collect();
+            assert!(keys.is_sorted(), "{}: {keys:?}", table.name());
+        }
+        // Phases of a step keep their order.
+        let first: Vec<u64> = rows.of(Table::Phases).map(|row| row[2]).take(3).collect();
+        assert_eq!(first, [0, 1, 2]);
+    }
+
+    #[test]
     fn names_in_the_files_are_all_different() {
-        let names: std::collections::HashSet<&str> =
-            Phase::ALL.iter().map(|phase| phase.name()).collect();
-        assert_eq!(names.len(), Phase::ALL.len());
-        let names: std::collections::HashSet<&str> =
-            Kind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
+        fn differ(names: &[&str]) {
+            let different: std::collections::HashSet<&&str> = names.iter().collect();
+            assert_eq!(different.len(), names.len(), "{names:?}");
+        }
+        differ(&Phase::NAMES);
+        differ(&Kind::NAMES);
+        differ(&Table::NAMES);
+        for table in Table::ALL {
+            let names: Vec<&str> = table.columns().iter().map(|c| c.name()).collect();
+            differ(&names);
+            assert!(["step", "first_step"].contains(&names[0]), "{names:?}");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use crate::exchange::face::Source;
 use crate::ranks::{Op, Ranks, Request, Tag};
-use crate::telemetry::rows::Kind;
+use crate::telemetry::Recorder;
+use crate::telemetry::rows::{Freight, Kind, Meeting, Phase};
 
 /// What one rank has sent so far, or given to collectives.
 ///
@@ -82,11 +83,12 @@ impl GhostMessage {
     }
 }
 
-/// Ranks that count what blocks, reductions and other collectives send. Ghosts and fluxes are counted by the
-/// exchange, which knows the levels that they cross.
+/// Ranks that count what blocks, reductions and other collectives send, and record the windows between collectives.
+/// Ghosts and fluxes are counted by the exchange, which knows the levels that they cross.
 pub struct Counting<'a> {
     ranks: &'a dyn Ranks,
     traffic: RefCell<Traffic>,
+    pub recorder: Recorder,
 }
 
 impl<'a> Counting<'a> {
@@ -94,6 +96,7 @@ impl<'a> Counting<'a> {
         Counting {
             ranks,
             traffic: RefCell::default(),
+            recorder: Recorder::default(),
         }
     }
 
@@ -105,10 +108,24 @@ impl<'a> Counting<'a> {
         self.traffic.borrow_mut().add(kind, 1, bytes as u64);
     }
 
-    fn count_message(&self, tag: Tag, n_values: usize) {
+    fn count_message(&self, to: usize, tag: Tag, n_values: usize) {
         if crate::blocks::TAGS.contains(&tag) {
             self.count(Kind::Block, 8 * n_values);
+            self.recorder.sent(to, Freight::Block, n_values);
         }
+    }
+
+    /// A collective call of all ranks, to which this one gives `bytes`.
+    fn meet<T>(&self, how: Meeting, bytes: usize, call: impl FnOnce(&dyn Ranks) -> T) -> T {
+        let kind = match how {
+            Meeting::Allreduce | Meeting::Agree => Some(Kind::Reduction),
+            Meeting::Barrier => None,
+            _ => Some(Kind::Metadata),
+        };
+        if let Some(kind) = kind {
+            self.count(kind, bytes);
+        }
+        self.recorder.meet(how, bytes, || call(self.ranks))
     }
 }
 
@@ -122,7 +139,7 @@ impl Ranks for Counting<'_> {
     }
 
     fn start_send(&self, to: usize, tag: Tag, data: Vec<f64>) -> Request {
-        self.count_message(tag, data.len());
+        self.count_message(to, tag, data.len());
         self.ranks.start_send(to, tag, data)
     }
 
@@ -131,60 +148,76 @@ impl Ranks for Counting<'_> {
     }
 
     fn send(&self, to: usize, tag: Tag, data: &[f64]) {
-        self.count_message(tag, data.len());
+        self.count_message(to, tag, data.len());
         self.ranks.send(to, tag, data);
     }
 
     fn finish(&self, request: Request) -> Vec<f64> {
+        let _wait = self.recorder.clock.during(Phase::Wait);
         self.ranks.finish(request)
     }
 
     fn finish_any(&self, requests: &mut Vec<Option<Request>>) -> Option<(usize, Vec<f64>)> {
+        let _wait = self.recorder.clock.during(Phase::Wait);
         self.ranks.finish_any(requests)
     }
 
     fn allreduce_f64(&self, values: &mut [f64], op: Op) {
-        self.count(Kind::Reduction, size_of_val(values));
-        self.ranks.allreduce_f64(values, op);
+        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
+            ranks.allreduce_f64(values, op);
+        });
     }
 
     fn allreduce_i64(&self, values: &mut [i64], op: Op) {
-        self.count(Kind::Reduction, size_of_val(values));
-        self.ranks.allreduce_i64(values, op);
+        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
+            ranks.allreduce_i64(values, op);
+        });
     }
 
     fn allreduce_i32(&self, values: &mut [i32], op: Op) {
-        self.count(Kind::Reduction, size_of_val(values));
-        self.ranks.allreduce_i32(values, op);
+        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
+            ranks.allreduce_i32(values, op);
+        });
+    }
+
+    fn agree_max(&self, values: &mut [i32]) {
+        self.meet(Meeting::Agree, size_of_val(values), |ranks| {
+            ranks.agree_max(values);
+        });
     }
 
     fn scan_i32(&self, values: &mut [i32]) {
-        self.count(Kind::Metadata, size_of_val(values));
-        self.ranks.scan_i32(values);
+        self.meet(Meeting::Scan, size_of_val(values), |ranks| {
+            ranks.scan_i32(values);
+        });
     }
 
     fn alltoall_i32(&self, values: &mut [i32]) {
-        self.count(Kind::Metadata, size_of_val(values));
-        self.ranks.alltoall_i32(values);
+        self.meet(Meeting::Alltoall, size_of_val(values), |ranks| {
+            ranks.alltoall_i32(values);
+        });
     }
 
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
-        self.count(Kind::Metadata, own.len());
-        self.ranks.allgather_bytes(own)
+        self.meet(Meeting::Allgather, own.len(), |ranks| {
+            ranks.allgather_bytes(own)
+        })
     }
 
     fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        self.count(Kind::Metadata, size_of_val(values));
-        self.ranks.broadcast_i32(root, values);
+        self.meet(Meeting::Broadcast, size_of_val(values), |ranks| {
+            ranks.broadcast_i32(root, values);
+        });
     }
 
     fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        self.count(Kind::Metadata, size_of_val(values));
-        self.ranks.broadcast_f64(root, values);
+        self.meet(Meeting::Broadcast, size_of_val(values), |ranks| {
+            ranks.broadcast_f64(root, values);
+        });
     }
 
     fn barrier(&self) {
-        self.ranks.barrier();
+        self.meet(Meeting::Barrier, 0, |ranks| ranks.barrier());
     }
 
     fn split(&self, colour: usize) -> Box<dyn Ranks> {

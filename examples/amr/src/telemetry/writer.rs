@@ -12,30 +12,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use thiserror::Error;
 
-use super::rows::{BlockRow, MessageRow, PhaseRow, Rows};
-
-const PHASES: &str = "message phases {
-    REQUIRED INT64 step (INTEGER(64, false));
-    REQUIRED INT32 rank (INTEGER(32, false));
-    REQUIRED BYTE_ARRAY phase (UTF8);
-    REQUIRED INT64 time_ns (INTEGER(64, false));
-}";
-
-const MESSAGES: &str = "message messages {
-    REQUIRED INT64 step (INTEGER(64, false));
-    REQUIRED INT32 rank (INTEGER(32, false));
-    REQUIRED BYTE_ARRAY kind (UTF8);
-    REQUIRED INT64 messages (INTEGER(64, false));
-    REQUIRED INT64 bytes (INTEGER(64, false));
-}";
-
-const BLOCKS: &str = "message blocks {
-    REQUIRED INT64 step (INTEGER(64, false));
-    REQUIRED INT32 rank (INTEGER(32, false));
-    REQUIRED INT64 block (INTEGER(64, false));
-    REQUIRED INT32 level (INTEGER(8, false));
-    REQUIRED INT64 compute_ns (INTEGER(64, false));
-}";
+use super::rows::{Column, NONE, Rows, Table};
 
 /// Why telemetry could not be written: the file and the reason.
 #[derive(Debug, Error)]
@@ -45,74 +22,78 @@ pub struct TelemetryError {
     pub reason: String,
 }
 
-/// Writes `phases.GGGG.parquet`, `messages.GGGG.parquet` and, when blocks are asked for, `blocks.GGGG.parquet`.
+/// Writes `NAME.GGGG.parquet` for each table that is asked for.
 ///
 /// A file has a hidden name, `.NAME.unfinished`, until [`Writer::finish`] moves it to its place: a Parquet file without
 /// its end cannot be read.
 pub struct Writer {
-    phases: Table,
-    messages: Table,
-    blocks: Option<Table>,
+    tables: Vec<(Table, TableFile)>,
+    hosts: Vec<String>,
 }
 
-/// Whether rows of blocks are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    Ranks,
-    Blocks,
-}
-
-struct Table {
+struct TableFile {
     path: PathBuf,
     unfinished: PathBuf,
     writer: Option<SerializedFileWriter<File>>,
 }
 
 impl Writer {
-    /// Creates the files of a group of ranks; the folder must exist.
+    /// Creates the files of a group of ranks; the folder must exist. `hosts` are the names of hosts by number.
     ///
     /// Errors: `TelemetryError`.
-    pub fn create(folder: &Path, group: usize, detail: Detail) -> Result<Writer, TelemetryError> {
-        let table = |name: &str, schema| {
-            Table::create(folder.join(format!("{name}.{group:04}.parquet")), schema)
+    pub fn create(
+        folder: &Path,
+        group: usize,
+        tables: &[Table],
+        hosts: Vec<String>,
+    ) -> Result<Writer, TelemetryError> {
+        let create = |&table: &Table| {
+            let path = folder.join(format!("{}.{group:04}.parquet", table.name()));
+            Ok((table, TableFile::create(path, &schema(table))?))
         };
-        let blocks = match detail {
-            Detail::Ranks => None,
-            Detail::Blocks => Some(table("blocks", BLOCKS)?),
-        };
-        Ok(Writer {
-            phases: table("phases", PHASES)?,
-            messages: table("messages", MESSAGES)?,
-            blocks,
-        })
+        let tables = tables.iter().map(create).collect::<Result<_, _>>()?;
+        Ok(Writer { tables, hosts })
     }
 
     /// Writes rows as one row group of each file. A few thousand at a time compress best.
     ///
     /// Errors: `TelemetryError`, such as a full disk.
     pub fn push(&mut self, rows: &Rows) -> Result<(), TelemetryError> {
-        self.phases
-            .push(rows.phases.len(), |group| phases(group, &rows.phases))?;
-        self.messages
-            .push(rows.messages.len(), |group| messages(group, &rows.messages))?;
-        match &mut self.blocks {
-            Some(table) => table.push(rows.blocks.len(), |group| blocks(group, &rows.blocks)),
-            None => Ok(()),
+        for (table, file) in &mut self.tables {
+            file.push(rows.of(*table).len(), |group| {
+                write(group, *table, rows, &self.hosts)
+            })?;
         }
+        Ok(())
     }
 
     /// Ends the files and moves them to their places.
     ///
     /// Errors: `TelemetryError`.
     pub fn finish(mut self) -> Result<(), TelemetryError> {
-        self.phases.finish()?;
-        self.messages.finish()?;
-        self.blocks.iter_mut().try_for_each(Table::finish)
+        let mut files = self.tables.iter_mut();
+        files.try_for_each(|(_, file)| file.finish())
     }
 }
 
-impl Table {
-    fn create(path: PathBuf, schema: &str) -> Result<Table, TelemetryError> {
+/// The table's columns in the language of Parquet.
+fn schema(table: Table) -> String {
+    let columns = table.columns().iter().map(|column| {
+        let name = column.name();
+        match column {
+            Column::Long(_) => format!("REQUIRED INT64 {name} (INTEGER(64, false));"),
+            Column::Int(_) => format!("REQUIRED INT32 {name} (INTEGER(32, false));"),
+            Column::OrNone(_) => format!("REQUIRED INT32 {name} (INTEGER(32, true));"),
+            Column::Byte(_) => format!("REQUIRED INT32 {name} (INTEGER(8, false));"),
+            Column::Name(..) | Column::Host(_) => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
+        }
+    });
+    let columns: Vec<String> = columns.collect();
+    format!("message {} {{ {} }}", table.name(), columns.join(" "))
+}
+
+impl TableFile {
+    fn create(path: PathBuf, schema: &str) -> Result<TableFile, TelemetryError> {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -130,7 +111,7 @@ impl Table {
                 Arc::new(properties),
             )
         });
-        let mut table = Table {
+        let mut table = TableFile {
             path,
             unfinished,
             writer: None,
@@ -176,72 +157,50 @@ impl Table {
 }
 
 /// A file that was not finished is no telemetry.
-impl Drop for Table {
+impl Drop for TableFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.unfinished);
     }
 }
 
-fn phases(
+fn write(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    rows: &[PhaseRow],
+    table: Table,
+    rows: &Rows,
+    hosts: &[String],
 ) -> Result<(), ParquetError> {
-    long(group, rows.iter().map(|row| row.step))?;
-    int(group, rows.iter().map(|row| row.rank))?;
-    text(group, rows.iter().map(|row| row.phase.name()))?;
-    long(group, rows.iter().map(|row| row.time_ns))
-}
-
-fn messages(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    rows: &[MessageRow],
-) -> Result<(), ParquetError> {
-    long(group, rows.iter().map(|row| row.step))?;
-    int(group, rows.iter().map(|row| row.rank))?;
-    text(group, rows.iter().map(|row| row.kind.name()))?;
-    long(group, rows.iter().map(|row| row.messages))?;
-    long(group, rows.iter().map(|row| row.bytes))
-}
-
-fn blocks(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    rows: &[BlockRow],
-) -> Result<(), ParquetError> {
-    long(group, rows.iter().map(|row| row.step))?;
-    int(group, rows.iter().map(|row| row.rank))?;
-    long(group, rows.iter().map(|row| row.block))?;
-    int(group, rows.iter().map(|row| u32::from(row.level)))?;
-    long(group, rows.iter().map(|row| row.compute_ns))
-}
-
-fn long(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: impl Iterator<Item = u64>,
-) -> Result<(), ParquetError> {
-    column::<Int64Type>(group, values.map(|value| value as i64).collect())
-}
-
-fn int(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: impl Iterator<Item = u32>,
-) -> Result<(), ParquetError> {
-    column::<Int32Type>(group, values.map(|value| value as i32).collect())
-}
-
-fn text(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: impl Iterator<Item = &'static str>,
-) -> Result<(), ParquetError> {
-    column::<ByteArrayType>(group, values.map(ByteArray::from).collect())
+    for (place, column) in table.columns().iter().enumerate() {
+        let words = rows.of(table).map(|row| row[place]);
+        match column {
+            Column::Long(_) => self::column::<Int64Type>(group, words.map(|word| word as i64)),
+            Column::Int(_) | Column::Byte(_) => {
+                self::column::<Int32Type>(group, words.map(|word| word as i32))
+            }
+            Column::OrNone(_) => {
+                let or_none = |word| if word == NONE { -1 } else { word as i32 };
+                self::column::<Int32Type>(group, words.map(or_none))
+            }
+            Column::Name(_, names) => {
+                let name = |word: u64| ByteArray::from(names[word as usize]);
+                self::column::<ByteArrayType>(group, words.map(name))
+            }
+            Column::Host(_) => {
+                let name = |word: u64| hosts.get(word as usize).map_or("", String::as_str);
+                self::column::<ByteArrayType>(group, words.map(|word| ByteArray::from(name(word))))
+            }
+        }?;
+    }
+    Ok(())
 }
 
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    values: Vec<T::T>,
+    values: impl Iterator<Item = T::T>,
 ) -> Result<(), ParquetError> {
     let mut column = group
         .next_column()?
         .ok_or_else(|| ParquetError::General("too many columns".to_owned()))?;
+    let values: Vec<T::T> = values.collect();
     column.typed::<T>().write_batch(&values, None, None)?;
     column.close()
 }
@@ -252,10 +211,12 @@ mod tests {
     use parquet::record::RowAccessor as _;
 
     use super::*;
+    use crate::telemetry::rows::Phase;
     use crate::telemetry::rows::tests::sample;
 
-    fn written(folder: &Path, detail: Detail) -> Vec<String> {
-        let mut writer = Writer::create(folder, 3, detail).expect("created");
+    fn written(folder: &Path, tables: &[Table]) -> Vec<String> {
+        let mut writer =
+            Writer::create(folder, 3, tables, vec!["here".to_owned()]).expect("created");
         for step in 0..4 {
             writer.push(&sample(step, 1)).expect("written");
         }
@@ -274,35 +235,30 @@ mod tests {
     #[test]
     fn written_rows_are_read_back() {
         let folder = tempfile::tempdir().expect("a folder");
-        let names = written(folder.path(), Detail::Blocks);
-        assert_eq!(
-            names,
-            [
-                "blocks.0003.parquet",
-                "messages.0003.parquet",
-                "phases.0003.parquet"
-            ]
-        );
+        let names = written(folder.path(), &Table::ALL);
+        let mut expected = Table::NAMES.map(|name| format!("{name}.0003.parquet"));
+        expected.sort_unstable();
+        assert_eq!(names, expected);
         let open = |name: &str| {
             let file = File::open(folder.path().join(name)).expect("there");
             SerializedFileReader::new(file).expect("a parquet file")
         };
-        let phases = open(&names[2]);
+        let phases = open("phases.0003.parquet");
         let rows: Vec<_> = phases
             .get_row_iter(None)
             .expect("rows")
             .map(|row| row.expect("a row"))
             .collect();
-        assert_eq!(rows.len(), 4 * 9);
-        let row = &rows[9 + 2];
+        assert_eq!(rows.len(), 4 * Phase::ALL.len());
+        let row = &rows[Phase::ALL.len() + Phase::Wait as usize];
         let columns = (
             row.get_ulong(0).ok(),
             row.get_uint(1).ok(),
             row.get_ulong(3).ok(),
         );
-        assert_eq!(columns, (Some(1), Some(1), Some(30)));
+        assert_eq!(columns, (Some(1), Some(1), Some(40)));
         assert_eq!(row.get_string(2).expect("a phase"), "wait");
-        let blocks = open(&names[0]);
+        let blocks = open("blocks.0003.parquet");
         let row = blocks
             .get_row_iter(None)
             .expect("rows")
@@ -310,14 +266,25 @@ mod tests {
             .expect("one")
             .expect("a row");
         assert_eq!(row.get_ulong(2).expect("a block"), u64::MAX - 1);
-        assert_eq!(open(&names[1]).metadata().file_metadata().num_rows(), 4 * 9);
+        let row = open("rounds.0003.parquet")
+            .into_iter()
+            .next()
+            .expect("one")
+            .expect("a row");
+        assert_eq!(row.get_int(8).expect("nobody"), -1);
+        let row = open("ranks.0003.parquet")
+            .into_iter()
+            .next()
+            .expect("one")
+            .expect("a row");
+        assert_eq!(row.get_string(2).expect("a host"), "here");
     }
 
     #[test]
-    fn blocks_are_written_on_request_only() {
+    fn only_tables_that_are_asked_for_are_written() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(
-            written(folder.path(), Detail::Ranks),
+            written(folder.path(), &[Table::Phases, Table::Messages]),
             ["messages.0003.parquet", "phases.0003.parquet"]
         );
     }
@@ -325,7 +292,8 @@ mod tests {
     #[test]
     fn what_is_not_finished_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut writer = Writer::create(folder.path(), 0, Detail::Blocks).expect("created");
+        let mut writer =
+            Writer::create(folder.path(), 0, &Table::ALL, Vec::new()).expect("created");
         writer.push(&sample(0, 0)).expect("written");
         drop(writer);
         assert_eq!(
@@ -342,7 +310,8 @@ mod tests {
             folder.path().join(".phases.0000.parquet.unfinished"),
         )
         .expect("a link");
-        let writer = Writer::create(folder.path(), 0, Detail::Ranks).and_then(|mut writer| {
+        let writer = Writer::create(folder.path(), 0, &[Table::Phases], Vec::new());
+        let writer = writer.and_then(|mut writer| {
             writer.push(&sample(0, 0))?;
             writer.finish()
         });

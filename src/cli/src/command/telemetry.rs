@@ -1,0 +1,178 @@
+//! `colltune telemetry`: what the mini-app's telemetry says about waiting, critical paths, slow hosts, noise and
+//! messages.
+//!
+//! ```text
+//! $ mpirun -n 8 target/openmpi/colltune-amr --deck sedov-512 --num_tsteps 40 \
+//!       --telemetry telemetry --telemetry_blocks --telemetry_rounds
+//! $ colltune telemetry summary telemetry
+//! $ colltune telemetry path telemetry --steps 10..30 --svg path.svg
+//! ```
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Subcommand;
+use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
+use serde::Serialize;
+
+use super::output::print;
+
+/// Answers one question about a folder of telemetry.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.question {
+        Question::Summary(asked) => {
+            let found = summary::summary(&asked.open()?)?;
+            asked.tell(&found, &found.warnings, || found.text())
+        }
+        Question::Path(asked) => {
+            let found = path::paths(&asked.data.open()?, &asked.steps)?;
+            if let (Some(file), Some(longest)) = (&asked.svg, &found.longest) {
+                write(file, &path::svg(longest))?;
+            }
+            asked.data.tell(&found, &found.warnings, || found.text())
+        }
+        Question::Health(asked) => {
+            let found = health::health(&asked.open()?)?;
+            asked.tell(&found, &found.warnings, || found.text())
+        }
+        Question::Noise(asked) => {
+            let found = noise::noise(&asked.open()?)?;
+            asked.tell(&found, &found.warnings, || found.text())
+        }
+        Question::Matrix(asked) => {
+            let found = matrix::matrix(&asked.data.open()?, asked.kind, asked.step)?;
+            if let Some(file) = &asked.svg {
+                write(file, &matrix::svg(&found))?;
+            }
+            if let Some(file) = &asked.csv {
+                write(file, &found.csv())?;
+            }
+            asked.data.tell(&found, &found.warnings, || found.text())
+        }
+    }
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
+}
+
+impl Data {
+    fn open(&self) -> anyhow::Result<Folder> {
+        Ok(Folder::open(&self.folder)?)
+    }
+
+    fn tell(
+        &self,
+        found: &impl Serialize,
+        warnings: &[String],
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            let text = serde_json::to_string(found).context("write JSON")?;
+            return print(&(text + "\n"));
+        }
+        for warning in warnings {
+            eprintln!("colltune: {warning}");
+        }
+        print(&text())
+    }
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  colltune-amr --deck sedov-512 --telemetry t --telemetry_blocks --telemetry_rounds    (under mpirun) records
+  colltune telemetry summary t      waiting against working, and what to do about it
+  colltune telemetry path t         which ranks and blocks decide when all can go on
+  colltune telemetry health t       ranks, cores and nodes that need longer for the same work
+  colltune telemetry noise t        whether the costs of blocks can be trusted
+  colltune telemetry matrix t --kind ghost --svg ghosts.svg --csv ghosts.csv    who gives how much to whom
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+pub struct Args {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Subcommand, Debug)]
+enum Question {
+    /// Waiting against working by rank, phase and level, and what to do about it
+    Summary(Data),
+    /// Critical paths: which ranks and blocks decide when all can go on
+    Path(PathArgs),
+    /// Ranks, cores and nodes that need longer for the same work
+    Health(Data),
+    /// Whether the costs of blocks can be trusted, and what comes on top of them
+    Noise(Data),
+    /// Who gives how much to whom
+    Matrix(MatrixArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct Data {
+    /// The folder that --telemetry named
+    folder: PathBuf,
+    /// Print all numbers as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct PathArgs {
+    #[command(flatten)]
+    data: Data,
+    /// Only these steps: 10..30, both included
+    #[arg(long, value_parser = steps, default_value = "..", value_name = "A..B")]
+    steps: RangeInclusive<u64>,
+    /// Draw the longest path into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+struct MatrixArgs {
+    #[command(flatten)]
+    data: Data,
+    /// What to count: ghost, flux, block or all
+    #[arg(long, default_value = "all")]
+    kind: matrix::Freight,
+    /// Only this step; otherwise the mean of all
+    #[arg(long)]
+    step: Option<u64>,
+    /// Draw it into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write a line for each pair into this file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+fn steps(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let wrong = || "two steps with .. between them, such as 10..30".to_owned();
+    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+    let end = |text: &str, open: u64| match text {
+        "" => Ok(open),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let (first, last) = (end(first, 0)?, end(last, u64::MAX)?);
+    match first <= last {
+        true => Ok(first..=last),
+        false => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_with_open_ends() {
+        assert_eq!(steps("10..30"), Ok(10..=30));
+        assert_eq!(steps(".."), Ok(0..=u64::MAX));
+        assert_eq!(steps("7.."), Ok(7..=u64::MAX));
+        for wrong in ["", "7", "9..7", "a..b", "1...2"] {
+            assert!(steps(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A folder of telemetry: `TABLE.GGGG.parquet`, read by column, as much of it as can be read.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use colltune_files::Links;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
+
+use crate::FolderError;
+
+/// A folder whose files are read when an analysis asks for them.
+#[derive(Debug)]
+pub struct Folder {
+    pub path: PathBuf,
+    files: Vec<PathBuf>,
+    warnings: RefCell<Vec<String>>,
+}
+
+/// Columns of a table in the order in which they were asked for, those of text last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    pub numbers: Vec<Vec<i64>>,
+    pub texts: Vec<Vec<String>>,
+}
+
+/// What an analysis needs of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub table: &'static str,
+    pub numbers: &'static [&'static str],
+    pub texts: &'static [&'static str],
+    /// What to do where there is none.
+    pub hint: &'static str,
+}
+
+impl Folder {
+    /// Errors: no such folder, or one without telemetry.
+    pub fn open(path: &Path) -> Result<Folder, FolderError> {
+        let unreadable = |error: std::io::Error| FolderError::Unreadable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if file.extension().is_some_and(|end| end == "parquet") {
+                files.push(file);
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            return Err(FolderError::Missing {
+                folder: path.to_owned(),
+                table: "windows",
+                hint: "there is no telemetry; record some with `colltune-amr --telemetry FOLDER`",
+            });
+        }
+        Ok(Folder {
+            path: path.to_owned(),
+            files,
+            warnings: RefCell::default(),
+        })
+    }
+
+    /// What was left out so far, and why.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
+    }
+
+    pub fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.borrow_mut();
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// Whether there are files of the table.
+    pub fn has(&self, table: &str) -> bool {
+        self.files_of(table).next().is_some()
+    }
+
+    fn files_of<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a PathBuf> {
+        self.files.iter().filter(move |file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let group = name
+                .strip_prefix(table)
+                .and_then(|rest| rest.strip_prefix('.'));
+            group.is_some_and(|group| group.trim_end_matches(".parquet").parse::<u32>().is_ok())
+        })
+    }
+
+    /// Reads columns of all files of a table; a file that cannot be read is left out with a warning.
+    ///
+    /// Errors: there is none, or none can be read.
+    pub fn read(&self, wanted: &Wanted) -> Result<Columns, FolderError> {
+        let mut all = Columns {
+            numbers: vec![Vec::new(); wanted.numbers.len()],
+            texts: vec![Vec::new(); wanted.texts.len()],
+        };
+        let (mut n_read, mut first_failure) = (0, None);
+        for file in self.files_of(wanted.table) {
+            match read_file(file, wanted) {
+                Ok(columns) => {
+                    n_read += 1;
+                    let pairs = all.numbers.iter_mut().zip(columns.numbers);
+                    pairs.for_each(|(to, from)| to.extend(from));
+                    let pairs = all.texts.iter_mut().zip(columns.texts);
+                    pairs.for_each(|(to, from)| to.extend(from));
+                }
+                Err(reason) => {
+                    self.warn(format!("{} is left out: {reason}", file.display()));
+                    first_failure.get_or_insert((file.clone(), reason));
+                }
+            }
+        }
+        match first_failure {
+            _ if n_read > 0 => Ok(all),
+            Some((path, reason)) => Err(FolderError::Unreadable { path, reason }),
+            None => Err(FolderError::Missing {
+                folder: self.path.clone(),
+                table: wanted.table,
+                hint: wanted.hint,
+            }),
+        }
+    }
+
+    /// As [`Folder::read`], and nothing where there is none.
+    pub fn read_if_there(&self, wanted: &Wanted) -> Option<Columns> {
+        match self.has(wanted.table) {
+            true => self.read(wanted).ok(),
+            false => None,
+        }
+    }
+}
+
+fn read_file(path: &Path, wanted: &Wanted) -> Result<Columns, String> {
+    let file = colltune_files::open(path, Links::Follow).map_err(|error| error.to_string())?;
+    let reader = SerializedFileReader::new(file).map_err(|error| {
+        format!("{error}; it is cut off or damaged, as files of a run that was killed are")
+    })?;
+    let metadata = reader.metadata().file_metadata();
+    let schema = metadata.schema_descr();
+    let place = |name: &&str| {
+        let mut columns = schema.columns().iter();
+        columns
+            .position(|column| column.name() == *name)
+            .ok_or_else(|| {
+                let writer = metadata.created_by().unwrap_or("an unknown program");
+                format!("it has no column {name}: another version wrote it ({writer})")
+            })
+    };
+    let numbers: Vec<usize> = wanted.numbers.iter().map(place).collect::<Result<_, _>>()?;
+    let texts: Vec<usize> = wanted.texts.iter().map(place).collect::<Result<_, _>>()?;
+    let mut columns = Columns {
+        numbers: vec![Vec::new(); numbers.len()],
+        texts: vec![Vec::new(); texts.len()],
+    };
+    for group in 0..reader.num_row_groups() {
+        let read = || -> Result<(), ParquetError> {
+            let group = reader.get_row_group(group)?;
+            for (&place, to) in numbers.iter().zip(&mut columns.numbers) {
+                numbers_of(&*group, place, to)?;
+            }
+            for (&place, to) in texts.iter().zip(&mut columns.texts) {
+                texts_of(&*group, place, to)?;
+            }
+            Ok(())
+        };
+        let mut read = read;
+        read().map_err(|error| format!("row group {group}: {error}"))?;
+    }
+    Ok(columns)
+}
+
+fn numbers_of(
+    group: &dyn RowGroupReader,
+    place: usize,
+    to: &mut Vec<i64>,
+) -> Result<(), ParquetError> {
+    let n_rows = group.metadata().num_rows() as usize;
+    match group.get_column_reader(place)? {
+        ColumnReader::Int64ColumnReader(column) => to.extend(values(column, n_rows)?),
+        ColumnReader::Int32ColumnReader(column) => {
+            to.extend(values(column, n_rows)?.into_iter().map(i64::from));
+        }
+        _ => {
+            return Err(ParquetError::General(format!(
+                "column {place} is no number"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn texts_of(
+    group: &dyn RowGroupReader,
+    place: usize,
+    to: &mut Vec<String>,
+) -> Result<(), ParquetError> {
+    let n_rows = group.metadata().num_rows() as usize;
+    let ColumnReader::ByteArrayColumnReader(column) = group.get_column_reader(place)? else {
+        return Err(ParquetError::General(format!("column {place} is no text")));
+    };
+    let text = |bytes: ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
+    to.extend(values(column, n_rows)?.into_iter().map(text));
+    Ok(())
+}
+
+fn values<T: DataType>(
+    mut column: ColumnReaderImpl<T>,
+    n_rows: usize,
+) -> Result<Vec<T::T>, ParquetError> {
+    let mut values = Vec::new();
+    while values.len() < n_rows {
+        let (_, n_read, _) = column.read_records(n_rows - values.len(), None, None, &mut values)?;
+        if n_read == 0 {
+            return Err(ParquetError::General(
+                "it has fewer values than rows".into(),
+            ));
+        }
+    }
+    Ok(values)
+}

@@ -1,0 +1,28 @@
+//! What telemetry says: waiting and working, critical paths, slow hosts, noise, and who talks to whom.
+//!
+//! Data flow: [`folder`] (Parquet files) -> [`rows`] -> one analysis -> its result, which prints as text or JSON.
+//! The mini-app writes such files with `--telemetry FOLDER`; any program may that uses the same columns.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod folder;
+
+pub mod rows;
+
+pub mod statistics;
+pub mod text;
+
+pub mod windows;
+
+pub mod summary;
+
+pub mod path;
+
+pub mod health;
+
+pub mod noise;
+
+pub mod matrix;
+
+pub use error::FolderError;
+pub use folder::Folder;
