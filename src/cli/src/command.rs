@@ -14,6 +14,8 @@ pub mod status;
 
 pub mod report;
 
+pub mod trace;
+
 pub mod export;
 
 pub mod bench;

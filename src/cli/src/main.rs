@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Train(args) => command::train::run(&args),
         Command::Status(args) => command::status::run(&args),
         Command::Report(args) => command::report::run(&args),
+        Command::Trace(args) => command::trace::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
@@ -98,6 +99,8 @@ enum Command {
     Status(command::status::Args),
     /// Write a page for a browser: where the time goes, what was learned, whether it helped
     Report(command::report::Args),
+    /// Write a time line of a job's collectives, or of the mini-app's phases
+    Trace(command::trace::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
     /// List the variants of each collective and what they need
