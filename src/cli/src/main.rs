@@ -20,6 +20,8 @@ mod export;
 
 mod statistics;
 
+mod plot;
+
 mod trial;
 
 mod comparison;
