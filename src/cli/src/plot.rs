@@ -56,6 +56,27 @@ const TITLE_HEIGHT: i32 = 40;
 const PANEL_HEIGHT: i32 = 320;
 const MARGIN: i32 = 12;
 
+/// Evaluates the second expression with the mark of the n-th series, a function from a place to what is drawn there.
+macro_rules! with_mark {
+    ($place:expr, $mark:ident => $use:expr) => {{
+        let (colour, size) = (style::colour($place), style::MARK_SIZE);
+        match style::mark($place) {
+            Mark::Disc => {
+                let $mark = |at| Circle::new(at, size, colour.filled());
+                $use
+            }
+            Mark::Triangle => {
+                let $mark = |at| TriangleMarker::new(at, size + 1, colour.filled());
+                $use
+            }
+            Mark::Cross => {
+                let $mark = |at| Cross::new(at, size, colour.stroke_width(style::LINE_WIDTH));
+                $use
+            }
+        }
+    }};
+}
+
 /// Draws a figure.
 pub fn svg(figure: &Figure) -> anyhow::Result<String> {
     let names: Vec<Vec<&str>> = figure.bands.iter().map(names).collect();
@@ -159,8 +180,8 @@ fn draw_legend(area: &Area<'_>, names: &[&str], entry: Entry) -> anyhow::Result<
                 let ends = [(x, middle), (x + SAMPLE, middle)];
                 let line = PathElement::new(ends, colour.stroke_width(style::LINE_WIDTH));
                 area.draw(&line).map_err(failed)?;
-                area.draw(&mark((x + SAMPLE / 2, middle), place))
-                    .map_err(failed)?;
+                let at = (x + SAMPLE / 2, middle);
+                with_mark!(place, mark => area.draw(&mark(at)).map_err(failed)?);
             }
             Entry::Box => {
                 let corners = [(x + 6, middle - 6), (x + SAMPLE - 2, middle + 6)];
@@ -172,16 +193,6 @@ fn draw_legend(area: &Area<'_>, names: &[&str], entry: Entry) -> anyhow::Result<
         area.draw(&words).map_err(failed)?;
     }
     Ok(())
-}
-
-/// The mark of the n-th series.
-fn mark<'a, C: 'a + Clone>(at: C, place: usize) -> DynElement<'a, SVGBackend<'a>, C> {
-    let (colour, size) = (style::colour(place), style::MARK_SIZE);
-    match style::mark(place) {
-        Mark::Disc => Circle::new(at, size, colour.filled()).into_dyn(),
-        Mark::Triangle => TriangleMarker::new(at, size + 1, colour.filled()).into_dyn(),
-        Mark::Cross => Cross::new(at, size, colour.stroke_width(style::LINE_WIDTH)).into_dyn(),
-    }
 }
 
 fn draw(area: &Area<'_>, panel: &Panel, names: &[&str]) -> anyhow::Result<()> {
@@ -238,8 +249,8 @@ where
             .draw_series(LineSeries::new(line.points.iter().copied(), stroke))
             .map_err(failed)?;
         if line.points.len() <= style::MARKED_POINTS_MAX {
-            let marks = line.points.iter().map(|&point| mark(point, place));
-            chart.draw_series(marks).map_err(failed)?;
+            let points = line.points.iter().copied();
+            with_mark!(place, mark => chart.draw_series(points.map(mark)).map_err(failed)?);
         }
     }
     Ok(())
