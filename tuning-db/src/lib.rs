@@ -18,7 +18,7 @@
 //!
 //! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may change them
 //! ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`]), the raw data ([`partition`], whose records [`coverage`]
-//! counts, and whose [`calls`] can be looked at), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
+//! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
 //! what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,8 @@ mod table;
 pub mod trace;
 
 pub mod calls;
+pub mod job;
+
 pub mod evidence;
 mod gather;
 mod reduce;

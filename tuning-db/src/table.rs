@@ -4,6 +4,7 @@
 //! column beside what it is made of. A reader asks for columns by name: a file of an earlier version lacks some.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -197,6 +198,8 @@ fn general(problem: &str) -> ParquetError {
 pub(crate) struct Table {
     reader: SerializedFileReader<File>,
     names: Vec<String>,
+    /// The rows that are read.
+    wanted: Range<usize>,
 }
 
 impl Table {
@@ -208,7 +211,19 @@ impl Table {
             .iter()
             .map(|column| column.name().to_owned());
         let names = names.collect();
-        Ok(Table { reader, names })
+        let rows = reader.metadata().file_metadata().num_rows();
+        let wanted = 0..usize::try_from(rows).unwrap_or(0);
+        Ok(Table {
+            reader,
+            names,
+            wanted,
+        })
+    }
+
+    /// Reads these rows from now on, as far as they are there.
+    pub fn read_only(&mut self, rows: Range<usize>) {
+        let all = usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+        self.wanted = rows.start.min(all)..rows.end.min(all);
     }
 
     pub fn footer(&self, key: &str) -> Option<&str> {
@@ -221,9 +236,9 @@ impl Table {
         pair.value.as_deref()
     }
 
+    /// How many rows are read.
     pub fn rows(&self) -> usize {
-        let rows = self.reader.metadata().file_metadata().num_rows();
-        usize::try_from(rows).unwrap_or(0)
+        self.wanted.len()
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -233,7 +248,9 @@ impl Table {
     pub fn longs(&self, name: &str) -> Result<Vec<u64>, ParquetError> {
         let values = self.whole(name, |group, rows, values| match group {
             ColumnReader::Int64ColumnReader(mut reader) => {
-                reader.read_records(rows, None, None, values).map(|_| ())
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), None, None, values);
+                read.map(|_| ())
             }
             _ => Err(general("a column has another type")),
         })?;
@@ -247,9 +264,11 @@ impl Table {
         }
         let mut levels = Vec::new();
         let values: Vec<i64> = self.column(name, |group, rows, values| match group {
-            ColumnReader::Int64ColumnReader(mut reader) => reader
-                .read_records(rows, Some(&mut levels), None, values)
-                .map(|_| ()),
+            ColumnReader::Int64ColumnReader(mut reader) => {
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), Some(&mut levels), None, values);
+                read.map(|_| ())
+            }
             _ => Err(general("a column has another type")),
         })?;
         let mut values = values.into_iter();
@@ -267,7 +286,9 @@ impl Table {
     pub fn ints(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
         let values = self.whole(name, |group, rows, values| match group {
             ColumnReader::Int32ColumnReader(mut reader) => {
-                reader.read_records(rows, None, None, values).map(|_| ())
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), None, None, values);
+                read.map(|_| ())
             }
             _ => Err(general("a column has another type")),
         })?;
@@ -277,7 +298,9 @@ impl Table {
     pub fn floats(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
         self.whole(name, |group, rows, values| match group {
             ColumnReader::DoubleColumnReader(mut reader) => {
-                reader.read_records(rows, None, None, values).map(|_| ())
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), None, None, values);
+                read.map(|_| ())
             }
             _ => Err(general("a column has another type")),
         })
@@ -286,7 +309,9 @@ impl Table {
     pub fn words(&self, name: &str) -> Result<Vec<ByteArray>, ParquetError> {
         self.whole(name, |group, rows, values| match group {
             ColumnReader::ByteArrayColumnReader(mut reader) => {
-                reader.read_records(rows, None, None, values).map(|_| ())
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), None, None, values);
+                read.map(|_| ())
             }
             _ => Err(general("a column has another type")),
         })
@@ -308,7 +333,7 @@ impl Table {
     fn whole<T>(
         &self,
         name: &str,
-        take: impl FnMut(ColumnReader, usize, &mut Vec<T>) -> Result<(), ParquetError>,
+        take: impl FnMut(ColumnReader, Range<usize>, &mut Vec<T>) -> Result<(), ParquetError>,
     ) -> Result<Vec<T>, ParquetError> {
         let values = self.column(name, take)?;
         match values.len() == self.rows() {
@@ -317,19 +342,24 @@ impl Table {
         }
     }
 
-    /// One column of all row groups, without what is unknown.
+    /// The wanted rows of one column, without what is unknown.
     fn column<T>(
         &self,
         name: &str,
-        mut take: impl FnMut(ColumnReader, usize, &mut Vec<T>) -> Result<(), ParquetError>,
+        mut take: impl FnMut(ColumnReader, Range<usize>, &mut Vec<T>) -> Result<(), ParquetError>,
     ) -> Result<Vec<T>, ParquetError> {
         let column = self.names.iter().position(|other| other == name);
         let column = column.ok_or_else(|| general(&format!("there is no column {name:?}")))?;
-        let mut values = Vec::new();
+        let (mut values, mut first) = (Vec::new(), 0);
         for index in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(index)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            take(group.get_column_reader(column)?, rows, &mut values)?;
+            let end = first + usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let (from, to) = (self.wanted.start.max(first), self.wanted.end.min(end));
+            if from < to {
+                let rows = from - first..to - first;
+                take(group.get_column_reader(column)?, rows, &mut values)?;
+            }
+            first = end;
         }
         Ok(values)
     }
@@ -361,6 +391,14 @@ mod tests {
                 table.values(column.name, column.kind).unwrap(),
                 (column.values)()
             );
+        }
+        for rows in [0..1, 1..2, 1..9, 0..0, 5..9] {
+            let mut part = Table::open(&path).unwrap();
+            part.read_only(rows.clone());
+            for column in &columns {
+                let expected = (column.values)().only(|row| rows.contains(&row));
+                assert_eq!(part.values(column.name, column.kind).unwrap(), expected);
+            }
         }
         assert_eq!(table.unknown("nowhere").unwrap(), [None, None]);
         assert!(table.longs("nowhere").is_err() && table.longs("e").is_err());

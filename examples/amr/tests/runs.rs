@@ -220,3 +220,34 @@ fn updates_are_reported_as_a_share_of_the_memorys_bandwidth_on_request() {
     let memory = memory(&format!("{line} --bandwidth")).expect("measured");
     assert!(memory.bytes_per_s > 0.0 && memory.share > 0.0, "{memory:?}");
 }
+
+#[test]
+fn a_movie_has_a_picture_of_every_other_step_on_any_ranks_and_pictures_explain_themselves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (n_ranks, physics) in [(1, ""), (3, "--physics euler")] {
+        let movie = folder.path().join(format!("{n_ranks}.png"));
+        let line = format!(
+            "{physics} --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 1 --num_refine 1 --num_tsteps 5 --movie {} \
+             --movie_freq 2 --plot_freq 5 --plot_folder {}",
+            movie.display(),
+            folder.path().display()
+        );
+        try_run(n_ranks, &line).expect("a run");
+        let open = |path: &std::path::Path| {
+            let file = std::fs::File::open(path).expect("a picture");
+            png::Decoder::new(std::io::BufReader::new(file))
+                .read_info()
+                .expect("a png")
+        };
+        let (movie, still) = (open(&movie), open(&folder.path().join("mesh.000005.png")));
+        assert_eq!(
+            movie.info().animation_control.map(|all| all.num_frames),
+            Some(3)
+        );
+        assert_eq!(movie.info().size(), still.info().size());
+        let (width, height) = still.info().size();
+        assert!(width > 3 * 512 && height > 512, "there is room for words");
+    }
+    let names = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(names, 4, "two movies, the pictures at 0 and 5");
+}

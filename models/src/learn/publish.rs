@@ -150,6 +150,7 @@ pub fn measured(
     let entry = CellModel {
         source: Source::Measured,
         best: name(best),
+        gain: gain.gain,
         variants: drawn
             .map(|(place, &probability)| Share {
                 name: name(place),

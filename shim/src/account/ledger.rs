@@ -7,9 +7,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use colltune_core::account::{JobFacts, JobSummary};
+use colltune_core::account::{JobFacts, JobSummary, gains};
 use colltune_core::decide::rules::JobTerms;
 use colltune_core::environment;
+use colltune_core::request::Mode;
 use colltune_core::roster::{self, hash_bytes};
 
 use super::Account;
@@ -55,6 +56,10 @@ impl Account {
             nodes,
             ppn,
             seed: terms.seed,
+            gains: match terms.mode == Mode::Exploit && terms.model.generation > 0 {
+                true => gains(&terms.model, nodes, ppn),
+                false => Vec::new(),
+            },
             started_unix_ms: self.began_unix_ms,
             ..JobFacts::default()
         }

@@ -16,6 +16,8 @@ pub mod report;
 
 pub mod query;
 
+pub mod trace;
+
 pub mod export;
 
 pub mod bench;

@@ -20,6 +20,8 @@ mod export;
 
 mod statistics;
 
+mod plot;
+
 mod trial;
 
 mod comparison;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Status(args) => command::status::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Query(args) => command::query::run(&args),
+        Command::Trace(args) => command::trace::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
@@ -101,6 +104,8 @@ enum Command {
     Report(command::report::Args),
     /// Ask a database and telemetry in SQL
     Query(command::query::Args),
+    /// Write a time line of a job's collectives, or of the mini-app's phases
+    Trace(command::trace::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
     /// List the variants of each collective and what they need

@@ -5,6 +5,9 @@
 //! the first few are timed, and of the rest one in [`thinning`] at a random distance, unless they are long; the time of
 //! a kind is that of the first and as often the mean of the rest as there were calls. Nothing decides by it.
 
+mod gain;
+pub use gain::gains;
+
 mod summary;
 pub use summary::{
     Exit, JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,

@@ -51,6 +51,8 @@ pub struct CellModel {
     pub source: Source,
     /// The name of the variant to run when nothing is sampled.
     pub best: String,
+    /// The default's time over that variant's, by the training; 1 where nobody measured it.
+    pub gain: f64,
     pub variants: Vec<Share>,
 }
 
@@ -64,7 +66,17 @@ struct CellRow {
     ppn: Range,
     source: Source,
     best: String,
+    #[serde(default = "no_gain", skip_serializing_if = "is_no_gain")]
+    gain: f64,
     variants: Vec<Share>,
+}
+
+fn no_gain() -> f64 {
+    1.0
+}
+
+fn is_no_gain(gain: &f64) -> bool {
+    *gain == 1.0
 }
 
 impl From<CellRow> for CellModel {
@@ -76,6 +88,7 @@ impl From<CellRow> for CellModel {
             ppn,
             source,
             best,
+            gain,
             variants,
         } = row;
         CellModel {
@@ -87,6 +100,7 @@ impl From<CellRow> for CellModel {
             },
             source,
             best,
+            gain,
             variants,
         }
     }
@@ -107,6 +121,7 @@ impl From<CellModel> for CellRow {
             ppn,
             source: entry.source,
             best: entry.best,
+            gain: entry.gain,
             variants: entry.variants,
         }
     }
@@ -193,6 +208,7 @@ impl Model {
                     cell,
                     source: Source::Prior,
                     best: DEFAULT.to_owned(),
+                    gain: no_gain(),
                     variants: drawn.iter().map(share).collect(),
                 }
             });
@@ -265,6 +281,9 @@ impl CellModel {
         let is_known = |name: &str| known.contains(name);
         if !is_known(&self.best) {
             return Err(format!("unknown best variant {:?}", self.best));
+        }
+        if !(self.gain > 0.0 && self.gain.is_finite()) {
+            return Err(format!("{} has the gain {}", self.best, self.gain));
         }
         let mut sum = 0.0;
         for share in &self.variants {
@@ -386,6 +405,8 @@ mod tests {
             |entry: &mut CellModel| entry.variants[0].probability = f64::NAN,
             |entry: &mut CellModel| entry.variants[0].probability = 0.9,
             |entry: &mut CellModel| entry.variants.clear(),
+            |entry: &mut CellModel| entry.gain = f64::NAN,
+            |entry: &mut CellModel| entry.gain = 0.0,
         ] {
             let mut bad = model.clone();
             spoil(&mut bad.cells[30]);

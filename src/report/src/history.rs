@@ -263,6 +263,7 @@ mod tests {
             cell: cell(0, Some(16)),
             source: Source::Measured,
             best: "a".to_owned(),
+            gain: 1.0,
             variants: vec![share("a", first), share("b", 1.0 - first)],
         }
     }

@@ -52,6 +52,7 @@ pub fn database(library: Library, winners: &[(Range, Winners)], folder: &Path) -
                 cell,
                 source: Source::Measured,
                 best: (*best).to_owned(),
+                gain: 1.0,
                 variants,
             });
         }

@@ -50,6 +50,7 @@ impl<'a> Run<'a> {
             gas: Gas::new(settings),
             time: 0.0,
             telemetry: None,
+            movie: None,
             vtk_steps: Vec::new(),
             last_checkpoint: None,
             measured: measured(settings, &mesh),

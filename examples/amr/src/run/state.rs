@@ -13,6 +13,7 @@ use crate::exchange::plan::Plan;
 use crate::field::Slot;
 use crate::mesh::Mesh;
 use crate::object::Objects;
+use crate::output::movie::Movie;
 use crate::physics::sedov::Blast;
 use crate::physics::{FaceFluxes, Scheme, Scratch};
 use crate::ranks::Ranks;
@@ -37,6 +38,8 @@ pub(super) struct Run<'a> {
     /// Time simulated so far.
     pub time: f64,
     pub telemetry: Option<Telemetry>,
+    /// On rank 0, once it has a frame.
+    pub movie: Option<Movie>,
     pub vtk_steps: Vec<(u64, f64)>,
     pub last_checkpoint: Option<u64>,
     /// With `--weigh measured`: what leaves cost.

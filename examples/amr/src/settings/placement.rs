@@ -17,6 +17,17 @@ pub enum PlacementName {
     Library(Policy),
 }
 
+impl std::fmt::Display for PlacementName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PlacementName::Rcb => f.write_str("rcb"),
+            PlacementName::Morton => f.write_str("morton"),
+            PlacementName::Hilbert => f.write_str("hilbert"),
+            PlacementName::Library(policy) => policy.fmt(f),
+        }
+    }
+}
+
 /// The process grid and whether it was derived: as near to a cube as the factors of `n_ranks` allow.
 pub(super) fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 3], bool) {
     if given.iter().any(Option::is_some) {

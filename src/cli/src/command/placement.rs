@@ -19,8 +19,6 @@ mod comm;
 mod replay;
 mod sedov;
 
-mod plot;
-
 use clap::Subcommand;
 use colltune_placement::Policy;
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gain::estimated_gain;
 use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
 
@@ -110,6 +111,10 @@ pub struct JobSummary {
     pub waiting_share: Option<f64>,
     /// How many times as fast the program would be if collectives took no time, but for the waiting that is known.
     pub best_possible_gain: f64,
+    /// How many times as fast the job was as it would have been with the library's own choices, by what trainings have
+    /// measured; `None` where nothing was learned before, or the job explored.
+    #[serde(default)]
+    pub estimated_gain: Option<f64>,
     pub refused: Vec<Refused>,
 }
 
@@ -189,6 +194,8 @@ pub struct JobFacts {
     pub overhead_ns: u64,
     pub longest_overhead_ns: u64,
     pub refused: Vec<Refused>,
+    /// Of each kind, where a job runs what was learned; empty otherwise.
+    pub gains: Vec<f64>,
 }
 
 impl JobSummary {
@@ -276,6 +283,8 @@ impl JobSummary {
             by_collective,
             waiting_share,
             best_possible_gain: best_possible_gain(work_s, wall_s),
+            estimated_gain: (!facts.gains.is_empty())
+                .then(|| estimated_gain(&facts.gains, kinds, ranks, wall_s)),
             refused: facts.refused,
         }
     }
@@ -299,6 +308,12 @@ impl JobSummary {
             Some(share) => format!(", {} of it waiting for late ranks", percent(share)),
             None => String::new(),
         };
+        let gained = match self.estimated_gain {
+            Some(gain) => format!(
+                "; with the library's own choices it would have taken about {gain:.2} times as long"
+            ),
+            None => String::new(),
+        };
         let refused = self.refused.iter().map(|one| {
             let Refused {
                 collective,
@@ -308,7 +323,7 @@ impl JobSummary {
             format!("; {calls} of {collective} not tuned: {reason}")
         });
         format!(
-            "{:.3} s on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned; faster \
+            "{:.3} s on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned{gained}; faster \
              collectives can make the job {:.2} times as fast at most{}",
             self.wall_s,
             self.ranks,
@@ -328,7 +343,7 @@ fn best_possible_gain(work_s: f64, wall_s: f64) -> f64 {
     1.0 / (1.0 - share).max(0.001)
 }
 
-fn share(part: u64, of: u64) -> f64 {
+pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 {
         0.0
     } else {
@@ -414,6 +429,32 @@ mod tests {
                 .sentence()
                 .contains("50.0 % of it in collectives, 37.5 %")
         );
+    }
+
+    #[test]
+    fn what_was_gained_is_said_where_it_is_known() {
+        let mut kinds = vec![Together::default(); KINDS];
+        kinds[kind(Collective::Allreduce, 8)] = Together {
+            calls: 10,
+            tuned: 10,
+            ns: 4_000_000_000,
+            ..Together::default()
+        };
+        let unknown = JobSummary::new(facts(), &kinds);
+        assert_eq!(unknown.estimated_gain, None);
+        assert!(!unknown.sentence().contains("would have taken"));
+        let known = JobFacts {
+            gains: vec![1.5; KINDS],
+            ..facts()
+        };
+        let summary = JobSummary::new(known, &kinds);
+        assert_eq!(summary.estimated_gain, Some(1.1));
+        assert!(summary.sentence().contains("about 1.10 times as long;"));
+        let line = summary.line();
+        assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);
+        let older = line.replace(r#""estimated_gain":1.1,"#, "");
+        let older: JobSummary = serde_json::from_str(&older).unwrap();
+        assert_eq!(older.estimated_gain, None);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 
 mod row;
 
+mod figure;
+
 mod against;
 
 use std::path::PathBuf;
@@ -18,10 +20,11 @@ use colltune_placement::generate::{Distribution, costs};
 use colltune_placement::{PlacementError, Policy, Problem, place};
 use serde::Serialize;
 
-use self::row::{Flat, Row, Time, in_columns, messages, panels, proof};
-use super::plot::svg;
+use self::figure::figure;
+use self::row::{Flat, Row, Time, in_columns, messages, proof};
 use super::scene::{Scene, SceneArgs, needs_mesh};
 use crate::command::output::{csv, print, write};
+use crate::plot::svg;
 use crate::progress;
 
 /// Measures, writes the files, and prints the table.
@@ -43,7 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let flat: Vec<Flat> = rows.iter().map(Flat::from).collect();
     write(&args.out, "placement-bench.json", &json)?;
     write(&args.out, "placement-bench.csv", &csv(&flat)?)?;
-    write(&args.out, "placement-bench.svg", &svg(&panels(&rows))?)?;
+    write(&args.out, "placement-bench.svg", &svg(&figure(&rows))?)?;
     print(&if args.json { json } else { in_columns(&rows) })?;
     for skip in &skipped {
         eprintln!(
@@ -82,7 +85,7 @@ Files: placement-bench.json, .csv and .svg in the folder of --out; placement-pub
 pub struct Args {
     /// Policies, as in `colltune placement policies`
     #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
-          default_value = "contiguous,contiguous-optimal,cdpc,lpt,lpt-swap,cplx:25,cplx:50,cplx:75")]
+          default_value = "contiguous,contiguous-optimal,cdpc,lpt,lpt-swap,cplx:0,cplx:25,cplx:50,cplx:75,cplx:100")]
     policies: Vec<Policy>,
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "512,4096,16384,131072",
@@ -319,6 +322,48 @@ mod tests {
         let csv = std::fs::read_to_string(folder.path().join("placement-bench.csv")).unwrap();
         assert_eq!(csv.lines().count(), first.len() + 1);
         assert!(folder.path().join("placement-bench.svg").is_file());
+    }
+
+    #[test]
+    fn the_picture_has_every_distribution_and_every_share_of_cplx() {
+        let words = [
+            "--ranks",
+            "8,64",
+            "--blocks-per-rank",
+            "4",
+            "--repetitions",
+            "1",
+        ];
+        let (rows, skipped) = measure(&parsed(&words));
+        assert!(skipped.is_empty());
+        let figure = figure(&rows);
+        assert_eq!(figure.bands.len(), 4);
+        for band in &figure.bands {
+            let titles: Vec<&str> = band
+                .panels
+                .iter()
+                .map(|panel| panel.title.split(':').next().unwrap_or(""))
+                .collect();
+            assert_eq!(titles, ["exponential", "gaussian", "power-law"]);
+        }
+        let policies: Vec<&str> = figure.bands[0].panels[1]
+            .lines
+            .iter()
+            .map(|line| line.name.as_str())
+            .collect();
+        assert_eq!(policies.len(), 10, "{policies:?}");
+        for panel in &figure.bands[2].panels {
+            for line in &panel.lines {
+                let shares: Vec<f64> = line.points.iter().map(|point| point.0).collect();
+                assert_eq!(shares, [0.0, 25.0, 50.0, 75.0, 100.0], "{}", panel.title);
+                assert!(
+                    line.points[4].1 <= line.points[0].1,
+                    "all by LPT is better balanced than none: {:?}",
+                    line.points
+                );
+            }
+            assert_eq!(panel.lines.len(), 2);
+        }
     }
 
     #[test]

@@ -16,13 +16,13 @@ use colltune_placement::{Graph, Placement, Policy, Problem, place};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::plot::{Line, Panel, Scale, svg};
 use super::scene::{Scene, SceneArgs};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::Place;
 use crate::command::output::{print, table, write};
 use crate::parse;
+use crate::plot::{Band, Figure, Line, Panel, Scale, svg};
 use crate::progress;
 use crate::statistics::spread;
 
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         json!({ "schema": 1, "place": place.describe(), "rounds": args.rounds, "rows": &rows });
     let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
     write(&bench.out, "placement-comm.json", &json)?;
-    write(&bench.out, "placement-comm.svg", &svg(&panels(&rows))?)?;
+    write(&bench.out, "placement-comm.svg", &svg(&figure(&rows))?)?;
     print(&if args.json { json } else { in_columns(&rows) })?;
     match rows.iter().find(|row| !row.counts_agree) {
         None => Ok(()),
@@ -266,7 +266,7 @@ fn in_columns(rows: &[Row]) -> String {
 }
 
 /// The share of rounds that are done within a time.
-fn panels(rows: &[Row]) -> Vec<Panel> {
+fn figure(rows: &[Row]) -> Figure {
     let line = |row: &Row| {
         let mut sorted = row.rounds_us.clone();
         sorted.sort_by(f64::total_cmp);
@@ -277,13 +277,19 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
             points: sorted.into_iter().enumerate().map(share).collect(),
         }
     };
-    vec![Panel {
-        title: "Rounds done within a time".to_owned(),
-        x: "us",
-        y: "%",
+    let panel = Panel {
+        title: "All rounds".to_owned(),
+        x: "time of a round (us)",
+        y: "rounds done (%)",
         scale: Scale::LogX,
         lines: rows.iter().map(line).collect(),
-    }]
+    };
+    Figure {
+        title: "Rounds of neighbours' messages done within a time".to_owned(),
+        bands: vec![Band {
+            panels: vec![panel],
+        }],
+    }
 }
 
 #[cfg(test)]

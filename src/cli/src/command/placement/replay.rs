@@ -15,10 +15,10 @@ use serde::Serialize;
 pub use self::args::Args;
 use self::args::Foresight;
 use self::follow::{Judged, Run, follow};
-use super::plot::{Line, Panel, Scale, svg};
 use super::recorded::{Recording, read};
 use super::scene::needs_mesh;
 use crate::command::output::{print, table, write};
+use crate::plot::{Band, Figure, Line, Panel, Scale, svg};
 use crate::progress;
 
 /// Places every step with every policy, writes the files, and prints the totals.
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
     write(&args.out, "placement-replay.json", &json)?;
-    write(&args.out, "placement-replay.svg", &svg(&panels(&runs))?)?;
+    write(&args.out, "placement-replay.svg", &svg(&figure(&runs))?)?;
     print(&if args.json { json } else { in_columns(&runs) })
 }
 
@@ -96,7 +96,7 @@ fn in_columns(runs: &[Run]) -> String {
     table(&header, &runs.iter().map(cells).collect::<Vec<_>>())
 }
 
-fn panels(runs: &[Run]) -> Vec<Panel> {
+fn figure(runs: &[Run]) -> Figure {
     let panel = |title: &str, y, value: &dyn Fn(&Judged) -> f64| Panel {
         title: title.to_owned(),
         x: "step",
@@ -114,14 +114,18 @@ fn panels(runs: &[Run]) -> Vec<Panel> {
             })
             .collect(),
     };
-    vec![
-        panel("Makespan of each step", "unit of the costs", &|step| {
-            step.makespan
-        }),
-        panel("Blocks that moved", "blocks", &|step| {
-            step.moved_blocks as f64
-        }),
-    ]
+    let makespan = panel("Makespan of each step", "unit of the costs", &|step| {
+        step.makespan
+    });
+    let moved = panel("Blocks that moved", "blocks", &|step| {
+        step.moved_blocks as f64
+    });
+    Figure {
+        title: "Recorded costs, placed step by step".to_owned(),
+        bands: vec![Band {
+            panels: vec![makespan, moved],
+        }],
+    }
 }
 
 #[cfg(test)]

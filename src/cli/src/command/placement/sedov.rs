@@ -21,12 +21,12 @@ use parquet::record::RowAccessor;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::plot::{Bar, bars};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::{Place, helper};
 use crate::command::output::{print, table, write};
 use crate::parse;
+use crate::plot::{Bar, bars};
 use crate::progress;
 use crate::statistics::{Spread, median, spread};
 

@@ -4,7 +4,6 @@ use colltune_placement::{Certificate, Locality, Proof};
 use serde::Serialize;
 
 use crate::command::output::table;
-use crate::command::placement::plot::{Line, Panel, Scale};
 
 #[derive(Serialize)]
 pub struct Row {
@@ -148,50 +147,4 @@ pub fn in_columns(rows: &[Row]) -> String {
         ]
     };
     table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
-}
-
-/// Time and gap over the ranks: for each policy the mean over everything else.
-pub fn panels(rows: &[Row]) -> Vec<Panel> {
-    let panel = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
-        let mut lines: Vec<Line> = Vec::new();
-        for row in rows {
-            if lines.iter().all(|line| line.name != row.policy) {
-                let same = || rows.iter().filter(|other| other.policy == row.policy);
-                let mut ranks: Vec<u32> = same().map(|row| row.ranks).collect();
-                ranks.sort_unstable();
-                ranks.dedup();
-                let mean = |&ranks: &u32| {
-                    let values: Vec<f64> =
-                        same().filter(|row| row.ranks == ranks).map(value).collect();
-                    (
-                        f64::from(ranks),
-                        values.iter().sum::<f64>() / values.len() as f64,
-                    )
-                };
-                let points = ranks.iter().map(mean).collect();
-                lines.push(Line {
-                    name: row.policy.clone(),
-                    points,
-                });
-            }
-        }
-        Panel {
-            title: title.to_owned(),
-            x: "ranks",
-            y,
-            scale,
-            lines,
-        }
-    };
-    vec![
-        panel("Time to place", "ms", Scale::LogBoth, &|row| {
-            row.time_ms.min.max(1e-4)
-        }),
-        panel(
-            "Makespan above the proved bound",
-            "%",
-            Scale::LogX,
-            &|row| 100.0 * row.gap,
-        ),
-    ]
 }
