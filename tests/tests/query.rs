@@ -185,6 +185,7 @@ fn what_is_not_there_or_not_sql_is_told_in_a_sentence() {
         "failed to understand the query: near \"SELEKT\": syntax error\n  SELEKT 1\n  ^",
     );
     fails(&["--db", db, "SELECT 1 FROM cell"], 2, "was cells meant?");
+    fails(&["--db", db, "SELECT 1 FROM call"], 2, "was calls meant?");
     fails(&["--db", db, "SELECT 1 FROM phases"], 2, "--telemetry DIR");
     fails(&["--db", db, "DELETE FROM cells"], 2, "only reads");
     fails(

@@ -108,7 +108,10 @@ fn find(sql: &str, name: &str) -> Option<usize> {
 
 fn about_table(name: &str, tables: &[&Named]) -> String {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let mut known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    if known.contains(&"records") {
+        known.insert(1, "calls");
+    }
     let is_there = |names: &[&str]| known.iter().any(|known| names.contains(known));
     if OF_DATABASES.contains(&bare) && !is_there(&OF_DATABASES) {
         return "it is a table of databases: name one with --db DIR".to_owned();

@@ -1,5 +1,7 @@
 //! Parquet files: what their footers say, and single columns of single row groups.
 
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ impl ParquetFile {
             let file = colltune_files::open(path, Links::Follow)?;
             Ok(SerializedFileReader::new(file)?.metadata().clone())
         };
-        let metadata = open().map_err(|error| left_out(path, &error))?;
+        let metadata = whatever_it_holds(path, open)?;
         Ok(ParquetFile {
             path: path.to_owned(),
             metadata: Arc::new(metadata),
@@ -107,11 +109,10 @@ impl ParquetFile {
     ///
     /// Errors: a sentence that names the file.
     pub fn read(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, String> {
-        let read = self.read_or(group, columns);
-        read.map_err(|error| left_out(&self.path, &error))
+        whatever_it_holds(&self.path, || self.decoded(group, columns))
     }
 
-    fn read_or(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, ParquetError> {
+    fn decoded(&self, group: usize, columns: &[usize]) -> Result<Vec<Decoded>, ParquetError> {
         let file = Arc::new(colltune_files::open(&self.path, Links::Follow)?);
         let of_group = self.metadata.row_group(group);
         let rows = usize::try_from(of_group.num_rows())?;
@@ -125,11 +126,21 @@ impl ParquetFile {
     }
 }
 
-fn left_out(path: &Path, problem: &dyn std::fmt::Display) -> String {
-    format!(
-        "failed to read {}: {problem}; it is left out",
-        path.display()
-    )
+/// A file may hold anything, and nobody above takes a panic: SQLite is C.
+fn whatever_it_holds<T>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, String> {
+    let left_out = |problem: &dyn Display| {
+        format!(
+            "failed to read {}: {problem}; it is left out",
+            path.display()
+        )
+    };
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|error| left_out(&error)),
+        Err(_) => Err(left_out(&"it is damaged")),
+    }
 }
 
 /// `None` for what is no plain value.

@@ -302,6 +302,42 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
     }
 }
 
+/// Bytes that are changed at random anywhere, the footer included: every table is still asked.
+#[test]
+fn no_damage_ends_a_query() {
+    let (folder, _) = of_telemetry();
+    let file = folder.path().join("phases.0001.parquet");
+    let whole = std::fs::read(&file).unwrap();
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) as usize % below
+    };
+    for round in 0..400 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + round % 3 {
+            let place = random(bytes.len());
+            bytes[place] = random(256) as u8;
+        }
+        std::fs::write(&file, &bytes).unwrap();
+        let engine = open(None, &[folder.path().to_owned()]).unwrap();
+        for sql in [
+            "SELECT * FROM phases",
+            "SELECT sum(time_ns) FROM phases WHERE step > 3 AND phase = 'wait'",
+        ] {
+            // A column may have another name now.
+            let _ = csv(&engine, sql);
+        }
+        let of_file = engine.journal.take_warnings();
+        assert!(
+            of_file.iter().all(|one| one.contains("phases")),
+            "{of_file:?}"
+        );
+    }
+}
+
 #[test]
 fn folders_of_several_versions_are_one_table_and_told_apart() {
     let (new, _) = of_telemetry();

@@ -27,7 +27,9 @@ impl<W: Write> Sink for CsvLines<W> {
                 ValueRef::Integer(value) => self.0.write_field(value.to_string()),
                 // As many digits as tell it from all others.
                 ValueRef::Real(value) => self.0.write_field(value.to_string()),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => self.0.write_field(bytes),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => self
+                    .0
+                    .write_field(String::from_utf8_lossy(bytes).as_bytes()),
             };
             written.map_err(failed)?;
         }

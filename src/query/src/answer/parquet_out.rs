@@ -32,7 +32,7 @@ enum Entry {
     Unknown,
     Whole(i64),
     Real(f64),
-    Text(Vec<u8>),
+    Text(String),
 }
 
 /// What a column holds: the least that takes all its values.
@@ -142,7 +142,7 @@ fn write_column(
             Entry::Unknown => None,
             Entry::Whole(value) => Some(ByteArray::from(value.to_string().into_bytes())),
             Entry::Real(value) => Some(ByteArray::from(value.to_string().into_bytes())),
-            Entry::Text(bytes) => Some(ByteArray::from(bytes.clone())),
+            Entry::Text(text) => Some(ByteArray::from(text.as_str())),
         }),
     }
 }
@@ -184,7 +184,9 @@ impl Sink for ParquetOut {
                 ValueRef::Null => Entry::Unknown,
                 ValueRef::Integer(value) => Entry::Whole(*value),
                 ValueRef::Real(value) => Entry::Real(*value),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Entry::Text(bytes.to_vec()),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                    Entry::Text(String::from_utf8_lossy(bytes).into_owned())
+                }
             });
         }
         Ok(())
