@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::FolderError;
 use crate::folder::Folder;
 use crate::rows::{self, Block, Place};
-use crate::statistics::median;
+use crate::statistics::{mean, median};
 use crate::text::{percent, table};
 use crate::windows::Run;
 
@@ -81,20 +81,21 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
         folder: folder.path.clone(),
         reason,
     };
-    let inflation = inflation(&blocks);
+    let by_pace = [Pace::Mean, Pace::Median].map(|pace| inflation(&blocks, pace));
+    let inflation = &by_pace[0];
     if inflation.len() < RANKS_MIN {
         return Err(too_little(format!(
             "ranks are compared with each other, which takes {RANKS_MIN} at least with blocks of the same kind; {} have them",
             inflation.len()
         )));
     }
-    let n_steps = steps_of(&inflation).len();
+    let n_steps = steps_of(inflation).len();
     if n_steps < STEPS_MIN {
         return Err(too_little(format!(
             "{n_steps} steps are too few for a verdict; it takes {STEPS_MIN}"
         )));
     }
-    let mut health = of_inflation(&inflation, &places);
+    let mut health = of_inflation(&by_pace, &places);
     if let Ok(run) = Run::read(folder, &(0..=u64::MAX)) {
         health.saved = Some(saved(&run, &health.verdicts));
     }
@@ -112,43 +113,59 @@ fn steps_of(inflation: &Inflation) -> BTreeSet<u64> {
 /// What blocks of a kind have in common in a step.
 type BlockKind = (u64, u32, bool, u32);
 
+/// How the blocks of a kind stand for their rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    Mean,
+    Median,
+}
+
+impl Pace {
+    fn of(self, times: &[f64]) -> f64 {
+        match self {
+            Pace::Mean => mean(times),
+            Pace::Median => median(times),
+        }
+    }
+}
+
 /// Blocks' times against those of the median rank.
-pub fn inflation(blocks: &[Block]) -> Inflation {
-    let mut of_kind: BTreeMap<BlockKind, BTreeMap<u32, (f64, f64)>> = BTreeMap::new();
+pub fn inflation(blocks: &[Block], pace: Pace) -> Inflation {
+    let mut of_kind: BTreeMap<BlockKind, BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
     for block in blocks {
         let kind = (block.step, block.level, block.near_shock, block.iterations);
-        let sums = of_kind.entry(kind).or_default();
-        let (n, time) = sums.entry(block.rank).or_default();
-        *n += 1.0;
-        *time += block.compute as f64;
+        let by_rank = of_kind.entry(kind).or_default();
+        by_rank
+            .entry(block.rank)
+            .or_default()
+            .push(block.compute as f64);
     }
     let mut sums: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
     for ((step, ..), by_rank) in of_kind {
         if by_rank.len() < RANKS_MIN {
             continue;
         }
-        let means: Vec<f64> = by_rank.values().map(|(n, time)| time / n).collect();
-        let usual = median(&means);
-        for (rank, (n, time)) in by_rank {
-            let (measured, expected) = sums.entry((rank, step)).or_default();
-            *measured += time;
-            *expected += n * usual;
+        let paces: Vec<f64> = by_rank.values().map(|times| pace.of(times)).collect();
+        let usual = median(&paces);
+        for ((rank, times), pace) in by_rank.iter().zip(paces) {
+            let (measured, expected) = sums.entry((*rank, step)).or_default();
+            *measured += times.len() as f64 * pace;
+            *expected += times.len() as f64 * usual;
         }
     }
     let mut inflation = Inflation::new();
     for ((rank, step), (measured, expected)) in sums {
         if expected > 0.0 {
-            inflation
-                .entry(rank)
-                .or_default()
-                .insert(step, measured / expected);
+            let steps = inflation.entry(rank).or_default();
+            steps.insert(step, measured / expected);
         }
     }
     inflation
 }
 
-fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
-    let judged = judge::judge(inflation);
+fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
+    let inflation = &by_pace[0];
+    let judged = slowest(by_pace.each_ref().map(judge::judge));
     let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, p.host.as_str())).collect();
     let host = |rank: u32| host_of.get(&rank).map(|host| (*host).to_owned());
     let steps = steps_of(inflation);
@@ -194,35 +211,26 @@ fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
             steps: whole,
         });
     }
-    let known: BTreeSet<u32> = verdicts
-        .iter()
-        .flat_map(|verdict| verdict.ranks.clone())
-        .collect();
-    for (&rank, of_rank) in inflation.iter().filter(|(rank, _)| !known.contains(rank)) {
-        for span in change::spans(of_rank) {
-            let within: Inflation = inflation
-                .iter()
-                .map(|(&rank, steps)| {
-                    (
-                        rank,
-                        steps
-                            .range(span[0]..=span[1])
-                            .map(|(&s, &x)| (s, x))
-                            .collect(),
-                    )
-                })
-                .collect();
-            let judged = judge::judge(&within);
-            if span != whole && judged[&rank].is_slow && within[&rank].len() >= STEPS_MIN {
-                verdicts.push(Verdict {
+    for inflation in by_pace {
+        // What is slow all the time, or found slow by the other pace, is known.
+        let known: BTreeSet<u32> = verdicts.iter().flat_map(|v| v.ranks.clone()).collect();
+        let others = inflation.iter().filter(|(rank, _)| !known.contains(rank));
+        for (&rank, of_rank) in others {
+            let spans = change::spans(of_rank).into_iter();
+            let found = spans.filter_map(|span| {
+                let judged = judge::judge(&within(inflation, span))[&rank];
+                let is_part =
+                    span != whole && of_rank.range(span[0]..=span[1]).count() >= STEPS_MIN;
+                (is_part && judged.is_slow).then(|| Verdict {
                     suspect: Suspect::Transient,
                     host: host(rank),
                     ranks: vec![rank],
                     core: None,
-                    factor: judged[&rank].inflation,
+                    factor: judged.inflation,
                     steps: span,
-                });
-            }
+                })
+            });
+            verdicts.extend(found);
         }
     }
     let of_rank = |(rank, judged)| OfRank {
@@ -237,6 +245,25 @@ fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
         saved: None,
         warnings: Vec::new(),
     }
+}
+
+/// The steps from one to another.
+fn within(inflation: &Inflation, [first, last]: [u64; 2]) -> Inflation {
+    let part = |steps: &BTreeMap<u64, f64>| {
+        let steps = steps.range(first..=last);
+        steps.map(|(&step, &x)| (step, x)).collect()
+    };
+    inflation
+        .iter()
+        .map(|(&rank, steps)| (rank, part(steps)))
+        .collect()
+}
+
+/// By rank, what its median blocks say where they are slow: a time slice that is lost falls on few of them.
+fn slowest([mean, median]: [BTreeMap<u32, Judged>; 2]) -> BTreeMap<u32, Judged> {
+    let mut judged = mean;
+    judged.extend(median.into_iter().filter(|(_, judged)| judged.is_slow));
+    judged
 }
 
 /// Ranks by node, under the first rank of each.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::FolderError;
 use crate::folder::{Folder, Wanted};
-use crate::health::inflation;
+use crate::health::{Pace, inflation};
 use crate::rows::{self, Block, Place};
 use crate::statistics::{mean, median, pearson, spearman};
 use crate::text::{percent, table, time};
@@ -244,7 +244,10 @@ fn step_cv(blocks: &[Block]) -> Option<f64> {
         let square = values.iter().map(|x| (x - middle).powi(2)).sum::<f64>();
         (square / values.len().max(1) as f64).sqrt() / middle
     };
-    let all: Vec<f64> = inflation(blocks).values().map(of_rank).collect();
+    let all: Vec<f64> = inflation(blocks, Pace::Mean)
+        .values()
+        .map(of_rank)
+        .collect();
     (!all.is_empty()).then(|| median(&all))
 }
 
