@@ -4,6 +4,8 @@
 //! that neither refinement nor placement matters. A rank's inflation in a step is what its blocks took over what was
 //! expected of them.
 
+mod pace;
+
 mod change;
 mod judge;
 
@@ -13,15 +15,15 @@ use serde::Serialize;
 
 use crate::FolderError;
 use crate::folder::Folder;
-use crate::rows::{self, Block, Place};
-use crate::statistics::{mean, median};
+use crate::rows::{self, Place};
+use crate::statistics::median;
 use crate::text::{percent, table};
 use crate::windows::Run;
+use pace::RANKS_MIN;
 
 pub use judge::Judged;
+pub use pace::{Inflation, Pace, inflation};
 
-/// Ranks that are compared: the median of fewer says nothing about one of them.
-const RANKS_MIN: usize = 3;
 /// Steps that a verdict needs.
 const STEPS_MIN: usize = 10;
 /// Share of a node's ranks that are slow where the node is.
@@ -68,9 +70,6 @@ pub struct Health {
     pub warnings: Vec<String>,
 }
 
-/// By rank: its inflation in each step in which it had blocks to compare.
-pub type Inflation = BTreeMap<u32, BTreeMap<u64, f64>>;
-
 /// Looks for what is slow.
 ///
 /// Errors: no blocks, or too few ranks or steps.
@@ -89,7 +88,7 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
             inflation.len()
         )));
     }
-    let n_steps = steps_of(inflation).len();
+    let n_steps = pace::steps_of(inflation).len();
     if n_steps < STEPS_MIN {
         return Err(too_little(format!(
             "{n_steps} steps are too few for a verdict; it takes {STEPS_MIN}"
@@ -103,72 +102,12 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
     Ok(health)
 }
 
-fn steps_of(inflation: &Inflation) -> BTreeSet<u64> {
-    inflation
-        .values()
-        .flat_map(|steps| steps.keys().copied())
-        .collect()
-}
-
-/// What blocks of a kind have in common in a step.
-type BlockKind = (u64, u32, bool, u32);
-
-/// How the blocks of a kind stand for their rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    Mean,
-    Median,
-}
-
-impl Pace {
-    fn of(self, times: &[f64]) -> f64 {
-        match self {
-            Pace::Mean => mean(times),
-            Pace::Median => median(times),
-        }
-    }
-}
-
-/// Blocks' times against those of the median rank.
-pub fn inflation(blocks: &[Block], pace: Pace) -> Inflation {
-    let mut of_kind: BTreeMap<BlockKind, BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
-    for block in blocks {
-        let kind = (block.step, block.level, block.near_shock, block.iterations);
-        let by_rank = of_kind.entry(kind).or_default();
-        by_rank
-            .entry(block.rank)
-            .or_default()
-            .push(block.compute as f64);
-    }
-    let mut sums: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
-    for ((step, ..), by_rank) in of_kind {
-        if by_rank.len() < RANKS_MIN {
-            continue;
-        }
-        let paces: Vec<f64> = by_rank.values().map(|times| pace.of(times)).collect();
-        let usual = median(&paces);
-        for ((rank, times), pace) in by_rank.iter().zip(paces) {
-            let (measured, expected) = sums.entry((*rank, step)).or_default();
-            *measured += times.len() as f64 * pace;
-            *expected += times.len() as f64 * usual;
-        }
-    }
-    let mut inflation = Inflation::new();
-    for ((rank, step), (measured, expected)) in sums {
-        if expected > 0.0 {
-            let steps = inflation.entry(rank).or_default();
-            steps.insert(step, measured / expected);
-        }
-    }
-    inflation
-}
-
 fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
     let inflation = &by_pace[0];
     let judged = slowest(by_pace.each_ref().map(judge::judge));
     let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, p.host.as_str())).collect();
     let host = |rank: u32| host_of.get(&rank).map(|host| (*host).to_owned());
-    let steps = steps_of(inflation);
+    let steps = pace::steps_of(inflation);
     let whole = [
         steps.first().copied().unwrap_or(0),
         steps.last().copied().unwrap_or(0),
@@ -218,7 +157,7 @@ fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
         for (&rank, of_rank) in others {
             let spans = change::spans(of_rank).into_iter();
             let found = spans.filter_map(|span| {
-                let judged = judge::judge(&within(inflation, span))[&rank];
+                let judged = judge::judge(&pace::within(inflation, span))[&rank];
                 let is_part =
                     span != whole && of_rank.range(span[0]..=span[1]).count() >= STEPS_MIN;
                 (is_part && judged.is_slow).then(|| Verdict {
@@ -245,18 +184,6 @@ fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
         saved: None,
         warnings: Vec::new(),
     }
-}
-
-/// The steps from one to another.
-fn within(inflation: &Inflation, [first, last]: [u64; 2]) -> Inflation {
-    let part = |steps: &BTreeMap<u64, f64>| {
-        let steps = steps.range(first..=last);
-        steps.map(|(&step, &x)| (step, x)).collect()
-    };
-    inflation
-        .iter()
-        .map(|(&rank, steps)| (rank, part(steps)))
-        .collect()
 }
 
 /// By rank, what its median blocks say where they are slow: a time slice that is lost falls on few of them.

@@ -2,6 +2,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
+use crate::rows::Block;
 
 /// Blocks of 8 ranks on 4 nodes over 60 steps; a rank's blocks differ in number and level from another's.
 fn blocks(seed: u64, slowness: impl Fn(u32, u64) -> f64) -> Vec<Block> {
