@@ -4,6 +4,8 @@
 //! that neither refinement nor placement matters. A rank's inflation in a step is what its blocks took over what was
 //! expected of them.
 
+mod pace;
+
 mod change;
 mod judge;
 
@@ -13,15 +15,15 @@ use serde::Serialize;
 
 use crate::FolderError;
 use crate::folder::Folder;
-use crate::rows::{self, Block, Place};
+use crate::rows::{self, Place};
 use crate::statistics::median;
 use crate::text::{percent, table};
 use crate::windows::Run;
+use pace::RANKS_MIN;
 
 pub use judge::Judged;
+pub use pace::{Inflation, Pace, inflation};
 
-/// Ranks that are compared: the median of fewer says nothing about one of them.
-const RANKS_MIN: usize = 3;
 /// Steps that a verdict needs.
 const STEPS_MIN: usize = 10;
 /// Share of a node's ranks that are slow where the node is.
@@ -68,9 +70,6 @@ pub struct Health {
     pub warnings: Vec<String>,
 }
 
-/// By rank: its inflation in each step in which it had blocks to compare.
-pub type Inflation = BTreeMap<u32, BTreeMap<u64, f64>>;
-
 /// Looks for what is slow.
 ///
 /// Errors: no blocks, or too few ranks or steps.
@@ -81,20 +80,21 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
         folder: folder.path.clone(),
         reason,
     };
-    let inflation = inflation(&blocks);
+    let by_pace = [Pace::Mean, Pace::Median].map(|pace| inflation(&blocks, pace));
+    let inflation = &by_pace[0];
     if inflation.len() < RANKS_MIN {
         return Err(too_little(format!(
             "ranks are compared with each other, which takes {RANKS_MIN} at least with blocks of the same kind; {} have them",
             inflation.len()
         )));
     }
-    let n_steps = steps_of(&inflation).len();
+    let n_steps = pace::steps_of(inflation).len();
     if n_steps < STEPS_MIN {
         return Err(too_little(format!(
             "{n_steps} steps are too few for a verdict; it takes {STEPS_MIN}"
         )));
     }
-    let mut health = of_inflation(&inflation, &places);
+    let mut health = of_inflation(&by_pace, &places);
     if let Ok(run) = Run::read(folder, &(0..=u64::MAX)) {
         health.saved = Some(saved(&run, &health.verdicts));
     }
@@ -102,56 +102,12 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
     Ok(health)
 }
 
-fn steps_of(inflation: &Inflation) -> BTreeSet<u64> {
-    inflation
-        .values()
-        .flat_map(|steps| steps.keys().copied())
-        .collect()
-}
-
-/// What blocks of a kind have in common in a step.
-type BlockKind = (u64, u32, bool, u32);
-
-/// Blocks' times against those of the median rank.
-pub fn inflation(blocks: &[Block]) -> Inflation {
-    let mut of_kind: BTreeMap<BlockKind, BTreeMap<u32, (f64, f64)>> = BTreeMap::new();
-    for block in blocks {
-        let kind = (block.step, block.level, block.near_shock, block.iterations);
-        let sums = of_kind.entry(kind).or_default();
-        let (n, time) = sums.entry(block.rank).or_default();
-        *n += 1.0;
-        *time += block.compute as f64;
-    }
-    let mut sums: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
-    for ((step, ..), by_rank) in of_kind {
-        if by_rank.len() < RANKS_MIN {
-            continue;
-        }
-        let means: Vec<f64> = by_rank.values().map(|(n, time)| time / n).collect();
-        let usual = median(&means);
-        for (rank, (n, time)) in by_rank {
-            let (measured, expected) = sums.entry((rank, step)).or_default();
-            *measured += time;
-            *expected += n * usual;
-        }
-    }
-    let mut inflation = Inflation::new();
-    for ((rank, step), (measured, expected)) in sums {
-        if expected > 0.0 {
-            inflation
-                .entry(rank)
-                .or_default()
-                .insert(step, measured / expected);
-        }
-    }
-    inflation
-}
-
-fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
-    let judged = judge::judge(inflation);
+fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
+    let inflation = &by_pace[0];
+    let judged = slowest(by_pace.each_ref().map(judge::judge));
     let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, p.host.as_str())).collect();
     let host = |rank: u32| host_of.get(&rank).map(|host| (*host).to_owned());
-    let steps = steps_of(inflation);
+    let steps = pace::steps_of(inflation);
     let whole = [
         steps.first().copied().unwrap_or(0),
         steps.last().copied().unwrap_or(0),
@@ -194,35 +150,26 @@ fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
             steps: whole,
         });
     }
-    let known: BTreeSet<u32> = verdicts
-        .iter()
-        .flat_map(|verdict| verdict.ranks.clone())
-        .collect();
-    for (&rank, of_rank) in inflation.iter().filter(|(rank, _)| !known.contains(rank)) {
-        for span in change::spans(of_rank) {
-            let within: Inflation = inflation
-                .iter()
-                .map(|(&rank, steps)| {
-                    (
-                        rank,
-                        steps
-                            .range(span[0]..=span[1])
-                            .map(|(&s, &x)| (s, x))
-                            .collect(),
-                    )
-                })
-                .collect();
-            let judged = judge::judge(&within);
-            if span != whole && judged[&rank].is_slow && within[&rank].len() >= STEPS_MIN {
-                verdicts.push(Verdict {
+    for inflation in by_pace {
+        // What is slow all the time, or found slow by the other pace, is known.
+        let known: BTreeSet<u32> = verdicts.iter().flat_map(|v| v.ranks.clone()).collect();
+        let others = inflation.iter().filter(|(rank, _)| !known.contains(rank));
+        for (&rank, of_rank) in others {
+            let spans = change::spans(of_rank).into_iter();
+            let found = spans.filter_map(|span| {
+                let judged = judge::judge(&pace::within(inflation, span))[&rank];
+                let is_part =
+                    span != whole && of_rank.range(span[0]..=span[1]).count() >= STEPS_MIN;
+                (is_part && judged.is_slow).then(|| Verdict {
                     suspect: Suspect::Transient,
                     host: host(rank),
                     ranks: vec![rank],
                     core: None,
-                    factor: judged[&rank].inflation,
+                    factor: judged.inflation,
                     steps: span,
-                });
-            }
+                })
+            });
+            verdicts.extend(found);
         }
     }
     let of_rank = |(rank, judged)| OfRank {
@@ -237,6 +184,13 @@ fn of_inflation(inflation: &Inflation, places: &[Place]) -> Health {
         saved: None,
         warnings: Vec::new(),
     }
+}
+
+/// By rank, what its median blocks say where they are slow: a time slice that is lost falls on few of them.
+fn slowest([mean, median]: [BTreeMap<u32, Judged>; 2]) -> BTreeMap<u32, Judged> {
+    let mut judged = mean;
+    judged.extend(median.into_iter().filter(|(_, judged)| judged.is_slow));
+    judged
 }
 
 /// Ranks by node, under the first rank of each.

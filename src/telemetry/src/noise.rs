@@ -1,5 +1,7 @@
 //! Whether these data can be trusted: does work explain time, and what comes on top of it?
 
+mod cells;
+
 mod spikes;
 mod variance;
 
@@ -8,12 +10,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::FolderError;
-use crate::folder::{Folder, Wanted};
-use crate::health::inflation;
+use crate::folder::Folder;
+use crate::health::{Pace, inflation};
 use crate::rows::{self, Block, Place};
 use crate::statistics::{mean, median, pearson, spearman};
 use crate::text::{percent, table, time};
 use crate::windows::Run;
+use cells::{OfStep, by_rank_and_step};
 
 pub use spikes::Spikes;
 pub use variance::Variance;
@@ -60,25 +63,6 @@ pub struct Noise {
     pub warnings: Vec<String>,
 }
 
-/// Time of a rank in a step, in nanoseconds, and what it sent.
-#[derive(Clone, Copy, Debug, Default)]
-struct OfStep {
-    compute: f64,
-    wait: f64,
-    packing: f64,
-    off: f64,
-    work: f64,
-    messages: f64,
-    bytes: f64,
-}
-
-const MESSAGES: Wanted = Wanted {
-    table: "messages",
-    numbers: &["step", "rank", "messages", "bytes"],
-    texts: &["kind"],
-    hint: "record them with `colltune-amr --telemetry FOLDER`",
-};
-
 /// Judges the data in a folder.
 ///
 /// Errors: no windows.
@@ -102,31 +86,6 @@ pub fn noise(folder: &Folder) -> Result<Noise, FolderError> {
         verdict,
         warnings: folder.warnings(),
     })
-}
-
-fn by_rank_and_step(folder: &Folder, run: &Run) -> BTreeMap<(u32, u64), OfStep> {
-    let mut cells: BTreeMap<(u32, u64), OfStep> = BTreeMap::new();
-    for window in run.meetings.iter().flat_map(|meeting| &meeting.ranks) {
-        let cell = cells.entry((window.rank, window.step)).or_default();
-        let work = (window.arrive - window.begin - window.wait).max(0) as f64;
-        cell.compute += window.compute as f64;
-        cell.wait += window.wait as f64;
-        cell.packing += (window.pack + window.unpack) as f64;
-        cell.work += work;
-        cell.off += (work - window.cpu as f64).max(0.0);
-    }
-    if let Some(columns) = folder.read_if_there(&MESSAGES) {
-        let travels = |kind: &str| !["local", "reduction", "metadata"].contains(&kind);
-        for (i, kind) in columns.texts[0].iter().enumerate() {
-            let number = |column: usize| columns.numbers[column][i];
-            let key = (number(1) as u32, number(0) as u64);
-            if let Some(cell) = cells.get_mut(&key).filter(|_| travels(kind)) {
-                cell.messages += number(2) as f64;
-                cell.bytes += number(3) as f64;
-            }
-        }
-    }
-    cells
 }
 
 fn correlations(cells: &BTreeMap<(u32, u64), OfStep>) -> Vec<Correlation> {
@@ -244,7 +203,10 @@ fn step_cv(blocks: &[Block]) -> Option<f64> {
         let square = values.iter().map(|x| (x - middle).powi(2)).sum::<f64>();
         (square / values.len().max(1) as f64).sqrt() / middle
     };
-    let all: Vec<f64> = inflation(blocks).values().map(of_rank).collect();
+    let all: Vec<f64> = inflation(blocks, Pace::Mean)
+        .values()
+        .map(of_rank)
+        .collect();
     (!all.is_empty()).then(|| median(&all))
 }
 

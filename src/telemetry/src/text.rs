@@ -37,5 +37,6 @@ pub fn time(ns: f64) -> String {
 }
 
 pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    // An empty sum is -0.
+    format!("{:.1} %", 100.0 * share + 0.0)
 }

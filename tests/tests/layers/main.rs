@@ -17,7 +17,7 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 16] = [
+const ROOTS: [&str; 18] = [
     "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
@@ -29,6 +29,8 @@ const ROOTS: [&str; 16] = [
     "tuning-db/src/lib.rs",
     "src/report/src/lib.rs",
     "src/query/src/lib.rs",
+    "src/telemetry/src/lib.rs",
+    "src/timeline/src/lib.rs",
     "examples/amr/src/lib.rs",
     "examples/amr/mpi/src/main.rs",
     "tests/src/lib.rs",

@@ -51,11 +51,17 @@ impl Run<'_> {
             if self.settings.work == Work::Seven {
                 let arrived = self.exchange.gather(task, &self.blocks.field, &vars);
                 self.spend_comm(start);
+                let clock = self.clock().clone();
+                let _compute = clock.during(Phase::Compute);
+                let before = clock.spent_in(Phase::Compute);
                 for var in vars.clone() {
                     self.average_seven(&arrived, &vars, var);
                     self.sum_up(var, checks);
                     self.check_each(step, stage, var, checks, tell)?;
                 }
+                let computed = clock.spent_in(Phase::Compute) - before;
+                let intake = self.intake_share * computed as f64;
+                clock.rebook(Phase::Compute, Phase::Unpack, intake as u64);
                 self.exchange.recycle(arrived);
                 continue;
             }
@@ -95,14 +101,11 @@ impl Run<'_> {
             n_vars: vars.len(),
         };
         let uneven = self.settings.cost != CostModel::Uniform;
-        let clock = self.clock().clone();
-        let _compute = clock.during(Phase::Compute);
         // Reading the clock for each block and variable costs a few percent: blocks are measured where they are
         // asked for, and what ghosts take is measured for one variable of a group.
         let measures = self.measured.is_some() || self.wants_blocks();
-        let measures_intake = clock.runs() && variable.nth == 0;
+        let measures_intake = variable.nth == 0 && self.clock().runs();
         let mut intake_s = 0.0;
-        let computed_before = clock.spent().1[Phase::Compute as usize];
         let (mut spare, field) = self.blocks.field.lend_spare();
         let (x_sums, planes) = self.scratch.split_at_mut(cells[0] * cells[1]);
         for (i, &slot) in self.own.iter().enumerate() {
@@ -130,16 +133,10 @@ impl Run<'_> {
             }
         }
         self.blocks.field.take_spare(var, spare);
-        if clock.runs() {
-            let (_, spent) = clock.spent();
-            let computed = spent[Phase::Compute as usize] - computed_before;
-            if measures_intake {
-                self.intake_share = (intake_s * 1e9 / computed.max(1) as f64).min(1.0);
-            }
-            let intake = self.intake_share * computed as f64;
-            clock.rebook(Phase::Compute, Phase::Unpack, intake as u64);
-        }
         let took = start.elapsed().as_secs_f64();
+        if measures_intake {
+            self.intake_share = (intake_s / took.max(1e-9)).min(1.0);
+        }
         self.times.calc += took;
         self.add_step_time(1, took);
     }

@@ -102,6 +102,11 @@ impl Clock {
         (now, self.0.spent.each_ref().map(Cell::get))
     }
 
+    /// Nanoseconds in a phase so far.
+    pub fn spent_in(&self, phase: Phase) -> u64 {
+        self.spent().1[phase as usize]
+    }
+
     /// Nanoseconds of processor time outside of waiting so far.
     pub fn cpu_spent(&self) -> u64 {
         if !self.0.phase.get().waits() {
@@ -112,7 +117,6 @@ impl Clock {
 
     /// Books time that was one phase's as another's.
     pub fn rebook(&self, from: Phase, to: Phase, ns: u64) {
-        self.settle();
         let [from, to] = [from, to].map(|phase| &self.0.spent[phase as usize]);
         let ns = ns.min(from.get());
         from.set(from.get() - ns);

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 
-use super::Inflation;
+use super::pace::Inflation;
 use crate::statistics::{mad, median};
 
 /// A slow rank takes so many times as long, surely so many times, and is so many deviations away.

@@ -2,6 +2,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
+use crate::rows::Block;
 
 /// Blocks of 8 ranks on 4 nodes over 60 steps; a rank's blocks differ in number and level from another's.
 fn blocks(seed: u64, slowness: impl Fn(u32, u64) -> f64) -> Vec<Block> {
@@ -44,7 +45,9 @@ fn places() -> Vec<Place> {
 }
 
 fn verdicts(seed: u64, slowness: impl Fn(u32, u64) -> f64) -> Vec<Verdict> {
-    of_inflation(&inflation(&blocks(seed, slowness)), &places()).verdicts
+    let blocks = blocks(seed, slowness);
+    let by_pace = [Pace::Mean, Pace::Median].map(|pace| inflation(&blocks, pace));
+    of_inflation(&by_pace, &places()).verdicts
 }
 
 #[test]
@@ -116,9 +119,24 @@ fn healthy_runs_give_no_alarm() {
 #[test]
 fn more_blocks_and_finer_ones_are_no_sickness() {
     let blocks = blocks(3, |_, _| 1.0);
-    for (rank, steps) in inflation(&blocks) {
+    for (rank, steps) in inflation(&blocks, Pace::Mean) {
         let values: Vec<f64> = steps.values().copied().collect();
         let middle = median(&values);
         assert!((middle - 1.0).abs() < 0.1, "rank {rank}: {middle}");
     }
+}
+
+/// Stopped for a third of the time, a rank's blocks take as long as ever, but for the few that are stopped.
+#[test]
+fn a_rank_that_is_stopped_again_and_again_is_slow_though_most_of_its_blocks_are_not() {
+    let mut all = blocks(4, |_, _| 1.0);
+    let of_rank = all.iter_mut().filter(|block| block.rank == 6);
+    of_rank.step_by(6).for_each(|block| block.compute *= 7);
+    let by_pace = [Pace::Mean, Pace::Median].map(|pace| inflation(&all, pace));
+    let found = of_inflation(&by_pace, &places()).verdicts;
+    let [rank] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(rank.ranks, [6], "{rank:?}");
+    assert!(rank.factor > 1.5, "{rank:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::OfStep;
+use super::cells::OfStep;
 use crate::rows::Block;
 use crate::statistics::{mean, pearson};
 use crate::text::{percent, table};
