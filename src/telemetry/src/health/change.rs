@@ -34,7 +34,9 @@ pub fn spans(values: &BTreeMap<u64, f64>) -> Vec<[u64; 2]> {
         }
     }
     let spans = spans.into_iter();
-    spans.map(|(start, end)| [steps[start], steps[end - 1]]).collect()
+    spans
+        .map(|(start, end)| [steps[start], steps[end - 1]])
+        .collect()
 }
 
 fn alike(a: &[f64], b: &[f64]) -> bool {
