@@ -143,6 +143,15 @@ on_each_library! {
             assert_eq!(steps.len(), slices.len());
         }
         assert!(last < 60_000_000_000, "{last} ns from the first of all meetings");
+        // Without the stretches, collectives and what lies between them are known.
+        std::fs::remove_file(telemetry.join("spans.0000.parquet")).expect("it was there");
+        succeeds(&["trace", "--telemetry", path(&telemetry), "-o", path(&file)]);
+        for slices in self::tracks(&std::fs::read_to_string(&file).expect("the file")).values() {
+            nest(slices);
+            let named = |name: &str| slices.iter().filter(|slice| slice.event["name"] == name).count();
+            assert!(named("allreduce") > 3 && named("between collectives") * 2 == slices.len());
+            assert!(slices.windows(2).all(|pair| pair[0].begin + pair[0].time == pair[1].begin || pair[1].event["name"] != "allreduce"));
+        }
     }
 }
 
@@ -164,9 +173,11 @@ fn what_cannot_be_drawn_is_told_in_a_sentence_and_leaves_no_file() {
     fails(&[], 2, "--db or --telemetry");
     fails(&["--db", db], 1, "raw records of none");
     fails(&["--db", db, "--job", "x"], 2, "\"x\"");
-    fails(&["--telemetry", db], 1, "--telemetry_spans");
+    fails(&["--telemetry", db], 1, "no telemetry with windows");
     fails(&["--telemetry", "/no/such/folder"], 1, "/no/such/folder");
-    std::fs::write(place.path().join("spans.0000.parquet"), "PAR1").expect("written");
-    std::fs::write(place.path().join("meetings.0000.parquet"), "PAR1").expect("written");
-    fails(&["--telemetry", db], 1, "meetings.0000.parquet");
+    for table in ["windows", "ranks"] {
+        let file = place.path().join(format!("{table}.0000.parquet"));
+        std::fs::write(file, "PAR1").expect("written");
+    }
+    fails(&["--telemetry", db], 1, "ranks.0000.parquet");
 }

@@ -225,6 +225,9 @@ pub struct Options {
     /// Also write each exchange of messages: when it began, who was waited for.
     #[arg(long, requires = "telemetry")]
     pub telemetry_rounds: bool,
+    /// Also write when each stretch of a phase was, for `colltune trace`.
+    #[arg(long, requires = "telemetry")]
+    pub telemetry_spans: bool,
     /// Make the computation of ranks slower in some steps: RANK[-RANK]:FACTOR[:FIRST-LAST], so that a test sees it
     /// found.
     #[arg(long, hide = true, value_name = "SLOW", action = clap::ArgAction::Append)]

@@ -392,3 +392,47 @@ fn a_folder_that_cannot_be_made_ends_every_rank() {
     );
     assert!(matches!(broken, Err(Broken::Output { .. })), "{broken:?}");
 }
+
+#[test]
+fn stretches_of_phases_add_up_to_their_times_and_follow_each_other() {
+    for line in [SPHERE, GAS] {
+        let more = "--num_tsteps 9 --stencil 27 --telemetry_spans";
+        let more = if line == GAS {
+            "--num_tsteps 9 --telemetry_spans"
+        } else {
+            more
+        };
+        let (folder, _) = recorded(3, &format!("{line} {more}"));
+        let sums = |name: &str, column: usize| {
+            let mut sums: BTreeMap<(u64, u32, String), u64> = BTreeMap::new();
+            for row in open(folder.path(), name).get_row_iter(None).expect("rows") {
+                let row = row.expect("a row");
+                let phase = row.get_string(2).expect("a phase").clone();
+                let key = (
+                    row.get_ulong(0).expect("a step"),
+                    row.get_uint(1).expect("a rank"),
+                    phase,
+                );
+                *sums.entry(key).or_default() += row.get_ulong(column).expect("nanoseconds");
+            }
+            sums
+        };
+        let mut phases = sums("phases.0000.parquet", 3);
+        phases.retain(|(step, _, phase), time| phase != "other" && *time > 0 && *step < 9);
+        let mut spans = sums("spans.0000.parquet", 4);
+        // What telemetry does at the end belongs to no step.
+        spans.retain(|(step, _, _), time| *step < 9 && *time > 0);
+        assert_eq!(spans, phases, "{line}");
+        let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+        for row in open(folder.path(), "spans.0000.parquet")
+            .get_row_iter(None)
+            .expect("rows")
+        {
+            let row = row.expect("a row");
+            let begin = row.get_ulong(3).expect("nanoseconds");
+            let end = begin + row.get_ulong(4).expect("nanoseconds");
+            let before = ends.insert(row.get_uint(1).expect("a rank"), end);
+            assert!(before.is_none_or(|before| before <= begin), "{line}");
+        }
+    }
+}

@@ -34,10 +34,10 @@ pub enum TimelineError {
     #[error("find a job {asked}: the database has raw records of {found}")]
     Job { asked: String, found: String },
     #[error(
-        "draw a time line of {path}: it does not say when phases were; run the mini-app with --telemetry_spans",
+        "draw a time line of {path}: there is no telemetry with windows; record some with `colltune-amr --telemetry FOLDER`",
         path = path.display()
     )]
-    NoSpans { path: PathBuf },
+    Nothing { path: PathBuf },
     #[error("read {path}: {problem}", path = path.display())]
     Telemetry { path: PathBuf, problem: String },
     #[error("write the time line: {0}")]

@@ -48,6 +48,9 @@ impl Run<'_> {
         };
         let rank = self.ranks.rank();
         self.counting.recorder.start(rank, step + 1, rounds);
+        if options.telemetry_spans {
+            self.clock().keep_spans();
+        }
         self.telemetry = Some(Telemetry {
             phases_before: self.clock().spent().1,
             traffic_before: self.traffic(),
@@ -68,6 +71,7 @@ impl Run<'_> {
         let wanted = Table::ALL.into_iter().filter(|table| match table {
             Table::Blocks => options.telemetry_blocks,
             Table::Rounds => options.telemetry_rounds,
+            Table::Spans => options.telemetry_spans,
             _ => true,
         });
         wanted.collect()
@@ -133,6 +137,8 @@ impl Run<'_> {
         let (rank, n_ranks) = (self.ranks.rank() as u64, self.ranks.n_ranks());
         // Blocks of all ranks by number, and rounds, which every rank knows: all decide alike.
         let blocks = self.mesh.len() / n_ranks;
+        let spans = self.spans_per_step();
+        self.take_spans(step);
         let rounds = self.counting.recorder.rounds_of_step() as usize;
         // What telemetry itself takes is the next step's.
         self.counting.recorder.begin_step(step + 1);
@@ -154,11 +160,39 @@ impl Run<'_> {
                 telemetry.rows.push(Table::Messages, row);
             }
         }
-        let per_step = rounds.max(if telemetry.wants_blocks { blocks } else { 0 });
+        let blocks = if telemetry.wants_blocks { blocks } else { 0 };
+        let per_step = rounds.max(blocks).max(spans);
         let steps = STEPS.min((ROWS / per_step.max(1)) as u64).max(1);
         match step.is_multiple_of(steps) {
             true => self.write_rows(step),
             false => Ok(()),
+        }
+    }
+
+    /// Stretches that a step may have, which every rank knows; none where nobody wants them.
+    fn spans_per_step(&self) -> usize {
+        let (vars, groups) = (self.settings.shape.n_vars, self.settings.groups().len());
+        let of_stage = 4 * vars + 8 * groups * self.plan.sweeps.len();
+        match self.settings.options.telemetry_spans {
+            true => self.settings.stages as usize * of_stage + 64,
+            false => 0,
+        }
+    }
+
+    fn take_spans(&mut self, step: u64) {
+        let (spans, rank) = (self.clock().take_spans(), self.ranks.rank() as u64);
+        let Some(telemetry) = &mut self.telemetry else {
+            return;
+        };
+        for span in spans {
+            let row = [
+                step,
+                rank,
+                span.phase as u64,
+                span.begin,
+                span.end - span.begin,
+            ];
+            telemetry.rows.push(Table::Spans, row);
         }
     }
 
@@ -209,6 +243,7 @@ impl Run<'_> {
         // The plan goes on to the last step, not to the one after it.
         self.counting.recorder.begin_step(step);
         self.counting.recorder.close_partners();
+        self.take_spans(step);
         self.write_rows(step)?;
         let writer = self.telemetry.take().and_then(|telemetry| telemetry.writer);
         let finished = writer.map_or(Ok(()), Writer::finish);

@@ -1,6 +1,6 @@
 //! Where a rank's time goes: one phase at a time, so that the phases of a step add up to all of it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -20,6 +20,16 @@ struct State {
     /// The thread's processor time when it last began to work, and what work has had before.
     cpu_since: Cell<u64>,
     cpu_spent: Cell<u64>,
+    /// Stretches since they were last taken, where they are kept.
+    spans: RefCell<Option<Vec<Span>>>,
+}
+
+/// A stretch of one phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub phase: Phase,
+    pub begin: u64,
+    pub end: u64,
 }
 
 /// Until it is dropped, time belongs to a phase; then to the one before.
@@ -50,6 +60,19 @@ impl Clock {
         state.runs.set(true);
         state.since.set(now_ns());
         state.cpu_since.set(cpu_ns());
+    }
+
+    /// Keeps stretches of phases from now on.
+    pub fn keep_spans(&self) {
+        self.0.spans.borrow_mut().get_or_insert_default();
+    }
+
+    /// The stretches so far, but for those that have no phase of their own.
+    pub fn take_spans(&self) -> Vec<Span> {
+        let mut spans = self.0.spans.borrow_mut();
+        let mut spans = spans.as_mut().map(std::mem::take).unwrap_or_default();
+        spans.retain(|span| span.phase != Phase::Other);
+        spans
     }
 
     pub fn runs(&self) -> bool {
@@ -85,8 +108,20 @@ impl Clock {
     /// Books the time since the last change of phase; gives now.
     fn settle(&self) -> u64 {
         let (state, now) = (&self.0, now_ns());
-        let spent = &state.spent[state.phase.get() as usize];
-        spent.set(spent.get() + (now - state.since.replace(now)));
+        let (phase, begin) = (state.phase.get(), state.since.replace(now));
+        let spent = &state.spent[phase as usize];
+        spent.set(spent.get() + (now - begin));
+        if let Some(spans) = state.spans.borrow_mut().as_mut() {
+            // It may only have been asked how long it is so far.
+            match spans.last_mut() {
+                Some(last) if last.phase == phase && last.end == begin => last.end = now,
+                _ => spans.push(Span {
+                    phase,
+                    begin,
+                    end: now,
+                }),
+            }
+        }
         now
     }
 
@@ -140,6 +175,7 @@ mod tests {
         drop(clock.during(Phase::Pack));
         assert_eq!(clock.0.spent[Phase::Pack as usize].get(), 0, "not started");
         clock.start();
+        clock.keep_spans();
         let (begin, before) = clock.spent();
         let pass = |ns: u64| {
             let end = now_ns() + ns;
@@ -163,6 +199,18 @@ mod tests {
             let spent = clock.spent().1[phase as usize];
             assert!(spent >= least, "{phase:?}: {spent}");
         }
+        let spans = clock.take_spans();
+        let phases: Vec<Phase> = spans.iter().map(|span| span.phase).collect();
+        // Refinement ends behind the waiting within it.
+        let expected = [Phase::Refine, Phase::Wait, Phase::Refine, Phase::Compute];
+        assert_eq!(phases, expected);
+        for phase in expected {
+            let own = spans.iter().filter(|span| span.phase == phase);
+            let sum: u64 = own.map(|span| span.end - span.begin).sum();
+            assert_eq!(sum, clock.spent().1[phase as usize]);
+        }
+        assert!(spans.is_sorted_by(|one, next| one.end <= next.begin));
+        assert_eq!(clock.take_spans(), []);
         clock.rebook(Phase::Compute, Phase::Unpack, u64::MAX);
         let (end, after) = clock.spent();
         let sum = |spent: [u64; Phase::ALL.len()]| spent.iter().sum::<u64>();

@@ -157,6 +157,7 @@ named! {
         Rounds = "rounds",
         Partners = "partners",
         Ranks = "ranks",
+        Spans = "spans",
     }
 }
 
@@ -238,6 +239,13 @@ impl Table {
                 Long("voluntary"),
                 Long("involuntary"),
                 Long("faults"),
+            ],
+            Table::Spans => &[
+                Long("step"),
+                Int("rank"),
+                Name("phase", &Phase::NAMES),
+                Long("begin_ns"),
+                Long("time_ns"),
             ],
         }
     }
