@@ -25,7 +25,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
-use contrast::Observed;
+use contrast::{Observed, Sum};
 use root::root;
 use shift::Shift;
 use stalls::{Common, Count};
@@ -181,14 +181,25 @@ impl Estimated {
     ) -> Vec<Option<Estimate>> {
         let observed = &mut self.observed;
         let rough = observed.fit(between);
-        let squares = |variance: f64| {
-            let fit = observed.fit(variance);
-            fit.squares + CELL_PRIOR * between / variance
+        let excess = |variance: f64| {
+            let fit = observed.fit(variance).residuals.of_runs;
+            (fit.squares + CELL_PRIOR * between / variance) / (fit.expected + CELL_PRIOR)
         };
-        let own = Observed::honest(root(squares, rough.freedom + CELL_PRIOR, 1e-6, 4.0));
+        let own = Observed::honest(root(excess, 1.0, 1e-6, 4.0));
         observed.widen(&rough);
-        let freedom = freedom.min(CELL_PRIOR + rough.freedom).max(1.0);
-        let fits = [0.025, TAIL].map(|tail| observed.fit(own * wider(freedom, tail).powi(2)));
+        let freedom = freedom
+            .min(CELL_PRIOR + rough.residuals.of_runs.freedom())
+            .max(1.0);
+        let noisier = observed.noisier.clone();
+        let fits = [0.025, TAIL].map(|tail| {
+            let noises = noisier.iter().zip(&observed.noise_freedom);
+            // Where the scatter within runs and that between them agree, the noise is known.
+            let surely = |(noisier, &freedom): (&f64, &f64)| {
+                noisier + (noisier - 1.0).max(0.0) * (wider(freedom, tail).powi(2) - 1.0)
+            };
+            observed.noisier = noises.map(surely).collect();
+            observed.fit(own * wider(freedom, tail).powi(2))
+        });
         let mut result = vec![None; cell.variants.len()];
         let inverses = [&fits[0], &fits[1]].map(|fit| inverse(&fit.information));
         let shared = shared(&inverses[0]);
@@ -221,19 +232,20 @@ impl Estimated {
 
 /// The variance between runs of all cells together, and its degrees of freedom.
 fn pooled_between(cells: &[Estimated]) -> (f64, f64) {
-    let all: Vec<f64> = cells
-        .par_iter()
-        .map(|cell| cell.observed.fit(BETWEEN_GUESS.powi(2)).freedom)
-        .collect();
-    let freedom: f64 = all.iter().sum::<f64>() + BETWEEN_PRIOR;
-    let squares = |variance: f64| {
-        let own: Vec<f64> = cells
-            .par_iter()
-            .map(|cell| cell.observed.fit(variance).squares)
-            .collect();
-        own.iter().sum::<f64>() + BETWEEN_PRIOR * BETWEEN_GUESS.powi(2) / variance
+    let all = |variance: f64| {
+        let of = |cell: &Estimated| cell.observed.fit(variance).residuals.of_runs;
+        let each: Vec<Sum> = cells.par_iter().map(of).collect();
+        let mut sum = Sum::default();
+        each.into_iter().for_each(|one| sum.add(one));
+        sum
     };
-    (root(squares, freedom, 1e-6, 4.0), freedom)
+    let excess = |variance: f64| {
+        let sum = all(variance);
+        let guess = BETWEEN_PRIOR * BETWEEN_GUESS.powi(2) / variance;
+        (sum.squares + guess) / (sum.expected + BETWEEN_PRIOR)
+    };
+    let found = root(excess, 1.0, 1e-6, 4.0);
+    (found, all(found).freedom() + BETWEEN_PRIOR)
 }
 
 /// For each measured cell and variant what the other cells say, and for the cells asked about what all say.

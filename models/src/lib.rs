@@ -18,6 +18,4 @@ pub mod watching;
 pub mod learn;
 pub mod statistics;
 
-pub mod baseline;
-
 pub use learn::{Context, LearnError, Learned, learn};

@@ -10,10 +10,9 @@ use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::context::DataKey;
 use colltune_core::library::{Library, Product};
-use colltune_core::record::{CallClass, Header, Manner, Record, read};
+use colltune_core::record::{CallClass, Header, Manner, Record};
 use colltune_core::select::mix;
 use colltune_core::variant::Family;
-use colltune_models::baseline::call::Row as RecordRow;
 use colltune_models::evidence::{Evidence, Moments, Shape};
 
 use crate::database::{Database, DbError};
@@ -158,39 +157,6 @@ impl Run {
             now_ns += time_ns + 10_000;
         }
         traces
-    }
-
-    /// What training reads of the run, as the `job`-th of the sorted runs.
-    pub fn rows(&self, job: u32) -> Vec<RecordRow> {
-        let all = catalogue::all(LIBRARY);
-        let place = |record: &Record| {
-            let variant = usize::from(record.variant);
-            let first = all
-                .iter()
-                .position(|other| other.collective == record.collective)
-                .unwrap_or(0);
-            (variant - first) as u16
-        };
-        let traces = self
-            .traces()
-            .into_iter()
-            .map(|(_, bytes)| read(&bytes).expect("it was just written"));
-        traces
-            .flat_map(|(_, records)| {
-                records.into_iter().map(move |record| RecordRow {
-                    job,
-                    comm: record.comm,
-                    call: record.call,
-                    duration_ns: record.duration_ns,
-                    bytes: record.message_bytes,
-                    nodes: record.nodes,
-                    ppn: record.ppn,
-                    n_ranks: record.n_ranks,
-                    variant: place(&record),
-                    collective: record.collective,
-                })
-            })
-            .collect()
     }
 
     /// Puts the traces of a finished run into a database; returns their paths.

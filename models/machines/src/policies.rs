@@ -2,20 +2,18 @@
 
 mod cells;
 
-mod baseline;
 mod oracle;
+#[cfg(feature = "xgboost")]
 mod paper;
 mod product;
 mod uniform;
 
 use crate::policy::Policy;
 
-/// Those that publish what they know and not only what they choose; the first in the list of all.
-pub const LEARNERS: [&str; 2] = ["learner", "baseline"];
-/// All of them: the product's own first, then what it is to beat, the reference last.
-pub const POLICIES: [&dyn Policy; 5] = [
+/// All of them: the product's own, which alone says what it knows, first, the reference last.
+pub const POLICIES: &[&dyn Policy] = &[
     &product::Product,
-    &baseline::Baseline,
+    #[cfg(feature = "xgboost")]
     &paper::Paper,
     &uniform::Uniform,
     &oracle::Oracle,

@@ -6,7 +6,9 @@
 use colltune_core::catalogue::Variant;
 use colltune_core::variant::Family;
 use colltune_models::evidence::Shape;
-use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator, XgBoost};
+#[cfg(feature = "xgboost")]
+use colltune_models::predict::XgBoost;
+use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -51,7 +53,13 @@ impl Predictor for Nearest {
 }
 
 /// All that are compared.
-pub const PREDICTORS: [&dyn Predictor; 4] = [&Gaussian, &XgBoost, &Simulator, &Nearest];
+pub const PREDICTORS: &[&dyn Predictor] = &[
+    &Gaussian,
+    #[cfg(feature = "xgboost")]
+    &XgBoost,
+    &Simulator,
+    &Nearest,
+];
 
 fn distance(a: &Place, b: &Place) -> f64 {
     let axes = |place: &Place| [place.bytes, place.nodes, place.ppn];

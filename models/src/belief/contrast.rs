@@ -3,20 +3,24 @@
 //! Model: log mean time = level of the run, shape and component + theta_v + u_{v,r} + noise. Levels are free, so a
 //! variant that met the default only through others is compared through them; theta of the default is 0.
 
+mod noise;
+mod residuals;
+
 use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::evidence::{Evidence, Moments};
+use crate::evidence::Evidence;
+use noise::Noise;
+pub use residuals::Sum;
+use residuals::{Residuals, Weighed, level, total};
 
-/// Degrees of freedom by which a variant's own noise leans on the cell's.
-const NOISE_PRIOR: f64 = 8.0;
-/// The coefficient of variation where nobody has two calls.
-const NOISE_GUESS: f64 = 0.3;
-/// Degrees of freedom by which a run's noise leans on that of all runs.
-const RUN_PRIOR: f64 = 20.0;
+/// Of so many calls at the most a run's mean tells what runs differ by, and not how wild single calls are.
+const CALLS_ENOUGH: f64 = 8.0;
 /// Degrees of freedom of the distribution of what disturbs a whole run.
 const RUN_FREEDOM: f64 = 4.0;
+/// Degrees of freedom by which the noise of a variant's calls, as means of runs show it, leans on that of all variants.
+const WILDNESS_PRIOR: f64 = 24.0;
 /// The same for the disagreement of runs about one variant.
 const DISAGREEMENT_PRIOR: f64 = 8.0;
 
@@ -29,6 +33,8 @@ pub struct Observation {
     /// Logarithm of the mean time beside the group's level.
     pub mean: f64,
     pub noise: f64,
+    /// How much it tells of what runs differ by, up to 1.
+    pub tells: f64,
     /// What the variance between runs is multiplied with: the shapes of a run share its effect.
     pub shapes: f64,
     /// What old runs still weigh after a level shift.
@@ -48,6 +54,12 @@ pub struct Observed {
     pub linked: Vec<bool>,
     /// By arm, what its disagreement between runs is multiplied with; at least 1.
     pub disagreement: Vec<f64>,
+    /// By arm, what the noise of its calls is multiplied with; at least 1.
+    pub noisier: Vec<f64>,
+    /// By arm, the degrees of freedom with which its noise is known.
+    pub noise_freedom: Vec<f64>,
+    /// By arm, the noise of a call as the scatter within runs has it, and the degrees of freedom of that.
+    within: Vec<(f64, f64)>,
 }
 
 /// Estimates of the linked arms but the default, which is arm 0.
@@ -56,12 +68,7 @@ pub struct Fit {
     pub arms: Vec<usize>,
     pub theta: DVector<f64>,
     pub information: DMatrix<f64>,
-    /// Weighted sum of squared residuals, and its degrees of freedom.
-    pub squares: f64,
-    pub freedom: f64,
-    /// Weighted squared residuals by arm, and their number; by group the parts of both that are the run's.
-    by_arm: Vec<(f64, f64)>,
-    by_group: Vec<(f64, f64)>,
+    pub residuals: Residuals,
 }
 
 impl Observed {
@@ -90,6 +97,7 @@ impl Observed {
             groups.len(),
             variants.len(),
         );
+        let enough = calls_enough(bodies().map(|row| row.time.n as f64));
         let observations: Vec<Observation> = bodies()
             .map(|row| {
                 let (group, arm) = (group(row), arm(row.variant));
@@ -97,9 +105,9 @@ impl Observed {
                 Observation {
                     group,
                     arm,
-                    // The logarithm of a mean of few lies below the logarithm of the expectation.
-                    mean: row.time.mean.ln() + variance.min(0.5) / 2.0,
+                    mean: row.time.mean.ln(),
                     noise: variance,
+                    tells: (row.time.n as f64 / enough).min(1.0).powi(2),
                     shapes: shapes[&(row.run, row.variant)],
                     weight: weight(row.run),
                     calm: 1.0,
@@ -113,13 +121,16 @@ impl Observed {
             n_groups,
             variants.first() == Some(&0),
         );
-        let disagreement = vec![1.0; variants.len()];
+        let ones = vec![1.0; variants.len()];
         Observed {
             variants,
             observations,
             n_groups,
             linked,
-            disagreement,
+            disagreement: ones.clone(),
+            noise_freedom: vec![WILDNESS_PRIOR; ones.len()],
+            noisier: ones,
+            within: noise.within(),
         }
     }
 
@@ -132,80 +143,70 @@ impl Observed {
         arms.iter()
             .enumerate()
             .for_each(|(index, &arm)| place[arm] = Some(index));
-        let mut groups: Vec<Vec<(usize, f64, f64, f64)>> = vec![Vec::new(); self.n_groups];
-        for one in self.observations.iter().filter(|one| self.linked[one.arm]) {
-            let of_run = between * one.shapes * self.disagreement[one.arm] / one.calm;
-            let variance = of_run + one.noise;
-            groups[one.group].push((one.arm, one.mean, one.weight / variance, of_run / variance));
-        }
-        groups
-            .iter_mut()
-            .filter(|group| group.len() < 2)
-            .for_each(Vec::clear);
-        let mut information = DMatrix::zeros(arms.len(), arms.len());
-        let mut right = DVector::zeros(arms.len());
-        let mut n = 0.0;
-        for group in groups.iter().filter(|group| !group.is_empty()) {
-            n += group.len() as f64;
-            let total: f64 = group.iter().map(|(_, _, weight, _)| weight).sum();
-            let level = group
-                .iter()
-                .map(|(_, mean, weight, _)| weight * mean)
-                .sum::<f64>()
-                / total;
-            for &(arm, mean, weight, _) in group {
-                let Some(row) = place[arm] else { continue };
-                information[(row, row)] += weight;
-                right[row] += weight * (mean - level);
-                for &(other, _, its, _) in group {
-                    if let Some(column) = place[other] {
-                        information[(row, column)] -= weight * its / total;
-                    }
-                }
-            }
-        }
+        let groups = self.groups(between);
+        let (information, right) = equations(&groups, &place, arms.len());
         let theta = solve(&information, &right);
-        let at = |arm: usize| place[arm].map_or(0.0, |index| theta[index]);
-        let mut by_arm = vec![(0.0, 0.0); self.variants.len()];
-        let mut by_group = vec![(0.0, 0.0); self.n_groups];
-        let used = || {
-            (0..self.n_groups)
-                .zip(&groups)
-                .filter(|(_, group)| !group.is_empty())
-        };
-        for (index, group) in used() {
-            let total: f64 = group.iter().map(|(_, _, weight, _)| weight).sum();
-            let level = group
-                .iter()
-                .map(|&(arm, mean, weight, _)| weight * (mean - at(arm)))
-                .sum::<f64>()
-                / total;
-            for &(arm, mean, weight, of_run) in group {
-                let squares = weight * (mean - at(arm) - level).powi(2);
-                by_arm[arm] = (by_arm[arm].0 + squares, by_arm[arm].1 + 1.0);
-                let sums = &mut by_group[index];
-                *sums = (sums.0 + of_run * squares, sums.1 + of_run);
-            }
-        }
-        let squares = by_arm.iter().map(|(squares, _)| squares).sum();
-        let freedom = (n - used().count() as f64 - arms.len() as f64).max(0.0);
+        let effects = place.iter().map(|row| row.map_or(0.0, |row| theta[row]));
+        let residuals = Residuals::new(&groups, &effects.collect::<Vec<_>>(), arms.len());
         Fit {
             arms,
             theta,
             information,
-            squares,
-            freedom,
-            by_arm,
-            by_group,
+            residuals,
         }
     }
 
+    /// By group the observations of linked arms; none where there is but one.
+    fn groups(&self, between: f64) -> Vec<Vec<Weighed>> {
+        let mut groups: Vec<Vec<Weighed>> = vec![Vec::new(); self.n_groups];
+        for one in self.observations.iter().filter(|one| self.linked[one.arm]) {
+            let of_run = between * one.shapes * self.disagreement[one.arm] / one.calm;
+            let noise = one.noise * self.noisier[one.arm];
+            let variance = of_run + noise;
+            groups[one.group].push(Weighed {
+                arm: one.arm,
+                // The logarithm of a mean of few lies below the logarithm of the expectation.
+                mean: one.mean + noise.min(0.5) / 2.0,
+                weight: one.weight / variance,
+                of_run: of_run / variance,
+                tells: one.tells,
+            });
+        }
+        let alone = |group: &&mut Vec<Weighed>| group.len() < 2;
+        groups.iter_mut().filter(alone).for_each(Vec::clear);
+        groups
+    }
+
     /// Learns how calm each run is, as of a multivariate t-distribution: what disturbs a run as a whole is not in its
-    /// calls' noise. Source: Lange, Little & Taylor, J. Am. Stat. Assoc. 84, 1989.
+    /// calls' noise. Source: Lange, Little & Taylor, J. Am. Stat. Assoc. 84, 1989. And how noisy the calls of each
+    /// variant are, of which single calls, one or two a run, tell nothing but by the means of runs.
     pub fn calm(&mut self, fit: &Fit) {
         for one in &mut self.observations {
-            let (squares, n) = fit.by_group[one.group];
-            one.calm = (RUN_FREEDOM + n) / (RUN_FREEDOM + squares / one.calm);
+            let Sum {
+                squares, expected, ..
+            } = fit.residuals.by_group[one.group];
+            one.calm = (RUN_FREEDOM + expected) / (RUN_FREEDOM + squares / one.calm);
+        }
+        // By arm, its freedom within and between runs, and the sum of squares.
+        let own = |arm: usize| {
+            let [_, of_calls] = fit.residuals.by_arm[arm];
+            let within = self.within[arm].1;
+            let squares = within + self.noisier[arm] * of_calls.squares;
+            (within + of_calls.expected, squares)
+        };
+        let own: Vec<(f64, f64)> = (0..self.noisier.len()).map(own).collect();
+        // Every variant counts alike, however much more often some ran, and what the scatter within runs says as one.
+        let known = self.within.iter().map(|(noise, _)| noise);
+        let (mut sum, mut total) = (known.sum::<f64>() / self.within.len().max(1) as f64, 1.0);
+        for ((freedom, squares), (noise, _)) in own.iter().zip(&self.within) {
+            sum += noise * squares / (freedom + WILDNESS_PRIOR);
+            total += freedom / (freedom + WILDNESS_PRIOR);
+        }
+        let all = sum / total;
+        for (arm, (freedom, squares)) in own.into_iter().enumerate() {
+            let squares = squares + WILDNESS_PRIOR * all / self.within[arm].0;
+            self.noise_freedom[arm] = freedom + WILDNESS_PRIOR;
+            self.noisier[arm] = (squares / self.noise_freedom[arm]).max(1.0);
         }
     }
 
@@ -217,13 +218,41 @@ impl Observed {
 
     /// Widens the arms about which runs disagree more than about the others.
     pub fn widen(&mut self, fit: &Fit) {
-        for (wider, &(squares, n)) in self.disagreement.iter_mut().zip(&fit.by_arm) {
-            if n > 1.0 {
-                let freedom = (n - 1.0).max(1.0);
-                *wider = ((DISAGREEMENT_PRIOR + squares) / (DISAGREEMENT_PRIOR + freedom)).max(1.0);
+        for (wider, [of_runs, _]) in self.disagreement.iter_mut().zip(&fit.residuals.by_arm) {
+            let squares = DISAGREEMENT_PRIOR + of_runs.squares;
+            *wider = (squares / (DISAGREEMENT_PRIOR + of_runs.expected)).max(1.0);
+        }
+    }
+}
+
+/// How many calls of a variant a run has where most calls are; no more than are needed.
+fn calls_enough(calls: impl Iterator<Item = f64>) -> f64 {
+    let (sum, squares) = calls.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
+    (squares / sum).min(CALLS_ENOUGH)
+}
+
+/// The normal equations of the effects, levels eliminated; `place` says by arm its row.
+fn equations(
+    groups: &[Vec<Weighed>],
+    place: &[Option<usize>],
+    n: usize,
+) -> (DMatrix<f64>, DVector<f64>) {
+    let mut information = DMatrix::zeros(n, n);
+    let mut right = DVector::zeros(n);
+    for group in groups.iter().filter(|group| !group.is_empty()) {
+        let (total, level) = (total(group), level(group, |_| 0.0));
+        for one in group {
+            let Some(row) = place[one.arm] else { continue };
+            information[(row, row)] += one.weight;
+            right[row] += one.weight * (one.mean - level);
+            for other in group {
+                if let Some(column) = place[other.arm] {
+                    information[(row, column)] -= one.weight * other.weight / total;
+                }
             }
         }
     }
+    (information, right)
 }
 
 /// The solution of a system that may lack an equation; what nothing is known of stays at 0.
@@ -235,64 +264,6 @@ pub fn solve(matrix: &DMatrix<f64>, right: &DVector<f64>) -> DVector<f64> {
     match (matrix + ridge).cholesky() {
         Some(factor) => factor.solve(right),
         None => DVector::zeros(right.len()),
-    }
-}
-
-/// How much single calls differ, as squared coefficients of variation.
-///
-/// What disturbs a run disturbs all its variants, so a call's noise is its variant's times its run's: a disturbed run
-/// says little, and takes nothing from what calm ones say.
-struct Noise {
-    by_arm: Vec<f64>,
-    by_group: Vec<f64>,
-}
-
-impl Noise {
-    fn new(
-        rows: impl Iterator<Item = (usize, usize, Moments)>,
-        n_groups: usize,
-        n_arms: usize,
-    ) -> Noise {
-        let several: Vec<(usize, usize, f64, f64)> = rows
-            .filter(|(_, _, time)| time.n > 1 && time.mean > 0.0)
-            .map(|(group, arm, time)| {
-                (group, arm, time.m2 / time.mean.powi(2), (time.n - 1) as f64)
-            })
-            .collect();
-        let (mut by_arm, mut by_group) = (vec![1.0; n_arms], vec![1.0; n_groups]);
-        // Alternating means; a few rounds are as many as such products need.
-        for _ in 0..4 {
-            let mut sums = vec![(0.0, 0.0); n_arms];
-            for &(group, arm, squares, freedom) in &several {
-                sums[arm].0 += squares / by_group[group];
-                sums[arm].1 += freedom;
-            }
-            let all = sums
-                .iter()
-                .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-            let pooled = (all.0 + NOISE_GUESS.powi(2)) / (all.1 + 1.0);
-            let own = |&(squares, freedom): &(f64, f64)| {
-                (squares + NOISE_PRIOR * pooled) / (freedom + NOISE_PRIOR)
-            };
-            by_arm = sums
-                .iter()
-                .map(own)
-                .map(|variance: f64| variance.max(1e-6))
-                .collect();
-            let mut sums = vec![(0.0, 0.0); n_groups];
-            for &(group, arm, squares, freedom) in &several {
-                sums[group].0 += squares / by_arm[arm];
-                sums[group].1 += freedom;
-            }
-            let own =
-                |&(squares, freedom): &(f64, f64)| (squares + RUN_PRIOR) / (freedom + RUN_PRIOR);
-            by_group = sums.iter().map(own).collect();
-        }
-        Noise { by_arm, by_group }
-    }
-
-    fn of_call(&self, group: usize, arm: usize) -> f64 {
-        self.by_arm[arm] * self.by_group[group]
     }
 }
 

@@ -1,13 +1,13 @@
 //! The paper's way: mean times, one XGBoost regression a variant over size and layout, probabilities by soft-min of the predictions.
 //!
-//! Simplified: the regression is this project's (log features, log time, 120 rounds) and not the paper's tuned one; its
-//! regression trees see every mean once, whatever its samples; soft-min's temperature is a tenth of the least time, and
-//! what is run outside sampled calls is the variant with the least prediction.
+//! Simplified: the regression is this project's, of the logarithm of a variant's mean time beside the default's, and not
+//! the paper's tuned one; its regression trees see every mean once, whatever its samples; soft-min's temperature is a
+//! tenth of the least time, and what is run outside sampled calls is the variant with the least prediction.
 //!
 //! Source: Hunold & Steiner, OMPICollTune, PMBS 2022, section III.
 
 use colltune_core::model::Model;
-use colltune_models::baseline::regress::{Place, Point, Regression};
+use colltune_models::predict::{Place, Point, Prediction, Predictor, XgBoost};
 
 use super::cells::{Means, drawn, set};
 use crate::job::Sample;
@@ -39,32 +39,37 @@ struct Database<'a> {
 impl Database<'_> {
     fn place(&self, cell: usize) -> Place {
         let shape = self.site.cells[cell].shape;
-        Place::new(shape.message_bytes, shape.nodes.into(), shape.ppn.into())
+        Place {
+            bytes: (shape.message_bytes as f64 + 1.0).log2(),
+            nodes: f64::from(shape.nodes).log2(),
+            ppn: f64::from(shape.ppn).log2(),
+            simulated: 0.0,
+        }
     }
 
-    /// By variant and cell of one collective.
-    fn predictions(&self, cells: &[usize], n_variants: usize) -> Vec<Vec<Option<f64>>> {
-        let places: Vec<Place> = cells.iter().map(|&cell| self.place(cell)).collect();
-        (0..n_variants)
-            .map(|variant| {
-                let points: Vec<Point> = cells
-                    .iter()
-                    .filter_map(|&cell| {
-                        Some(Point {
-                            place: self.place(cell),
-                            log_time: self.means.of(cell, variant)?.max(1.0).ln(),
-                            weight: 1.0,
-                        })
-                    })
-                    .collect();
-                let fitted = Regression::fit(&points, self.site.seed).ok();
-                let predicted = fitted.and_then(|fitted| fitted.predict(&places).ok());
-                match predicted {
-                    Some(predicted) => predicted.into_iter().map(Some).collect(),
-                    None => vec![None; cells.len()],
-                }
+    /// By variant and cell of one collective the logarithms of times beside the default's.
+    fn predictions(&self, cells: &[usize], n_variants: usize) -> Vec<Vec<f64>> {
+        let point = |variant: usize, cell: usize| {
+            let beside = self.means.of(cell, variant)? / self.means.of(cell, 0)?;
+            Some(Point {
+                place: self.place(cell),
+                mean: beside.ln(),
+                variance: 0.0,
             })
-            .collect()
+        };
+        let of = |variant| cells.iter().filter_map(move |&cell| point(variant, cell));
+        let known: Vec<Vec<Point>> = (0..n_variants)
+            .map(|variant| of(variant).collect())
+            .collect();
+        let places: Vec<Place> = cells.iter().map(|&cell| self.place(cell)).collect();
+        let predicted = XgBoost.predict(&known, &vec![places; n_variants]);
+        let time = |(points, of): (&Vec<Point>, Vec<Prediction>)| {
+            let known = !points.is_empty();
+            of.iter()
+                .map(|one| if known { one.mean } else { f64::INFINITY })
+                .collect()
+        };
+        known.iter().zip(predicted).map(time).collect()
     }
 }
 
@@ -81,8 +86,7 @@ impl Learner for Database<'_> {
             let predictions = self.predictions(&cells, n_variants);
             for (at, &cell) in cells.iter().enumerate() {
                 let drawn = drawn(site, &model, cell);
-                let time =
-                    |variant: usize| predictions[variant][at].map_or(f64::INFINITY, f64::exp);
+                let time = |variant: usize| predictions[variant][at].exp();
                 let best = drawn
                     .iter()
                     .copied()
