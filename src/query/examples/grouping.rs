@@ -1,7 +1,7 @@
 //! How long one grouping over many rows of telemetry takes.
 //!
 //! ```text
-//! $ cargo run --release -p colltune-query --example grouping -- FOLDER 10000000 9
+//! $ cargo run --release -p colltune-query --example grouping -- FOLDER 10000000 5
 //! ```
 //! Writes `phases.*.parquet` into the folder where there are none: 64 ranks, 9 phases, a row group for 64 steps, as
 //! colltune-amr writes them. Then asks each query so many times.
