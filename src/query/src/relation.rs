@@ -47,9 +47,10 @@ impl Relation {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// The place of a column, a new one where there is none of that name.
+    /// The place of a column, a new one where there is none of that name. To SQLite `Step` and `step` are one.
     pub fn place(&mut self, name: &str, domain: Domain) -> usize {
-        let known = self.attributes.iter().position(|one| one.name == name);
+        let mut attributes = self.attributes.iter();
+        let known = attributes.position(|one| one.name.eq_ignore_ascii_case(name));
         known.unwrap_or_else(|| {
             let name = name.to_owned();
             self.attributes.push(Attribute { name, domain });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::decoded::Domain;
 use crate::error::QueryError;
 use crate::made::text;
 use crate::parquet_file::ParquetFile;
@@ -89,6 +90,8 @@ pub fn tables(folders: &[Folder]) -> Vec<Named> {
 
 fn open(folders: &[Folder], table: &str, journal: &Journal) -> Relation {
     let mut relation = Relation::default();
+    // There is a table even where none of its files can be read.
+    relation.place("folder", Domain::Text);
     for folder in folders {
         for path in folder.files.get(table).into_iter().flatten() {
             match ParquetFile::open(path) {

@@ -287,6 +287,14 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
     let listed =
         "SELECT count(*), sum(problem IS NULL), sum(rows) FROM files WHERE holds = 'phases'";
     assert_eq!(rows(&engine, listed), ["2,1,64"]);
+    // No file is left.
+    let none = tempfile::tempdir().unwrap();
+    std::fs::write(none.path().join("phases.0000.parquet"), &bytes[..100]).unwrap();
+    let engine = open(None, &[none.path().to_owned()]).unwrap();
+    assert_eq!(rows(&engine, "SELECT count(*) FROM phases"), ["0"]);
+    let problem = complaint(&engine, "SELECT step FROM phases");
+    assert!(problem.contains("no such column: step"), "{problem}");
+    assert!(engine.journal.take_warnings()[0].contains("phases.0000.parquet"));
     // A page in the middle.
     let mut bytes = bytes;
     let middle = bytes.len() / 3;
