@@ -1,6 +1,6 @@
 //! The benchmark's picture: each distribution of costs in a column, what CPLX's parameter trades below.
 
-use crate::command::placement::bench::row::Row;
+use super::row::Row;
 use crate::plot::{Band, Figure, Line, Panel, Scale};
 
 /// Above, all policies over the ranks: how far from the proved bound, and how long the placement took. Below, where
