@@ -281,4 +281,45 @@ on_each_library! {
             assert_eq!(only_line(run).exit, Exit::Missing);
         }
     }
+
+    fn a_job_that_exploits_says_what_it_gained_by_what_was_learned(mpi: Mpi) {
+        let db = folder();
+        let run = |mode: &str| {
+            let job = shimmed(mpi).db(db.path()).mode(mode).env("COLLTUNE_LEDGER", "1");
+            job.run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
+        };
+        let last = || {
+            let runs = ledger(db.path());
+            let all = runs.iter().flat_map(|file| lines(file));
+            all.filter(|run| run.exit == Exit::Finalized).max_by_key(|run| run.started_unix_ms).expect("a run")
+        };
+        run("explore");
+        assert_eq!(last().estimated_gain, None);
+        run("exploit");
+        assert_eq!(last().estimated_gain, None, "nothing was learned yet");
+        let output = std::process::Command::new(colltune_tests::colltune())
+            .args(["train", "--db"]).arg(db.path()).output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        // Let it have learned that one of the library's algorithms is twice as fast.
+        let name = mpi.library().to_string();
+        let file = db.path().join(name).join("generations/000001/probabilities.json");
+        let text = std::fs::read_to_string(&file).expect("a generation");
+        let mut model: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for cell in model["cells"].as_array_mut().expect("cells") {
+            let variants = cell["variants"].as_array().expect("variants");
+            let mut names = variants.iter().filter_map(|one| one["name"].as_str());
+            let native = names.find(|name| name.starts_with("native:")).map(str::to_owned);
+            if let Some(native) = native.filter(|_| cell["collective"] == "allreduce") {
+                cell["best"] = native.into();
+                cell["gain"] = 2.0.into();
+            }
+        }
+        std::fs::write(&file, model.to_string()).expect("written");
+        run("exploit");
+        let summary = last();
+        let gain = summary.estimated_gain.expect("it exploits");
+        let sizes = part(&summary, Collective::Allreduce).by_size.iter();
+        let saved: f64 = sizes.map(|size| size.seconds * size.tuned_share).sum();
+        assert!(saved > 0.0 && is_about(gain, 1.0 + saved / summary.wall_s), "{summary:?}");
+    }
 }

@@ -4,7 +4,7 @@ mod style;
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::ranged1d::{AsRangedCoord, DefaultFormatting, KeyPointHint, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
@@ -38,6 +38,8 @@ pub struct Line {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scale {
     Linear,
+    /// The same, but y begins near the least value.
+    Close,
     /// Only x by powers.
     LogX,
     LogBoth,
@@ -55,6 +57,8 @@ const WIDTH: i32 = 1080;
 const TITLE_HEIGHT: i32 = 40;
 const PANEL_HEIGHT: i32 = 320;
 const MARGIN: i32 = 12;
+/// So many values along x are named each.
+const STOPS_MAX: usize = 7;
 
 /// Evaluates the second expression with the mark of the n-th series, a function from a place to what is drawn there.
 macro_rules! with_mark {
@@ -80,21 +84,28 @@ macro_rules! with_mark {
 /// Draws a figure.
 pub fn svg(figure: &Figure) -> anyhow::Result<String> {
     let names: Vec<Vec<&str>> = figure.bands.iter().map(names).collect();
-    let height = |names: &Vec<&str>| PANEL_HEIGHT + legend_height(names);
-    let all = TITLE_HEIGHT + names.iter().map(height).sum::<i32>();
+    // One legend for bands of the same lines, below the last of them.
+    let has_legend = |band: usize| names.get(band) != names.get(band + 1);
+    let height = |band: usize| match has_legend(band) {
+        true => PANEL_HEIGHT + legend_height(&names[band]),
+        false => PANEL_HEIGHT,
+    };
+    let all = TITLE_HEIGHT + (0..names.len()).map(height).sum::<i32>();
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH as u32, all as u32));
         let mut rest = begin(area.into_drawing_area(), &figure.title)?;
-        for (band, names) in figure.bands.iter().zip(&names) {
-            let (now, later) = rest.split_vertically(height(names));
+        for (number, (band, names)) in figure.bands.iter().zip(&names).enumerate() {
+            let (now, later) = rest.split_vertically(height(number));
             rest = later;
             let (panels, legend) = now.split_vertically(PANEL_HEIGHT);
             let columns = band.panels.len().max(1);
             for (part, panel) in panels.split_evenly((1, columns)).iter().zip(&band.panels) {
                 draw(part, panel, names)?;
             }
-            draw_legend(&legend, names, Entry::Line)?;
+            if has_legend(number) {
+                draw_legend(&legend, names, Entry::Line)?;
+            }
         }
         rest.present().map_err(failed)?;
     }
@@ -195,6 +206,36 @@ fn draw_legend(area: &Area<'_>, names: &[&str], entry: Entry) -> anyhow::Result<
     Ok(())
 }
 
+/// An axis on which the values themselves are named.
+struct Stops {
+    axis: RangedCoordf64,
+    stops: Vec<f64>,
+}
+
+impl Stops {
+    fn new((low, high): (f64, f64), stops: Vec<f64>) -> Stops {
+        let axis = (low..high).into();
+        Stops { axis, stops }
+    }
+}
+
+impl Ranged for Stops {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        self.axis.map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.stops.clone()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.axis.range()
+    }
+}
+
 fn draw(area: &Area<'_>, panel: &Panel, names: &[&str]) -> anyhow::Result<()> {
     let points = || {
         panel
@@ -204,7 +245,19 @@ fn draw(area: &Area<'_>, panel: &Panel, names: &[&str]) -> anyhow::Result<()> {
     };
     let (x, y) = (range(points().map(|p| p.0)), range(points().map(|p| p.1)));
     let from_zero = y.0.min(0.0)..y.1;
+    let mut stops: Vec<f64> = points().map(|point| point.0).collect();
+    stops.sort_by(f64::total_cmp);
+    stops.dedup();
     match panel.scale {
+        Scale::Close => {
+            let least = y.0 - 0.1 * (y.1 - y.0);
+            let x = Stops::new(x, stops);
+            draw_on(area, panel, names, x, least..y.1)
+        }
+        Scale::Linear if stops.len() <= STOPS_MAX => {
+            let x = Stops::new(x, stops);
+            draw_on(area, panel, names, x, from_zero)
+        }
         Scale::Linear => draw_on(area, panel, names, x.0..x.1, from_zero),
         Scale::LogX => draw_on(area, panel, names, (x.0..x.1).log_scale(), from_zero),
         Scale::LogBoth => {
@@ -231,7 +284,7 @@ where
     let mut mesh = chart.configure_mesh();
     mesh.x_desc(panel.x)
         .y_desc(panel.y)
-        .x_labels(6)
+        .x_labels((area.dim_in_pixel().0 / 64) as usize)
         .y_labels(6)
         .label_style(style::words())
         .axis_desc_style(style::words())
@@ -363,7 +416,7 @@ mod tests {
 
     #[test]
     fn every_line_is_drawn_and_named_once_for_all_panels_of_a_band() {
-        for scale in [Scale::Linear, Scale::LogX, Scale::LogBoth] {
+        for scale in [Scale::Linear, Scale::Close, Scale::LogX, Scale::LogBoth] {
             let line = |name: &str, points: Vec<(f64, f64)>| Line {
                 name: name.to_owned(),
                 points,
@@ -387,6 +440,19 @@ mod tests {
             let text = svg(&figure).unwrap();
             is_sound(&text);
             assert_eq!(text.matches("\nlpt\n").count(), 1, "{text}");
+            let [one, other] = [panel("time"), panel("again")].map(|panel| Band {
+                panels: vec![panel],
+            });
+            let bands = vec![one, other];
+            let twice = svg(&Figure {
+                title: String::new(),
+                bands,
+            });
+            assert_eq!(
+                twice.unwrap().matches("\nlpt\n").count(),
+                1,
+                "one legend for both"
+            );
             assert_eq!(
                 (
                     text.matches("\ntime\n").count(),

@@ -28,5 +28,5 @@ mod read;
 pub mod page;
 
 pub use question::{Holdout, Question, Shape};
-pub use read::read;
+pub use read::{cells_at_rest, read};
 pub use report::{Report, ReportError};

@@ -67,6 +67,17 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
     Ok(report)
 }
 
+/// How many measured cells of the generation in force have come to rest, as in figure 3, and how many there are.
+///
+/// Errors: `Db` for settings or a generation that cannot be read; older ones that cannot are gaps.
+pub fn cells_at_rest(db: &Database, key: &DataKey) -> Result<(usize, usize), ReportError> {
+    let settings = db.settings()?;
+    let in_force = Generation::load(db, key.clone())?;
+    let (past, _) = past(db, &in_force, &settings, &mut Vec::new())?;
+    let histories = history::histories(&in_force, &past, &Question::default());
+    Ok((histories.cells_at_rest, histories.cells))
+}
+
 /// The library that is asked for, else the one with the most runs.
 fn choose(
     db: &Database,

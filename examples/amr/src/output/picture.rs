@@ -184,7 +184,7 @@ fn frame(canvas: &mut Canvas, [x, y]: [u32; 2], pixels: u32, axes: [&str; 2]) {
         );
         canvas.fill([x - 6, bottom - along], [5, 1], FAINT);
         let middle = (bottom - along).saturating_sub(Face::Plain.height() / 2);
-        canvas.write([x - 9, middle], Anchor::Right, Face::Plain, INK, &words);
+        canvas.write([x - 9, middle], Anchor::Right, Face::Plain, INK, words);
     }
     let (middle, name) = (
         x + pixels / 2,

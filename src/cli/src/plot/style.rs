@@ -60,7 +60,7 @@ pub enum Mark {
 
 pub fn mark(place: usize) -> Mark {
     // Neighbours in a legend differ in both.
-    match (place + place / SERIES.len()) % 3 {
+    match (place % SERIES.len() + place / SERIES.len()) % 3 {
         0 => Mark::Disc,
         1 => Mark::Triangle,
         _ => Mark::Cross,

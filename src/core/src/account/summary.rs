@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gain::estimated_gain;
 use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
 
@@ -343,7 +342,20 @@ fn best_possible_gain(work_s: f64, wall_s: f64) -> f64 {
     1.0 / (1.0 - share).max(0.001)
 }
 
-pub(super) fn share(part: u64, of: u64) -> f64 {
+/// The job's time with the default over its own, where `wall_s` is its own and kinds are of `ranks` ranks. Time that
+/// the default would have taken for tuned calls is added; calls that ran the default stay as they are.
+fn estimated_gain(gains: &[f64], kinds: &[Together], ranks: f64, wall_s: f64) -> f64 {
+    let saved = kinds.iter().zip(gains).map(|(kind, gain)| {
+        let tuned = share(kind.tuned, kind.calls);
+        kind.ns as f64 / 1e9 / ranks * tuned * (gain - 1.0)
+    });
+    match wall_s > 0.0 {
+        true => 1.0 + saved.sum::<f64>() / wall_s,
+        false => 1.0,
+    }
+}
+
+fn share(part: u64, of: u64) -> f64 {
     if of == 0 {
         0.0
     } else {
@@ -448,7 +460,15 @@ mod tests {
             ..facts()
         };
         let summary = JobSummary::new(known, &kinds);
+        // 2 s a rank, all of them tuned, which the default would have done in half as much time again.
         assert_eq!(summary.estimated_gain, Some(1.1));
+        kinds[kind(Collective::Allreduce, 8)].tuned = 5;
+        let known = JobFacts {
+            gains: vec![1.5; KINDS],
+            ..facts()
+        };
+        let half = JobSummary::new(known, &kinds).estimated_gain;
+        assert!(half.is_some_and(|gain| (gain - 1.05).abs() < 1e-12));
         assert!(summary.sentence().contains("about 1.10 times as long;"));
         let line = summary.line();
         assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);

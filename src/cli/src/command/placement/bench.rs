@@ -182,7 +182,7 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
                         progress::show(&format!(
                             "{ranks} ranks, {distribution}, seed {seed}: {policy}"
                         ));
-                        match row(args, &case, &costs, scene.as_ref(), policy) {
+                        match row_of(args, &case, &costs, scene.as_ref(), policy) {
                             Ok(row) => rows.push(row),
                             Err(error) => skipped.push(Skipped {
                                 policy: policy.to_string(),
@@ -208,7 +208,7 @@ fn share_bound(rows: &mut [Row]) {
     }
 }
 
-fn row(
+fn row_of(
     args: &Args,
     case: &Case,
     costs: &[f64],

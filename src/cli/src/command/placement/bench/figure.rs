@@ -1,6 +1,6 @@
 //! The benchmark's picture: each distribution of costs in a column, what CPLX's parameter trades below.
 
-use crate::command::placement::bench::row::Row;
+use super::row::Row;
 use crate::plot::{Band, Figure, Line, Panel, Scale};
 
 /// Above, all policies over the ranks: how far from the proved bound, and how long the placement took. Below, where
@@ -11,9 +11,9 @@ pub fn figure(rows: &[Row]) -> Figure {
     let over_ranks = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
         band(rows, title, ["ranks", y], scale, &policies, value)
     };
-    let over_x = |title: &str, y, value: &dyn Fn(&Row) -> f64| {
+    let over_x = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
         let axes = ["X of cplx:X (% of the ranks)", y];
-        band(rows, title, axes, Scale::Linear, &shares, value)
+        band(rows, title, axes, scale, &shares, value)
     };
     let mut bands = vec![
         over_ranks("makespan", "above the bound (%)", Scale::LogX, &|row| {
@@ -27,9 +27,12 @@ pub fn figure(rows: &[Row]) -> Figure {
     of_cplx.sort_by(f64::total_cmp);
     of_cplx.dedup();
     if of_cplx.len() > 1 {
-        bands.push(over_x("CPLX: makespan", "over the mean load", &|row| {
-            row.makespan / row.mean
-        }));
+        bands.push(over_x(
+            "CPLX: makespan",
+            "over the mean load",
+            Scale::Close,
+            &|row| row.makespan / row.mean,
+        ));
         let remote = |row: &Row| {
             let messages = &row.locality;
             let all = messages.same_rank + messages.same_node + messages.remote;
@@ -38,6 +41,7 @@ pub fn figure(rows: &[Row]) -> Figure {
         bands.push(over_x(
             "CPLX: messages between nodes",
             "of all (%)",
+            Scale::Linear,
             &remote,
         ));
     }
