@@ -113,11 +113,13 @@ on_each_library! {
         record(
             mpi,
             4,
-            &format!("{BLAST} --num_tsteps 30 --slow 2:10"),
+            &format!("{BLAST} --num_tsteps 16 --slow 2:60"),
             place.path(),
         );
         let paths = json("path", place.path());
-        assert_eq!(paths["ranks"][0]["rank"], 2, "{mpi:?}: {paths}");
+let mut ranks: Vec<&Value> = paths["ranks"].as_array().expect("ranks").iter().collect();
+        ranks.sort_by(|a, b| b["windows"].as_f64().partial_cmp(&a["windows"].as_f64()).expect("numbers"));
+        assert_eq!(ranks[0]["rank"], 2, "{mpi:?}: {ranks:?}");
         let health = json("health", place.path());
         let verdicts = health["verdicts"].as_array().expect("verdicts");
         assert!(

@@ -84,7 +84,6 @@ impl Times {
             place: t[5],
             migrate: t[6],
             startup: t[7],
-            ..Times::default()
         }
     }
 }

@@ -90,9 +90,10 @@ pub fn noise(folder: &Folder) -> Result<Noise, FolderError> {
 
 fn correlations(cells: &BTreeMap<(u32, u64), OfStep>) -> Vec<Correlation> {
     type Of = fn(&OfStep) -> f64;
+    type Group = fn((u32, u64)) -> u64;
     let times: [(&str, Of); 2] = [("wait", |c| c.wait), ("pack + unpack", |c| c.packing)];
     let amounts: [(&str, Of); 2] = [("messages", |c| c.messages), ("bytes", |c| c.bytes)];
-    let groups: [(&str, fn((u32, u64)) -> u64); 2] = [
+    let groups: [(&str, Group); 2] = [
         ("ranks", |(_, step)| step),
         ("steps", |(rank, _)| rank.into()),
     ];

@@ -1,35 +1,22 @@
 //! Waiting against working, by rank, phase and level, and what to do about it.
 
+mod share;
+
+mod advice;
+
 use std::collections::BTreeMap;
 
-use colltune_placement::{Policy, Problem, certify, place};
 use serde::Serialize;
 
 use crate::FolderError;
 use crate::folder::Folder;
-use crate::rows::{self, Block, PhaseTime, Round, Window};
+use crate::rows::{self, Block, PhaseTime, Round};
 use crate::statistics::imbalance;
 use crate::text::{percent, table, time};
 use crate::windows::{Meeting, Run};
 
-/// A rank's time, in nanoseconds. `work`, `wait`, `other`, `sync` and `call` add up to the whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Share {
-    /// Computing, packing, copying, unpacking, summing.
-    pub work: i64,
-    /// Refining, placing, moving, writing, and what has no phase.
-    pub other: i64,
-    /// Waiting for messages.
-    pub wait: i64,
-    /// Of `wait`: until the partner had posted. Where rounds were recorded.
-    pub late: i64,
-    /// Waiting for the last rank of a collective.
-    pub sync: i64,
-    /// The collective itself.
-    pub call: i64,
-    /// Of `work` and `other`: without a processor.
-    pub off: i64,
-}
+pub use advice::Advice;
+pub use share::Share;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfRank {
@@ -63,13 +50,6 @@ pub struct OfLevel {
     pub balance: f64,
 }
 
-/// Something to do, with the share of the time that it is about.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Advice {
-    pub share: f64,
-    pub text: String,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub ranks: Vec<OfRank>,
@@ -83,40 +63,6 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
-impl Share {
-    pub fn whole(&self) -> i64 {
-        self.work + self.other + self.wait + self.sync + self.call
-    }
-
-    fn add(&mut self, other: &Share) {
-        self.work += other.work;
-        self.other += other.other;
-        self.wait += other.wait;
-        self.late += other.late;
-        self.sync += other.sync;
-        self.call += other.call;
-        self.off += other.off;
-    }
-
-    fn of(window: &Window, last_arrival: i64) -> Share {
-        let before = (window.arrive - window.begin).max(0);
-        let sum = window.compute + window.pack + window.copy + window.unpack + window.sum;
-        let work = sum.min(before);
-        let wait = window.wait.min(before - work);
-        // A rank never leaves before the last one comes: what clocks say otherwise is their error.
-        let sync = (last_arrival.min(window.leave) - window.arrive).max(0);
-        Share {
-            work,
-            other: before - work - wait,
-            wait,
-            late: 0,
-            sync,
-            call: (window.leave - window.arrive).max(0) - sync,
-            off: (before - wait - window.cpu).max(0),
-        }
-    }
-}
-
 /// Sums up what telemetry says of all steps.
 ///
 /// Errors: no windows.
@@ -127,7 +73,7 @@ pub fn summary(folder: &Folder) -> Result<Summary, FolderError> {
     let mut summary = of_run(&run);
     summary.phases = of_phases(&phases);
     summary.levels = of_levels(&blocks);
-    summary.advice = advice(&summary, &run, &blocks);
+    summary.advice = advice::advice(&summary.total, &run, &blocks);
     summary.warnings = folder.warnings();
     Ok(summary)
 }
@@ -243,142 +189,6 @@ fn of_levels(blocks: &[Block]) -> Vec<OfLevel> {
     levels.into_iter().map(of_level).collect()
 }
 
-/// Below this share of the time nothing is said.
-const WORTH_SAYING: f64 = 0.05;
-
-fn advice(summary: &Summary, run: &Run, blocks: &[Block]) -> Vec<Advice> {
-    let total = &summary.total;
-    let share = |ns: i64| ns as f64 / total.whole().max(1) as f64;
-    let mut advice = Vec::new();
-    let mut say = |share: f64, text: String| advice.push(Advice { share, text });
-    let uneven = share(uneven_work(run));
-    let mut text = format!(
-        "{} of the time ranks wait in collectives for the last one; uneven work explains {}",
-        percent(share(total.sync)),
-        percent(uneven)
-    );
-    if let Some(left) = left_by_lpt_swap(blocks) {
-        let now = uneven_blocks(blocks);
-        text += &format!(
-            ", and blocks placed by `--placement lpt-swap --weigh measured` would leave {} of the {} that they cause",
-            percent(left),
-            percent(now)
-        );
-    }
-    say(share(total.sync), text);
-    let (late, transit) = (share(total.late), share(total.wait - total.late));
-    if summary.has_rounds {
-        say(
-            share(total.wait),
-            format!(
-                "{} of the time ranks wait for messages: {} until the partner has posted them, {} until they have come; {}",
-                percent(share(total.wait)),
-                percent(late),
-                percent(transit),
-                match late > transit {
-                    true => "`colltune telemetry path` says who posts late",
-                    false => "fewer or larger messages would help",
-                }
-            ),
-        );
-    } else {
-        say(
-            share(total.wait),
-            format!(
-                "{} of the time ranks wait for messages; `--telemetry_rounds` would say for whom",
-                percent(share(total.wait))
-            ),
-        );
-    }
-    say(
-        share(total.call),
-        format!(
-            "{} of the time goes into collectives after the last rank has come; `colltune tune` makes that shorter",
-            percent(share(total.call))
-        ),
-    );
-    say(
-        share(total.off),
-        format!(
-            "{} of the time ranks had work but no processor: pin them, and give each a core of its own",
-            percent(share(total.off))
-        ),
-    );
-    advice.retain(|line| line.share >= WORTH_SAYING);
-    advice.sort_by(|a, b| b.share.total_cmp(&a.share));
-    advice
-}
-
-/// Time that ranks would have less to wait if all worked as long as their mean in each window.
-fn uneven_work(run: &Run) -> i64 {
-    let of_meeting = |meeting: &Meeting| {
-        let work: Vec<i64> = meeting
-            .ranks
-            .iter()
-            .map(|w| w.compute + w.pack + w.copy + w.unpack + w.sum)
-            .collect();
-        let most = work.iter().max().copied().unwrap_or(0);
-        let gap: i64 = work.iter().map(|work| most - work).sum();
-        let sync: i64 = meeting
-            .ranks
-            .iter()
-            .map(|w| (meeting.straggler().arrive - w.arrive).max(0) + w.wait)
-            .sum();
-        gap.min(sync)
-    };
-    run.meetings.iter().map(of_meeting).sum()
-}
-
-/// Of the time of blocks: what the mean rank would wait for the most loaded one.
-fn uneven_blocks(blocks: &[Block]) -> f64 {
-    let mut by_rank: BTreeMap<(u64, u32), f64> = BTreeMap::new();
-    for block in blocks {
-        *by_rank.entry((block.step, block.rank)).or_default() += block.compute as f64;
-    }
-    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for ((step, _), load) in by_rank {
-        steps.entry(step).or_default().push(load);
-    }
-    share_lost(steps.values().map(|loads| {
-        let most = loads.iter().copied().fold(0.0, f64::max);
-        (most, loads.iter().sum::<f64>() / loads.len() as f64)
-    }))
-}
-
-/// The same if blocks were placed by the policy `lpt-swap` in each step that is looked at.
-fn left_by_lpt_swap(blocks: &[Block]) -> Option<f64> {
-    const STEPS: usize = 16;
-    let policy: Policy = "lpt-swap".parse().ok()?;
-    let ranks: std::collections::BTreeSet<u32> = blocks.iter().map(|block| block.rank).collect();
-    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for block in blocks {
-        steps
-            .entry(block.step)
-            .or_default()
-            .push(block.compute as f64);
-    }
-    let every = steps.len().div_ceil(STEPS).max(1);
-    let loads = steps.values().step_by(every).map(|costs| {
-        let problem = Problem::new(costs, ranks.len() as u32).ok()?;
-        let placed = place(&policy, &problem).ok()?;
-        let certificate = certify(&problem, &placed.owners).ok()?;
-        let mean = costs.iter().sum::<f64>() / ranks.len() as f64;
-        Some((certificate.makespan, mean))
-    });
-    let loads: Vec<(f64, f64)> = loads.collect::<Option<_>>()?;
-    (!loads.is_empty()).then(|| share_lost(loads.into_iter()))
-}
-
-/// Of pairs of the largest and the mean load: the share of the time that the mean rank waits.
-fn share_lost(loads: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let (most, mean) = loads.fold((0.0, 0.0), |sum, load| (sum.0 + load.0, sum.1 + load.1));
-    if most > 0.0 {
-        (most - mean) / most
-    } else {
-        0.0
-    }
-}
-
 impl Summary {
     pub fn text(&self) -> String {
         let total = self.total;
@@ -463,6 +273,7 @@ const MOST_RANKS: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use super::advice::{left_by_lpt_swap, uneven_blocks};
     use super::*;
     use crate::windows::tests::window;
 

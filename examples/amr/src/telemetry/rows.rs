@@ -21,6 +21,7 @@ macro_rules! named {
 
 named! {
     /// What a rank spends its time with. Phases exclude each other.
+    #[derive(Default)]
     Phase {
         Compute = "compute",
         Pack = "pack",
@@ -38,13 +39,8 @@ named! {
         Place = "place",
         Migrate = "migrate",
         Output = "output",
+        #[default]
         Other = "other",
-    }
-}
-
-impl Default for Phase {
-    fn default() -> Phase {
-        Phase::Other
     }
 }
 

@@ -20,7 +20,8 @@ pub fn steps_of(inflation: &Inflation) -> BTreeSet<u64> {
 /// What blocks of a kind have in common in a step.
 type BlockKind = (u64, u32, bool, u32);
 
-/// How the blocks of a kind stand for their rank.
+/// How the blocks of a kind stand for their rank: the mean sees a rank that is stopped again and again, the median does
+/// not mind a time slice that is lost, which falls on few blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     Mean,

@@ -34,7 +34,7 @@ fn run_and_blocks(off: impl Fn(u32, u64) -> f64) -> (Run, Vec<Block>) {
                 rounds: 1,
                 ..Window::default()
             });
-            let spike = if step % 8 == 0 && rank == 2 {
+            let spike = if step.is_multiple_of(8) && rank == 2 {
                 1_000_000
             } else {
                 0
@@ -77,7 +77,13 @@ fn quiet_data_are_usable_and_their_variance_is_work() {
 
 #[test]
 fn a_rank_that_is_often_without_a_processor_is_found_and_named() {
-    let off = |rank: u32, step: u64| if rank == 1 && step % 2 == 0 { 3.0 } else { 0.0 };
+    let off = |rank: u32, step: u64| {
+        if rank == 1 && step.is_multiple_of(2) {
+            3.0
+        } else {
+            0.0
+        }
+    };
     let (run, blocks) = run_and_blocks(off);
     let cells = cells(&run);
     let found = processors(&cells, &[], &BTreeMap::new());

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Part, Path};
+use super::walk::{Part, Path, Piece};
 use crate::text::time;
 
 const WIDTH: f64 = 900.0;
@@ -42,7 +42,7 @@ pub fn svg(path: &Path) -> String {
         time(path.len() as f64),
         ranks.len()
     );
-    let piece = |piece: &super::Piece| -> Markup {
+    let piece = |piece: &Piece| -> Markup {
         let name = format!(
             "rank {}: {} {}",
             piece.rank,
