@@ -108,7 +108,7 @@ on_each_library! {
         assert!(different > first.len() / 10, "seeds 21 and 22 drew alike but for {different} of {} calls", first.len());
     }
 
-    fn draws_are_uniform_before_any_training(mpi: Mpi) {
+    fn draws_are_as_generation_0_has_them_before_any_training(mpi: Mpi) {
         const SEED: u64 = 4;
         // Below the size from which cells are reviewed early.
         const COUNT: u64 = 4_000;
@@ -182,17 +182,18 @@ fn expected_shares(
     let drawn: Vec<_> = cell
         .variants
         .iter()
-        .map(|share| find(&share.name))
-        .filter(|variant| variant.possible(n_ranks, 1, cell.cell.bytes.last()))
+        .map(|share| (find(&share.name), share.probability))
+        .filter(|(variant, _)| variant.possible(n_ranks, 1, cell.cell.bytes.last()))
         .collect();
+    let total: f64 = drawn.iter().map(|(_, probability)| probability).sum();
     let mut shares = BTreeMap::new();
-    for variant in &drawn {
+    for (variant, probability) in &drawn {
         let name = if variant.applies(&facts) {
             variant.name.to_string()
         } else {
             "default".to_owned()
         };
-        *shares.entry(name).or_insert(0.0) += 1.0 / drawn.len() as f64;
+        *shares.entry(name).or_insert(0.0) += probability / total;
     }
     (drawn.len(), shares)
 }

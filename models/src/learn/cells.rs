@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
-use colltune_core::model::{CellModel, Model, Source};
+use colltune_core::model::{CellModel, Model, Source, default_share};
 use colltune_core::prior::simulated;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
@@ -111,7 +111,8 @@ impl<'a> Cells<'a> {
                 probability => probability * new_calls(&rows, context) as f64,
             })
         };
-        let uniform = 1.0 / (drawable.len() + 1) as f64;
+        let others = drawable.len() as f64;
+        let uniform = (1.0 - default_share(others)) / others;
         let is_silent = |variant: u16, uniform: f64| {
             let drawn = expected(variant, uniform).unwrap_or(0.0);
             !sampled.contains(&variant) && drawn >= DRAWN_WITHOUT_SAMPLE

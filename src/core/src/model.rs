@@ -199,10 +199,14 @@ impl Model {
                     .filter(|((variant, name), worth)| *worth && wanted(variant) && !excluded(name))
                     .map(|((_, name), _)| name)
                     .collect();
-                let probability = 1.0 / drawn.len() as f64;
+                let others = (drawn.len() - 1) as f64;
+                let of_default = default_share(others);
                 let share = |name: &&String| Share {
                     name: (*name).clone(),
-                    probability,
+                    probability: match name.as_str() {
+                        DEFAULT => of_default,
+                        _ => (1.0 - of_default) / others,
+                    },
                 };
                 CellModel {
                     cell,
@@ -305,6 +309,12 @@ impl CellModel {
     }
 }
 
+/// The probability of the default beside so many others that all are to be compared with it: as many calls as make the
+/// sum of the contrasts' variances least. Source: Dunnett, J. Am. Stat. Assoc. 50, 1955.
+pub fn default_share(others: f64) -> f64 {
+    1.0 / (1.0 + others.sqrt())
+}
+
 /// The most ranks that a communicator of this cell can have.
 fn most_ranks(cell: &Cell) -> u32 {
     least_u32(cell.nodes.last().saturating_mul(cell.ppn.last()))
@@ -329,16 +339,18 @@ mod tests {
     }
 
     #[test]
-    fn generation_0_is_valid_uniform_and_survives_its_file() {
+    fn generation_0_is_valid_draws_all_but_the_default_alike_and_survives_its_file() {
         let model = initial();
         assert_eq!(model.check(LIBRARY), Ok(()));
         for entry in &model.cells {
             assert_eq!(entry.best, DEFAULT);
+            let (default, others) = entry.variants.split_first().unwrap();
+            assert_eq!(default.name, DEFAULT);
             assert!(
-                entry
-                    .variants
+                others
                     .iter()
-                    .all(|share| share.probability == entry.variants[0].probability)
+                    .all(|share| share.probability == others[0].probability
+                        && share.probability <= default.probability)
             );
         }
         assert_eq!(Model::from_json(&model.to_json(), LIBRARY), Ok(model));
