@@ -52,7 +52,7 @@ pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
 /// `colltune calibrate` where jobs of `place` run, into a database; what it measured.
 pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
     let own = std::env::current_exe().context("find this program's own file")?;
-    let mut words: Vec<OsString> = ["--foreground", "-k", "2", "120"]
+    let mut words: Vec<OsString> = ["--foreground", "-k", "2", "600"]
         .map(OsString::from)
         .to_vec();
     words.extend(place.scheduler().iter().map(OsString::from));
