@@ -113,8 +113,9 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Asks all ranks. Collective over the ranks that have the shim; others need not take part.
-    pub fn run(&self) -> Outcome {
+    /// Asks all ranks. Collective over the ranks that have the shim; others need not take part. `meanwhile` rank 0 does
+    /// where all are near and go: the others sleep until they hear of it, and do not spin as in a collective.
+    pub fn run(&self, meanwhile: impl FnOnce()) -> Outcome {
         if self.n_ranks == 1 {
             return Outcome::Go;
         }
@@ -123,7 +124,7 @@ impl<'a> Handshake<'a> {
         };
         let handlers = self.silence_errors();
         let outcome = if self.rank == 0 {
-            self.lead(board)
+            self.lead(board, meanwhile)
         } else {
             self.follow(board)
         };
@@ -131,15 +132,24 @@ impl<'a> Handshake<'a> {
         outcome
     }
 
-    fn lead(&self, board: &dyn Board) -> Outcome {
+    fn lead(&self, board: &dyn Board, meanwhile: impl FnOnce()) -> Outcome {
         let began = Instant::now();
-        let mut near = near::preside(self.near.as_deref(), self.n_ranks, || self.progress());
+        let place = self.near.as_deref();
+        let mut near = near::preside(place, self.n_ranks, self.timeout, || self.progress());
         if near.size() < self.n_ranks && !self.publish(board, "here", "colltune") {
-            near.dismiss(UNSERVED);
-            return Outcome::Unserved;
+            // Then there is no other way to meet.
+            let until = Instant::now() + DOUBT_AFTER;
+            near.let_in_until((0, self.n_ranks), self.n_ranks, until, || self.progress());
+            if near.size() < self.n_ranks {
+                near.dismiss(UNSERVED);
+                return Outcome::Unserved;
+            }
         }
         let mut agreed = self.call_the_roll(board, &mut near, began + self.timeout);
-        // A rank 0 that was stopped for long must not send on ranks that may have given up.
+        if near.size() == self.n_ranks && agreed.is_ok() {
+            meanwhile();
+        }
+        // A rank 0 that was stopped for long, or read so long, must not send on ranks that may have given up.
         if began.elapsed() > self.timeout * (PATIENCE / 2) {
             agreed = agreed.and(Err("rank 0 was held up during the start".to_owned()));
         }
@@ -184,7 +194,7 @@ impl<'a> Handshake<'a> {
     }
 
     fn follow(&self, board: &dyn Board) -> Outcome {
-        if let Some(line) = near::join(self.near.as_deref(), || self.progress()) {
+        if let Some(line) = near::join(self.near.as_deref(), self.timeout, || self.progress()) {
             let introduction = meeting::introduction(self.rank, &self.identity);
             let patience = Instant::now() + self.timeout * PATIENCE;
             let verdict = near::stand_by(line, &introduction, patience, || self.progress());

@@ -259,5 +259,6 @@ fn call_of<'a>(
         view,
         lengths,
         in_place: row.in_place,
+        has_own_counts: view.has_own_counts(),
     })
 }

@@ -92,12 +92,23 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     );
     let manager = Manager::find(library, &library_text);
     let identity = identity(variables, library);
+    // Where all ranks are on one node rank 0 reads before the others go.
+    let mut early = None;
+    let on_one_node = (1, u64::from(n_ranks));
     let handshake = shake_hands(
         (pmpi, &handles),
         (rank, n_ranks),
         &manager,
         identity,
         variables,
+        || {
+            early = Some(handout::read(
+                variables,
+                library,
+                on_one_node.0,
+                on_one_node.1,
+            ))
+        },
     )?;
 
     let own_card = Card {
@@ -117,7 +128,9 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     let node_of_rank = roster::number_nodes(cards.iter().map(|card| card.host));
     let (nodes, ppn) = roster::extent(&node_of_rank);
     let handout = hand_out(pmpi, &handles, rank, || {
-        let found = handout::read(variables, library, nodes, ppn);
+        let found = early
+            .filter(|_| (nodes, ppn) == on_one_node)
+            .unwrap_or_else(|| handout::read(variables, library, nodes, ppn));
         found.warnings.iter().for_each(|warning| say(warning));
         found.handout
     });

@@ -29,10 +29,11 @@ on_each_library! {
 
     fn a_panic_in_mpi_init_names_rank_and_call(mpi: Mpi) {
         let force = "allreduce=p2p:recursive_doubling";
-        // A launcher that can be asked would find the wrong rank missing.
-        let unserved = tool(mpi, "nameless");
+        // A launcher that can be asked, or a rank 0 that can be met, would find the wrong rank missing.
+        let unserved = ["nameless", "placeless"].map(|name| tool(mpi, name));
         panics_in("MPI_Init", mpi, |job| {
-            job.force(force).preload_tool(unserved).env("COLLTUNE_HANDSHAKE", "trust").env("TOOL_LIES", "1")
+            let job = unserved.into_iter().fold(job, Job::preload_tool);
+            job.force(force).env("COLLTUNE_HANDSHAKE", "trust").env("TOOL_LIES", "1")
         });
     }
 

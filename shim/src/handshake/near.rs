@@ -12,10 +12,11 @@ use colltune_core::rendezvous::Pace;
 use super::launcher;
 use super::meeting::{self, Head, Heard, Line};
 
-/// How long rank 0 lets the others come before it is on the board: ranks leave the library's MPI_Init together.
-const HOLD: Duration = Duration::from_millis(10);
-/// How long the others wait for rank 0 to be there before they look on the board.
-const REACH: Duration = Duration::from_millis(50);
+/// Which part of the time-out (10 s unless told otherwise) rank 0 lets the others come before it is on the board: ranks
+/// leave the library's MPI_Init together.
+const HOLD: u32 = 1000;
+/// Which part of it the others wait for rank 0 to be there before they look on the board.
+const REACH: u32 = 200;
 /// The longest between two looks at whether it is.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -25,16 +26,22 @@ pub fn place(place: &str, n_ranks: u32) -> Option<String> {
 }
 
 /// Rank 0's part: lets all `n_ranks` come that do so at once.
-pub fn preside(place: Option<&str>, n_ranks: u32, progress: impl FnMut()) -> Head {
+pub fn preside(
+    place: Option<&str>,
+    n_ranks: u32,
+    timeout: Duration,
+    progress: impl FnMut(),
+) -> Head {
     let mut head = meeting::preside(place);
-    head.let_in_until((0, n_ranks), n_ranks, Instant::now() + HOLD, progress);
+    let until = Instant::now() + timeout / HOLD;
+    head.let_in_until((0, n_ranks), n_ranks, until, progress);
     head
 }
 
 /// The line to rank 0, where it can be reached in time.
-pub fn join(place: Option<&str>, mut progress: impl FnMut()) -> Option<Line> {
+pub fn join(place: Option<&str>, timeout: Duration, mut progress: impl FnMut()) -> Option<Line> {
     let place = place?;
-    let until = Instant::now() + REACH;
+    let until = Instant::now() + timeout / REACH;
     let mut pace = Pace::of(1);
     loop {
         if let Some(line) = meeting::join(place) {

@@ -229,6 +229,7 @@ fn call<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) ->
         view,
         lengths: Lengths::new(view.block, 1, blocks),
         in_place: InPlace::Shared,
+        has_own_counts: view.has_own_counts(),
     }
 }
 

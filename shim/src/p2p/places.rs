@@ -34,6 +34,8 @@ pub struct ScheduledCall<'a> {
     pub view: &'a View,
     pub lengths: Lengths<'a>,
     pub in_place: InPlace,
+    /// What [`View::has_own_counts`] says, asked once: every span depends on it.
+    pub has_own_counts: bool,
 }
 
 /// Where the logical buffers of a call begin.
@@ -63,7 +65,7 @@ impl ScheduledCall<'_> {
     }
 
     fn bytes_in_class(&self) -> usize {
-        if self.view.has_own_counts() {
+        if self.has_own_counts {
             return 0;
         }
         if self.view.uneven.is_none() {
@@ -117,7 +119,7 @@ impl ScheduledCall<'_> {
 
     /// Data is moved as bytes; reductions, and blocks whose lengths nobody shares, are elements where they lie.
     fn moves_bytes(&self) -> bool {
-        self.view.unit.combine.is_none() && !self.view.has_own_counts()
+        self.view.unit.combine.is_none() && !self.has_own_counts
     }
 
     fn copies_input(&self) -> bool {
@@ -159,7 +161,7 @@ impl ScheduledCall<'_> {
             }
             next = next.wrapping_add(self.room(units));
         });
-        if self.view.has_own_counts() {
+        if self.has_own_counts {
             return Ok(Places { input, output });
         }
         // SAFETY: the scratch memory is as large as the call demands and the view's buffers are valid, as the caller
@@ -306,7 +308,7 @@ impl ScheduledCall<'_> {
     /// The units of a span, or the block of the application's that it is.
     #[inline]
     pub fn span(&self, places: &Places, temporaries: &[*mut u8], span: Span) -> Typed {
-        if self.view.has_own_counts() {
+        if self.has_own_counts {
             return self.own_block(span);
         }
         let base = match span.buffer {
@@ -319,6 +321,7 @@ impl ScheduledCall<'_> {
     }
 
     /// The block of a span, which is one chunk; without elements where it has no bytes.
+    #[inline(never)]
     fn own_block(&self, span: Span) -> Typed {
         let rank = span.first as usize;
         let block = match (span.buffer, self.view.input, self.view.output) {
@@ -347,7 +350,7 @@ impl ScheduledCall<'_> {
     pub unsafe fn copy_span(&self, from: Typed, to: Typed) -> Result<(), c_int> {
         // SAFETY: the caller promises spans of this call, which are as long as the view says.
         unsafe {
-            match self.view.has_own_counts() {
+            match self.has_own_counts {
                 true => self.copy_block(from, to),
                 false => self.copy(from.start, to.start, from.count),
             }

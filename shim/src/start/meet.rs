@@ -28,13 +28,15 @@ pub fn identity(variables: &[(String, String)], library: Library) -> String {
     format!("colltune {version} for {library}, settings {settings:016x}")
 }
 
-/// Agrees with the other ranks that all carry this shim; `None`: this rank stays inert, and has said so.
+/// Agrees with the other ranks that all carry this shim; `None`: this rank stays inert, and has said so. `meanwhile` is
+/// for rank 0, as in [`Handshake::run`].
 pub fn shake_hands<'a>(
     (pmpi, handles): (&'a Pmpi, &'a Handles),
     (rank, n_ranks): (u32, u32),
     manager: &Manager,
     identity: String,
     variables: &[(String, String)],
+    meanwhile: impl FnOnce(),
 ) -> Option<Handshake<'a>> {
     let trusts = handout::variable(variables, environment::HANDSHAKE) == Some("trust");
     // A world that another job spawned under MPICH has no name of its own to meet under.
@@ -57,7 +59,7 @@ pub fn shake_hands<'a>(
     let outcome = match if is_spawned {
         Outcome::Unserved
     } else {
-        handshake.run()
+        handshake.run(meanwhile)
     } {
         Outcome::Unserved if trusts => trust.ask(),
         outcome => outcome,
