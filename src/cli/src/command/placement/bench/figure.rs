@@ -60,6 +60,9 @@ fn in_words(row: &Row) -> String {
     format!("{} ranks, {} blocks each", row.ranks, row.blocks_per_rank)
 }
 
+/// A place along x, and all values there.
+type Point = (f64, Vec<f64>);
+
 /// A panel for each distribution; a line's points are means over everything that it does not tell apart.
 fn band(
     rows: &[Row],
@@ -76,7 +79,7 @@ fn band(
         }
     }
     let panel = |distribution: &&str| {
-        let mut lines: Vec<(String, Vec<(f64, Vec<f64>)>)> = Vec::new();
+        let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
         for row in rows.iter().filter(|row| row.distribution == *distribution) {
             let Some((name, at)) = point(row) else {
                 continue;
@@ -110,8 +113,8 @@ fn band(
     }
 }
 
-fn means(points: Vec<(f64, Vec<f64>)>) -> Vec<(f64, f64)> {
-    let mean = |(at, values): (f64, Vec<f64>)| {
+fn means(points: Vec<Point>) -> Vec<(f64, f64)> {
+    let mean = |(at, values): Point| {
         let n = values.len() as f64;
         (at, values.into_iter().sum::<f64>() / n)
     };
