@@ -25,7 +25,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
-use contrast::{Observed, Sum};
+use contrast::{Fit, Observed, Sum};
 use root::root;
 use shift::Shift;
 use stalls::{Common, Count};
@@ -171,6 +171,31 @@ impl Estimated {
         }
     }
 
+    /// Estimates for intervals and for far tails.
+    fn fits(&mut self, between: f64, freedom: f64) -> [Fit; 2] {
+        let observed = &mut self.observed;
+        let rough = observed.fit(between);
+        let sample = observed.sample();
+        let excess = |variance: f64| {
+            let fit = sample.fit(variance).residuals.of_runs;
+            (fit.squares + CELL_PRIOR * between / variance) / (fit.expected + CELL_PRIOR)
+        };
+        let own = Observed::honest(root(excess, 1.0, 1e-6, 4.0));
+        observed.widen(&rough);
+        let of_runs = rough.residuals.of_runs.freedom();
+        let freedom = freedom.min(CELL_PRIOR + of_runs).max(1.0);
+        let noisier = observed.noisier.clone();
+        [0.025, TAIL].map(|tail| {
+            let noises = noisier.iter().zip(&observed.noise_freedom);
+            // Where the scatter within runs and that between them agree, the noise is known.
+            let surely = |(noisier, &freedom): (&f64, &f64)| {
+                1.0 + (noisier - 1.0) * wider(freedom, tail).powi(2)
+            };
+            observed.noisier = noises.map(surely).collect();
+            observed.fit(own * wider(freedom, tail).powi(2))
+        })
+    }
+
     /// By the cell's variants what its own data say.
     fn of_cell(
         &mut self,
@@ -179,30 +204,11 @@ impl Estimated {
         freedom: f64,
         tau: f64,
     ) -> Vec<Option<Estimate>> {
-        let observed = &mut self.observed;
-        let rough = observed.fit(between);
-        let excess = |variance: f64| {
-            let fit = observed.fit(variance).residuals.of_runs;
-            (fit.squares + CELL_PRIOR * between / variance) / (fit.expected + CELL_PRIOR)
-        };
-        let own = Observed::honest(root(excess, 1.0, 1e-6, 4.0));
-        observed.widen(&rough);
-        let freedom = freedom
-            .min(CELL_PRIOR + rough.residuals.of_runs.freedom())
-            .max(1.0);
-        let noisier = observed.noisier.clone();
-        let fits = [0.025, TAIL].map(|tail| {
-            let noises = noisier.iter().zip(&observed.noise_freedom);
-            // Where the scatter within runs and that between them agree, the noise is known.
-            let surely = |(noisier, &freedom): (&f64, &f64)| {
-                noisier + (noisier - 1.0).max(0.0) * (wider(freedom, tail).powi(2) - 1.0)
-            };
-            observed.noisier = noises.map(surely).collect();
-            observed.fit(own * wider(freedom, tail).powi(2))
-        });
-        let mut result = vec![None; cell.variants.len()];
+        let fits = self.fits(between, freedom);
+        let observed = &self.observed;
         let inverses = [&fits[0], &fits[1]].map(|fit| inverse(&fit.information));
         let shared = shared(&inverses[0]);
+        let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {
             let Ok(arm) = observed.variants.binary_search(variant) else {
                 continue;
@@ -232,9 +238,10 @@ impl Estimated {
 
 /// The variance between runs of all cells together, and its degrees of freedom.
 fn pooled_between(cells: &[Estimated]) -> (f64, f64) {
+    let samples: Vec<Cow<Observed>> = cells.iter().map(|cell| cell.observed.sample()).collect();
     let all = |variance: f64| {
-        let of = |cell: &Estimated| cell.observed.fit(variance).residuals.of_runs;
-        let each: Vec<Sum> = cells.par_iter().map(of).collect();
+        let of = |cell: &Cow<Observed>| cell.fit(variance).residuals.of_runs;
+        let each: Vec<Sum> = samples.par_iter().map(of).collect();
         let mut sum = Sum::default();
         each.into_iter().for_each(|one| sum.add(one));
         sum

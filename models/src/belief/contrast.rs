@@ -6,6 +6,7 @@
 mod noise;
 mod residuals;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
@@ -23,6 +24,9 @@ const RUN_FREEDOM: f64 = 4.0;
 const WILDNESS_PRIOR: f64 = 24.0;
 /// The same for the disagreement of runs about one variant.
 const DISAGREEMENT_PRIOR: f64 = 8.0;
+
+/// So many groups of a cell tell what variances are.
+const GROUPS_ENOUGH: usize = 2000;
 
 /// One variant's mean in one run, shape and component.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +136,30 @@ impl Observed {
             noisier: ones,
             within: noise.within(),
         }
+    }
+
+    /// As many groups as tell the variance between runs to a hundredth or two, spread over all of them.
+    pub fn sample(&self) -> Cow<'_, Observed> {
+        let step = self.n_groups.div_ceil(GROUPS_ENOUGH).max(1);
+        if step == 1 {
+            return Cow::Borrowed(self);
+        }
+        let sampled = |one: &&Observation| one.group % step == 0;
+        let renumbered = |one: &Observation| Observation {
+            group: one.group / step,
+            ..*one
+        };
+        let observations = self.observations.iter().filter(sampled).map(renumbered);
+        Cow::Owned(Observed {
+            observations: observations.collect(),
+            n_groups: self.n_groups.div_ceil(step),
+            variants: self.variants.clone(),
+            linked: self.linked.clone(),
+            disagreement: self.disagreement.clone(),
+            noisier: self.noisier.clone(),
+            noise_freedom: self.noise_freedom.clone(),
+            within: self.within.clone(),
+        })
     }
 
     /// The fit where runs differ in each variant by the variance `between`.
