@@ -144,7 +144,7 @@ impl Observed {
         if step == 1 {
             return Cow::Borrowed(self);
         }
-        let sampled = |one: &&Observation| one.group % step == 0;
+        let sampled = |one: &&Observation| one.group.is_multiple_of(step);
         let renumbered = |one: &Observation| Observation {
             group: one.group / step,
             ..*one
