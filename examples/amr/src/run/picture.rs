@@ -6,6 +6,7 @@ use crate::checksum::Broken;
 use crate::output::BlockView;
 use crate::output::movie::Movie;
 use crate::output::picture::{Caption, write_png};
+use crate::output::publish::make_folder;
 use crate::output::raster::{Plane, Tile, decode, encode, render};
 use crate::settings::Work;
 use crate::shape::BlockShape;
@@ -79,6 +80,7 @@ impl Run<'_> {
         let options = &self.settings.options;
         let caption = self.caption(step);
         if plots {
+            make_folder(&options.plot_folder)?;
             let path = options.plot_folder.join(format!("mesh.{step:06}.png"));
             write_png(&path, PIXELS, tiles, &caption).map_err(|error| error.to_string())?;
         }
