@@ -84,7 +84,7 @@ on_each_library! {
                 "{summary}"
             );
             let paths = json("path", place.path());
-            // Where ranks share busy cores a message seems to come before its sender began: not found out.
+            // On busy cores a send of one's own that ends late is booked to its receiver, who may not have begun.
             if is_long() {
                 assert_eq!(
                     paths["violations"],
