@@ -17,7 +17,7 @@ mpi_dir = $(CARGO_DIR)/mpi/$(1)-$(shell mpicc.$(1) -dumpversion 2>/dev/null)-$(s
 # Not members of the workspace: they are built for each MPI library.
 MPI_CRATES := shim src/mpibench examples/amr/mpi
 
-.PHONY: help setup build demo demo-cg test bench conformance install clean lint $(MPIS:%=mpi-%)
+.PHONY: help setup build demo demo-cg test bench evidence conformance install clean lint $(MPIS:%=mpi-%)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ test: build ## every test; ends with "N passed, N failed"
 bench: build ## measure; reports under target/bench/
 	target/release/colltune bench
 
+evidence: command ## published figures beside ours, target/evidence/index.html; QUICK=--quick: in 5 minutes
+	target/release/colltune emulate evidence $(QUICK) -o target/evidence
+
 conformance: build ## the long suites
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test
 	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/sanitize
@@ -77,15 +80,8 @@ lint: ## formatting and clippy
 	MPICC=mpicc.openmpi $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,openmpi) -- -D warnings
 	MPICC=mpicc.mpich $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,mpich) -- -D warnings
 
-install: build ## below PREFIX (default /usr/local)
-	install -D -m 755 target/release/colltune $(DESTDIR)$(PREFIX)/bin/colltune
-	for mpi in $(MPIS); do \
-	  install -D -m 755 target/$$mpi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi/libcolltune.so && \
-	  install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/colltune/$$mpi target/$$mpi/colltune-amr target/$$mpi/colltune-mpibench || exit 1; \
-	done
-	if [ -f target/mpi_abi/libcolltune.so ]; then \
-	  install -D -m 755 target/mpi_abi/libcolltune.so $(DESTDIR)$(PREFIX)/lib/colltune/mpi_abi/libcolltune.so; \
-	fi
+install: build ## below PREFIX (default /usr/local), with manual pages and completions; DEBUG=1: debug information, too
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(MPIS)" scripts/install $(if $(DEBUG),--debug)
 
 clean: ## remove target/
 	rm -rf target

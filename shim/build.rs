@@ -204,7 +204,9 @@ fn main() {
     for (place, name) in HANDLES.iter().enumerate() {
         code += &format!("pub const {name}: &Constant = &HANDLES[{place}];\n");
     }
-    code += &note(&stamp::stamp(&shim).expect("the sources can be read"));
+    let stamp = stamp::stamp(&shim).expect("the sources can be read");
+    code += &note(&stamp);
+    code += &format!("/// What this library is made of.\npub const STAMP: &str = {stamp:?};\n");
     let file = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("constants.rs");
     fs::write(&file, code)
         .unwrap_or_else(|error| panic!("failed to write {}: {error}", file.display()));

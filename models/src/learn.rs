@@ -2,14 +2,17 @@
 
 mod cells;
 mod context;
+
 mod publish;
+
+mod promise;
 
 use colltune_core::model::{Model, ModelError};
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::belief::{self, Belief};
-use crate::choice::{self, Choice};
+use crate::choice;
 use crate::evidence::Evidence;
 use crate::predict;
 use crate::statistics::CellStatistics;
@@ -63,7 +66,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         nothing_to_gain: String::new(),
     };
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
-    learned.nothing_to_gain = nothing_to_gain(&cells, &beliefs, &choices, &context);
+    learned.nothing_to_gain = promise::nothing_to_gain(&cells, &beliefs, &choices, &context);
     let published: Vec<_> = (0..beliefs.len())
         .into_par_iter()
         .map(|index| {
@@ -103,37 +106,4 @@ fn share_of_work(beliefs: &[Belief], time_ns: f64) -> f64 {
         .map(|belief| belief.work.min(1.0) * belief.time_ns)
         .sum::<f64>()
         / time_ns
-}
-
-/// Where knowing all of the truth is expected to gain less than this share of the time in collectives, and what can be
-/// learned of it less still, jobs are not to go on exploring.
-const GAIN_WORTH: f64 = 0.06;
-
-/// Why nothing is to be gained in any cell; empty where something may be.
-///
-/// It is the program that gains: cells count by their time, and one need not be certain of each. What knowing all of
-/// the truth is expected to gain (the expected value of perfect information) bounds what learning can.
-fn nothing_to_gain(
-    cells: &Cells,
-    beliefs: &[Belief],
-    choices: &[Choice],
-    context: &Context,
-) -> String {
-    let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
-    let is_chosen = |choice: &Choice| choice.best.is_some();
-    if beliefs.is_empty() || choices.iter().any(is_chosen) {
-        return String::new();
-    }
-    let of_cell = |index: usize| {
-        beliefs[index].time_ns * publish::possible(cells, index, &beliefs[index], context)
-    };
-    let all: Vec<f64> = (0..beliefs.len()).into_par_iter().map(of_cell).collect();
-    let possible = all.iter().sum::<f64>() / time_ns.max(f64::MIN_POSITIVE);
-    if possible >= GAIN_WORTH {
-        return String::new();
-    }
-    format!(
-        "no variant of any cell that counts is worth a change: knowing all would gain {:.1} % of the time",
-        100.0 * possible
-    )
 }

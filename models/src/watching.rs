@@ -27,6 +27,8 @@ const WEIGHT_LEAST: f64 = 1e-3;
 pub struct Watched {
     /// Octaves by which the default's time rose, where it did.
     pub drift: f64,
+    /// The first run behind the last shift.
+    pub changed: Option<u32>,
     /// What the runs still weigh; 1 for those that are not in it.
     pub weights: BTreeMap<u32, f64>,
 }
@@ -81,6 +83,7 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
         shifts.extend(shift(&series, CONTRAST_LEAST));
     }
     let newest = shifts.iter().map(|shift| shift.run).max();
+    let mut watched_from = newest;
     if let Some(run) = newest {
         // As a witness of what is now, a run before is off by the rise beside its own noise.
         let clearest = shifts.iter().filter(|shift| shift.run == run);
@@ -106,9 +109,11 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
         )
     });
     let of_levels = of_levels.max_by_key(|shift| shift.run);
+    watched_from = watched_from.max(of_levels.map(|shift| shift.run));
     of_levels
         .into_iter()
         .for_each(|shift| discount(shift.run, HALF_LIFE_LEVEL, 1.0));
+    watched.changed = watched_from;
     watched.drift = of_levels.map_or(of_default, |shift| shift.rise) / std::f64::consts::LN_2;
     watched
 }

@@ -5,6 +5,7 @@ mod ledger;
 
 mod closing;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use colltune_core::account::{self, KINDS, Seen, Timed, Together};
@@ -60,6 +61,9 @@ struct Kind {
     always_ticks: AtomicU64,
     thinned_calls: AtomicU64,
     thinned_ticks: AtomicU64,
+    /// Of both, what the library's own choices would have taken.
+    always_default_ticks: AtomicU64,
+    thinned_default_ticks: AtomicU64,
     tuned: AtomicU64,
     compared_ns: AtomicU64,
     work_ns: AtomicU64,
@@ -70,9 +74,20 @@ pub struct Span<'a> {
     threads: Threads,
     calls: &'a AtomicU64,
     ticks: &'a AtomicU64,
+    /// Takes what the library's own choice would have taken; `None` of what is no call of the program's.
+    default_ticks: Option<&'a AtomicU64>,
+    /// The time of the library's own choice over that of what runs, as far as it is known.
+    gain: Cell<f64>,
     /// For how many calls it stands.
     weight: u64,
     begun: u64,
+}
+
+impl Span<'_> {
+    /// The call runs something else than the library's own choice, which would take `gain` times as long.
+    pub fn gains(&self, gain: f64) {
+        self.gain.set(gain);
+    }
 }
 
 impl Drop for Span<'_> {
@@ -80,7 +95,12 @@ impl Drop for Span<'_> {
     fn drop(&mut self) {
         let ticks = clock::ticks().wrapping_sub(self.begun);
         add(self.calls, self.weight, self.threads);
-        add(self.ticks, ticks.wrapping_mul(self.weight), self.threads);
+        let ticks = ticks.wrapping_mul(self.weight);
+        add(self.ticks, ticks, self.threads);
+        if let Some(default_ticks) = self.default_ticks {
+            let more = account::default_ticks(ticks, self.gain.get());
+            add(default_ticks, more, self.threads);
+        }
     }
 }
 
@@ -134,14 +154,24 @@ impl Account {
         let next = account::next_timed(self.seed, place, index);
         kind.next_timed.store(next, Ordering::Relaxed);
         let weight = account::stands_for(place, index);
-        let (calls, ticks) = match weight {
-            None => (&kind.always_calls, &kind.always_ticks),
-            Some(_) => (&kind.thinned_calls, &kind.thinned_ticks),
+        let (calls, ticks, default_ticks) = match weight {
+            None => (
+                &kind.always_calls,
+                &kind.always_ticks,
+                &kind.always_default_ticks,
+            ),
+            Some(_) => (
+                &kind.thinned_calls,
+                &kind.thinned_ticks,
+                &kind.thinned_default_ticks,
+            ),
         };
         Span {
             threads: self.threads,
             calls,
             ticks,
+            default_ticks: Some(default_ticks),
+            gain: Cell::new(1.0),
             weight: weight.unwrap_or(1),
             begun: clock::ticks(),
         }
@@ -165,6 +195,8 @@ impl Account {
             threads: self.threads,
             calls: &self.agreements,
             ticks: &self.overhead_ticks,
+            default_ticks: None,
+            gain: Cell::new(1.0),
             weight: 1,
             begun: clock::ticks(),
         }
@@ -201,15 +233,25 @@ impl Account {
 
     /// What this rank has to tell of each kind.
     fn kinds(&self) -> impl Iterator<Item = Together> {
-        let timed = |calls: &AtomicU64, ticks: &AtomicU64| Timed {
+        let ns = |ticks: &AtomicU64| self.clock.span_ns(ticks.load(Ordering::Relaxed));
+        let timed = move |calls: &AtomicU64, ticks, default_ticks| Timed {
             calls: calls.load(Ordering::Relaxed),
-            ns: self.clock.span_ns(ticks.load(Ordering::Relaxed)),
+            ns: ns(ticks),
+            default_ns: ns(default_ticks),
         };
         self.kinds.iter().map(move |kind| {
             let seen = Seen {
                 calls: kind.calls.load(Ordering::Relaxed),
-                always: timed(&kind.always_calls, &kind.always_ticks),
-                thinned: timed(&kind.thinned_calls, &kind.thinned_ticks),
+                always: timed(
+                    &kind.always_calls,
+                    &kind.always_ticks,
+                    &kind.always_default_ticks,
+                ),
+                thinned: timed(
+                    &kind.thinned_calls,
+                    &kind.thinned_ticks,
+                    &kind.thinned_default_ticks,
+                ),
             };
             Together {
                 calls: seen.calls,
@@ -217,6 +259,7 @@ impl Account {
                 ns: seen.ns(),
                 compared_ns: kind.compared_ns.load(Ordering::Relaxed),
                 work_ns: kind.work_ns.load(Ordering::Relaxed),
+                default_ns: seen.default_ns(),
             }
         })
     }

@@ -28,17 +28,17 @@ use colltune_core::collective::Collective;
 use crate::world::World;
 
 impl Arguments {
-    /// The call as this rank sees it. `None` where an argument is wrong: the library shall say so, as it would
-    /// without us. `bytes` is the message size by which all ranks know the call.
+    /// The call as this rank sees it, put into `place`, because it is long. `None` where an argument is wrong: the
+    /// library shall say so, as it would without us. `bytes` is the message size by which all ranks know the call.
     #[inline]
-    pub fn view(
+    pub fn view<'a>(
         &self,
         world: &World,
-        collective: Collective,
-        bytes: u64,
+        (collective, bytes): (Collective, u64),
         members: Members,
-    ) -> Option<View> {
-        let mut view = View {
+        place: &'a mut Option<View>,
+    ) -> Option<&'a View> {
+        let filled = place.insert(View {
             collective,
             bytes,
             members,
@@ -49,9 +49,7 @@ impl Arguments {
             input_units: bytes,
             input: Input::Nothing,
             output: Output::Nothing,
-        };
-        // Filled in where it lies: it is long.
-        let filled = &mut view;
+        });
         match *self {
             Arguments::Reduction(ref reduction) => reducing::reduction(reduction, world, filled)?,
             Arguments::Bcast { all, .. } => {
@@ -72,6 +70,6 @@ impl Arguments {
             Arguments::Types { .. } => return None,
             Arguments::Nothing => {}
         }
-        Some(view)
+        Some(filled)
     }
 }

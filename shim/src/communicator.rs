@@ -25,7 +25,7 @@ use crate::steer::CarrierComms;
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
-    /// This rank in it, and how many there are.
+    /// This rank in it, known from the set-up on, and how many there are.
     pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
@@ -38,10 +38,10 @@ pub struct State {
 }
 
 impl State {
-    fn new(comm: Comm, [rank, n_ranks]: [u32; 2], decider: Decider) -> State {
+    fn new(comm: Comm, n_ranks: u32, decider: Decider) -> State {
         State {
             comm,
-            rank,
+            rank: 0,
             n_ranks,
             decider,
             carriers: Default::default(),
@@ -81,9 +81,9 @@ impl State {
     }
 
     /// Makes that of a communicator which was freed another one's.
-    fn renew(&mut self, comm: Comm, [rank, n_ranks]: [u32; 2]) {
+    fn renew(&mut self, comm: Comm, n_ranks: u32) {
         self.decider.renew();
-        (self.comm, self.rank, self.n_ranks) = (comm, rank, n_ranks);
+        (self.comm, self.rank, self.n_ranks) = (comm, 0, n_ranks);
         (self.repeat, self.passing) = (None, PassingCalls::default());
     }
 
@@ -93,8 +93,7 @@ impl State {
         if self.decider.membership().is_some() {
             self.carriers.free(pmpi);
             self.families.free(pmpi);
-            let ranks = [self.rank, self.n_ranks];
-            *self = State::new(self.comm, ranks, Decider::aside());
+            *self = State::new(self.comm, self.n_ranks, Decider::aside());
         }
     }
 }
@@ -228,16 +227,12 @@ impl Registry {
     }
 
     fn attach(&self, comm: Comm) -> Option<*mut Slot> {
-        let (mut rank, mut n_ranks) = (0, 0);
-        // SAFETY: the communicator is valid, as its attributes could be read; each call writes one number.
-        let codes = unsafe {
-            let size = (self.pmpi.comm_size)(comm, &mut n_ranks);
-            [(self.pmpi.comm_rank)(comm, &mut rank), size]
-        };
-        if codes != [abi::SUCCESS; 2] {
-            return None;
-        }
-        let ranks = [u32::try_from(rank).ok()?, u32::try_from(n_ranks).ok()?];
+        let mut n_ranks = 0;
+        // SAFETY: the communicator is valid, as its attributes could be read; one number is written.
+        let code = unsafe { (self.pmpi.comm_size)(comm, &mut n_ranks) };
+        let n_ranks = u32::try_from(n_ranks)
+            .ok()
+            .filter(|_| code == abi::SUCCESS)?;
         let mut inter = 0;
         // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
@@ -247,13 +242,13 @@ impl Registry {
             match slots.1.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { (*(*slot.0).state.get()).renew(comm, ranks) };
+                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, ranks, Decider::new())),
+                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.0.push(SlotPtr(slot));

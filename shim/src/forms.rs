@@ -38,7 +38,7 @@ pub fn run<N: Number>(
     let n_ranks = state.n_ranks;
     let call = arguments.shared(tuner, collective, n_ranks);
     let details = move || arguments.details(tuner, collective, n_ranks);
-    let decision = state.decider.decide(&tuner.rules, call, details);
+    let decision = state.decider.decide(&tuner.rules, call, &details);
     let is_default = matches!(decision, Decision::Default);
     if is_default && tuner.is_plain {
         return None;
@@ -58,10 +58,11 @@ pub fn run<N: Number>(
     };
     let ways = Ways {
         arguments,
-        default,
-        native,
+        default: &default,
+        native: &native,
+        span,
     };
-    Some(tuner.carry_out(state, call, decision, &ways))
+    Some(tuner.carry_out(state, call, &decision, &ways))
 }
 
 /// Runs an allreduce that is like the communicator's last one, where that has a short way; `None` where it is not.

@@ -9,6 +9,7 @@ use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::context::{Context, DataKey, Machine};
 use colltune_core::decide::rules::JobTerms;
+use colltune_core::decide::table::CellTable;
 use colltune_core::environment;
 use colltune_core::library::Library;
 use colltune_core::machine;
@@ -239,7 +240,7 @@ fn read_database(
         mode: request.mode,
         presets: read_presets(&request.forced, variables, library, warnings),
         forced: request.forced,
-        model: model.within(nodes, ppn),
+        cells: CellTable::new(&model.within(nodes, ppn), library),
         settings,
     };
     let db = request.db.as_deref().filter(|_| terms.records());

@@ -35,12 +35,12 @@ impl OwnFamilies {
 }
 
 /// A call of one of our own variants.
-pub struct OwnCall {
+pub struct OwnCall<'a> {
     pub own: Own,
     /// The calls for which what the ranks agree on holds; `None` where that is this one alone.
     pub class: Option<Class>,
     /// The call as this rank sees it; `None` where an argument is wrong.
-    pub view: Option<View>,
+    pub view: Option<&'a View>,
 }
 
 /// Sees to it that a call can be run. Collective at the first call of a variant and size class;
@@ -52,7 +52,7 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
         Own::Schedule(_) | Own::Composed(_) => p2p::open(world, parent, schedules),
         Own::Node(own) => node::open(world, parent, (schedules, node), own),
     };
-    let has_room = |schedules: &mut Schedules| match (call.own, &call.view) {
+    let has_room = |schedules: &mut Schedules| match (call.own, call.view) {
         // Wrong arguments are no want of room: the library will report them.
         (_, None) => true,
         (Own::Schedule(own), Some(view)) => p2p::has_room(world, schedules, own, view),
@@ -71,7 +71,7 @@ pub fn run(
     call: &OwnCall,
     default: impl Fn() -> c_int,
 ) -> c_int {
-    let Some(view) = &call.view else {
+    let Some(view) = call.view else {
         return default();
     };
     let result = match call.own {

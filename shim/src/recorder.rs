@@ -5,7 +5,7 @@
 //! ranks have compared notes anyway, in the reviews, and at MPI_Finalize. A job that dies loses what came after the
 //! last review of a cell; records to which a late review added something far back keep this rank's own times alone.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,6 +18,7 @@ use colltune_core::record::{
     Words, sealed,
 };
 
+use crate::incoming;
 use crate::quiet::quietly;
 
 /// The most records of one rank, 14 MiB, whatever `records_per_run` allows: they stay in memory.
@@ -57,19 +58,16 @@ impl Recorder {
     /// Creates `JOB.RANK.trace.open` in `incoming`, with its header, and reserves memory.
     ///
     /// Errors: when the file cannot be created, or there is no room; nothing is left then.
-    pub fn create(incoming: &Path, header: &Header) -> io::Result<Recorder> {
-        let final_path = incoming.join(format!("{}.{}.trace", header.job, header.rank));
-        let open_path = incoming.join(format!("{}.{}.trace.open", header.job, header.rank));
+    pub fn create(folder: &Path, header: &Header) -> io::Result<Recorder> {
+        let final_path = folder.join(format!("{}.{}.trace", header.job, header.rank));
+        let open_path = folder.join(format!("{}.{}.trace.open", header.job, header.rank));
         let header = Header {
             capacity: header.capacity.min(RECORDS_MAX),
             ..header.clone()
         };
         let bytes = header.to_bytes();
         let slots = slots(header.capacity as usize)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&open_path)?;
+        let file = incoming::create(&open_path)?;
         let length = bytes.len() + slots.len() * RECORD_BYTES;
         let prepared = quietly(|| {
             reserve(&file, length)?;

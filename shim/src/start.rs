@@ -18,6 +18,7 @@ use colltune_core::settings::SummaryTo;
 use crate::abi::{self, Comm};
 use crate::account::{Account, Destination, Threads};
 use crate::clock::{Conversion, Reading};
+use crate::code_pages;
 use crate::fence;
 use crate::flight::Flight;
 use crate::floating;
@@ -56,6 +57,7 @@ pub fn start_up(code: c_int, before: Reading) {
         if let Some(tuner) = floating::by_default(|| agree(&variables, before)) {
             pending::find_out();
             fence::arm(tuner);
+            code_pages::let_go();
         }
     });
 }

@@ -128,7 +128,14 @@ static void on_alarm(int signal) {
     say_and_die("hung: ");
 }
 
+/* Set once the program may end; libraries leave by exit() where something of theirs does not hold. */
+static int may_end;
+static void on_exit_of_library(void) {
+    if (!may_end) say_and_die("left: ");
+}
+
 static void watch(void) {
+    atexit(on_exit_of_library);
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGSEGV, &fault, NULL);
     sigaction(SIGBUS, &fault, NULL);

@@ -4,7 +4,10 @@
  *        memory held N KIB    N communicators alive at once, each with alltoalls of KIB KiB; then all are freed, and
  *                             one more is used. By how much each rank has grown, without what is shared with others
  *                             counted twice, while all are alive and once they are freed
- * Prints "ok" when every result is right, and on stderr "peak", or "alive" and "freed", with a number of KiB. */
+ *        memory resident KIB  allreduces, bcasts, allgathers and alltoalls of up to KIB KiB. What the system says that each
+ *                             rank has (pages that it shares counted in every rank), behind MPI_Init and in the end
+ * Prints "ok" when every result is right, and on stderr "peak", or "alive" and "freed", or "begins" and "ends", with a
+ * number of KiB. */
 #include "step.h"
 #include <unistd.h>
 
@@ -30,6 +33,29 @@ static int alltoall(MPI_Comm comm, unsigned *send, unsigned *recv, long each, un
     return right;
 }
 
+static int resident(long most, unsigned *send, unsigned *recv) {
+    int rank, size, right = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    fprintf(stderr, "begins %ld\n", kib_of("/proc/self/smaps_rollup", "Rss:"));
+    for (unsigned turn = 0; turn < 3; turn++)
+        for (int n = 2; n <= most; n *= 8) {
+            for (int i = 0; i < n; i++) send[i] = (unsigned)(rank + i) + turn;
+            MPI_Allreduce(send, recv, n, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+            for (int i = 0; i < n; i++) right &= recv[i] == (unsigned)(size * (size - 1) / 2) + (unsigned)size * (turn + (unsigned)i);
+            MPI_Bcast(recv, n, MPI_UNSIGNED, (int)turn % size, MPI_COMM_WORLD);
+            int each = n / size;
+            MPI_Allgather(send, each, MPI_UNSIGNED, recv, each, MPI_UNSIGNED, MPI_COMM_WORLD);
+            for (int r = 0; r < size; r++)
+                for (int i = 0; i < each; i++) right &= recv[r * each + i] == (unsigned)(r + i) + turn;
+            right &= alltoall(MPI_COMM_WORLD, send, recv, each, turn);
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+    fprintf(stderr, "ends %ld\n", kib_of("/proc/self/smaps_rollup", "Rss:"));
+    MPI_Barrier(MPI_COMM_WORLD);
+    return conclude(right);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int size, right = 1, held = argc > 3 && !strcmp(argv[1], "held"), n = held ? atoi(argv[2]) : 0;
@@ -37,6 +63,10 @@ int main(int argc, char **argv) {
     long bytes = held ? atol(argv[3]) << 10 : (argc > 2 ? atol(argv[2]) : 1) << 20;
     long each = bytes / size / (long)sizeof(unsigned);
     unsigned *send = calloc((size_t)(each * size), sizeof(unsigned)), *recv = calloc((size_t)(each * size), sizeof(unsigned));
+    if (argc > 2 && !strcmp(argv[1], "resident")) {
+        each = atol(argv[2]) << 10;
+        return resident(each / 4, calloc((size_t)each, 1), calloc((size_t)each, 1));
+    }
     if (!held) {
         for (unsigned turn = 0; turn < 2; turn++) right &= alltoall(MPI_COMM_WORLD, send, recv, each, turn);
         fprintf(stderr, "peak %ld\n", kib_of("/proc/self/status", "VmHWM:"));

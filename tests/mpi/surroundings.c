@@ -1,6 +1,6 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
- * usage: surroundings spawn|disconnect|session|threads|children|directly|numbers|errors
+ * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors
  * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -201,6 +201,31 @@ static int session(int *rank) {
     MPI_Session_finalize(&session);
     return all;
 }
+
+/* A session beside the world, which ends first: the session's communicators, tuned by then, are used on. */
+static int beside(int *rank) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comms[3];
+    int right = 1, all;
+    if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session)) return 0;
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "before", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
+    right &= steps(comms[0], 1);
+    MPI_Init(NULL, NULL);
+    MPI_Comm_create_from_group(group, "during", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[1]);
+    right &= steps(MPI_COMM_WORLD, 1) & steps(comms[0], 1) & steps(comms[1], 2);
+    MPI_Finalize();
+    right &= steps(comms[1], 1) & steps(comms[0], 1);
+    MPI_Comm_dup(comms[1], &comms[2]);
+    right &= steps(comms[2], 1);
+    MPI_Comm_rank(comms[2], rank);
+    MPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, comms[2]);
+    for (int i = 0; i < 3; i++) MPI_Comm_free(&comms[i]);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+    return all;
+}
 #endif
 
 int main(int argc, char **argv) {
@@ -208,8 +233,8 @@ int main(int argc, char **argv) {
     int provided, rank = 0, right = 0;
     if (!before_main || strcmp(before_main, "set") || argc < 2) return 1;
 #if MPI_VERSION >= 4
-    if (!strcmp(way, "session")) {
-        right = session(&rank);
+    if (!strcmp(way, "session") || !strcmp(way, "beside")) {
+        right = *way == 's' ? session(&rank) : beside(&rank);
         if (rank == 0 && right) printf("ok\n");
         return !right;
     }

@@ -29,8 +29,16 @@ pub struct Part {
     n_ranks: u32,
     program: OsString,
     arguments: Vec<String>,
-    shim: bool,
+    shim: Shim,
     variables: Vec<(String, String)>,
+}
+
+/// Which shim the ranks of a part carry.
+#[derive(Clone, Debug)]
+enum Shim {
+    None,
+    TheJobs,
+    Other(PathBuf),
 }
 
 /// A part of a job with several programs.
@@ -42,7 +50,7 @@ pub fn part(n_ranks: u32, program: &str, arguments: &[&str]) -> Part {
             .iter()
             .map(|&argument| argument.to_owned())
             .collect(),
-        shim: true,
+        shim: Shim::TheJobs,
         variables: Vec::new(),
     }
 }
@@ -50,7 +58,13 @@ pub fn part(n_ranks: u32, program: &str, arguments: &[&str]) -> Part {
 impl Part {
     /// The ranks of this part run without the shim.
     pub fn without_shim(mut self) -> Part {
-        self.shim = false;
+        self.shim = Shim::None;
+        self
+    }
+
+    /// The ranks of this part run with another build of the shim than the job's others.
+    pub fn with_shim(mut self, shim: PathBuf) -> Part {
+        self.shim = Shim::Other(shim);
         self
     }
 
@@ -172,19 +186,19 @@ impl Job {
     }
 
     /// Runs the whole job as a user without rights; `None` where that needs root.
-    pub fn as_nobody(self) -> Option<Job> {
+    pub fn as_nobody(mut self) -> Option<Job> {
         if !is_root() {
             return crate::skip("needs root, to run a job as another user");
         }
-        Some(
-            self.prefix(&[
-                "setpriv",
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-            ])
-            .env("HOME", "/tmp"),
-        )
+        let rights = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ];
+        let before = rights.map(str::to_owned);
+        self.prefix.splice(0..0, before);
+        Some(self.env("HOME", "/tmp"))
     }
 
     /// Runs the job with a file system of its own mounted at `folder`, such as `size=64k` or `ro`;
@@ -245,7 +259,7 @@ impl Job {
                     .iter()
                     .map(|(name, value)| OsString::from(format!("{name}={value}"))),
             );
-            arguments.extend(self.preload_argument(part.shim));
+            arguments.extend(self.preload_argument(&part.shim));
             let path = Path::new(&part.program);
             let path = if path.is_absolute() {
                 path.to_owned()
@@ -278,21 +292,25 @@ impl Job {
     /// Runs a command that is no MPI job, with the shim preloaded into it.
     pub fn run_command(self, command: &[&str]) -> Outcome {
         let mut line = vec![OsString::from("env")];
-        line.extend(self.preload_argument(true));
+        line.extend(self.preload_argument(&Shim::TheJobs));
         line.extend(command.iter().map(OsString::from));
         self.start(&line)
     }
 
-    fn preload_argument(&self, shim: bool) -> Option<OsString> {
-        let objects: Vec<_> = (0..)
+    fn preload_argument(&self, shim: &Shim) -> Option<OsString> {
+        let objects: Vec<&PathBuf> = (0..)
             .zip(&self.preload)
-            .filter(|(place, _)| shim || Some(*place) != self.shim_at)
+            .filter_map(|(place, object)| match shim {
+                Shim::None => (Some(place) != self.shim_at).then_some(object),
+                Shim::Other(other) if Some(place) == self.shim_at => Some(other),
+                Shim::TheJobs | Shim::Other(_) => Some(object),
+            })
             .collect();
         if objects.is_empty() {
             return None;
         }
         let mut argument = OsString::from("LD_PRELOAD=");
-        for (place, (_, object)) in objects.iter().enumerate() {
+        for (place, object) in objects.iter().enumerate() {
             if place > 0 {
                 argument.push(":");
             }

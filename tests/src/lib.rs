@@ -23,13 +23,19 @@ mod calls;
 mod skip;
 mod trace;
 
+mod cluster;
+mod duty;
+
 mod fingerprint;
 mod forcing;
 mod memory;
 mod nodes;
 mod slurm;
+mod viewers;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
+pub use cluster::Cluster;
+pub use duty::DutyCycle;
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use forcing::own_forcing;
 pub use job::{Job, Part, job, part};
@@ -40,6 +46,7 @@ pub use program::{program, sanitized, tool};
 pub use skip::{is_long, runs_long, skip};
 pub use slurm::Slurm;
 pub use trace::{Trace, open_traces, read_trace, traces};
+pub use viewers::{is_readable_in_a_browser, is_valid_html, seen_in_viewers};
 pub use wheel::wheel;
 
 /// A fresh folder for a test's database and logs; removed when dropped.

@@ -146,3 +146,72 @@ fn a_mistyped_variant_is_answered_with_a_few_that_were_meant() {
         "{said}"
     );
 }
+
+/// The reader of a pipe is gone before the first line is written, as behind `| head` later.
+#[test]
+fn a_closed_pipe_ends_what_prints_quietly_and_no_work() {
+    let db = folder();
+    for arguments in [
+        &["doctor", "--no-self-test"][..],
+        &["variants"],
+        &["bench", "--list"],
+        &["completions", "zsh"],
+        &["train", "--db", text(db.path())],
+    ] {
+        let mut line = Command::new("sh");
+        let quiet = "exec 3>&1; { sleep 1; timeout 60 \"$@\"; echo $? >&3; } | :";
+        line.args(["-c", quiet, "sh"])
+            .arg(colltune())
+            .args(arguments);
+        let closed = line.output().expect("sh starts");
+        let open = command(arguments);
+        let code = String::from_utf8_lossy(&closed.stdout).trim().to_owned();
+        assert_eq!(
+            Some(code),
+            open.status.code().map(|code| code.to_string()),
+            "{arguments:?}"
+        );
+        let said = String::from_utf8_lossy(&closed.stderr).into_owned();
+        assert_eq!(said, String::from_utf8_lossy(&open.stderr), "{arguments:?}");
+    }
+}
+
+#[test]
+fn benches_and_demonstrations_remove_nothing_that_they_have_not_made() {
+    let place = folder();
+    let precious = place.path().join("thesis.tex");
+    std::fs::write(&precious, "all of it").expect("written");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let bench = text(&colltune()).to_owned();
+    let demos = ["amr/demo", "poisson-cg/demo"].map(|demo| text(&examples.join(demo)).to_owned());
+    let lines = demos.map(|demo| vec![demo]).into_iter();
+    let bench = vec![
+        bench,
+        "bench".into(),
+        "overhead".into(),
+        "--quick".into(),
+        "--out".into(),
+    ];
+    for line in lines.chain([bench]) {
+        let output = Command::new("timeout")
+            .arg("60")
+            .args(&line)
+            .arg(place.path())
+            .output();
+        let output = output.expect("timeout starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{line:?}: {output:?}"
+        );
+        assert!(
+            said.contains("name a new or an empty folder"),
+            "{line:?}: {said}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(&precious).expect("it is there"),
+            "all of it",
+            "{line:?}"
+        );
+    }
+}

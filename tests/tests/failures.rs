@@ -47,21 +47,26 @@ fn good_model(mpi: Mpi) -> String {
 
 on_each_library! {
     fn one_rank_cannot_be_calibrated_and_leaves_no_calibration(mpi: Mpi) {
-        let db = folder();
-        let output = Command::new(colltune())
-            .args(["calibrate", "--db"])
-            .arg(db.path())
-            .args(["--", &mpi.launcher(), "-n", "1"])
-            .env("COLLTUNE_LIB", target_folder())
-            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-            .output()
-            .expect("colltune starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("start two or more"), "{said}");
-        let file = db.path().join(mpi.library().to_string()).join("calibration.toml");
-        assert!(!file.exists(), "{}", file.display());
+        // Whatever stands before the launcher, here `nice`, stays there.
+        for before in [&[][..], &["nice", "-n", "1"]] {
+            let db = folder();
+            let output = Command::new(colltune())
+                .args(["calibrate", "--db"])
+                .arg(db.path())
+                .arg("--")
+                .args(before)
+                .args([&mpi.launcher(), "-n", "1"])
+                .env("COLLTUNE_LIB", target_folder())
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+                .output()
+                .expect("colltune starts");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("start two or more"), "{said}");
+            let file = db.path().join(mpi.library().to_string()).join("calibration.toml");
+            assert!(!file.exists(), "{}", file.display());
+        }
     }
 
     fn a_good_generation_is_used_in_silence(mpi: Mpi) {

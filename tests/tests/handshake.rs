@@ -1,4 +1,4 @@
-//! All or none: unless every rank carries the shim with the same settings, all run untuned, with
+//! All or none: unless every rank carries the shim with the same build and settings, all run untuned, with
 //! one warning, and nothing is left behind that the program could receive.
 //!
 //! The handshake is the shim's only wait. It lies inside MPI_Init, and a rank without the shim is
@@ -29,6 +29,25 @@ fn nameless(mpi: Mpi, db: &std::path::Path) -> Job {
     scattered(mpi, db).preload_tool(tool(mpi, "nameless"))
 }
 
+/// A copy of the library's shim that says that it is made of other sources.
+fn another_build(mpi: Mpi, folder: &std::path::Path) -> std::path::PathBuf {
+    let mut built = std::fs::read(mpi.shim()).expect("the shim can be read");
+    let mark = b"colltune made of ";
+    let at = built.windows(mark.len()).position(|held| held == mark);
+    let at = at.expect("it holds its stamp") + mark.len();
+    let own = built[at..at + 16].to_vec();
+    let places: Vec<usize> = (0..built.len() - 16)
+        .filter(|&k| built[k..k + 16] == own)
+        .collect();
+    assert!(places.len() > 1, "the stamp stands in the note alone");
+    for place in places {
+        built[place..place + 16].reverse();
+    }
+    let other = folder.join("libcolltune.so");
+    std::fs::write(&other, built).expect("a copy");
+    other
+}
+
 /// One rank of the program that takes whatever arrives; messages of a size that is sent by rendezvous.
 fn rank() -> Part {
     part(1, "first_receive", &["0", "1000000"])
@@ -52,8 +71,24 @@ on_each_library! {
             let db = folder();
             let ranks = [0, 1].map(|at| if at == place { rank().env("COLLTUNE_SEED", "5") } else { rank() });
             let outcome = job(mpi, db.path()).run_parts(&ranks);
-            outcome.succeeds().prints("ok\n").says(&["rank 1", "other settings", "untuned"]);
+            outcome.succeeds().prints("ok\n").says(&["rank 1", "another build or other settings", "untuned"]);
         }
+    }
+
+    /// Its catalogue may be another one, and what rank 0 hands out stands by its place in that.
+    fn another_build_on_one_rank_is_named(mpi: Mpi) {
+        let place = folder();
+        let other = another_build(mpi, place.path());
+        for (asked, place) in [(asking as fn(Mpi, &std::path::Path) -> Job, 0), (scattered, 1)] {
+            let db = folder();
+            let ranks = [0, 1].map(|at| if at == place { rank().with_shim(other.clone()) } else { rank() });
+            let outcome = asked(mpi, db.path()).run_parts(&ranks);
+            outcome.succeeds().prints("ok\n").says(&["rank 1", "another build or other settings", "untuned"]);
+        }
+        let db = folder();
+        let trusting = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust");
+        let outcome = trusting.run_parts(&[rank(), rank().with_shim(other.clone())]);
+        outcome.succeeds().prints("ok\n").says(&["rank 1", "another build or other settings", "untuned"]);
     }
 
     fn a_rank_that_is_off_counts_as_without_the_shim(mpi: Mpi) {
@@ -125,7 +160,7 @@ on_each_library! {
             let db = folder();
             let other = [rank(), rank().env("COLLTUNE_SEED", "5"), rank()];
             let outcome = job(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&other);
-            outcome.succeeds().prints("ok\n").says(&["rank 1", "other settings", "untuned"]);
+            outcome.succeeds().prints("ok\n").says(&["rank 1", "another build or other settings", "untuned"]);
             outcome.claim(traces(db.path()).is_empty(), "something was recorded");
         }
     }

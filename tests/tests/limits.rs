@@ -2,6 +2,7 @@
 //! choice on all ranks where there is no room.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
@@ -14,6 +15,8 @@ use colltune_tests::{
 const LIMIT: &str = "COLLTUNE_MEMORY_PER_RANK_MAX";
 /// What an object that is loaded, its model and buffers take beside it, in KiB.
 const OBJECT_KIB: i64 = 10 << 10;
+/// What a rank among 64 has of its own buffers, 0.8 MiB, of all cells of the others, 4 MiB, and of the shim, in KiB.
+const ENDS_KIB: i64 = 8 << 10;
 /// What a launcher takes, in KiB.
 const LAUNCHER_KIB: i64 = 48 << 10;
 
@@ -140,6 +143,31 @@ on_each_library! {
             log.iter().flatten().for_each(|call| assert_eq!(call.variant, "default", "{call:?}"));
         }
     }
+}
+
+/// What systems count of a rank that are not careful: pages that ranks share in each of them.
+#[test]
+fn on_a_node_of_64_ranks_each_is_said_to_have_little_more_than_without_the_shim() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let n = 64;
+    let job = || job(n).mpi(mpi).deadline(Duration::from_secs(300));
+    let mean = |outcome: &Outcome, word| numbers(outcome, word, 64).iter().sum::<i64>() / 64;
+    let program = ["resident", "256"];
+    let bare = job().run("memory", &program);
+    bare.succeeds().prints("ok\n");
+    // Of what the library has in other transports nothing counts.
+    let forced = "allreduce=node:shm;bcast=node:shm;allgather=node:shm;alltoall=node:shm";
+    let tuned = job().preload().force(forced).run("memory", &program);
+    tuned.succeeds().prints("ok\n");
+    let begins = mean(&tuned, "begins ") - mean(&bare, "begins ");
+    tuned.claim(begins < 2 << 10, &format!("{begins} KiB behind MPI_Init"));
+    let ends = mean(&tuned, "ends ") - mean(&bare, "begins ");
+    tuned.claim(
+        ends < ENDS_KIB,
+        &format!("{ends} KiB behind calls of all sizes"),
+    );
 }
 
 /// MPI_Comm_split waits for nonblocking calls in the same order, so ours comes only behind as many on all ranks.

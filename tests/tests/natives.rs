@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, folder, is_long, job, read_log};
+use colltune_tests::{Job, Mpi, folder, is_long, job, on_each_library, read_log};
 
 /// Without size, or with the communicator alone, there are no types.
 const LEFT_OUT: [Collective; 2] = [Collective::Barrier, Collective::Alltoallw];
@@ -32,7 +32,7 @@ fn faults(job: Job, mode: &str, collectives: &[String]) -> BTreeSet<String> {
     let job = job.deadline(Duration::from_secs(600)).without_short_cuts();
     let outcome = job.run("natives", &arguments);
     let said = |line: &str| {
-        let known = ["wrong: ", "died: ", "aborted: ", "hung: "];
+        let known = ["wrong: ", "died: ", "aborted: ", "left: ", "hung: "];
         known.iter().any(|start| line.starts_with(start)).then(|| {
             let (call, rest) = line.split_once(", rank ").unwrap_or((line, ""));
             let fault = rest.split_once(": ").map_or("", |(_, fault)| fault);
@@ -93,26 +93,57 @@ fn cross(mpi: Mpi, n_ranks: u32, mode: &str, of: &[Collective]) {
     );
 }
 
+/// A few ranks of the collectives concerned.
+fn cross_few(mpi: Mpi, few: u32, concerned: &[Collective]) {
+    if let Some(mpi) = mpi.installed() {
+        cross(mpi, few, "short", concerned);
+    }
+}
+
+/// The same, and in the long suite all collectives on 2 to 9 ranks.
 fn cross_all(mpi: Mpi, few: u32, concerned: &[Collective]) {
-    let Some(mpi) = mpi.installed() else {
-        return;
-    };
     if !is_long() {
-        return cross(mpi, few, "short", concerned);
+        return cross_few(mpi, few, concerned);
     }
-    for n_ranks in 2..=9 {
-        cross(mpi, n_ranks, "long", &Collective::ALL);
+    if let Some(mpi) = mpi.installed() {
+        for n_ranks in 2..=9 {
+            cross(mpi, n_ranks, "long", &Collective::ALL);
+        }
     }
+}
+
+/// All collectives on so many ranks, each in a test of its own, because each takes long.
+macro_rules! crossed {
+    ($($name:ident: $n_ranks:literal),* $(,)?) => {
+        on_each_library! {
+            $(fn $name(mpi: Mpi) {
+                if is_long() {
+                    cross(mpi, $n_ranks, "long", &Collective::ALL);
+                }
+            })*
+        }
+    };
+}
+
+crossed! {
+    all_stay_in_their_memory_on_2_ranks: 2,
+    all_stay_in_their_memory_on_3_ranks: 3,
+    all_stay_in_their_memory_on_4_ranks: 4,
+    all_stay_in_their_memory_on_5_ranks: 5,
+    all_stay_in_their_memory_on_6_ranks: 6,
+    all_stay_in_their_memory_on_7_ranks: 7,
+    all_stay_in_their_memory_on_8_ranks: 8,
+    all_stay_in_their_memory_on_9_ranks: 9,
 }
 
 #[test]
 fn those_of_open_mpi_stay_in_their_memory() {
-    cross_all(Mpi::OpenMpi, 3, &[Collective::Allreduce]);
+    cross_few(Mpi::OpenMpi, 3, &[Collective::Allreduce]);
 }
 
 #[test]
 fn those_of_mpich_stay_in_their_memory() {
-    cross_all(Mpi::Mpich, 2, &[Collective::Allreduce]);
+    cross_few(Mpi::Mpich, 2, &[Collective::Allreduce]);
 }
 
 #[test]

@@ -41,6 +41,12 @@ on_each_library! {
         }
     }
 
+    fn a_session_that_outlives_the_world(mpi: Mpi) {
+        if !mpi.is_openmpi() {
+            is_as_without_the_shim(mpi, "beside");
+        }
+    }
+
     fn threads_with_communicators_of_their_own(mpi: Mpi) {
         is_as_without_the_shim(mpi, "threads");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use colltune_tests::{colltune as command, folder, job, on_each_library, traces};
+use colltune_tests::{colltune as command, folder, job, on_each_library, seen_in_viewers, traces};
 use serde_json::Value;
 
 fn succeeds(arguments: &[&str]) -> String {
@@ -78,6 +78,45 @@ fn nest(slices: &[Slice]) {
     }
 }
 
+/// Perfetto and the Firefox profiler show the tracks of a time line, each with its slices and their times.
+fn are_seen(file: &Path, text: &str) {
+    let Some(seen) = seen_in_viewers(file) else {
+        return;
+    };
+    assert_eq!(seen["perfetto"]["problems"], serde_json::json!([]));
+    let ours: BTreeMap<String, (u64, u64)> = tracks(text)
+        .into_iter()
+        .map(|(name, slices)| {
+            let time = slices.iter().map(|slice| slice.time).sum();
+            (name, (slices.len() as u64, time))
+        })
+        .collect();
+    for viewer in ["perfetto", "firefox"] {
+        let theirs = seen[viewer]["tracks"].as_array().expect("tracks");
+        let shown: BTreeMap<String, (u64, u64)> = theirs
+            .iter()
+            .map(|track| {
+                let name = track["thread"].as_str().expect("a name").to_owned();
+                let time = track["dur_ns"].as_f64().expect("a time");
+                let slices = track["slices"].as_u64().expect("a number");
+                (name, (slices, time.round() as u64))
+            })
+            .collect();
+        assert_eq!(
+            shown.keys().collect::<Vec<_>>(),
+            ours.keys().collect::<Vec<_>>()
+        );
+        for (name, (slices, time)) in &shown {
+            // Viewers keep whole nanoseconds of microseconds in floating point: one may be lost in each slice.
+            let near = ours[name].1.abs_diff(*time) <= 1 + slices + ours[name].1 / 1_000_000;
+            assert!(
+                *slices == ours[name].0 && near,
+                "{viewer}, {name}: {shown:?}, {ours:?}"
+            );
+        }
+    }
+}
+
 on_each_library! {
     fn every_record_of_a_job_is_a_slice_of_its_rank_before_and_after_a_training(mpi: Mpi) {
         let db = folder();
@@ -110,6 +149,10 @@ on_each_library! {
         succeeds(&["train", "--db", path(db.path())]);
         assert_eq!(traces(db.path()).len(), 0, "they are in a partition");
         assert_eq!(draw(), text);
+        let counted = ["query", "--db", path(db.path()), "--csv", "SELECT count(*) AS n FROM records"];
+        let slices = self::tracks(&text).values().map(Vec::len).sum::<usize>();
+        assert_eq!(succeeds(&counted), format!("n\n{slices}\n"));
+        are_seen(&file, &text);
         // Packed, it is the same.
         let packed = db.path().join("trace.json.gz");
         succeeds(&["trace", "--db", path(db.path()), "--job", &recorded[0].header.job, "-o", path(&packed)]);
@@ -142,6 +185,7 @@ on_each_library! {
             assert!(steps.is_sorted() && steps.last() == Some(&6), "{steps:?}");
             assert_eq!(steps.len(), slices.len());
         }
+        are_seen(&file, &std::fs::read_to_string(&file).expect("the file"));
         assert!(last < 60_000_000_000, "{last} ns from the first of all meetings");
         // Without the stretches, collectives and what lies between them are known.
         std::fs::remove_file(telemetry.join("spans.0000.parquet")).expect("it was there");

@@ -1,9 +1,10 @@
 //! `colltune compare` and `colltune tune`: which jobs they run, and how they end.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use colltune_tests::{Mpi, colltune, folder, on_each_library, program, target_folder};
 use rustix::process::{Pid, Signal, kill_process};
@@ -228,15 +229,26 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
         ..Line::new(mpi, 300)
     };
     pipe(&line.path("pipe"));
-    let options = ["tune", "--no-calibration", "--batch", "3", "-n", "3"];
+    // What there is to gain is not the question here.
+    let options = [
+        "tune",
+        "--no-calibration",
+        "--anyway",
+        "--batch",
+        "3",
+        "-n",
+        "3",
+    ];
     let mut command = line.command(&options);
-    let child = command
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Opens as soon as the sixth job does.
-    drop(File::open(line.path("pipe")).unwrap());
+    // The sixth job waits at the pipe, behind its line in the log.
+    while line.log().len() < 6 && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(20));
+    }
     interrupt(&child);
     let said = Said::of(child.wait_with_output().unwrap());
     said.exits(130, &["interrupted", "is kept", "goes on from here"]);

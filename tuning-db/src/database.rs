@@ -1,7 +1,9 @@
 //! Where everything is in a database, and what the site decided.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use colltune_core::calibration::Calibration;
@@ -16,8 +18,17 @@ pub use crate::error::DbError;
 pub(crate) use crate::error::at;
 pub use crate::machine::machine_here;
 
+use crate::folder::{Folder, parts};
 use crate::lock::Lock;
-use crate::write;
+use crate::{share, write};
+
+pub(crate) const SETTINGS: &str = "colltune.toml";
+/// The file that names the generation in force of a library.
+pub(crate) const CURRENT: &str = "CURRENT";
+/// The runs that a person has dropped.
+pub(crate) const DROPPED: &str = "dropped.json";
+pub(crate) const HOSTS: &str = "hosts.parquet";
+pub(crate) const INCOMING: &str = "incoming";
 
 /// A database folder. Opening one reads nothing; jobs may be writing to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +55,56 @@ impl Database {
     /// Errors: `Io` naming what cannot be made.
     pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let db = Database { root: root.into() };
-        for folder in [db.root.clone(), db.incoming()] {
-            fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+        fs::create_dir_all(&db.root).map_err(at("make the folder", &db.root))?;
+        if !db.incoming().is_dir() {
+            let root = db.open_root()?;
+            let made = share::make_incoming(&root, OsStr::new(INCOMING));
+            made.map_err(at("make the folder", &db.incoming()))?;
         }
-        let file = db.settings_path();
-        if !file.exists() {
-            write::atomically(&file, settings::explained(&machine_here()).as_bytes())?;
+        if !db.settings_path().exists() {
+            let text = settings::explained(&machine_here());
+            write::atomically(&db.open_root()?, SETTINGS, text.as_bytes())?;
         }
         Ok(db)
+    }
+
+    fn open_root(&self) -> Result<Folder, DbError> {
+        Folder::root(&self.root).map_err(at("open the folder", &self.root))
+    }
+
+    /// Opens a folder of the database, without following a link below the database itself.
+    ///
+    /// Errors: `Io` for what is no folder, or one of somebody's in whose folders nothing is written.
+    pub fn folder(&self, path: &Path) -> Result<Folder, DbError> {
+        self.walk(path, Folder::inside)
+    }
+
+    /// As [`Database::folder`]; what is not there is made.
+    ///
+    /// Errors: the same.
+    pub fn make_folder(&self, path: &Path) -> Result<Folder, DbError> {
+        self.walk(path, Folder::make)
+    }
+
+    fn walk(
+        &self,
+        path: &Path,
+        step: fn(&Folder, &OsStr) -> io::Result<Folder>,
+    ) -> Result<Folder, DbError> {
+        let mut folder = self.open_root()?;
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        for name in below {
+            let inside = folder.path().join(name);
+            folder = step(&folder, name).map_err(at("open the folder", &inside))?;
+        }
+        Ok(folder)
+    }
+
+    /// Removes a file of the database for good.
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
+        let (folder, name) = parts(path);
+        let folder = self.folder(folder).map_err(io::Error::other)?;
+        write::remove(&folder, name)
     }
 
     pub fn root(&self) -> &Path {
@@ -59,16 +112,26 @@ impl Database {
     }
 
     pub fn settings_path(&self) -> PathBuf {
-        self.root.join("colltune.toml")
+        self.root.join(SETTINGS)
     }
 
     pub fn incoming(&self) -> PathBuf {
-        self.root.join("incoming")
+        self.root.join(INCOMING)
     }
 
     /// Where what jobs said of themselves is, once a training took it.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")
+    }
+
+    /// What hosts were measured to be, by [`crate::hosts`].
+    pub fn hosts(&self) -> PathBuf {
+        self.root.join(HOSTS)
+    }
+
+    /// Whose traces are believed, by [`crate::owners`].
+    pub fn owners(&self) -> PathBuf {
+        self.root.join("owners.toml")
     }
 
     pub fn quarantine(&self) -> PathBuf {
@@ -98,7 +161,7 @@ impl Database {
     }
 
     pub fn current(&self, key: impl Into<DataKey>) -> PathBuf {
-        self.library(key).join("CURRENT")
+        self.library(key).join(CURRENT)
     }
 
     /// Where the parameters measured with a library are.
@@ -123,16 +186,17 @@ impl Database {
     ) -> Result<Simulated, DbError> {
         let _lock = Lock::take(&self.lock_path())?;
         let folder = self.library(library);
-        fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
-        let file = self.calibration(library);
-        write::atomically(&file, calibration.to_toml().as_bytes())?;
+        let folder = self.make_folder(&folder)?;
+        let file = colltune_core::calibration::FILE;
+        write::atomically(&folder, file, calibration.to_toml().as_bytes())?;
         let machine = calibration.machine();
         let work = Work::new(&settings.space, library, &machine);
         // One part at a time: the first take longest.
         let parts = (0..work.n_parts()).into_par_iter().with_max_len(1);
         let found = parts.map(|part| work.part(part)).collect::<Vec<_>>();
         let found = Simulated::new(library, found);
-        write::atomically(&self.simulated(library), found.to_json().as_bytes())?;
+        let file = colltune_core::prior::simulated::FILE;
+        write::atomically(&folder, file, found.to_json().as_bytes())?;
         Ok(found)
     }
 
@@ -162,7 +226,9 @@ impl Database {
             let entry = entry.map_err(at("read the folder", &self.root))?;
             let name = entry.file_name();
             let key = name.to_str().and_then(|name| name.parse::<DataKey>().ok());
-            found.extend(key.filter(|_| entry.path().is_dir()));
+            // A link is none: nothing would be written there.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            found.extend(key.filter(|_| is_folder));
         }
         found.sort_unstable();
         Ok(found)

@@ -21,6 +21,8 @@ pub enum DbError {
     Settings { path: PathBuf, error: SettingsError },
     #[error("{0}")]
     Environment(SettingsError),
+    #[error("read {path}: {problem}", path = path.display())]
+    Owners { path: PathBuf, problem: String },
     #[error(transparent)]
     Lock(#[from] crate::lock::LockError),
     #[error("{action} {path}: {error}", path = path.display())]

@@ -26,11 +26,12 @@ pub use run::{Run, Said};
 
 use crate::check_word::check_word;
 use crate::coverage::Coverage;
-use crate::database::{Database, DbError, at};
+use crate::database::{Database, DbError};
+use crate::dropped::Dropped;
+use crate::owners::Owners;
 use crate::partition::{self, publish_table, unreadable};
 use crate::reduce::Names;
 use crate::table::{self, Column, Table};
-use crate::write;
 
 /// The version of the rows' meaning.
 const SCHEMA: u32 = 1;
@@ -43,13 +44,15 @@ const SMALL_FILE_BYTES: u64 = 8 << 20;
 /// The evidence of one library, by what it covers; rows are on disk until somebody asks for them.
 pub struct Store {
     files: Vec<Stored>,
+    owners: Owners,
+    dropped: Dropped,
 }
 
 impl Store {
     /// Looks at every file's footer. A file that cannot be read is left out, with a warning: where the raw records
     /// are there, what it said is reduced again.
     ///
-    /// Errors: `Io` for a folder that cannot be read.
+    /// Errors: `Io` for a folder that cannot be read; `Owners` where nobody knows who and what is left out.
     pub fn open(
         db: &Database,
         key: &DataKey,
@@ -60,6 +63,7 @@ impl Store {
             let bytes = path.metadata().map_or(0, |metadata| metadata.len());
             match runs_of(&path) {
                 Ok(runs) => files.push(Stored {
+                    superseded: vec![false; runs.len()],
                     counts: vec![true; runs.len()],
                     path,
                     bytes,
@@ -68,7 +72,11 @@ impl Store {
                 Err(error) => warnings.push(format!("failed to {error}; it is left out")),
             }
         }
-        let mut store = Store { files };
+        let mut store = Store {
+            files,
+            owners: Owners::of(db, warnings)?,
+            dropped: Dropped::of(db)?,
+        };
         store.judge();
         Ok(store)
     }
@@ -106,8 +114,36 @@ impl Store {
             }
         }
         for (file, place) in lost {
-            self.files[file].counts[place] = false;
+            self.files[file].superseded[place] = true;
         }
+        let Store {
+            files,
+            owners,
+            dropped,
+        } = self;
+        for file in files {
+            let runs = file.runs.iter().zip(&file.superseded);
+            let counts = runs.map(|(run, superseded)| {
+                !superseded && !dropped.has(&run.job) && owners.counts(run.owner, &run.job)
+            });
+            file.counts = counts.collect();
+        }
+    }
+
+    /// Every run of which nothing else speaks, each with whether it counts.
+    pub fn all_runs(&self) -> impl Iterator<Item = (&Run, bool)> {
+        self.files.iter().flat_map(|file| {
+            let runs = file.runs.iter().zip(&file.counts).zip(&file.superseded);
+            let runs = runs.filter(|(_, superseded)| !**superseded);
+            runs.map(|((run, counts), _)| (run, *counts))
+        })
+    }
+
+    /// Whose each job is, where that is known.
+    pub fn owners(&self) -> BTreeMap<&str, u32> {
+        let runs = self.files.iter().flat_map(|file| &file.runs);
+        let known = runs.filter_map(|run| Some((run.job.as_str(), run.owner?)));
+        known.collect()
     }
 
     /// The runs that count.
@@ -181,19 +217,20 @@ impl Store {
         runs: Vec<Run>,
         columns: &[Column<'_>],
     ) -> Result<(), DbError> {
-        let folder = db.evidence(key);
-        std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+        let folder = db.make_folder(&db.evidence(key))?;
         let text = serde_json::to_string(&runs).expect("numbers and names");
         let sequence = runs.iter().map(|run| run.sequence).max().unwrap_or(0);
         let word = check_word(text.as_bytes());
-        let path = folder.join(format!("{sequence:08}-{word:016x}.parquet"));
+        let name = format!("{sequence:08}-{word:016x}.parquet");
+        let path = folder.path().join(&name);
         let footer = vec![(SCHEMA_KEY, SCHEMA.to_string()), (RUNS_KEY, text)];
-        publish_table(&path, |temporary| {
-            table::write(temporary, "evidence", footer, columns)
+        publish_table(&folder, &name, |file| {
+            table::write(file, "evidence", footer, columns)
         })?;
         self.files.retain(|file| file.path != path);
         self.files.push(Stored {
             bytes: path.metadata().map_or(0, |metadata| metadata.len()),
+            superseded: vec![false; runs.len()],
             counts: vec![true; runs.len()],
             path,
             runs,
@@ -210,13 +247,43 @@ impl Store {
         key: &DataKey,
         warnings: &mut Vec<String>,
     ) -> Result<(), DbError> {
-        let small = |file: &&Stored| file.bytes < SMALL_FILE_BYTES;
-        if self.files.iter().filter(small).count() <= SMALL_FILES_MAX {
+        let small = |file: &Stored| file.bytes < SMALL_FILE_BYTES;
+        if self.files.iter().filter(|file| small(file)).count() <= SMALL_FILES_MAX {
             return Ok(());
         }
+        self.join(db, key, small, warnings)
+    }
+
+    /// Removes for good what files say of these jobs.
+    ///
+    /// Errors: as [`Store::publish`]; a file that cannot be read or removed stays, with a warning.
+    pub(crate) fn forget(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        jobs: &Dropped,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), DbError> {
+        for file in &mut self.files {
+            for (run, superseded) in file.runs.iter().zip(&mut file.superseded) {
+                *superseded |= jobs.has(&run.job);
+            }
+        }
+        let speaks = |file: &Stored| file.runs.iter().any(|run| jobs.has(&run.job));
+        self.join(db, key, speaks, warnings)
+    }
+
+    /// Makes some files one, without what something else speaks of.
+    fn join(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        wanted: impl Fn(&Stored) -> bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), DbError> {
         let mut joined = Joined::default();
         let mut paths = Vec::new();
-        for file in self.files.iter().filter(small) {
+        for file in self.files.iter().filter(|file| wanted(file)) {
             match joined.add(file) {
                 Ok(()) => paths.push(file.path.clone()),
                 Err(error) => {
@@ -229,11 +296,15 @@ impl Store {
         let columns = columns
             .iter()
             .map(|(name, kind, values)| Column::new(name, *kind, move || values.clone()));
-        self.add(db, key, runs, &columns.collect::<Vec<_>>())?;
+        let is_left = !runs.is_empty();
+        if is_left {
+            self.add(db, key, runs, &columns.collect::<Vec<_>>())?;
+        }
         for path in paths {
             // The file that holds them all may have one's name, where it holds nothing else.
-            let is_new = self.files.last().is_some_and(|file| file.path == path);
-            if !is_new && let Err(error) = write::remove(&path) {
+            let newest = self.files.last().filter(|_| is_left);
+            let is_new = newest.is_some_and(|file| file.path == path);
+            if !is_new && let Err(error) = db.remove(&path) {
                 warnings.push(format!("failed to remove {}: {error}", path.display()));
             }
             self.files.retain(|file| is_new || file.path != path);

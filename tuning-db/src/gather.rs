@@ -14,7 +14,6 @@ use crate::database::{Database, DbError};
 use crate::evidence::{Fresh, Run, Store};
 use crate::partition::{self, Columns, Held, Piece};
 use crate::reduce::{Names, Observation, Reader, observation, reduce_run};
-use crate::write;
 
 /// Rows of evidence that are gathered before they become a file.
 const ROWS_MAX: usize = 1 << 17;
@@ -160,9 +159,18 @@ fn take(
                     let word = columns.context[column][rows.start].data();
                     String::from_utf8_lossy(word).into_owned()
                 }),
+                owner: held.owner,
+                host: held.host.clone(),
                 ..Run::default()
             };
         }
+        let largest = |all: &[u32]| all[rows.clone()].iter().copied().max().unwrap_or(0);
+        let shape = [
+            held.world_ranks,
+            largest(&columns.nodes),
+            largest(&columns.ppn),
+        ];
+        widen(&mut gathered.run, shape);
         for (row, number) in rows.zip(held.first..) {
             if !gathered.skip.has(held.rank, number) {
                 gathered.observations.extend(reader.observation(row));
@@ -172,6 +180,13 @@ fn take(
         let end = held.first + held.count;
         cover(gathered, held.rank, held.first, end);
     }
+}
+
+/// Makes the shape of a run at least this one: ranks, nodes, ranks per node.
+fn widen(run: &mut Run, [ranks, nodes, ppn]: [u32; 3]) {
+    run.ranks = run.ranks.max(ranks);
+    run.nodes = run.nodes.max(nodes);
+    run.ppn = run.ppn.max(ppn);
 }
 
 fn cover(gathered: &mut Gathered, rank: u32, first: u64, end: u64) {
@@ -196,6 +211,7 @@ fn finish(
     let provisional = !running.is_empty();
     for Piece {
         header,
+        owner,
         records,
         first,
     } in &running
@@ -206,8 +222,14 @@ fn finish(
                 started_unix_ms: header.started_unix_ms,
                 generation: header.generation,
                 context: COLUMNS.map(|name| word(header, name)),
+                owner: *owner,
+                host: header.host.clone(),
                 ..Run::default()
             };
+        }
+        for record in records {
+            let shape = [header.world_ranks, record.nodes, record.ppn];
+            widen(&mut gathered.run, shape);
         }
         let new = records.iter().zip(*first..);
         let new = new.filter(|(_, number)| !gathered.skip.has(header.rank, *number));
@@ -228,7 +250,7 @@ fn finish(
         let what = |run: &Run| (run.held.clone(), run.provisional, run.content);
         one.job == fresh.run.job && what(one) == what(&fresh.run)
     };
-    (!store.runs().any(same)).then_some(fresh)
+    (!store.all_runs().any(|(run, _)| same(run))).then_some(fresh)
 }
 
 fn word(header: &colltune_core::record::Header, name: &str) -> String {
@@ -268,7 +290,7 @@ pub(crate) fn remove_old(
         if !is_old(&path) || !partition::held(&path).is_ok_and(|held| held.iter().all(is_safe)) {
             continue;
         }
-        match write::remove(&path) {
+        match db.remove(&path) {
             Ok(()) => removed += 1,
             Err(error) => warnings.push(format!("failed to remove {}: {error}", path.display())),
         }

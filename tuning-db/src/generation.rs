@@ -4,6 +4,7 @@
 //! `CURRENT` names it. Whoever reads sees a whole generation or the one before.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,9 @@ use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::{Deserialize, Serialize};
 
 use crate::check_word::check_word;
-use crate::database::{Database, DbError, at};
+use crate::database::{CURRENT, Database, DbError, at};
+use crate::folder::Folder;
 use crate::passed::Passed;
-use crate::unfinished::unfinished;
 use crate::write;
 
 /// The version of the layouts of `cells.json` and `meta.json`; those of version 1 are read, too.
@@ -314,27 +315,35 @@ pub fn publish(
     meta: &Meta,
 ) -> Result<u64, DbError> {
     let number = meta.generation;
-    let parent = db.generations(key);
-    fs::create_dir_all(&parent).map_err(at("make the folder", &parent))?;
-    let target = folder(db, key, number);
-    let temporary = unfinished(&target);
-    let result = write_files(&temporary, learned, space, meta)
-        .and_then(|()| write::publish(&temporary, &target))
-        .and_then(|()| write::sync_folder(&db.library(key)))
-        .and_then(|()| write::atomically(&db.current(key), format!("{number:06}\n").as_bytes()));
+    let parent = db.make_folder(&db.generations(key))?;
+    let target = OsString::from(format!("{number:06}"));
+    let path = parent.path().join(&target);
+    let drafted = parent.draft_folder(&target);
+    let (draft, inside) = drafted.map_err(at("make the folder", &path))?;
+    let result = write_files(&inside, learned, space, meta)
+        .and_then(|()| write::publish(&parent, &draft, &target))
+        .and_then(|()| put_in_force(db, key, number));
     if result.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
+        let _ = parent.remove_folder(&draft);
     }
     result.map(|()| number)
 }
 
+/// Puts a generation in force that is there.
+///
+/// Errors: `Io`; then the one before is still in force.
+pub(crate) fn put_in_force(db: &Database, key: &DataKey, number: u64) -> Result<(), DbError> {
+    let library = db.folder(&db.library(key))?;
+    write::sync(&library)?;
+    write::atomically(&library, CURRENT, format!("{number:06}\n").as_bytes())
+}
+
 fn write_files(
-    folder: &Path,
+    folder: &Folder,
     learned: &Learned,
     space: &Space,
     meta: &Meta,
 ) -> Result<(), DbError> {
-    fs::create_dir_all(folder).map_err(at("make the folder", folder))?;
     let cells = CellsFile {
         schema: SCHEMA,
         generation: meta.generation,
@@ -349,11 +358,11 @@ fn write_files(
         ),
     ];
     for (name, text) in files {
-        write::synced(&folder.join(name), text.as_bytes())?;
+        write::synced(folder, name, text.as_bytes())?;
     }
     let meta = serde_json::to_string_pretty(meta).expect("numbers and names");
-    write::synced(&folder.join("meta.json"), meta.as_bytes())?;
-    write::sync_folder(folder)
+    write::synced(folder, "meta.json", meta.as_bytes())?;
+    write::sync(folder)
 }
 
 /// Statistics of every cell of a tuning space, in its order.

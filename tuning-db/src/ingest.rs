@@ -6,8 +6,7 @@
 //! still write over it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
 use std::time::SystemTime;
 
 use colltune_core::context::DataKey;
@@ -16,11 +15,15 @@ use colltune_core::settings::Settings;
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError, at};
 use crate::evidence::Store;
+use crate::folder::Folder;
 use crate::lock::Lock;
+use crate::owners::Owners;
 use crate::partition::{self, Piece};
-use crate::trace::{Accepts, Entry, Name, Trace, examine};
-use crate::{quarantine, runs, write};
+use crate::trace::{Accepts, Entry, Trace, examine};
+use crate::{quarantine, runs, users, write};
 
+/// Files of `incoming/` that one training looks at.
+const ENTRIES_MAX: usize = 1 << 20;
 /// Records that are gathered in memory before they become a partition: 80 MB.
 const PARTITION_RECORDS: usize = 1 << 19;
 
@@ -65,43 +68,75 @@ pub(crate) fn ingest(
     };
     let mut ingested = Ingested::default();
     let report = &mut ingested.report;
+    let owners = Owners::of(db, &mut report.warnings)?;
     let mut known = known(db, stores, report)?;
     let mut waiting: BTreeMap<DataKey, Batch> = BTreeMap::new();
-    let entries = entries(&db.incoming())?;
-    for (index, path) in entries.iter().enumerate() {
+    let mut unreadable: BTreeMap<u32, u64> = BTreeMap::new();
+    let incoming = db.make_folder(&db.incoming())?;
+    let mut entries = entries(&incoming)?;
+    if entries.len() > ENTRIES_MAX {
+        let more = entries.len() - ENTRIES_MAX;
+        entries.truncate(ENTRIES_MAX);
+        report.warnings.push(format!(
+            "{more} files of {} are left for the next training",
+            incoming.path().display()
+        ));
+    }
+    for (index, name) in entries.iter().enumerate() {
         if index % 16 == 0 {
             progress(&format!("reading traces: {index} of {}", entries.len()));
         }
-        match examine(path, &accepts) {
-            Entry::Trace(trace) if goes_on(path, &accepts) => {
-                report.running += 1;
-                report.records_of_running += trace.records.len() as u64;
-                let running = ingested.running.entry(trace.key).or_default();
-                running.push(Piece {
-                    header: trace.header,
-                    first: 0,
-                    records: trace.records,
-                });
-            }
-            Entry::Trace(trace) => {
+        let examined = match examine(&incoming, name, &accepts) {
+            Entry::Trace(trace) => match owners.judge(&trace) {
+                Ok(()) => Entry::Trace(trace),
+                Err(_) if trace.goes_on => Entry::Left,
+                Err(reason) => Entry::Refused(reason),
+            },
+            other => other,
+        };
+        match examined {
+            Entry::Trace(mut trace) => {
                 let key = trace.key.clone();
+                let of_key = known.entry(key.clone()).or_default();
+                of_key.claim(&mut trace);
+                if trace.goes_on {
+                    report.running += 1;
+                    report.records_of_running += trace.records.len() as u64;
+                    ingested.running.entry(key).or_default().push(Piece {
+                        header: trace.header,
+                        owner: Some(trace.owner),
+                        first: 0,
+                        records: trace.records,
+                    });
+                    continue;
+                }
                 let batch = waiting.entry(key.clone()).or_default();
-                batch.add(path, *trace, known.entry(key.clone()).or_default(), report);
+                batch.add(name, *trace, of_key, report);
                 if batch.records >= PARTITION_RECORDS {
                     progress(&format!("writing {} records of {key}", batch.records));
-                    std::mem::take(batch).publish(db, &key, report, progress)?;
+                    std::mem::take(batch).publish(db, &incoming, &key, report, progress)?;
                 }
             }
-            Entry::Refused(reason) => refuse(db, path, reason, report),
+            Entry::Refused(reason) => refuse(db, &incoming, name, reason, report),
             Entry::Left => report.running += 1,
-            Entry::Failed(error) => report
-                .warnings
-                .push(format!("failed to read {}: {error}", path.display())),
+            Entry::Unreadable(owner) => *unreadable.entry(owner).or_default() += 1,
+            Entry::Failed(error) => {
+                let path = incoming.path().join(name);
+                let path = path.display();
+                let warning = format!("failed to read {path}: {error}");
+                report.warnings.push(warning);
+            }
         }
     }
     for (key, batch) in waiting {
         progress(&format!("writing {} records of {key}", batch.records));
-        batch.publish(db, &key, report, progress)?;
+        batch.publish(db, &incoming, &key, report, progress)?;
+    }
+    for (owner, files) in unreadable {
+        report.warnings.push(format!(
+            "{files} traces of {} cannot be read and are left in incoming/: their modes keep them from who trains",
+            users::user(owner)
+        ));
     }
     Ok(ingested)
 }
@@ -114,7 +149,33 @@ pub(crate) fn stale_before(settings: &Settings) -> SystemTime {
 }
 
 /// Which records of each run are in the raw data, or were reduced to evidence.
-type Known = BTreeMap<String, Coverage>;
+#[derive(Default)]
+struct Known(BTreeMap<String, OfRun>);
+
+#[derive(Default)]
+struct OfRun {
+    /// Whose its first trace was, where that is known.
+    owner: Option<u32>,
+    coverage: Coverage,
+}
+
+impl Known {
+    fn run(&mut self, job: &str, owner: Option<u32>) -> &mut OfRun {
+        let run = self.0.entry(job.to_owned()).or_default();
+        run.owner = run.owner.or(owner);
+        run
+    }
+
+    /// A job's name is its first owner's. What somebody else calls so is another run: neither keeps the other out.
+    fn claim(&mut self, trace: &mut Trace) {
+        let job = &trace.header.job;
+        let owner = self.0.get(job).and_then(|run| run.owner);
+        if owner.is_some_and(|owner| owner != trace.owner) {
+            trace.header.job = format!("{job}@{}", trace.owner);
+        }
+        self.run(&trace.header.job, Some(trace.owner));
+    }
+}
 
 fn known(
     db: &Database,
@@ -124,15 +185,16 @@ fn known(
     let mut known = BTreeMap::new();
     for (key, store) in stores {
         let of_key: &mut Known = known.entry(key.clone()).or_default();
+        let owners = store.owners();
         for (job, covered) in store.covered() {
-            let all = of_key.entry(job.to_owned()).or_default();
+            let all = &mut of_key.run(job, owners.get(job).copied()).coverage;
             covered.iter().for_each(|one| all.join(one));
         }
         for path in partition::list(&db.data(key))? {
             match partition::held(&path) {
                 Ok(traces) => {
                     for held in traces {
-                        let all = of_key.entry(held.job).or_default();
+                        let all = &mut of_key.run(&held.job, held.owner).coverage;
                         all.add(held.rank, held.first, held.first + held.count);
                     }
                 }
@@ -145,50 +207,37 @@ fn known(
     Ok(known)
 }
 
-/// Whether the job that writes this trace goes on.
-fn goes_on(path: &Path, accepts: &Accepts) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let is_open = name.and_then(Name::read).is_some_and(|name| name.open);
-    let written = path
-        .symlink_metadata()
-        .and_then(|metadata| metadata.modified());
-    is_open && written.map_or(true, |written| written > accepts.stale_before)
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
-    let mut paths = Vec::new();
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(at("read the folder", folder)(error)),
-        Ok(entries) => {
-            for entry in entries {
-                let entry = entry.map_err(at("read the folder", folder))?;
-                // Network file systems keep files that are still open under such names.
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                if !name.starts_with('.') && !runs::is_of_the_ledger(&name) {
-                    paths.push(entry.path());
-                }
-            }
-        }
-    }
-    paths.sort_unstable();
-    Ok(paths)
+fn entries(folder: &Folder) -> Result<Vec<OsString>, DbError> {
+    let names = folder.names();
+    let mut names = names.map_err(at("read the folder", folder.path()))?;
+    names.retain(|name| {
+        // Network file systems keep files that are still open under such names.
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && !runs::is_of_the_ledger(&name)
+    });
+    Ok(names)
 }
 
 /// Puts an entry into quarantine. One that cannot be moved, as somebody else's in a folder for all, stays.
-fn refuse(db: &Database, path: &Path, reason: String, report: &mut IngestReport) {
-    if let Err(error) = quarantine::refuse(db, path, &reason) {
-        let path = path.display();
+fn refuse(
+    db: &Database,
+    incoming: &Folder,
+    name: &OsStr,
+    reason: String,
+    report: &mut IngestReport,
+) {
+    let shown = name.to_string_lossy().into_owned();
+    if let Err(error) = quarantine::refuse(db, incoming, name, &reason) {
         report.warnings.push(format!(
-            "{path} is left where it is: {reason}; failed to {error}"
+            "{} is left where it is: {reason}; failed to {error}",
+            incoming
+                .path()
+                .join(shown.escape_debug().to_string())
+                .display()
         ));
         return;
     }
-    let name = path.file_name().unwrap_or_default();
-    report
-        .quarantined
-        .push((name.to_string_lossy().into_owned(), reason));
+    report.quarantined.push((shown, reason));
 }
 
 /// Traces that wait to become a partition.
@@ -197,19 +246,21 @@ struct Batch {
     pieces: Vec<Piece>,
     records: usize,
     /// What to do with the files afterwards: away with them, or into quarantine with a reason.
-    done: Vec<(PathBuf, Option<String>)>,
+    done: Vec<(OsString, Option<String>)>,
 }
 
 impl Batch {
-    fn add(&mut self, path: &Path, trace: Trace, known: &mut Known, report: &mut IngestReport) {
+    fn add(&mut self, name: &OsStr, trace: Trace, known: &mut Known, report: &mut IngestReport) {
         let Trace {
             header,
+            owner,
             mut records,
             damage,
             ..
         } = trace;
         let total = records.len() as u64;
-        let coverage = known.entry(header.job.clone()).or_default();
+        let owner = Some(owner);
+        let coverage = &mut known.run(&header.job, owner).coverage;
         let first = coverage.end(header.rank).min(total);
         let records = records.split_off(first as usize);
         coverage.add(header.rank, first, total);
@@ -219,16 +270,18 @@ impl Batch {
             self.records += records.len();
             self.pieces.push(Piece {
                 header,
+                owner,
                 first,
                 records,
             });
         }
-        self.done.push((path.to_owned(), damage));
+        self.done.push((name.to_owned(), damage));
     }
 
     fn publish(
         self,
         db: &Database,
+        incoming: &Folder,
         key: &DataKey,
         report: &mut IngestReport,
         progress: &dyn Fn(&str),
@@ -237,14 +290,14 @@ impl Batch {
             partition::publish(db, key, &self.pieces)?;
         }
         progress(&format!("removing {} traces of {key}", self.done.len()));
-        for (path, damage) in self.done {
+        for (name, damage) in self.done {
             match damage {
-                Some(reason) => refuse(db, &path, reason, report),
-                None => match write::remove(&path) {
+                Some(reason) => refuse(db, incoming, &name, reason, report),
+                None => match write::remove(incoming, &name) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                         report.warnings.push(format!(
                             "failed to remove {}: {error}; it will not be taken twice",
-                            path.display()
+                            incoming.path().join(&name).display()
                         ));
                     }
                     _ => {}

@@ -4,13 +4,14 @@
 //! rank's records are read by themselves, so that a job of any length needs the memory of one rank.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use colltune_core::record::Manner;
 use parquet::errors::ParquetError;
 
 use crate::database::{Database, DbError, at};
+use crate::folder::parts;
 use crate::partition::{self, unreadable};
 use crate::table::Table;
 use crate::trace::{Accepts, Entry, Name, Trace, examine};
@@ -100,7 +101,7 @@ pub fn recorded_jobs(
     }
     let accepts = accepts(db)?;
     for path in waiting(db)? {
-        match examine(&path, &accepts) {
+        match examined(db, &path, &accepts) {
             Entry::Trace(trace) => {
                 let job = (trace.header.job, trace.key.to_string());
                 let places = jobs.entry(job).or_default();
@@ -108,7 +109,7 @@ pub fn recorded_jobs(
                 of_rank.push(Place::Trace(path));
             }
             Entry::Refused(reason) => warnings.push(format!("{}: {reason}", path.display())),
-            Entry::Left => {}
+            Entry::Left | Entry::Unreadable(_) => {}
             Entry::Failed(error) => {
                 warnings.push(format!("failed to read {}: {error}", path.display()));
             }
@@ -122,7 +123,7 @@ pub fn recorded_jobs(
             started_unix_ms: 0,
             ranks,
         };
-        match job.first_started(&accepts) {
+        match job.first_started(db, &accepts) {
             Ok(started) => {
                 job.started_unix_ms = started;
                 found.push(job);
@@ -195,7 +196,7 @@ impl RecordedJob {
                     from.map_err(unreadable(path))?;
                     held = held.max(first + *rows as u64);
                 }
-                Place::Trace(path) => match examine(path, &accepts) {
+                Place::Trace(path) => match examined(db, path, &accepts) {
                     Entry::Trace(trace) => read.add_trace(*trace, held as usize),
                     // Taken by a training since it was listed, or no longer believed.
                     _ => {
@@ -210,7 +211,7 @@ impl RecordedJob {
         Ok(Some(read))
     }
 
-    fn first_started(&self, accepts: &Accepts) -> Result<u64, DbError> {
+    fn first_started(&self, db: &Database, accepts: &Accepts) -> Result<u64, DbError> {
         let places = self.ranks.values().next();
         let Some(place) = places.and_then(|places| places.first()) else {
             return Ok(0);
@@ -226,11 +227,19 @@ impl RecordedJob {
                 let started = started.map_err(unreadable(path))?;
                 Ok(started.first().copied().unwrap_or(0))
             }
-            Place::Trace(path) => Ok(match examine(path, accepts) {
+            Place::Trace(path) => Ok(match examined(db, path, accepts) {
                 Entry::Trace(trace) => trace.header.started_unix_ms,
                 _ => 0,
             }),
         }
+    }
+}
+
+fn examined(db: &Database, path: &Path, accepts: &Accepts) -> Entry {
+    let (folder, name) = parts(path);
+    match db.folder(folder) {
+        Ok(folder) => examine(&folder, name, accepts),
+        Err(error) => Entry::Failed(std::io::Error::other(error)),
     }
 }
 

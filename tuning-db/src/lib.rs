@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! DB/colltune.toml       what the site decided; written with comments when the database is made
+//! DB/owners.toml         whose traces are believed, and what they may claim
+//! DB/dropped.json        runs that a person has dropped
 //! DB/train.lock          who trains, while somebody does
 //! DB/incoming/           traces, JOB.RANK.trace (JOB.RANK.trace.open while the job runs)
 //!                        and what jobs say of themselves, JOB.run, JOB.run.open while they run
 //! DB/runs/               *.parquet, immutable: the ledger, what every job of whatever mode said of itself
+//! DB/hosts.parquet       what `colltune doctor --nodes` measured of hosts lately
 //! DB/quarantine/         refused traces, each with NAME.reason
 //! DB/KEY/data/           *.parquet, immutable: raw records, for as long as the site keeps them (`keep_raw`); each lists
 //!                        in its footer the traces that it holds
@@ -16,8 +19,9 @@
 //! ```
 //! KEY is a library, as in `openmpi-4.1.4`, and behind an `@` its transport where jobs were told one.
 //!
-//! Modules stand in the order of the data: where things are ([`database`], [`write`]), who may change them
-//! ([`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`]), the raw data ([`partition`], whose records [`coverage`]
+//! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
+//! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],
+//! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
 //! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
 //! what is only counted ([`passed`]).
 #![forbid(unsafe_code)]
@@ -25,18 +29,25 @@
 pub mod check_word;
 pub mod database;
 mod error;
+pub mod folder;
 pub mod lock;
 pub mod machine;
+pub mod share;
 mod unfinished;
+pub mod users;
 pub mod write;
 
 pub mod coverage;
+pub mod hosts;
 pub mod ingest;
 pub mod partition;
 pub mod quarantine;
 pub mod runs;
 mod table;
 pub mod trace;
+
+pub mod dropped;
+pub mod owners;
 
 pub mod calls;
 pub mod job;
@@ -46,6 +57,7 @@ mod gather;
 mod reduce;
 
 pub mod generation;
+pub mod manage;
 pub mod passed;
 pub mod train;
 
@@ -55,4 +67,4 @@ pub use colltune_core::context::DataKey;
 pub use database::{Database, DbError};
 pub use generation::{Generation, Meta};
 pub use passed::Passed;
-pub use train::{TrainOptions, TrainReport, train};
+pub use train::{LibraryReport, TrainOptions, TrainReport, train};

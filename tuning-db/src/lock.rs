@@ -3,10 +3,13 @@
 //! `DB/train.lock` is locked with `flock` and names its holder. The lock itself goes with the process, however it ends.
 //! The name serves file systems whose locks may not reach other hosts. A holder on this host that is gone is taken
 //! over. A holder elsewhere shows that it lives by touching the file every ten seconds; where it has not for two minutes,
-//! by the file system's own clock, it is taken over, too.
+//! by the file system's own clock, it is taken over, too. Where the lock's name is a link, a pipe or another name of
+//! somebody's file, it is removed; nothing is written there.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -17,12 +20,14 @@ use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fl
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::folder::{Folder, parts};
 use crate::machine::host_name;
-use crate::unfinished::unfinished;
 
 /// How often the holder shows that it lives, and how long after the last time it is taken for dead.
 const LEASE_RENEWED: Duration = Duration::from_secs(10);
 const LEASE: Duration = Duration::from_secs(120);
+/// How often the lock's file is opened anew where somebody takes it away.
+const NAMES_MAX: u32 = 100;
 /// File systems that several hosts may see: there, whether `flock` reaches them all is up to how they are mounted. (NFS,
 /// SMB, CIFS, SMB2, Lustre, GPFS, BeeGFS, Ceph, FUSE, 9P, AFS, OCFS2, PVFS2, Panasas, GFS2.)
 const SHARED: [u32; 15] = [
@@ -113,14 +118,9 @@ impl Lock {
             path: path.to_owned(),
             error,
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(io)?;
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let (folder, name) = parts(path);
+        let folder = Folder::root(folder).map_err(io)?;
+        let (mut file, locked) = open(&folder, name).map_err(io)?;
         let mut text = String::new();
         let _ = (&mut file).take(4096).read_to_string(&mut text);
         let holder = serde_json::from_str::<Holder>(&text).ok();
@@ -148,7 +148,7 @@ impl Lock {
         if let Some(holder) = &holder {
             let me = Holder::me();
             let is_far = holder.host != me.host;
-            if is_far && reach != Reach::All && is_recent(path, &file).map_err(io)? {
+            if is_far && reach != Reach::All && is_recent(&folder, &file).map_err(io)? {
                 return Err(held(true));
             }
             let is_me = (holder.pid, holder.start_ticks, &holder.boot)
@@ -196,12 +196,40 @@ fn touch(file: &File) {
 }
 
 /// Whether the holder has shown lately that it lives, by the clock of the file system: hosts' clocks differ.
-fn is_recent(path: &Path, file: &File) -> std::io::Result<bool> {
-    let beside = unfinished(path);
-    let now = File::create(&beside).and_then(|file| file.metadata()?.modified());
-    let _ = fs::remove_file(&beside);
+fn is_recent(folder: &Folder, file: &File) -> std::io::Result<bool> {
+    let (name, beside) = folder.draft(OsStr::new("clock"))?;
+    let now = beside.metadata().and_then(|metadata| metadata.modified());
+    let _ = folder.remove(&name);
     let shown = file.metadata()?.modified()?;
     Ok(now?.duration_since(shown).unwrap_or_default() < LEASE)
+}
+
+/// Opens the lock's file and tries to lock it. A file with other names is somebody's own: it loses this one.
+fn open(folder: &Folder, name: &OsStr) -> std::io::Result<(File, rustix::io::Result<()>)> {
+    for _ in 0..NAMES_MAX {
+        let file = folder.open_or_create(name)?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let found = file.metadata()?;
+        if locked == Err(rustix::io::Errno::WOULDBLOCK) || found.nlink() == 1 {
+            keep_from_others(folder, &file, &found);
+            return Ok((file, locked));
+        }
+        if found.nlink() > 1 {
+            folder.remove(name)?;
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Whoever may open a file may lock it: who may not train may not read the lock either.
+fn keep_from_others(folder: &Folder, file: &File, found: &Metadata) {
+    const GROUP_AND_OTHERS: u32 = 0o077;
+    let is_mine = found.uid() == rustix::process::geteuid().as_raw();
+    let may_others = folder.is_written_by_group();
+    if is_mine && !may_others && found.mode() & GROUP_AND_OTHERS != 0 {
+        // A file system without modes has no such users.
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+    }
 }
 
 impl Drop for Lock {

@@ -4,6 +4,7 @@
 //! holds (key `colltune.traces`), in the order of its rows: a trace that is found again in `incoming/` after a crash is
 //! known by it. Partitions of earlier versions lack columns; those are unknown then.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use colltune_core::context::{COLUMNS, DataKey};
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
+use crate::folder::{Folder, parts};
 use crate::table::{self, Column, Kind, Table, Values};
-use crate::unfinished::unfinished;
 use crate::write;
 
 const TRACES_KEY: &str = "colltune.traces";
@@ -30,12 +31,21 @@ pub struct Held {
     pub count: u64,
     pub machine: String,
     pub colltune_version: String,
+    /// Who owned the trace's file, by number; what was taken by earlier versions does not say.
+    #[serde(default)]
+    pub owner: Option<u32>,
+    /// The host that it says to be of.
+    #[serde(default)]
+    pub host: String,
+    #[serde(default)]
+    pub world_ranks: u32,
 }
 
 /// What a new partition is made of: traces, each with the number of records held already.
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub header: Header,
+    pub owner: Option<u32>,
     pub first: u64,
     pub records: Vec<Record>,
 }
@@ -92,8 +102,7 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
 ///
 /// Errors: `Io` and `Parquet` (a full disk, for one); nothing is left behind then.
 pub fn publish(db: &Database, key: &DataKey, pieces: &[Piece]) -> Result<PathBuf, DbError> {
-    let folder = db.data(key);
-    std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+    let folder = db.make_folder(&db.data(key))?;
     let held: Vec<Held> = pieces.iter().map(Piece::held).collect();
     let held = serde_json::to_string(&held).expect("numbers and names");
     let started = pieces
@@ -102,39 +111,28 @@ pub fn publish(db: &Database, key: &DataKey, pieces: &[Piece]) -> Result<PathBuf
         .min()
         .unwrap_or(0);
     let word = check_word(held.as_bytes());
-    let path = folder.join(format!("{started:015}-{word:016x}.parquet"));
-    publish_table(&path, |temporary| {
-        table::write(
-            temporary,
-            "record",
-            vec![(TRACES_KEY, held)],
-            &columns(pieces),
-        )
+    let name = format!("{started:015}-{word:016x}.parquet");
+    publish_table(&folder, &name, |file| {
+        table::write(file, "record", vec![(TRACES_KEY, held)], &columns(pieces))
     })?;
-    Ok(path)
+    Ok(folder.path().join(name))
 }
 
 /// Writes a table under another name and moves it to its place.
 ///
 /// Errors: `Io` and `Parquet`; nothing is left behind then.
 pub(crate) fn publish_table(
-    path: &Path,
-    fill: impl FnOnce(&Path) -> Result<(), ParquetError>,
+    folder: &Folder,
+    name: &str,
+    fill: impl FnOnce(File) -> Result<(), ParquetError>,
 ) -> Result<(), DbError> {
-    let temporary = unfinished(path);
-    let allowed = write::interruption::here().map_err(ParquetError::from);
-    let written = allowed
-        .and_then(|()| fill(&temporary))
-        .map_err(|error| DbError::Parquet {
+    write::filled(folder, name, |file| {
+        fill(file).map_err(|error| DbError::Parquet {
             action: "write",
-            path: path.to_owned(),
+            path: folder.path().join(name),
             error: error.to_string(),
-        });
-    let result = written.and_then(|()| write::publish(&temporary, path));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    result
+        })
+    })
 }
 
 impl Piece {
@@ -146,6 +144,9 @@ impl Piece {
             count: self.records.len() as u64,
             machine: self.header.machine.clone(),
             colltune_version: self.header.colltune_version.clone(),
+            owner: self.owner,
+            host: self.header.host.clone(),
+            world_ranks: self.header.world_ranks,
         }
     }
 
@@ -336,6 +337,53 @@ fn class(record: &Record) -> ByteArray {
         .filter_map(|(is, name)| is.then_some(name))
         .collect();
     ByteArray::from(names.join("+").into_bytes())
+}
+
+/// Writes a partition anew without some jobs, and removes it; one without any of them stays as it is.
+///
+/// Errors: `Io` and `Parquet`; then the partition is still there.
+pub(crate) fn remove_jobs(
+    db: &Database,
+    path: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<(), DbError> {
+    let table = Table::open(path).map_err(unreadable(path))?;
+    let held = held_by(&table).map_err(unreadable(path))?;
+    let wanted: Vec<bool> = held.iter().map(|held| is_wanted(&held.job)).collect();
+    if wanted.iter().all(|wanted| *wanted) {
+        return Ok(());
+    }
+    let of_trace = held.iter().zip(&wanted);
+    let rows: Vec<bool> = of_trace
+        .flat_map(|(held, wanted)| std::iter::repeat_n(*wanted, held.count as usize))
+        .collect();
+    let mut kept = Vec::new();
+    for column in columns(&[]).iter().filter(|column| table.has(column.name)) {
+        let values = table.values(column.name, column.kind);
+        let values = values.map_err(unreadable(path))?.only(|row| rows[row]);
+        kept.push((column.name, column.kind, values));
+    }
+    let left: Vec<&Held> = held
+        .iter()
+        .zip(&wanted)
+        .filter_map(|(held, wanted)| wanted.then_some(held))
+        .collect();
+    if !left.is_empty() {
+        let text = serde_json::to_string(&left).expect("numbers and names");
+        let word = check_word(text.as_bytes());
+        let (parent, old) = parts(path);
+        let old = old.to_string_lossy();
+        let started = old.split('-').next().unwrap_or("0");
+        let columns = kept
+            .iter()
+            .map(|(name, kind, values)| Column::new(name, *kind, move || values.clone()));
+        let columns: Vec<Column> = columns.collect();
+        let name = format!("{started}-{word:016x}.parquet");
+        publish_table(&db.folder(parent)?, &name, |file| {
+            table::write(file, "record", vec![(TRACES_KEY, text)], &columns)
+        })?;
+    }
+    db.remove(path).map_err(at("remove", path))
 }
 
 /// The traces that a partition holds, in the order of its rows.

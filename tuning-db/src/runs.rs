@@ -5,6 +5,9 @@
 //! who reads counts it once.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,13 +16,15 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
 use crate::check_word::check_word;
-use crate::database::{Database, DbError, at};
+use crate::database::{Database, DbError};
+use crate::folder::Found as Opened;
 use crate::partition::{self, publish_table, unreadable};
 use crate::table::{self, Column, Kind, Table, Values};
-use crate::write;
 
 /// A line is 10 KB where a job calls every collective with messages of every size; a file has two.
 const BYTES_MAX: u64 = 1 << 20;
+/// What is read of them at once; the others wait for the next training.
+const WAITING_MAX: usize = 100_000;
 const FILES_MAX: usize = 16;
 const SCHEMA: u32 = 1;
 const SCHEMA_KEY: &str = "colltune.ledger";
@@ -35,9 +40,72 @@ pub fn all(db: &Database, warnings: &mut Vec<String>) -> Vec<JobSummary> {
         Err(error) => warnings.push(format!("failed to {error}")),
     }
     for entry in waiting(db) {
-        found.extend(read(&entry.path));
+        found.extend(entry.run);
     }
     found.into_runs()
+}
+
+/// What is added up of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    pub job: String,
+    pub exit: Exit,
+    pub nodes: u64,
+    pub wall_s: f64,
+    /// In blocking collectives, mean over the ranks.
+    pub collectives_s: f64,
+}
+
+/// The times of all runs, those in `incoming/` included, by name: of tables a few columns, where [`all`] reads what
+/// each run said of every collective. A file that cannot be read is left out, with a warning.
+pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
+    let mut found: BTreeMap<String, Times> = BTreeMap::new();
+    let mut take = |run: Times| {
+        let known = found.get(&run.job);
+        if known.is_none_or(|known| known.exit == Exit::Missing) {
+            found.insert(run.job.clone(), run);
+        }
+    };
+    match partition::list(&db.runs()) {
+        Ok(paths) => {
+            for path in paths {
+                match times_of(&path) {
+                    Ok(runs) => runs.into_iter().for_each(&mut take),
+                    Err(error) => warnings.push(left_out(&path, error)),
+                }
+            }
+        }
+        Err(error) => warnings.push(format!("failed to {error}")),
+    }
+    let waiting = waiting(db).into_iter();
+    for run in waiting.filter_map(|entry| entry.run) {
+        take(Times {
+            job: run.job,
+            exit: run.exit,
+            nodes: run.nodes,
+            wall_s: run.wall_s,
+            collectives_s: run.collectives_s.mean,
+        });
+    }
+    found.into_values().collect()
+}
+
+fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
+    let table = open(path)?;
+    let (nodes, wall_s) = (table.longs("nodes")?, table.floats("wall_s")?);
+    let (exits, collectives_s) = (table.words("exit")?, table.floats("collectives_s")?);
+    let jobs = table.words("job")?.into_iter().enumerate();
+    let times = jobs.map(|(row, job)| Times {
+        job: String::from_utf8_lossy(job.data()).into_owned(),
+        exit: match exits[row].data() {
+            b"finalized" => Exit::Finalized,
+            _ => Exit::Missing,
+        },
+        nodes: nodes[row],
+        wall_s: wall_s[row],
+        collectives_s: collectives_s[row],
+    });
+    Ok(times.collect())
 }
 
 /// Takes the runs that have ended out of `incoming/`, and those that began before `stale_before` and never ended.
@@ -51,12 +119,18 @@ pub(crate) fn take(
 ) -> Result<(), DbError> {
     let mut found = Found::default();
     let mut taken = Vec::new();
-    for Entry { path, written, end } in waiting(db) {
+    for entry in waiting(db) {
+        let Entry {
+            path,
+            written,
+            run,
+            end,
+        } = entry;
         if end == End::Open && written.is_none_or(|written| written > stale_before) {
             continue;
         }
         // What cannot be read may be a newer colltune's.
-        if let Some(run) = read(&path) {
+        if let Some(run) = run {
             found.extend([run]);
             taken.push(path);
         }
@@ -76,7 +150,7 @@ pub(crate) fn take(
     let published = publish(db, &found.into_runs())?;
     replaced.retain(|path| *path != published);
     for path in taken.iter().chain(&replaced) {
-        if let Err(error) = write::remove(path) {
+        if let Err(error) = db.remove(path) {
             warnings.push(format!(
                 "failed to remove {}: {error}; its runs count once",
                 path.display()
@@ -110,29 +184,36 @@ impl End {
 struct Entry {
     path: PathBuf,
     written: Option<SystemTime>,
+    run: Option<JobSummary>,
     end: End,
 }
 
+/// What jobs left in `incoming/`, by name.
 fn waiting(db: &Database) -> Vec<Entry> {
-    let entries = std::fs::read_dir(db.incoming());
-    let entry = |entry: std::fs::DirEntry| {
-        let end = End::of(entry.file_name().to_str()?)?;
-        let written = entry.metadata().and_then(|metadata| metadata.modified());
+    let Ok(folder) = db.folder(&db.incoming()) else {
+        return Vec::new();
+    };
+    let entry = |name: OsString| {
+        let end = End::of(name.to_str()?)?;
+        let found = folder.read(&name).ok()?;
         Some(Entry {
-            path: entry.path(),
-            written: written.ok(),
+            path: folder.path().join(name),
+            written: found.metadata.modified().ok(),
+            run: read(found),
             end,
         })
     };
-    let entries = entries.into_iter().flatten().flatten();
-    let mut found: Vec<Entry> = entries.filter_map(entry).collect();
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found
+    let names = folder.names().unwrap_or_default().into_iter();
+    names.filter_map(entry).take(WAITING_MAX).collect()
 }
 
-/// What a job said last. `None` for what is no account, or one of another version.
-fn read(path: &Path) -> Option<JobSummary> {
-    let text = colltune_files::read_text(path, BYTES_MAX).ok()?;
+/// What a job said last. `None` for what is no account, or one of another version, and for another name of some file.
+fn read(Opened { file, metadata }: Opened) -> Option<JobSummary> {
+    if metadata.len() > BYTES_MAX || metadata.nlink() != 1 {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
     text.lines().rev().find_map(parse)
 }
 
@@ -150,10 +231,7 @@ impl Found {
         for path in paths {
             match read_table(path) {
                 Ok(runs) => self.extend(runs),
-                Err(error) => {
-                    let error = unreadable(path)(error);
-                    warnings.push(format!("failed to {error}; it is left out"));
-                }
+                Err(error) => warnings.push(left_out(path, error)),
             }
         }
     }
@@ -174,13 +252,23 @@ impl Found {
     }
 }
 
-fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
+fn left_out(path: &Path, error: ParquetError) -> String {
+    format!("failed to {}; it is left out", unreadable(path)(error))
+}
+
+fn open(path: &Path) -> Result<Table, ParquetError> {
     let table = Table::open(path)?;
     let schema = table.footer(SCHEMA_KEY).unwrap_or("none");
-    if schema != SCHEMA.to_string() {
-        let problem = format!("it has version {schema}, this colltune reads {SCHEMA}");
-        return Err(ParquetError::General(problem));
+    match schema == SCHEMA.to_string() {
+        true => Ok(table),
+        false => Err(ParquetError::General(format!(
+            "it has version {schema}, this colltune reads {SCHEMA}"
+        ))),
     }
+}
+
+fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
+    let table = open(path)?;
     let lines = table.words(WHOLE)?;
     let lines = lines
         .iter()
@@ -189,17 +277,16 @@ fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
 }
 
 fn publish(db: &Database, runs: &[JobSummary]) -> Result<PathBuf, DbError> {
-    let folder = db.runs();
-    std::fs::create_dir_all(&folder).map_err(at("make the folder", &folder))?;
+    let folder = db.make_folder(&db.runs())?;
     let names: Vec<&str> = runs.iter().map(|run| run.job.as_str()).collect();
     let word = check_word(names.join("\n").as_bytes());
     let started = runs.first().map_or(0, |run| run.started_unix_ms);
-    let path = folder.join(format!("{started:015}-{word:016x}.parquet"));
-    let footer = || vec![(SCHEMA_KEY, SCHEMA.to_string())];
-    publish_table(&path, |temporary| {
-        table::write(temporary, "run", footer(), &columns(runs))
+    let name = format!("{started:015}-{word:016x}.parquet");
+    let footer = vec![(SCHEMA_KEY, SCHEMA.to_string())];
+    publish_table(&folder, &name, |file| {
+        table::write(file, "run", footer, &columns(runs))
     })?;
-    Ok(path)
+    Ok(folder.path().join(name))
 }
 
 fn columns(runs: &[JobSummary]) -> Vec<Column<'_>> {
@@ -318,6 +405,16 @@ mod tests {
         fs::write(at("a.run"), ended("a", 2)).unwrap();
         take_all(&db, SystemTime::UNIX_EPOCH);
         assert_eq!(names(&db), expected.map(|(job, _)| (job, true)));
+        let whole = |run: JobSummary| Times {
+            job: run.job,
+            exit: run.exit,
+            nodes: run.nodes,
+            wall_s: run.wall_s,
+            collectives_s: run.collectives_s.mean,
+        };
+        let mut wholes: Vec<Times> = all(&db, &mut Vec::new()).into_iter().map(whole).collect();
+        wholes.sort_by(|one, other| one.job.cmp(&other.job));
+        assert_eq!(times(&db, &mut Vec::new()), wholes);
         let run = &all(&db, &mut Vec::new())[0];
         assert_eq!(
             (run.program.as_str(), run.label.as_str(), run.wall_s),
@@ -345,6 +442,9 @@ mod tests {
         fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap();
         let mut warnings = Vec::new();
         assert!(all(&db, &mut warnings).len() < 20);
+        let mut told = Vec::new();
+        assert!(times(&db, &mut told).len() < 20);
+        assert_eq!(told, warnings);
         assert!(
             warnings.len() == 1 && warnings[0].contains("left out"),
             "{warnings:?}"

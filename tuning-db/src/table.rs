@@ -22,6 +22,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
+/// A column of so many equal values takes a few bytes of a file and 128 MiB of memory.
+const ROWS_MAX: usize = 1 << 24;
+
 /// The values of one column. Whole numbers are unsigned; where one is missing, nobody knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
@@ -118,7 +121,7 @@ impl Kind {
 
 /// Writes and syncs a table. What `footer` holds is found again by [`Table::footer`].
 pub(crate) fn write(
-    path: &Path,
+    file: File,
     name: &str,
     footer: Vec<(&str, String)>,
     columns: &[Column<'_>],
@@ -143,7 +146,6 @@ pub(crate) fn write(
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
     }
-    let file = File::create(path)?;
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     for column in columns {
@@ -212,7 +214,12 @@ impl Table {
             .map(|column| column.name().to_owned());
         let names = names.collect();
         let rows = reader.metadata().file_metadata().num_rows();
-        let wanted = 0..usize::try_from(rows).unwrap_or(0);
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        if rows > ROWS_MAX {
+            let problem = format!("it claims {rows} rows, the most that are read is {ROWS_MAX}");
+            return Err(ParquetError::General(problem));
+        }
+        let wanted = 0..rows;
         Ok(Table {
             reader,
             names,
@@ -317,6 +324,17 @@ impl Table {
         })
     }
 
+    fn flags(&self, name: &str) -> Result<Vec<bool>, ParquetError> {
+        self.whole(name, |group, rows, values| match group {
+            ColumnReader::BoolColumnReader(mut reader) => {
+                reader.skip_records(rows.start)?;
+                let read = reader.read_records(rows.len(), None, None, values);
+                read.map(|_| ())
+            }
+            _ => Err(general("a column has another type")),
+        })
+    }
+
     /// Any column as it would be written again.
     pub fn values(&self, name: &str, kind: Kind) -> Result<Values, ParquetError> {
         Ok(match kind {
@@ -325,7 +343,7 @@ impl Table {
             Kind::Int => Values::Int(self.ints(name)?),
             Kind::Float => Values::Float(self.floats(name)?),
             Kind::Word => Values::Word(self.words(name)?),
-            Kind::Bool => return Err(general("a column of such values is not read")),
+            Kind::Bool => Values::Bool(self.flags(name)?),
         })
     }
 
@@ -382,8 +400,10 @@ mod tests {
             Column::new("f", Kind::Word, || {
                 Values::Word(vec!["x".into(), "y".into()])
             }),
+            Column::new("g", Kind::Bool, || Values::Bool(vec![true, false])),
         ];
-        write(&path, "test", vec![("key", "word".to_owned())], &columns).unwrap();
+        let file = File::create(&path).unwrap();
+        write(file, "test", vec![("key", "word".to_owned())], &columns).unwrap();
         let table = Table::open(&path).unwrap();
         assert_eq!((table.rows(), table.footer("key")), (2, Some("word")));
         for column in &columns {

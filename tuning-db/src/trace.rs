@@ -1,18 +1,20 @@
 //! One entry of `incoming/`: which trace it claims to be, and whether to believe it.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::SystemTime;
 
 use colltune_core::context::{Context, DataKey, Transport};
 use colltune_core::library::Library;
 use colltune_core::record::{self, Header, RECORD_BYTES, Record};
 use colltune_core::variant::VariantName;
-use colltune_files::Links;
 
-/// Files above this length are no traces, unless the site's `records_per_run` asks for more.
-const TRACE_BYTES_MAX: u64 = 256 << 20;
+use crate::folder::Folder;
+
+/// Files above this length are no traces: a rank writes 14 MiB of records at most. Earlier versions took more where
+/// the site's `records_per_run` asked for it.
+const TRACE_BYTES_MAX: u64 = 32 << 20;
 /// A call that takes longer than a day did not happen.
 const DURATION_NS_MAX: u64 = 86_400_000_000_000;
 /// Words from a header that end up in files and on terminals.
@@ -23,6 +25,10 @@ const WORD_BYTES_MAX: usize = 255;
 pub struct Trace {
     pub key: DataKey,
     pub header: Header,
+    /// Who owns the file, by number. What the file says of itself is a claim of theirs.
+    pub owner: u32,
+    /// Whether the job that writes it goes on.
+    pub goes_on: bool,
     /// Every record that is whole and says something possible, in the order written.
     pub records: Vec<Record>,
     /// What is wrong with the rest of the file, if anything is.
@@ -37,6 +43,8 @@ pub enum Entry {
     Refused(String),
     /// Still being written, or gone meanwhile: left alone.
     Left,
+    /// A user's, whose umask keeps it from who trains.
+    Unreadable(u32),
     /// The file system failed; the entry may be fine.
     Failed(std::io::Error),
 }
@@ -81,35 +89,35 @@ impl Name {
     }
 }
 
-/// Looks at one entry. Nothing in it can make this fail, wait or allocate without limit.
-pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(Name::read);
-    let Some(name) = name else {
+/// Looks at one entry of a folder. Nothing in it can make this fail, wait or allocate without limit.
+pub fn examine(folder: &Folder, entry: &OsStr, accepts: &Accepts) -> Entry {
+    let Some(name) = entry.to_str().and_then(Name::read) else {
         return Entry::Refused("its name is not JOB.RANK.trace".to_owned());
     };
-    let metadata = match path.symlink_metadata() {
-        Ok(metadata) => metadata,
+    let found = match folder.read(entry) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            return Entry::Refused(error.to_string());
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return match folder.owner(entry) {
+                Ok(owner) => Entry::Unreadable(owner),
+                Err(error) => gone_or(error, Entry::Failed),
+            };
+        }
         Err(error) => return gone_or(error, Entry::Failed),
     };
-    if !metadata.is_file() {
-        let kind = if metadata.is_symlink() {
-            "a symbolic link"
-        } else if metadata.is_dir() {
-            "a folder"
-        } else {
-            "a special file"
-        };
-        return Entry::Refused(format!("it is {kind}, not a file"));
-    }
-    let fresh = name.open
+    let metadata = &found.metadata;
+    let goes_on = name.open
         && metadata
             .modified()
-            .is_ok_and(|written| written > accepts.stale_before);
-    if fresh && !accepts.include_running {
+            .map_or(true, |written| written > accepts.stale_before);
+    if goes_on && !accepts.include_running {
         return Entry::Left;
+    }
+    // Whoever owns it may not have put it here.
+    if metadata.nlink() > 1 {
+        return Entry::Refused(format!("the file has {} other names", metadata.nlink() - 1));
     }
     let longest = TRACE_BYTES_MAX.max(
         accepts
@@ -123,17 +131,18 @@ pub fn examine(path: &Path, accepts: &Accepts) -> Entry {
             metadata.size()
         ));
     }
-    let bytes = match read_file(path, longest) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Entry::Refused(format!("it cannot be read: {error}"));
-        }
-        Err(error) => return gone_or(error, Entry::Failed),
-    };
+    let mut bytes = Vec::with_capacity(metadata.size() as usize);
+    if let Err(error) = found.file.take(longest).read_to_end(&mut bytes) {
+        return Entry::Failed(error);
+    }
     match believe(&bytes, &name, accepts) {
-        Ok(trace) => Entry::Trace(Box::new(trace)),
+        Ok(trace) => Entry::Trace(Box::new(Trace {
+            owner: found.metadata.uid(),
+            goes_on,
+            ..trace
+        })),
         // A job that has just begun to write is no liar.
-        Err(_) if fresh => Entry::Left,
+        Err(_) if goes_on => Entry::Left,
         Err(reason) => Entry::Refused(reason),
     }
 }
@@ -145,14 +154,6 @@ fn gone_or(error: std::io::Error, otherwise: fn(std::io::Error) -> Entry) -> Ent
     } else {
         otherwise(error)
     }
-}
-
-fn read_file(path: &Path, longest: u64) -> std::io::Result<Vec<u8>> {
-    // Whatever took the file's place since it was looked at.
-    let file = colltune_files::open(path, Links::Refuse)?;
-    let mut bytes = Vec::with_capacity(file.metadata()?.len().min(longest) as usize);
-    file.take(longest).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String> {
@@ -219,6 +220,8 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
     Ok(Trace {
         key,
         header,
+        owner: 0,
+        goes_on: false,
         records,
         damage,
     })

@@ -3,6 +3,7 @@
 //! A training learns from evidence alone, so its time does not grow with the records that were ever taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use colltune_core::catalogue;
@@ -76,7 +77,12 @@ pub fn train(
     let lock = Lock::take(&db.lock_path())?;
     let mut warnings = Vec::new();
     let mut stores: BTreeMap<DataKey, Store> = BTreeMap::new();
-    write::remove_unfinished(&db.runs());
+    let remove_unfinished = |folder: &Path| {
+        if let Ok(folder) = db.folder(folder) {
+            write::remove_unfinished(&folder);
+        }
+    };
+    remove_unfinished(&db.runs());
     for key in db.keys()? {
         for folder in [
             db.data(&key),
@@ -84,7 +90,7 @@ pub fn train(
             db.generations(&key),
             db.library(&key),
         ] {
-            write::remove_unfinished(&folder);
+            remove_unfinished(&folder);
         }
         let store = Store::open(db, &key, &mut warnings)?;
         stores.insert(key, store);

@@ -1,66 +1,93 @@
 //! Publication: whoever reads sees the old state or the new one, also after a power failure.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::Path;
+
+use rustix::fs::FileType;
 
 use crate::error::{DbError, at};
-use crate::unfinished::{UNFINISHED, unfinished};
+use crate::folder::Folder;
+use crate::unfinished::UNFINISHED;
 
 /// Writes a file under another name, syncs it and moves it to its place.
 ///
 /// Errors: `Io`; nothing is left behind then, and what stood there still does.
-pub fn atomically(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
-    let temporary = unfinished(path);
-    let result = synced(&temporary, bytes).and_then(|()| publish(&temporary, path));
+pub fn atomically(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), DbError> {
+    let path = folder.path().join(name);
+    filled(folder, name, |file| {
+        write_all(file, bytes).map_err(at("write", &path))
+    })
+}
+
+/// As [`atomically`], with what fills and syncs the file.
+///
+/// Errors: those of `fill`, and `Io`; nothing is left behind then, and what stood there still does.
+pub fn filled<E: From<DbError>>(
+    folder: &Folder,
+    name: &str,
+    fill: impl FnOnce(File) -> Result<(), E>,
+) -> Result<(), E> {
+    let path = folder.path().join(name);
+    let allowed = interruption::here().and_then(|()| folder.draft(OsStr::new(name)));
+    let (draft, file) = allowed.map_err(at("write", &path))?;
+    let result =
+        fill(file).and_then(|()| publish(folder, &draft, OsStr::new(name)).map_err(E::from));
     if result.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = folder.remove(&draft);
     }
     result
 }
 
-/// Writes and syncs a file that nobody looks at yet.
-pub fn synced(path: &Path, bytes: &[u8]) -> Result<(), DbError> {
-    interruption::here().map_err(at("write", path))?;
-    let mut file = File::create(path).map_err(at("write", path))?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(at("write", path))
+/// Writes and syncs a file that was not there, and that nobody looks at yet.
+pub fn synced(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), DbError> {
+    let path = folder.path().join(name);
+    let written = interruption::here()
+        .and_then(|()| folder.create(OsStr::new(name)))
+        .and_then(|file| write_all(file, bytes));
+    written.map_err(at("write", &path))
+}
+
+fn write_all(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Moves finished, synced work to its place.
-pub fn publish(from: &Path, to: &Path) -> Result<(), DbError> {
-    interruption::here().map_err(at("publish", to))?;
-    fs::rename(from, to).map_err(at("publish", to))?;
-    interruption::here().map_err(at("publish", to))?;
-    sync_folder(to.parent().unwrap_or(Path::new(".")))
+pub fn publish(folder: &Folder, from: &OsStr, to: &OsStr) -> Result<(), DbError> {
+    let path = folder.path().join(to);
+    let moved = interruption::here()
+        .and_then(|()| folder.rename(from, to))
+        .and_then(|()| interruption::here());
+    moved.map_err(at("publish", &path))?;
+    sync(folder)
 }
 
 /// Removes a file for good.
-pub fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(folder: &Folder, name: &OsStr) -> io::Result<()> {
     interruption::here()?;
-    fs::remove_file(path)
+    folder.remove(name)
 }
 
 /// Makes the names in a folder durable.
-pub fn sync_folder(folder: &Path) -> Result<(), DbError> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(at("sync", folder))
+pub fn sync(folder: &Folder) -> Result<(), DbError> {
+    folder.sync().map_err(at("sync", folder.path()))
 }
 
 /// Removes what an interrupted training left in a folder. Only the holder of the lock may call it.
-pub fn remove_unfinished(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            let path = entry.path();
-            let _ = if path.is_dir() {
-                fs::remove_dir_all(&path)
-            } else {
-                fs::remove_file(&path)
+pub fn remove_unfinished(folder: &Folder) {
+    for name in folder.names().unwrap_or_default() {
+        if is_unfinished(&name) {
+            let _ = match folder.kind(&name) {
+                Some(FileType::Directory) => folder.remove_folder(&name),
+                _ => folder.remove(&name),
             };
         }
     }
+}
+
+fn is_unfinished(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(UNFINISHED)
 }
 
 /// Where a training can end: nothing outside this crate's own tests.
@@ -100,32 +127,34 @@ pub(crate) mod interruption {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::machine::host_name;
 
     #[test]
     fn a_failed_write_leaves_what_stood_there_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        atomically(&path, b"one").unwrap();
-        atomically(&path, b"two").unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder::root(temporary.path()).unwrap();
+        let path = temporary.path().join("file");
+        atomically(&folder, "file", b"one").unwrap();
+        atomically(&folder, "file", b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         // A folder cannot be replaced by a file.
-        let taken = folder.path().join("taken");
-        fs::create_dir_all(taken.join("inside")).unwrap();
-        assert!(atomically(&taken, b"three").is_err());
-        let names: Vec<_> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        assert_eq!(names.len(), 2, "{names:?}");
-        fs::write(folder.path().join(".unfinished-1-x"), "").unwrap();
-        let mine = unfinished(&path).to_string_lossy().into_owned();
+        fs::create_dir_all(temporary.path().join("taken/inside")).unwrap();
+        assert!(atomically(&folder, "taken", b"three").is_err());
+        assert_eq!(folder.names().unwrap().len(), 2, "{:?}", folder.names());
+        let (mine, _) = folder.draft(OsStr::new("file")).unwrap();
+        let mine = mine.to_string_lossy().into_owned();
         assert!(
             mine.contains(&host_name()),
             "two hosts may have one process number: {mine}"
         );
-        remove_unfinished(folder.path());
-        assert!(!folder.path().join(".unfinished-1-x").exists() && path.exists());
+        let (other, inside) = folder.draft_folder(OsStr::new("file")).unwrap();
+        assert_ne!(*mine, *other);
+        synced(&inside, "part", b"").unwrap();
+        remove_unfinished(&folder);
+        assert_eq!(folder.names().unwrap().len(), 2, "{:?}", folder.names());
+        assert!(path.exists());
     }
 }

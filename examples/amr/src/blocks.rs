@@ -31,7 +31,7 @@ const TAG_MOVE: i32 = 111;
 /// The messages of this module.
 pub const TAGS: [i32; 2] = [TAG_JOIN, TAG_MOVE];
 /// Values in a message of several blocks: 4 MB.
-const MESSAGE_LEN: usize = 1 << 19;
+pub const MESSAGE_LEN: usize = 1 << 19;
 
 impl Blocks {
     /// Zeroed blocks for the leaves of `rank`, in an empty field.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use colltune_placement::{Costs, Inheritance, Octant, PlacementError, Smoothing};
 
@@ -131,19 +132,33 @@ impl Slowness {
 
     /// Before work: the processor time so far, where it matters.
     pub fn begin(self) -> Option<u64> {
-        (self.factor > 1.0).then(cpu_ns)
+        (self.factor > 1.0).then(|| {
+            LazyLock::force(&READING_NS);
+            cpu_ns()
+        })
     }
 
     /// After work: goes on until it has taken as many times as long.
     pub fn end(self, begin: Option<u64>) {
         let Some(begin) = begin else { return };
-        let work = cpu_ns() - begin;
+        let reading = *READING_NS;
+        let work = (cpu_ns() - begin).saturating_sub(reading);
+        // Both readings so far have taken time, and the last one will be half a reading late.
         let end = begin + (work as f64 * self.factor) as u64;
-        while cpu_ns() < end {
+        while cpu_ns() + reading + reading / 2 < end {
             std::hint::spin_loop();
         }
     }
 }
+
+/// What it takes to read this thread's processor time: some kernels need longer for it than a small block.
+static READING_NS: LazyLock<u64> = LazyLock::new(|| {
+    let readings = (0..64).map(|_| {
+        let begin = cpu_ns();
+        cpu_ns() - begin
+    });
+    readings.min().unwrap_or(0)
+});
 
 /// What each leaf costs, from times of its owner: smoothed, and carried through refinement.
 ///
@@ -180,7 +195,12 @@ impl Measured {
             let time = next[owner as usize].next().expect("a time for each leaf");
             f64::from_le_bytes(time.try_into().expect("chunks of eight"))
         });
-        self.costs.observe(&times.collect::<Vec<f64>>())
+        self.observe_all(&times.collect::<Vec<f64>>())
+    }
+
+    /// Takes the seconds of all leaves, in the mesh's order, where one place knows them.
+    pub fn observe_all(&mut self, times: &[f64]) -> Result<(), PlacementError> {
+        self.costs.observe(times)
     }
 
     /// Follows the mesh.

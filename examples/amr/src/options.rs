@@ -268,6 +268,9 @@ pub struct Options {
     /// Check every invariant of mesh and blocks after each refinement.
     #[arg(long)]
     pub validate: bool,
+    /// The words that these options were read from, those of decks in their places.
+    #[arg(skip)]
+    pub words: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -58,6 +58,10 @@ impl<R: Deref<Target: Ranks>> Ranks for Logged<R> {
         self.ranks.send(to, tag, data);
     }
 
+    fn has_left(&self, sent: &Request) -> bool {
+        self.ranks.has_left(sent)
+    }
+
     fn finish(&self, request: Request) -> Vec<f64> {
         self.ranks.finish(request)
     }

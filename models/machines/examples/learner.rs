@@ -1,7 +1,7 @@
 //! Compares learners on made-up machines, in all groups of rows or in those that are named; on machines of other seeds
 //! and for some learners where options say so:
 //! `cargo run --release -p colltune-machines --example learner -- [--quick] [--seeds=11-20] [--only=learner,uniform]
-//! [null stalls ...]`.
+//! [null hidden stalls ...]`.
 
 use std::io::Write as _;
 

@@ -14,7 +14,7 @@ struct Group {
     run: fn(&Scope, &mut Vec<Row>),
 }
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     Group {
         name: "jobs",
         run: learning::jobs_until_near,
@@ -26,6 +26,10 @@ const GROUPS: [Group; 9] = [
     Group {
         name: "null",
         run: hazards::null,
+    },
+    Group {
+        name: "hidden",
+        run: hazards::hidden,
     },
     Group {
         name: "stalls",

@@ -3,6 +3,7 @@
 use colltune_core::catalogue::Facts;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
+use colltune_core::decide::table::CellTable;
 use colltune_core::model::Model;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
@@ -94,7 +95,7 @@ impl<'a> Job<'a> {
             mode,
             forced: Vec::new(),
             presets: Vec::new(),
-            model: model.clone(),
+            cells: CellTable::new(model, site.library),
             settings: site.settings.clone(),
         };
         let comms = (1..).zip(&site.recipe.layouts);

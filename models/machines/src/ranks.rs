@@ -114,12 +114,12 @@ fn decided(
     call: SharedCall,
     details: SharedDetails,
 ) -> Option<Chosen> {
-    let mut decision = decider.decide(rules, call, || details);
+    let mut decision = decider.decide(rules, call, &|| details);
     loop {
         decision = match decision {
             Decision::Chosen(chosen) => return Some(chosen),
-            Decision::SetUp => decider.set_up(rules, Some(agreed), call, || details),
-            Decision::Prepare => decider.prepare(rules, call, || details),
+            Decision::SetUp => decider.set_up(rules, Some(agreed), call, &|| details),
+            Decision::Prepare => decider.prepare(rules, call, &|| details),
             Decision::Default | Decision::NoMemory | Decision::Unobserved(_) => return None,
         }
     }

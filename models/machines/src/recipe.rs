@@ -64,6 +64,8 @@ pub enum Differences {
     Usual,
     /// Not at all: whatever replaces the default is wrong.
     None,
+    /// One variant of each cell is faster than the default by this share, the others are as the default.
+    OneFaster(f64),
 }
 
 /// Rare calls that take many times as long.
@@ -106,6 +108,15 @@ impl Recipe {
             arms_most: 20,
             differences: Differences::None,
             ..Recipe::usual(run_effect)
+        }
+    }
+
+    /// Twenty variants that are all equal, but for one that is faster by this share.
+    pub fn hidden(faster: f64, run_effect: f64) -> Recipe {
+        Recipe {
+            name: "hidden",
+            differences: Differences::OneFaster(faster),
+            ..Recipe::null(run_effect)
         }
     }
 

@@ -40,6 +40,15 @@ impl History {
         self.first(|training| training.nothing_to_gain)
     }
 
+    /// Trainings that said that nothing can be gained, and all.
+    pub fn told(&self) -> (f64, f64) {
+        let told = self
+            .trainings
+            .iter()
+            .filter(|training| training.nothing_to_gain);
+        (told.count() as f64, self.trainings.len() as f64)
+    }
+
     /// The last training's share of sampled calls that draw something else than the best, mean over cells.
     pub fn exploring(&self) -> f64 {
         let last = self.trainings.last().map(|last| last.exploring.as_slice());

@@ -267,6 +267,19 @@ fn true_cell(
         cost.take_if(|_| !drawn.iter().any(|share| share.name == name));
     }
     found[0] = Some(default_ns);
+    let first = (1..found.len()).find(|&place| found[place].is_some());
+    match (recipe.differences, first) {
+        (Differences::Usual, _) => {}
+        (differences, first) => {
+            found
+                .iter_mut()
+                .flatten()
+                .for_each(|cost| *cost = default_ns);
+            if let (Differences::OneFaster(by), Some(first)) = (differences, first) {
+                found[first] = Some((1.0 - by) * default_ns);
+            }
+        }
+    }
     let mut arms = Vec::new();
     for (place, cost) in found.into_iter().enumerate() {
         arms.push(cost.map(|cost_ns| arm(recipe, shape, place, cost_ns, default_ns, rng)));
@@ -303,10 +316,6 @@ fn arm(
         rng,
     );
     let times = (rng.random_range(STALL_TIMES[0].ln()..STALL_TIMES[1].ln())).exp();
-    let cost_ns = match recipe.differences {
-        Differences::Usual => cost_ns,
-        Differences::None => default_ns,
-    };
     if recipe.stalls == Stalls::OfSome && place % 3 == 1 {
         return Arm {
             cost_ns: 0.9 * default_ns * (1.0 + STALL_SHARE * (times - 1.0)),

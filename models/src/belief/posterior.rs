@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use colltune_core::collective::Collective;
 use nalgebra::{DMatrix, DVector};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -11,6 +12,7 @@ use super::measured::Measured;
 use super::stalls::{Count, Stalls};
 use crate::evidence::{Evidence, Shape};
 use crate::predict::Prediction;
+use crate::promise::Contestant;
 
 /// The standard deviation of log times between runs that share nothing: what a comparison through runs costs.
 const OTHER_CIRCUMSTANCES: f64 = 0.5;
@@ -173,6 +175,27 @@ impl Belief {
                 .sum::<f64>()
                 / time_ns.max(1.0),
         }
+    }
+
+    /// What the data alone say of these arms, and the variance that they share with the default.
+    pub fn contestants(&self, arms: &[usize], collective: Collective) -> (Vec<Contestant>, f64) {
+        let shared = shared_variance(&self.arms);
+        let default = 1.0 + self.all_pay + self.default_stalls.mean();
+        let of = |&arm: &usize| {
+            let data = self.arms[arm].data?;
+            let stalls = self.arms[arm].stalls.mean() - self.default_stalls.mean();
+            let own = match data.shared {
+                Some(_) => (data.variance - shared).max(0.1 * data.variance),
+                None => data.variance,
+            };
+            Some(Contestant {
+                kin: ((collective.index() as u32) << 16) | u32::from(self.arms[arm].variant),
+                mean: data.mean,
+                variance: own,
+                stalls: stalls / default,
+            })
+        };
+        (arms.iter().filter_map(of).collect(), shared)
     }
 
     /// Draws of the costs of all arms beside the default's typical time, the default's own first.

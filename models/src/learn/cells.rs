@@ -11,7 +11,7 @@ use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
 
 use super::context::Context;
-use crate::belief::{Asked, Measured};
+use crate::belief::{Asked, Belief, Measured};
 use crate::evidence::Evidence;
 use crate::predict::Place;
 use crate::watching::{self, Watched};
@@ -181,6 +181,21 @@ impl<'a> Cells<'a> {
             cell.variants.iter().map(may).collect()
         };
         self.measured.iter().enumerate().map(of_cell).collect()
+    }
+
+    /// The places of a belief's arms that are in a set of variants, the default counted as 0.
+    pub fn places(&self, set: &BTreeSet<u16>, belief: &Belief) -> Vec<usize> {
+        (1..=belief.arms.len())
+            .filter(|&place| set.contains(&belief.arms[place - 1].variant))
+            .collect()
+    }
+
+    /// How many runs, from one on, compare a variant with the default in a measured cell.
+    pub fn runs_compared_from(&self, index: usize, first: u32) -> u64 {
+        let rows = self.measured[index].rows.iter();
+        let compares = |row: &&&Evidence| row.variant != 0 && row.run >= first && row.calls > 0;
+        let runs: BTreeSet<u32> = rows.filter(compares).map(|row| row.run).collect();
+        runs.len() as u64
     }
 
     pub fn before(&self) -> Vec<Option<u16>> {

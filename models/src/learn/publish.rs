@@ -48,11 +48,7 @@ pub fn measured(
             .name
             .to_string(),
     };
-    let places = |set: &BTreeSet<u16>| -> Vec<usize> {
-        (1..=belief.arms.len())
-            .filter(|&place| set.contains(&belief.arms[place - 1].variant))
-            .collect()
-    };
+    let places = |set: &BTreeSet<u16>| cells.places(set, belief);
     let (drawable, disfavoured) = (
         places(&cells.drawable[index]),
         places(&cells.disfavoured[index]),
@@ -163,33 +159,9 @@ pub fn measured(
     (belief.cell, entry, statistics)
 }
 
-/// The share of its time that a cell of which too little is known may gain.
-const UNKNOWN_GAIN: f64 = 0.25;
-
-/// The share of a cell's time that knowing all is expected to gain over the default, beyond what is worth no change.
-pub fn possible(cells: &Cells, index: usize, belief: &Belief, context: &Context) -> f64 {
-    let set = &cells.drawable[index];
-    let drawable: Vec<usize> = (1..=belief.arms.len())
-        .filter(|&place| set.contains(&belief.arms[place - 1].variant))
-        .collect();
-    let fresh = &cells.fresh[index];
-    let fresh: Vec<usize> = (drawable.iter().copied())
-        .filter(|&place| fresh.contains(&belief.arms[place - 1].variant))
-        .collect();
-    if belief.runs < RUNS_TO_SETTLE
-        || belief.default_calls < SAMPLES_LEAST
-        || has_unseen(belief, &drawable, &fresh)
-    {
-        return UNKNOWN_GAIN.min(belief.work);
-    }
-    let collective = cells.initial.cells[belief.cell].cell.collective;
-    let draws = belief.draws(DRAWS, seed_of(context.seed, collective, belief.cell));
-    expected_loss(&draws, &drawable, 0, GAIN_LEAST).min(belief.work)
-}
-
 /// Whether something may apply that was never tried. It says nothing by its expectation alone: if it is new, or if too
 /// few calls were drawn for all to have had their turn.
-fn has_unseen(belief: &Belief, drawable: &[usize], fresh: &[usize]) -> bool {
+pub(super) fn has_unseen(belief: &Belief, drawable: &[usize], fresh: &[usize]) -> bool {
     let had_turns = belief.calls as f64 / (drawable.len() + 1) as f64 >= DRAWN_WITHOUT_SAMPLE;
     drawable
         .iter()
@@ -235,7 +207,7 @@ fn exploring(
         let share = 100.0 * most as f64 / draws.len() as f64;
         return (
             Exploring::Settled,
-            format!("no variant is faster by 3 % with more than {share:.0} %"),
+            format!("no variant is faster by 3 % with a probability of more than {share:.0} %"),
         );
     }
     let exploring = if loss < LOSS_TO_NARROW && best != 0 {

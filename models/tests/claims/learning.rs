@@ -261,6 +261,66 @@ fn a_program_is_told_that_nothing_is_to_gain_after_three_jobs_though_no_cell_is_
     assert!(gain.nothing_to_gain.is_empty());
 }
 
+/// Evidence of eight cells of one collective on runs that differ by so much; the variant at place 1 costs `faster`.
+fn program(
+    settings: &Settings,
+    run_effect: f64,
+    n_runs: u32,
+    faster: f64,
+    seed: u64,
+) -> Vec<Evidence> {
+    let machine = Machine {
+        run_effect,
+        ..USUAL
+    };
+    let of_size = |size: u64| {
+        let bytes = 64 << (2 * size);
+        let drawn = drawn(settings, bytes);
+        let mut costs = vec![1.0; drawn.len()];
+        costs[1] = faster;
+        let truth = Truth {
+            shape: shape(bytes),
+            costs,
+        };
+        let mut evidence = machine.evidence(100 * seed + size, &[truth], n_runs, 256);
+        evidence
+            .iter_mut()
+            .for_each(|row| row.variant = drawn[usize::from(row.variant)] as u16);
+        evidence
+    };
+    (0..8).flat_map(of_size).collect()
+}
+
+#[test]
+fn what_was_given_up_is_open_again_where_a_cell_is_new_or_the_default_has_changed() {
+    let settings = settings("");
+    let given_up = program(&settings, 0.05, 10, 1.0, 1);
+    assert!(!trained(&given_up, &settings).nothing_to_gain.is_empty());
+    let mut with_new = given_up.clone();
+    let new = runs(&settings, 1 << 22, &[], 1, 256);
+    // One run in which messages of this size take as long as all others.
+    with_new.extend(new.into_iter().map(|row| Evidence {
+        level_ns: 100.0 * row.level_ns,
+        ..row
+    }));
+    assert_eq!(trained(&with_new, &settings).nothing_to_gain, "");
+    // From the eighth run on only the default runs, and takes twice as long.
+    let mut slower = given_up;
+    slower.retain(|row| row.run < 8 || row.variant == 0);
+    for row in &mut slower {
+        // Levels that are known to a few percent.
+        row.level_ns =
+            2e4 * (1.0 + 0.02 * f64::from(row.run % 3)) * if row.run < 8 { 1.0 } else { 2.0 };
+    }
+    let mut steady = slower.clone();
+    steady
+        .iter_mut()
+        .filter(|row| row.run >= 8)
+        .for_each(|row| row.level_ns /= 2.0);
+    assert!(!trained(&steady, &settings).nothing_to_gain.is_empty());
+    assert_eq!(trained(&slower, &settings).nothing_to_gain, "");
+}
+
 #[test]
 fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
     let settings = settings("");

@@ -78,8 +78,13 @@ impl Account {
         };
         let mut sums = Vec::with_capacity(SUMS);
         for kind in kinds {
-            let ns = within(kind.ns);
-            sums.extend(Together { ns, ..kind }.words());
+            let (ns, default_ns) = (within(kind.ns), within(kind.default_ns));
+            let kind = Together {
+                ns,
+                default_ns,
+                ..kind
+            };
+            sums.extend(kind.words());
         }
         let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let overhead_ns = self.clock.span_ns(number(&self.overhead_ticks));

@@ -3,17 +3,18 @@
 //! When it begins it writes a line into `JOB.run.open`, so that one which dies is known to have been. When it ends it
 //! adds the whole account as another line and calls the file `JOB.run`; the last line counts.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use colltune_core::account::{JobFacts, JobSummary, gains};
+use colltune_core::account::{JobFacts, JobSummary};
 use colltune_core::decide::rules::JobTerms;
 use colltune_core::environment;
 use colltune_core::request::Mode;
 use colltune_core::roster::{self, hash_bytes};
 
 use super::Account;
+use crate::incoming;
 use crate::quiet::quietly;
 
 /// A label is a name, not a book.
@@ -50,16 +51,13 @@ impl Account {
             label: label(),
             mode: terms.mode.name().to_owned(),
             library: library.to_owned(),
-            machine: terms.model.machine.clone(),
-            generation: terms.model.generation,
+            machine: terms.cells.machine.clone(),
+            generation: terms.cells.generation,
             ranks: node_of_rank.len() as u64,
             nodes,
             ppn,
             seed: terms.seed,
-            gains: match terms.mode == Mode::Exploit && terms.model.generation > 0 {
-                true => gains(&terms.model, nodes, ppn),
-                false => Vec::new(),
-            },
+            runs_choices: terms.mode == Mode::Exploit && terms.cells.generation > 0,
             started_unix_ms: self.began_unix_ms,
             ..JobFacts::default()
         }
@@ -93,7 +91,7 @@ fn open(folder: &Path, job: &str) -> PathBuf {
 fn begin(folder: &Path, begun: &JobSummary) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let open = open(folder, &begun.job);
-    let mut file = File::create_new(&open)?;
+    let mut file = incoming::create(&open)?;
     let written = write_at_once(&mut file, &begun.line());
     if written.is_err() {
         let _ = std::fs::remove_file(&open);
@@ -105,7 +103,7 @@ fn begin(folder: &Path, begun: &JobSummary) -> io::Result<()> {
 pub(super) fn end(folder: &Path, summary: &JobSummary) -> io::Result<()> {
     let open = open(folder, &summary.job);
     // A training may have taken the beginning for that of a job that died.
-    let mut file = OpenOptions::new().append(true).create(true).open(&open)?;
+    let mut file = incoming::append(&open)?;
     write_at_once(&mut file, &summary.line())?;
     std::fs::rename(&open, folder.join(format!("{}.run", summary.job)))
 }

@@ -73,7 +73,7 @@ impl Trust<'_> {
         match other {
             None => Outcome::Go,
             Some(place) => Outcome::Stay(format!(
-                "rank {} runs with other settings than rank 0 ({}); collectives run untuned on all ranks",
+                "rank {} runs with another build or other settings than rank 0 ({}); collectives run untuned on all ranks",
                 place + 1,
                 self.identity
             )),

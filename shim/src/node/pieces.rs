@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use colltune_core::node::act::{Act, Kind, acts_of};
-use colltune_core::node::layout::{CELLS, Cut, Flag, slice};
+use colltune_core::node::layout::{Cut, Flag, slice};
 
 use colltune_core::node::between::{Turn, longest_share, share};
 
@@ -204,15 +204,16 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         if ticket <= self.segment.room.get() {
             return true;
         }
+        let cells = self.segment.areas.cells();
         let done = |place| self.segment.flag(place, Flag::Done).load(Ordering::Acquire);
         let least = self
             .segment
             .others()
             .map(done)
             .min()
-            .unwrap_or(u64::MAX - CELLS);
-        self.segment.room.set(least + CELLS);
-        ticket <= least + CELLS
+            .unwrap_or(u64::MAX - cells);
+        self.segment.room.set(least + cells);
+        ticket <= least + cells
     }
 
     /// Runs the acts of the next piece; false where there is none.
@@ -300,18 +301,24 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         if ticket <= self.segment.room.get() {
             return Ok(());
         }
-        let mut least = u64::MAX;
+        let (mut least, cells) = (u64::MAX, self.segment.areas.cells());
         for place in self.segment.others() {
             let done = self.segment.flag(place, Flag::Done);
-            self.until(|| done.load(Ordering::Acquire) + CELLS >= ticket)?;
+            self.until(|| done.load(Ordering::Acquire) + cells >= ticket)?;
             least = least.min(done.load(Ordering::Acquire));
         }
-        self.segment.room.set(least + CELLS);
+        self.segment.room.set(least + cells);
         Ok(())
     }
 
     fn cell(&self, place: usize, piece: u64) -> *mut u8 {
         self.segment.cell(place, self.first + piece)
+    }
+
+    /// Where so many units of a piece, from unit `first` of it on, lie in a rank's cell to be read.
+    fn in_cell(&self, place: usize, piece: u64, first: u64, units: u64) -> *mut u8 {
+        let (skip, bytes) = (self.elements.bytes(first), self.elements.bytes(units));
+        self.segment.in_cell(place, self.first + piece, skip, bytes)
     }
 
     /// The units of a piece of the rank in place `from` that are meant for the one in place `to`.
@@ -400,10 +407,9 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
 
     unsafe fn take(&self, piece: u64, from: usize) -> Result<(), c_int> {
         let (elements, data) = (self.elements, &self.data);
-        let cell = self.cell(from, piece);
         let mut result = Ok(());
         for stretch in self.stretches(piece, from, self.segment.place) {
-            let place = cell.wrapping_add(elements.bytes(stretch.in_cell));
+            let place = self.in_cell(from, piece, stretch.in_cell, stretch.units);
             let target = elements.at(data.target, stretch.unit);
             // SAFETY: the cell is filled, and the target has room for the piece.
             result = result.and(unsafe { elements.load(place, stretch.units, target) });
@@ -432,8 +438,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
             if place != own {
                 self.wait(place, Flag::Filled, piece)?;
             }
-            let cell = self.cell(place, piece);
-            let cell = cell.wrapping_add(elements.bytes(stretch.in_cell));
+            let cell = self.in_cell(place, piece, stretch.in_cell, units);
             let source = elements.at(data.source, first);
             // SAFETY: the cells are filled, and the target has room for the piece.
             let step = unsafe {
@@ -457,10 +462,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         let (own, n) = (self.segment.place, self.segment.n_here);
         let (first, units) = self.extent(piece);
         let (start, len) = slice(units, own, n);
-        let within = |place| {
-            let cell = self.cell(place, piece);
-            cell.wrapping_add(elements.bytes(start))
-        };
+        let within = |place| self.in_cell(place, piece, start, len);
         let mine = elements.at(data.source, first + start);
         let result_at = within(own);
         // Units with holes are combined in this rank's form, elsewhere.
@@ -503,7 +505,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
                 self.wait(place, Flag::Combined, piece)?;
             }
             let (start, len) = slice(units, place, n);
-            let cell = self.cell(place, piece).wrapping_add(elements.bytes(start));
+            let cell = self.in_cell(place, piece, start, len);
             let target = elements.at(self.data.target, first + start);
             // SAFETY: the slice is combined, and the target has room for the piece.
             result = result.and(unsafe { elements.load(cell, len, target) });

@@ -10,7 +10,9 @@ use std::ffi::{CString, c_int};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use colltune_core::node::layout::{self, CELLS, Flag, IDENTITY_WORDS, LINES, PROCESSOR_WORDS};
+use colltune_core::node::layout::{
+    AREA_HEAD, Areas, FAULT, Flag, IDENTITY_WORDS, LINES, PAGE, PROCESSOR_WORDS,
+};
 
 use super::patience::Patience;
 use super::team::Team;
@@ -31,6 +33,10 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 pub struct Segment {
     start: *mut u8,
     bytes: usize,
+    pub areas: Areas,
+    /// For each rank the pages of its cells that are in this rank's page table as they are, each a bit; the others are
+    /// looked for before they are read.
+    pages: Box<[Cell<u64>]>,
     file: c_int,
     pub place: usize,
     pub n_here: usize,
@@ -89,8 +95,9 @@ impl Segment {
         if team.n_here() == 1 {
             return (None, false);
         }
-        let mut memory = Reservation::of(layout::AREA as u64);
-        let bytes = layout::segment_bytes(team.n_here()).filter(|_| memory.is_some());
+        let areas = Areas::new(team.n_here());
+        let mut memory = Reservation::of(areas.area_bytes() as u64);
+        let bytes = areas.segment_bytes().filter(|_| memory.is_some());
         let mut address = Address {
             file: u64::MAX,
             ..Address::default()
@@ -198,16 +205,19 @@ impl Segment {
         // A child that the program forks has no business in it.
         // SAFETY: the range was just mapped.
         unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) };
+        let areas = Areas::new(team.n_here());
         Some(Segment {
             start: start.cast(),
             bytes,
+            areas,
+            pages: pages_in_place(team),
             file,
             place: team.place,
             n_here: team.n_here(),
             patience: Patience::Spin,
             next: Cell::new(1),
             next_short: 1,
-            room: Cell::new(CELLS),
+            room: Cell::new(areas.cells()),
             room_short: LINES,
             secret: Box::new(colltune_core::select::mix(
                 crate::clock::ticks(),
@@ -221,23 +231,23 @@ impl Segment {
 
     /// Reserves this rank's area, and says there where it may run.
     fn reserve(&self) -> bool {
-        let area = layout::area(self.place) as libc::off_t;
+        let area = self.areas.area(self.place) as libc::off_t;
+        let bytes = self.areas.area_bytes() as libc::off_t;
         // SAFETY: the file is open and as long as all areas.
-        let reserve =
-            || unsafe { libc::posix_fallocate(self.file, area, layout::AREA as libc::off_t) };
+        let reserve = || unsafe { libc::posix_fallocate(self.file, area, bytes) };
         // Signals, as a profiler sends them, interrupt it; then nothing is reserved.
         let mut tries = (0..RESERVE_TRIES).map(|_| quietly(reserve));
         if tries.find(|code| *code != libc::EINTR) != Some(0) {
             return false;
         }
         for (place, word) in processors().into_iter().enumerate() {
-            let offset = layout::processors(self.place) + place * 8;
+            let offset = self.areas.processors(self.place) + place * 8;
             self.number(offset).store(word, Ordering::Release);
         }
         let address = (&raw const *self.secret) as u64;
         let identity = [u64::from(std::process::id()), address, *self.secret];
         for (place, word) in identity.into_iter().enumerate() {
-            let offset = layout::identity(self.place) + place * 8;
+            let offset = self.areas.identity(self.place) + place * 8;
             self.number(offset).store(word, Ordering::Release);
         }
         true
@@ -246,7 +256,7 @@ impl Segment {
     /// The number of a rank's process, where it keeps its secret, and that secret.
     pub fn identity(&self, place: usize) -> [u64; IDENTITY_WORDS] {
         std::array::from_fn(|word| {
-            self.number(layout::identity(place) + word * 8)
+            self.number(self.areas.identity(place) + word * 8)
                 .load(Ordering::Acquire)
         })
     }
@@ -254,9 +264,10 @@ impl Segment {
     /// Ends the set-up, once all ranks have reserved their areas.
     pub fn settle(mut self, world: &World) -> Segment {
         self.close();
-        self.find_pages(layout::area(self.place), layout::AREA);
+        let area = self.areas.area(self.place);
+        self.find_pages(area, self.areas.area_bytes());
         for place in self.others() {
-            self.find_pages(layout::area(place), layout::AREA_HEAD);
+            self.find_pages(self.areas.area(place), AREA_HEAD);
         }
         self.patience = self.how_to_wait(world);
         self.settled = true;
@@ -265,6 +276,7 @@ impl Segment {
 
     /// Finds pages now and not in the first calls. Kernels before 5.14 do that then. The cells of other ranks are
     /// found when they are read: they are most of the memory, and each rank that has found a page is said to have it.
+    /// Found as if to be written, because a kernel that finds a page to be read takes its neighbours along.
     fn find_pages(&self, offset: usize, bytes: usize) {
         debug_assert!(offset + bytes <= self.bytes);
         // SAFETY: the range lies within the mapping.
@@ -282,7 +294,7 @@ impl Segment {
         }
         let list = |place: usize| -> [u64; PROCESSOR_WORDS] {
             std::array::from_fn(|word| {
-                self.number(layout::processors(place) + word * 8)
+                self.number(self.areas.processors(place) + word * 8)
                     .load(Ordering::Acquire)
             })
         };
@@ -325,7 +337,7 @@ impl Segment {
 
     #[inline(always)]
     pub fn flag(&self, place: usize, flag: Flag) -> &AtomicU64 {
-        self.number(layout::flag(place, flag))
+        self.number(self.areas.flag(place, flag))
     }
 
     /// Waits until `come` is true.
@@ -334,7 +346,7 @@ impl Segment {
     #[inline(always)]
     pub fn until(&self, world: &World, come: impl Fn() -> bool) -> Result<(), c_int> {
         let process = |place| (place < self.n_here).then(|| self.identity(place)[0]);
-        let fault = self.number(layout::FAULT);
+        let fault = self.number(FAULT);
         let result = self.patience.until(world, fault, come, process);
         result.inspect_err(|&code| self.give_up(code))
     }
@@ -343,7 +355,7 @@ impl Segment {
     /// meaning, because ranks left their calls at different places.
     #[inline(always)]
     pub fn is_sound(&self) -> Result<(), c_int> {
-        match self.number(layout::FAULT).load(Ordering::Relaxed) {
+        match self.number(FAULT).load(Ordering::Relaxed) {
             0 => Ok(()),
             class => Err(class as c_int),
         }
@@ -352,7 +364,7 @@ impl Segment {
     /// Tells all ranks that this one cannot go on; whoever waits, or comes later, returns an error.
     #[cold]
     pub fn give_up(&self, code: c_int) {
-        fail(self.number(layout::FAULT), code);
+        fail(self.number(FAULT), code);
     }
 
     /// Begins a call; [`Segment::end`] ends it.
@@ -364,7 +376,7 @@ impl Segment {
             self.was_left(world);
         }
         self.is_sound().inspect_err(|_| self.left.set(false))?;
-        let fault = std::ptr::from_ref(self.number(layout::FAULT));
+        let fault = std::ptr::from_ref(self.number(FAULT));
         // SAFETY: the memory is mapped until the communicator is freed, and no call is under way then.
         Ok(RunningOnNode(unsafe { &*fault }))
     }
@@ -390,7 +402,31 @@ impl Segment {
     #[inline(always)]
     pub fn cell(&self, place: usize, ticket: u64) -> *mut u8 {
         // SAFETY: the offset comes from the layout, which lies within the mapping.
-        unsafe { self.start.add(layout::cell(place, ticket)) }
+        unsafe { self.start.add(self.areas.cell(place, ticket)) }
+    }
+
+    /// Where so many bytes of a piece that is to be read lie in a rank's cell, from `skip` on.
+    #[inline(always)]
+    pub fn in_cell(&self, place: usize, ticket: u64, skip: usize, bytes: usize) -> *mut u8 {
+        let pages = self.areas.pages(ticket, skip, bytes);
+        if pages & !self.pages[place].get() != 0 {
+            self.find_in_cell(place, pages);
+        }
+        self.cell(place, ticket).wrapping_add(skip)
+    }
+
+    /// Finds pages of a rank's cells, neighbours that need it together.
+    #[cold]
+    fn find_in_cell(&self, place: usize, wanted: u64) {
+        let known = self.pages[place].replace(self.pages[place].get() | wanted);
+        let mut missing = wanted & !known;
+        while missing != 0 {
+            let first = missing.trailing_zeros();
+            let count = (missing >> first).trailing_ones();
+            self.find_pages(self.areas.page(place, first), count as usize * PAGE);
+            // Adding the lowest bit of a run clears the run.
+            missing &= missing.wrapping_add(1 << first);
+        }
     }
 
     /// Every place on the node but the own.
@@ -405,12 +441,26 @@ impl Drop for Segment {
         self.close();
         // This process may end before the others' last calls do, and is not missed.
         if self.settled {
-            let identity = self.number(layout::identity(self.place));
+            let identity = self.number(self.areas.identity(self.place));
             identity.store(0, Ordering::Release);
         }
         // SAFETY: the mapping is this value's own, and nothing points into it any more.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
+}
+
+/// On a node of more ranks pages of other ranks' cells are found one by one.
+const FEW_RANKS: usize = 8;
+
+/// The pages of each rank's cells that need not be looked for: the own ones, and all where ranks are few. What these
+/// take together is little, and where pages are found by themselves several come at once.
+fn pages_in_place(team: &Team) -> Box<[Cell<u64>]> {
+    let few = team.n_here() <= FEW_RANKS;
+    let all = (0..team.n_here()).map(|place| match few || place == team.place {
+        true => Cell::new(u64::MAX),
+        false => Cell::new(0),
+    });
+    all.collect()
 }
 
 /// The processors that this process may run on; none where there are more than the list holds.

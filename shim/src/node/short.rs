@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use colltune_core::node::act::Kind;
-use colltune_core::node::layout::{self, Flag, LINES};
+use colltune_core::node::layout::{Flag, LINES};
 
 use super::elements::{Elements, Sum};
 use super::pieces::{Blocks, PhaseData};
@@ -140,7 +140,7 @@ impl Segment {
         if ticket > self.room_short {
             self.await_room_short(world, ticket)?;
         }
-        let line = layout::line(self.place, ticket);
+        let line = self.areas.line(self.place, ticket);
         for place in 0..bytes.div_ceil(8) {
             let word = self.number(line + 8 + 8 * place);
             word.store(load.0[place], Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Segment {
         ticket: u64,
         bytes: usize,
     ) -> Result<Payload, c_int> {
-        let line = layout::line(from, ticket);
+        let line = self.areas.line(from, ticket);
         let number = self.number(line);
         self.until(world, || number.load(Ordering::Acquire) == ticket)?;
         let mut load = Payload::EMPTY;
@@ -216,7 +216,7 @@ impl Segment {
     /// The number of a rank's line.
     #[inline(always)]
     pub fn line(&self, place: usize, ticket: u64) -> &AtomicU64 {
-        self.number(layout::line(place, ticket))
+        self.number(self.areas.line(place, ticket))
     }
 
     #[inline(always)]

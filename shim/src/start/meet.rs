@@ -19,13 +19,15 @@ const NO_NAME_SERVICE: &str = "this launcher has no name service, so it cannot b
      collectives run untuned. Where the launcher gives every rank the same environment, \
      COLLTUNE_HANDSHAKE=trust lets the ranks ask each other";
 
-/// What has to be alike on all ranks: version and settings. At most 100 characters.
+/// What has to be alike on all ranks: build and settings. At most 100 characters. Two builds may have other catalogues,
+/// and ranks tell each other variants by their place in it.
 pub fn identity(variables: &[(String, String)], library: Library) -> String {
     let settings = variables.iter().fold(0, |hash, (name, value)| {
         hash_bytes(hash_bytes(hash, name.as_bytes()), value.as_bytes())
     });
     let version = env!("CARGO_PKG_VERSION");
-    format!("colltune {version} for {library}, settings {settings:016x}")
+    let stamp = abi::STAMP;
+    format!("colltune {version} ({stamp}) for {library}, settings {settings:016x}")
 }
 
 /// Agrees with the other ranks that all carry this shim; `None`: this rank stays inert, and has said so. `meanwhile` is

@@ -56,7 +56,7 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
         .incoming
         .filter(|_| is_recorded(&job))
         .map(|incoming| Recorder::create(incoming.as_ref(), &header(&job)));
-    let may_run_own = job.rules.terms.may_run_own();
+    let may_run_own = job.rules.may_run_own();
     let made = may_run_own.then(|| messages::make(pmpi, handles));
     let mut codes = [
         u64::from(registry.is_none()),
@@ -147,10 +147,10 @@ fn header(job: &JobFacts) -> Header {
         rank: job.rank,
         world_ranks: job.node_of_rank.len() as u32,
         library: job.library.to_string(),
-        machine: terms.model.machine.clone(),
+        machine: terms.cells.machine.clone(),
         host: handout::host_name(),
         clock,
-        generation: terms.model.generation,
+        generation: terms.cells.generation,
         colltune_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
         capacity: terms.settings.records_per_run,

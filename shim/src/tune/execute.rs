@@ -15,7 +15,8 @@ use colltune_core::request::Mode;
 
 use super::Tuner;
 use crate::abi::{self, Comm};
-use crate::arguments::Arguments;
+use crate::account::Span;
+use crate::arguments::{Arguments, View};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::State;
@@ -25,16 +26,18 @@ use crate::node::{AllreduceArguments, Repeat};
 use crate::own::{self, OwnCall};
 use crate::world::World;
 
-/// One call's arguments, and the ways to run it.
-pub struct Ways<D, N> {
+/// One call's arguments, and the ways to run it. All collectives share the code behind it, which is long.
+pub struct Ways<'a> {
     pub arguments: Arguments,
     /// The next definition's function.
-    pub default: D,
+    pub default: &'a dyn Fn() -> c_int,
     /// The library's, on a given communicator.
-    pub native: N,
+    pub native: &'a dyn Fn(Comm) -> c_int,
+    /// Where it is timed for the account.
+    pub span: Option<Span<'a>>,
 }
 
-impl<D, N> Ways<D, N> {
+impl Ways<'_> {
     /// What all ranks know of the call.
     #[inline]
     fn details<'a>(
@@ -49,13 +52,12 @@ impl<D, N> Ways<D, N> {
 
 impl Tuner {
     /// Does what was decided about a call, which has been counted.
-    #[inline]
     pub fn carry_out(
         &self,
         state: &mut State,
         call: SharedCall,
-        decision: Decision,
-        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        decision: &Decision,
+        ways: &Ways,
     ) -> c_int {
         // What the library refuses of its own choice it says by itself.
         if let Decision::Chosen(chosen) = decision
@@ -67,9 +69,9 @@ impl Tuner {
         let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
         if arguments.is_refused(self, collective, state.comm, n_ranks) {
-            return self.run_refused(state, call, decision, &ways.default);
+            return self.run_refused(state, call, decision, ways.default);
         }
-        let mut decision = decision;
+        let mut decision = *decision;
         let chosen = loop {
             decision = match decision {
                 Decision::Chosen(chosen) => break chosen,
@@ -85,21 +87,21 @@ impl Tuner {
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
                     let agreed = self.agree(state);
-                    state.decider.set_up(&self.rules, agreed, call, details)
+                    state.decider.set_up(&self.rules, agreed, call, &details)
                 }
                 Decision::Prepare => {
-                    floating::by_default(|| state.decider.prepare(&self.rules, call, details))
+                    floating::by_default(|| state.decider.prepare(&self.rules, call, &details))
                 }
                 Decision::Unobserved(left) => {
                     self.take_left(state, left);
-                    state.decider.decide(&self.rules, call, details)
+                    state.decider.decide(&self.rules, call, &details)
                 }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }
             };
         };
-        self.run_chosen(state, call, chosen, ways)
+        self.run_chosen(state, call, &chosen, ways)
     }
 
     /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened.
@@ -108,8 +110,8 @@ impl Tuner {
         &self,
         state: &mut State,
         call: SharedCall,
-        decision: Decision,
-        default: impl Fn() -> c_int,
+        decision: &Decision,
+        default: &dyn Fn() -> c_int,
     ) -> c_int {
         let is_counted = !matches!(decision, Decision::Unobserved(_));
         let code = default();
@@ -135,19 +137,20 @@ impl Tuner {
         &self,
         state: &mut State,
         call: SharedCall,
-        chosen: Chosen,
-        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        chosen: &Chosen,
+        ways: &Ways,
     ) -> c_int {
         let collective = call.collective;
         let details = ways.details(self, collective, state.n_ranks);
-        let mut chosen = chosen;
+        let mut chosen = *chosen;
         if chosen.wish != chosen.variant {
             self.warn_forced(state, call, &chosen, details);
             if let Some(account) = &self.account {
                 account.unfit(collective);
             }
         }
-        let mut own = self.own_call(state, call, chosen.variant, &ways.arguments);
+        let mut view = None;
+        let mut own = self.own_call(state, call, chosen.variant, &ways.arguments, &mut view);
         if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, own.as_ref())
         {
             chosen = state.decider.fall_back(collective, chosen);
@@ -158,6 +161,9 @@ impl Tuner {
         }
         if let Some(account) = self.account.as_ref().filter(|_| chosen.variant != DEFAULT) {
             account.tuned(call);
+            if let Some(span) = &ways.span {
+                span.gains(self.gain(state, collective, chosen.place));
+            }
         }
         if self.log.is_some() {
             let label = state.decider.label(&self.rules, call, &chosen, details);
@@ -169,15 +175,10 @@ impl Tuner {
             let code = self.execute(state, call, &chosen, own.as_ref(), ways);
             if code != abi::SUCCESS {
                 self.take_back_if_library_refused(state, call, own.as_ref(), code);
-            } else if let Some(repeat) = own.as_ref().and_then(|own| {
-                Repeat::of(
-                    self,
-                    own.own,
-                    own.view.as_ref()?,
-                    chosen.place,
-                    chosen.variant,
-                )
-            }) {
+            } else if let Some(repeat) = own
+                .as_ref()
+                .and_then(|own| Repeat::of(self, own.own, own.view?, chosen.place, chosen.variant))
+            {
                 state.repeat = Some(repeat);
             }
             return code;
@@ -220,6 +221,13 @@ impl Tuner {
             });
         }
         code
+    }
+
+    /// How many times as long as the choice the library's own takes in a cell of the communicator, by the training.
+    #[cold]
+    fn gain(&self, state: &State, collective: Collective, place: usize) -> f64 {
+        let cell = state.decider.model_cell(collective, place);
+        cell.map_or(1.0, |cell| self.rules.terms.cells.gain(cell))
     }
 
     /// Whether the library itself refused a call; of our own algorithms' errors it is not the judge.
@@ -282,6 +290,9 @@ impl Tuner {
                 account.tuned(call);
                 account.count(call)
             });
+            if let Some(span) = &span {
+                span.gains(self.gain(state, call.collective, place));
+            }
             (under_way, span)
         });
         let families = state.families.on_nodes();
@@ -292,20 +303,21 @@ impl Tuner {
 
     /// The call as our own algorithms take it; `None` for the other families.
     #[inline(always)]
-    fn own_call(
+    fn own_call<'a>(
         &self,
         state: &State,
         call: SharedCall,
         variant: u16,
         arguments: &Arguments,
-    ) -> Option<OwnCall> {
+        view: &'a mut Option<View>,
+    ) -> Option<OwnCall<'a>> {
         let own = self.rules.variant(call.collective, variant).own?;
         let members = state.members();
         let variant = self.first_variant[call.collective.index()] + variant;
         Some(OwnCall {
             own,
             class: arguments.class(self, variant, call.bytes),
-            view: arguments.view(self, call.collective, call.bytes, members),
+            view: arguments.view(self, (call.collective, call.bytes), members, view),
         })
     }
 
@@ -315,7 +327,7 @@ impl Tuner {
         call: SharedCall,
         chosen: &Chosen,
         own: Option<&OwnCall>,
-        ways: &Ways<impl Fn() -> c_int, impl Fn(Comm) -> c_int>,
+        ways: &Ways,
     ) -> c_int {
         let (collective, variant) = (call.collective, chosen.variant);
         match own {
@@ -323,7 +335,7 @@ impl Tuner {
             Some(own) => {
                 let (parent, decider) = (state.parent(), &state.decider);
                 let together = || {
-                    self.run_together(parent.comm, &ways.default, || {
+                    self.run_together(parent.comm, ways.default, || {
                         let names = &self.rules.names[collective.index()];
                         let variant = names[usize::from(variant)].clone();
                         decider.impasse(collective, Reason::Arguments { variant })
@@ -332,7 +344,7 @@ impl Tuner {
                 own::run(self, parent, &mut state.families, own, together)
             }
             None => {
-                let (comm, carriers, native) = (state.comm, &state.carriers, &ways.native);
+                let (comm, carriers, native) = (state.comm, &state.carriers, ways.native);
                 self.steer
                     .run(self, comm, carriers, collective, variant, native)
             }

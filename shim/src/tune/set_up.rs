@@ -19,7 +19,7 @@ impl Tuner {
     /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
     /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
     #[cold]
-    pub(super) fn agree(&self, state: &State) -> Option<(Agreed, Membership)> {
+    pub(super) fn agree(&self, state: &mut State) -> Option<(Agreed, Membership)> {
         let _span = self.account.as_ref().map(Account::agree);
         if !is_among_its_own(self.pmpi, state.comm) {
             return None;
@@ -31,6 +31,7 @@ impl Tuner {
         let mut own = 0;
         // SAFETY: the communicator is valid.
         unsafe { (self.pmpi.comm_rank)(state.comm, &mut own) };
+        state.rank = u32::try_from(own).unwrap_or(0);
         let number = match own {
             0 => (u64::from(self.rank) << 32) + self.next_comm.fetch_add(1, Ordering::Relaxed) + 1,
             _ => 0,

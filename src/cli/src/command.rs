@@ -10,6 +10,8 @@ pub mod tune;
 
 pub mod train;
 
+pub mod db;
+
 pub mod status;
 
 pub mod report;
@@ -24,6 +26,8 @@ pub mod bench;
 
 pub mod placement;
 
+pub mod emulate;
+
 pub mod telemetry;
 
 pub mod calibrate;
@@ -35,3 +39,5 @@ pub mod variants;
 pub mod doctor;
 
 pub mod explain;
+
+pub mod manual;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use colltune_core::account::JobSummary;
 use colltune_core::request::Mode;
+use colltune_statistics::{Interval, Spread, median, spread, trimmed_mean};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{Interval, Spread, median, spread, trimmed_mean};
 use crate::trial::{Way, summary};
 
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.

@@ -1,11 +1,11 @@
 //! The ledger: what the jobs of a database said of themselves at their end, added up.
 
-use colltune_core::account::{Exit, JobSummary};
-use colltune_db::{Database, runs};
+use colltune_core::account::Exit;
+use colltune_db::Database;
+use colltune_db::runs::{self, Times};
 use serde::Serialize;
 
 use crate::comparison::percent;
-use crate::trial::summary::collectives_share;
 
 /// Sums over the jobs, whatever their mode was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -20,18 +20,18 @@ pub struct Ledger {
 impl Ledger {
     /// Reads a database's runs. What cannot be read, or did not end, is nobody's job.
     pub fn read(db: &Database) -> Ledger {
-        let runs = runs::all(db, &mut Vec::new());
+        let runs = runs::times(db, &mut Vec::new());
         let mut ledger = Ledger::default();
         let ended = runs.iter().filter(|run| run.exit == Exit::Finalized);
         ended.for_each(|run| ledger.add(run));
         ledger
     }
 
-    fn add(&mut self, job: &JobSummary) {
-        let node_hours = job.wall_s * job.nodes as f64 / 3600.0;
+    fn add(&mut self, job: &Times) {
+        let hours_of = |seconds: f64| seconds * job.nodes as f64 / 3600.0;
         self.jobs += 1;
-        self.node_hours += node_hours;
-        self.in_collectives += node_hours * collectives_share(job);
+        self.node_hours += hours_of(job.wall_s);
+        self.in_collectives += hours_of(job.collectives_s.clamp(0.0, job.wall_s.max(0.0)));
     }
 
     /// Nothing where no job said anything.

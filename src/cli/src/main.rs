@@ -1,5 +1,7 @@
 //! The `colltune` command: it never links MPI, so that it runs on a login node and serves every library.
 #![forbid(unsafe_code)]
+// A closed pipe would end the command in the middle of its work: `command::output` prints.
+#![deny(clippy::print_stdout)]
 
 mod progress;
 
@@ -18,8 +20,6 @@ mod published;
 
 mod export;
 
-mod statistics;
-
 mod plot;
 
 mod trial;
@@ -37,7 +37,7 @@ mod command;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Run(args) => command::run::run(&args),
         Command::Compare(args) => command::compare::run(&args),
         Command::Train(args) => command::train::run(&args),
+        Command::Db(args) => command::db::run(&args),
         Command::Status(args) => command::status::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Query(args) => command::query::run(&args),
@@ -57,7 +58,10 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => command::calibrate::run(&args),
         Command::Simulate(args) => command::simulate::run(&args),
         Command::Placement(args) => command::placement::run(&args),
+        Command::Emulate(args) => command::emulate::run(&args),
         Command::Telemetry(args) => command::telemetry::run(&args),
+        Command::Completions(args) => command::manual::completions(&args, Cli::command()),
+        Command::Manual(args) => command::manual::pages(&args, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,6 +102,8 @@ enum Command {
     Compare(command::compare::Args),
     /// Learn from what the jobs recorded
     Train(command::train::Args),
+    /// Share a database, look at whose runs it holds, and take back what went wrong
+    Db(command::db::Args),
     /// Show what is known and chosen in each cell
     Status(command::status::Args),
     /// Write a page for a browser: where the time goes, what was learned, whether it helped
@@ -122,6 +128,12 @@ enum Command {
     Simulate(command::simulate::Args),
     /// Try out policies that place the blocks of an adaptive mesh on ranks
     Placement(command::placement::Args),
+    /// Emulate the mini-app on machines that are not here: costs, placement, messages, collectives
+    Emulate(command::emulate::Args),
     /// Analyse what the mini-app's ranks recorded: waiting, critical paths, slow hosts, noise, messages
     Telemetry(command::telemetry::Args),
+    /// Print what a shell needs to complete lines of this command
+    Completions(command::manual::Completions),
+    /// Write manual pages, one of each subcommand
+    Manual(command::manual::Pages),
 }

@@ -4,6 +4,7 @@ mod style;
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
+use plotters::coord::combinators::{IntoLogRange, LogCoord};
 use plotters::coord::ranged1d::{AsRangedCoord, DefaultFormatting, KeyPointHint, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -206,20 +207,60 @@ fn draw_legend(area: &Area<'_>, names: &[&str], entry: Entry) -> anyhow::Result<
     Ok(())
 }
 
-/// An axis on which the values themselves are named.
-struct Stops {
-    axis: RangedCoordf64,
+/// An axis on which chosen values are named.
+struct Stops<A> {
+    axis: A,
     stops: Vec<f64>,
 }
 
-impl Stops {
-    fn new((low, high): (f64, f64), stops: Vec<f64>) -> Stops {
+impl Stops<RangedCoordf64> {
+    fn new((low, high): (f64, f64), stops: Vec<f64>) -> Self {
         let axis = (low..high).into();
         Stops { axis, stops }
     }
 }
 
-impl Ranged for Stops {
+impl Stops<LogCoord<f64>> {
+    /// By powers: the values themselves are named where they are few, else round ones.
+    fn logarithmic((low, high): (f64, f64), values: &[f64]) -> Self {
+        let axis = (low..high).log_scale().into();
+        let stops = match values.len() {
+            0..=STOPS_MAX => values.to_vec(),
+            _ => round_between(low, high),
+        };
+        Stops { axis, stops }
+    }
+}
+
+/// 1, 2 and 5 times powers of ten, or those powers where there are many; of less than a decade evenly apart.
+fn round_between(low: f64, high: f64) -> Vec<f64> {
+    let is_inside = |value: &f64| (low..=high).contains(value);
+    if low <= 0.0 || !high.is_finite() {
+        return Vec::new();
+    }
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let times = |steps: &'static [f64]| -> Vec<f64> {
+        let all = powers
+            .clone()
+            .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
+        all.filter(is_inside).collect()
+    };
+    let fine = times(&[1.0, 2.0, 5.0]);
+    if fine.len() > STOPS_MAX {
+        return times(&[1.0]);
+    }
+    if fine.len() > 2 {
+        return fine;
+    }
+    let rough = (high - low) / 4.0;
+    let step = 10f64.powf(rough.log10().floor());
+    let step = step * (rough / step).ceil();
+    let first = (low / step).ceil() as u64;
+    let evenly = (first..first + STOPS_MAX as u64).map(|place| place as f64 * step);
+    evenly.filter(is_inside).collect()
+}
+
+impl<A: Ranged<ValueType = f64>> Ranged for Stops<A> {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
@@ -259,9 +300,16 @@ fn draw(area: &Area<'_>, panel: &Panel, names: &[&str]) -> anyhow::Result<()> {
             draw_on(area, panel, names, x, from_zero)
         }
         Scale::Linear => draw_on(area, panel, names, x.0..x.1, from_zero),
-        Scale::LogX => draw_on(area, panel, names, (x.0..x.1).log_scale(), from_zero),
+        Scale::LogX => {
+            let x = Stops::logarithmic(x, &stops);
+            draw_on(area, panel, names, x, from_zero)
+        }
         Scale::LogBoth => {
-            let (x, y) = ((x.0..x.1).log_scale(), (y.0..y.1).log_scale());
+            let x = Stops::logarithmic(x, &stops);
+            let y = Stops {
+                stops: round_between(y.0, y.1),
+                axis: LogCoord::from((y.0..y.1).log_scale()),
+            };
             draw_on(area, panel, names, x, y)
         }
     }
@@ -467,6 +515,23 @@ mod tests {
             bands: vec![Band { panels: vec![] }],
         };
         is_sound(&svg(&nothing).unwrap());
+    }
+
+    #[test]
+    fn an_axis_by_powers_has_words_however_short_it_is() {
+        assert_eq!(round_between(110.0, 620.0), [200.0, 400.0, 600.0]);
+        assert_eq!(
+            round_between(300.0, 420.0),
+            [300.0, 330.0, 360.0, 390.0, 420.0]
+        );
+        assert_eq!(round_between(0.9, 60.0), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(round_between(1e-3, 1e3).len(), 7);
+        for odd in [(0.0, 1.0), (-1.0, 1.0), (1.0, f64::INFINITY), (5.0, 5.0)] {
+            assert!(round_between(odd.0, odd.1).len() <= STOPS_MAX);
+        }
+        // Few values are named themselves: 512 and 2048 ranks.
+        let axis = Stops::logarithmic((512.0, 2150.0), &[512.0, 2048.0]);
+        assert_eq!(axis.stops, [512.0, 2048.0]);
     }
 
     #[test]

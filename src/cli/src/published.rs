@@ -6,7 +6,7 @@ use anyhow::bail;
 use colltune_core::library::Product;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_db::{DataKey, Database, Generation, generation};
-use colltune_models::statistics::{CellStatistics, VariantStatistics};
+use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use crate::failure::usage;
@@ -52,10 +52,9 @@ pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::R
     })
 }
 
-/// Whether anything is known about a cell: a measurement, or a predicted time.
+/// Whether anything is known about a cell: a measurement, or a prediction from others.
 pub fn is_known(cell: &CellStatistics) -> bool {
-    let is_timed = |one: &VariantStatistics| one.time_ns.median.is_some();
-    cell.source == Source::Measured || cell.variants.iter().any(is_timed)
+    cell.source != Source::Prior
 }
 
 fn choose_library(

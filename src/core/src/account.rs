@@ -5,9 +5,6 @@
 //! the first few are timed, and of the rest one in [`thinning`] at a random distance, unless they are long; the time of
 //! a kind is that of the first and as often the mean of the rest as there were calls. Nothing decides by it.
 
-mod gain;
-pub use gain::gains;
-
 mod summary;
 pub use summary::{
     Exit, JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,
@@ -85,25 +82,38 @@ pub struct Seen {
 pub struct Timed {
     pub calls: u64,
     pub ns: u64,
-}
-
-impl Timed {
-    /// The time of so many calls that are like these.
-    fn of_calls(self, calls: u64) -> Option<u64> {
-        let ns = u128::from(self.ns) * u128::from(calls);
-        let ns = ns.checked_div(self.calls.into())?;
-        Some(u64::try_from(ns).unwrap_or(u64::MAX))
-    }
+    /// How long they would have taken with the library's own choices, by what trainings have measured.
+    pub default_ns: u64,
 }
 
 impl Seen {
     /// The time of all calls, by those that were timed.
     pub fn ns(self) -> u64 {
-        let rest = self.calls.saturating_sub(self.always.calls);
-        let like_rest = self.thinned.of_calls(rest);
-        let rest_ns = like_rest.or_else(|| self.always.of_calls(rest));
-        self.always.ns.saturating_add(rest_ns.unwrap_or(0))
+        self.of_all(|timed| timed.ns)
     }
+
+    /// The same with the library's own choices.
+    pub fn default_ns(self) -> u64 {
+        self.of_all(|timed| timed.default_ns)
+    }
+
+    fn of_all(self, ns: fn(Timed) -> u64) -> u64 {
+        // So many calls that are like those.
+        let like = |timed: Timed, calls: u64| {
+            let ns = u128::from(ns(timed)) * u128::from(calls);
+            let ns = ns.checked_div(timed.calls.into())?;
+            Some(u64::try_from(ns).unwrap_or(u64::MAX))
+        };
+        let rest = self.calls.saturating_sub(self.always.calls);
+        let rest_ns = like(self.thinned, rest).or_else(|| like(self.always, rest));
+        ns(self.always).saturating_add(rest_ns.unwrap_or(0))
+    }
+}
+
+/// How long a call of so many ticks would have taken with the library's own choice, whose time is `gain` times that of
+/// what ran.
+pub fn default_ticks(ticks: u64, gain: f64) -> u64 {
+    (ticks as f64 * gain) as u64
 }
 
 #[cfg(test)]
@@ -170,17 +180,28 @@ mod tests {
                 };
                 part.calls += weight;
                 part.ns += weight * takes(index);
+                // The library's own choice would have made the long ones three times as long.
+                let gain = if takes(index) > 1_000 { 3.0 } else { 1.0 };
+                part.default_ns += default_ticks(weight * takes(index), gain);
             }
-            let truth: u64 = (0..calls).map(takes).sum();
-            let ratio = seen.ns() as f64 / truth as f64;
+            let all: u64 = (0..calls).map(takes).sum();
+            let long: u64 = (0..calls).map(takes).filter(|ns| *ns > 1_000).sum();
+            let ratio = seen.ns() as f64 / all as f64;
+            assert!((0.95..1.05).contains(&ratio), "{period}: {ratio}");
+            let ratio = seen.default_ns() as f64 / (all + 2 * long) as f64;
             assert!((0.95..1.05).contains(&ratio), "{period}: {ratio}");
         }
         let few = Seen {
             calls: 20,
-            always: Timed { calls: 16, ns: 160 },
+            always: Timed {
+                calls: 16,
+                ns: 160,
+                default_ns: 320,
+            },
             ..Seen::default()
         };
-        assert_eq!(few.ns(), 200, "without others the first stand for the rest");
+        let all = (few.ns(), few.default_ns());
+        assert_eq!(all, (200, 400), "without others the first stand for all");
         assert_eq!(Seen::default().ns(), 0);
     }
 }

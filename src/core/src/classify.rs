@@ -2,6 +2,7 @@
 
 use crate::collective::Collective;
 use crate::model::Model;
+use crate::space::Cell;
 
 /// Ranks, nodes and the most ranks per node of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,15 +39,21 @@ impl CellsBySize {
     /// A model that does not cover every size (which [`crate::space::Space::check`] excludes for
     /// tuning spaces, but no file is trusted) leaves calls outside without a cell.
     pub fn new(model: &Model, collective: Collective, layout: Layout) -> CellsBySize {
+        let cells = model.cells.iter().map(|entry| entry.cell);
+        CellsBySize::of(cells, collective, layout)
+    }
+
+    /// The same of the cells of a model, in its order.
+    pub fn of(
+        cells: impl Iterator<Item = Cell>,
+        collective: Collective,
+        layout: Layout,
+    ) -> CellsBySize {
         let (nodes, ppn) = (u64::from(layout.nodes), u64::from(layout.ppn));
         let mut found: Vec<(u64, u32)> = (0u32..)
-            .zip(&model.cells)
-            .filter(|(_, entry)| {
-                entry
-                    .cell
-                    .contains(collective, entry.cell.bytes.lo, nodes, ppn)
-            })
-            .map(|(index, entry)| (entry.cell.bytes.lo, index))
+            .zip(cells)
+            .filter(|(_, cell)| cell.contains(collective, cell.bytes.lo, nodes, ppn))
+            .map(|(index, cell)| (cell.bytes.lo, index))
             .collect();
         found.sort_unstable();
         let lows: Vec<u64> = found.iter().map(|(low, _)| *low).collect();

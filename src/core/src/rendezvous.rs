@@ -131,7 +131,7 @@ impl RollCall {
         if identity != self.identity {
             let own = &self.identity;
             return Err(format!(
-                "rank {lowest} runs with other settings ({identity}) than rank 0 ({own})"
+                "rank {lowest} runs with another build or other settings ({identity}) than rank 0 ({own})"
             ));
         }
         let parsed: Option<Vec<Run>> = ranks.split(',').map(Run::parse).collect();

@@ -70,14 +70,14 @@ pub struct Forced {
     pub variant: String,
 }
 
-/// Reads `allreduce=native:ring;bcast=native:pipeline:segsize=32KiB` without asking which
-/// variants a library has; empty parts are left out.
+/// Reads `allreduce=native:ring;bcast=native:pipeline:segsize=32KiB`, with `;` or `,` between the parts, without
+/// asking which variants a library has; empty parts are left out.
 ///
 /// Errors: `Force` naming the part, and the allowed values for an unknown collective.
 pub fn parse_force(text: &str) -> Result<Vec<Forced>, RequestError> {
     let mut forced: Vec<Forced> = Vec::new();
     for part in text
-        .split(';')
+        .split([';', ','])
         .map(str::trim)
         .filter(|part| !part.is_empty())
     {
@@ -176,6 +176,8 @@ mod tests {
             parse_force("allreduce=native:ring; bcast=native:pipeline:segsize=32KiB;").unwrap();
         assert_eq!(forced.len(), 2);
         assert_eq!(check_force(&forced, LIBRARY), Ok(()));
+        let by_comma = parse_force("allreduce=native:ring,bcast=native:pipeline:segsize=32KiB");
+        assert_eq!(by_comma.as_ref(), Ok(&forced));
         let error = check_force(&parse_force("allreduce=native:rink").unwrap(), LIBRARY)
             .unwrap_err()
             .to_string();

@@ -144,6 +144,11 @@ mod tests {
         ("stale_after", "\"2h\"", "2h"),
         ("summary", "true", "1"),
         ("seed", "7", "7"),
+        (
+            "exclude_hosts",
+            "[\"n17\", \"n18.hydra\"]",
+            "n17, n18.hydra",
+        ),
     ];
 
     #[test]
@@ -159,6 +164,12 @@ mod tests {
                 from_variable.override_with(&variable, value).unwrap();
             }
             assert_eq!(from_file, from_variable, "{name}");
+            if value.starts_with('[') {
+                let mut as_in_file = Settings::default();
+                let variable = format!("COLLTUNE_{}", name.to_ascii_uppercase());
+                as_in_file.override_with(&variable, value).unwrap();
+                assert_eq!(as_in_file, from_file, "{name} as the file has it");
+            }
             assert!(
                 !seen.contains(&from_file),
                 "{name} sets no field of its own"

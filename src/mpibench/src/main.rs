@@ -20,6 +20,7 @@ mod exchange;
 mod overhead;
 
 mod calibrate;
+mod nodes;
 mod pair;
 
 mod check;
@@ -60,6 +61,8 @@ enum Mode {
     Neighbours(neighbours::Arguments),
     /// Measure latency, overhead, gap and time per byte inside a node and between nodes.
     Calibrate(calibrate::Arguments),
+    /// Measure computing, memory and messages of each node, before a job runs there.
+    Nodes(nodes::Arguments),
     /// Time MPI_Init.
     Startup,
     /// Compare what collectives return with what they must return; exit with 1 if anything differs.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Mode::Churn(arguments) => churn::run(arguments, world),
         Mode::Neighbours(arguments) => neighbours::run(arguments, world),
         Mode::Calibrate(arguments) => calibrate::run(arguments, world),
+        Mode::Nodes(arguments) => nodes::run(arguments, world),
         Mode::Startup => json!({ "init_ns": world.maxima(&[init.as_nanos() as f64])[0] }),
         Mode::ReferenceCheck(arguments) => check::run(arguments, world),
     };

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
+use colltune_statistics as statistics;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Result};
-
-use crate::statistics;
 
 /// Functions of groups, each with what it takes and what it gives.
 pub const AGGREGATES: [(&str, &str, &str); 7] = [
@@ -38,24 +37,25 @@ const OF_ONE: [(&str, OfOne); 6] = [
 
 pub fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    let sorted = |statistic: fn(&[f64]) -> Option<f64>| {
-        Statistic(move |rows: Rows<'_>| statistic(&rows.sorted()))
-    };
     let plain = |statistic: fn(&[f64]) -> Option<f64>| {
         Statistic(move |rows: Rows<'_>| statistic(&rows.firsts()))
     };
-    let pairs = |statistic: fn(&[(f64, f64)]) -> Option<f64>| {
-        Statistic(move |rows: Rows<'_>| statistic(&rows.pairs()))
+    let pairs = |statistic: fn(&[f64], &[f64]) -> Option<f64>| {
+        Statistic(move |rows: Rows<'_>| statistic(&rows.firsts(), &rows.seconds()))
     };
-    connection.create_window_function("median", 1, flags, sorted(statistics::median))?;
-    connection.create_window_function("mad", 1, flags, sorted(statistics::mad))?;
-    connection.create_window_function("stddev", 1, flags, plain(statistics::stddev))?;
-    connection.create_window_function("geomean", 1, flags, plain(statistics::geomean))?;
-    connection.create_window_function("corr", 2, flags, pairs(statistics::corr))?;
+    let deviation = plain(statistics::standard_deviation);
+    connection.create_window_function("median", 1, flags, plain(median))?;
+    connection.create_window_function("mad", 1, flags, plain(mad))?;
+    connection.create_window_function("stddev", 1, flags, deviation)?;
+    connection.create_window_function("geomean", 1, flags, plain(geometric_mean))?;
+    connection.create_window_function("corr", 2, flags, pairs(statistics::pearson))?;
     connection.create_window_function("spearman", 2, flags, pairs(statistics::spearman))?;
     let quantile = Statistic(|rows: Rows<'_>| {
         let p = rows.0.front()?.1;
-        statistics::quantile(&rows.sorted(), p)
+        let values = statistics::sorted(rows.firsts());
+        (0.0..=1.0)
+            .contains(&p)
+            .then(|| statistics::quantile(&values, p))
     });
     connection.create_window_function("quantile", 2, flags, quantile)?;
     for (name, function) in OF_ONE {
@@ -69,6 +69,21 @@ pub fn register(connection: &Connection) -> Result<()> {
             .zip(exponent)
             .map(|(base, exponent)| base.powf(exponent)))
     })
+}
+
+// Of nothing, and of what has no logarithm, there is nothing to say, which SQL writes as NULL.
+
+fn median(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| statistics::median(values))
+}
+
+fn mad(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| statistics::mad(values))
+}
+
+fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let usable = !values.is_empty() && values.iter().all(|value| *value > 0.0);
+    usable.then(|| statistics::geometric_mean(values))
 }
 
 /// A number of a row; `None` where it is unknown.
@@ -92,14 +107,8 @@ impl Rows<'_> {
         self.0.iter().map(|(value, _)| *value).collect()
     }
 
-    fn sorted(&self) -> Vec<f64> {
-        let mut values = self.firsts();
-        values.sort_unstable_by(f64::total_cmp);
-        values
-    }
-
-    fn pairs(&self) -> Vec<(f64, f64)> {
-        self.0.iter().copied().collect()
+    fn seconds(&self) -> Vec<f64> {
+        self.0.iter().map(|(_, value)| *value).collect()
     }
 }
 
@@ -150,5 +159,43 @@ where
             rows.pop_front();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_too_few_numbers_cannot_say_is_unknown() {
+        let connection = Connection::open_in_memory().unwrap();
+        register(&connection).unwrap();
+        let asked = |sql: &str| -> Option<f64> {
+            let sql = format!("WITH t(x, y) AS (VALUES {sql}");
+            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        for nothing in [
+            "(1, 1)) SELECT median(x) FROM t WHERE x > 1",
+            "(1, 1)) SELECT mad(x) FROM t WHERE x > 1",
+            "(1, 1)) SELECT geomean(x) FROM t WHERE x > 1",
+            "(1, 1)) SELECT stddev(x) FROM t",
+            "(1, 1)) SELECT corr(x, y) FROM t",
+            "(1, 1), (1, 2)) SELECT corr(x, y) FROM t",
+            "(1, 0), (2, 1)) SELECT geomean(y) FROM t",
+            "(1, 1)) SELECT quantile(x, 1.1) FROM t",
+            "(1, 1)) SELECT quantile(x, NULL) FROM t",
+        ] {
+            assert_eq!(asked(nothing), None, "{nothing}");
+        }
+        let values = "(1, 1), (2, 8), (4, 27), (8, 64), (100, 125))";
+        for (of, is) in [
+            ("median(x)", 4.0),
+            ("mad(x)", 3.0),
+            ("quantile(x, 0.625)", 6.0),
+            ("spearman(x, y)", 1.0),
+        ] {
+            let found = asked(&format!("{values} SELECT {of} FROM t")).unwrap();
+            assert!((found - is).abs() < 1e-12, "{of}: {found}");
+        }
     }
 }

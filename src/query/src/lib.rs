@@ -34,8 +34,6 @@ mod plan;
 
 mod scan;
 
-mod statistics;
-
 mod functions;
 
 mod views;
@@ -54,6 +52,7 @@ pub mod examples;
 
 pub mod answer;
 
+pub use complaint::{OF_DATABASES, OF_TELEMETRY};
 pub use engine::{Engine, Sink};
 pub use error::QueryError;
 pub use source::open;

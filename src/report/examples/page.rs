@@ -1,7 +1,7 @@
 //! How long a report takes, and how long its page is.
 //!
 //! ```text
-//! $ cargo run --release -p colltune-report --example page -- DB report.html
+//! $ cargo run --release -p colltune-report --example page -- DB report.html [HOLDOUT]
 //! ```
 
 use std::time::Instant;
@@ -11,11 +11,15 @@ use colltune_report::{Question, page, read};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [db, file] = &arguments[..] else {
-        return Err("usage: page DB FILE".into());
+    let [db, file, holdout @ ..] = &arguments[..] else {
+        return Err("usage: page DB FILE [HOLDOUT]".into());
+    };
+    let question = Question {
+        holdout: holdout.first().map(|text| text.parse()).transpose()?,
+        ..Question::default()
     };
     let begun = Instant::now();
-    let report = read(&Database::open(db)?, &Question::default())?;
+    let report = read(&Database::open(db)?, &question)?;
     let read_s = begun.elapsed().as_secs_f64();
     let page = page::html(&report);
     std::fs::write(file, &page)?;

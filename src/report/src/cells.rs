@@ -3,7 +3,7 @@
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::library::Library;
 use colltune_core::model::Source;
-use colltune_core::variant::Size;
+use colltune_core::variant::{DEFAULT, Size};
 use colltune_db::Generation;
 use colltune_models::statistics::{CellStatistics, Contrast, Interval};
 use serde::Serialize;
@@ -71,7 +71,23 @@ pub fn cells(generation: &Generation, question: &Question) -> Cells {
 }
 
 fn is_known(cell: &CellStatistics) -> bool {
-    cell.source == Source::Measured || cell.variants.iter().any(|one| one.time_ns.median.is_some())
+    cell.source != Source::Prior
+}
+
+/// The variant that is expected to be fastest, and the default's time over its own. In measured cells it is what is
+/// chosen; elsewhere nothing replaces the default before it was measured, whatever is expected.
+pub fn expected(cell: &CellStatistics) -> (&str, f64) {
+    if cell.source == Source::Measured {
+        return (&cell.best, cell.gain);
+    }
+    let known = cell
+        .variants
+        .iter()
+        .filter_map(|one| Some((one.name.as_str(), one.contrast?.gain)));
+    known
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .filter(|(_, gain)| *gain > 1.0)
+        .unwrap_or((DEFAULT, 1.0))
 }
 
 fn open(cell: &CellStatistics, library: Library) -> Opened {

@@ -10,9 +10,8 @@ use colltune_db::Generation;
 use colltune_db::evidence::Said;
 use colltune_models::evidence::{Evidence, Shape};
 use colltune_models::statistics::CellStatistics;
+use colltune_statistics::weighted_geometric_mean;
 use serde::Serialize;
-
-use crate::statistics::geometric_mean;
 
 /// Whose data these are.
 #[derive(Clone, Debug, Serialize)]
@@ -109,7 +108,7 @@ pub fn head(
         cells_measured: count(|cell| cell.source == Source::Measured),
         cells_predicted: count(|cell| cell.source == Source::Predicted),
         cells_tuned: count(is_tuned),
-        gain: geometric_mean(
+        gain: weighted_geometric_mean(
             cells
                 .iter()
                 .filter(|cell| cell.source == Source::Measured)

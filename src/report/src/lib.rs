@@ -2,12 +2,11 @@
 //!
 //! Modules stand in the order of the data: what is asked ([`question`]), what the database answers ([`report`], put
 //! together by `read` from one module for each part of the page), and the [`page`] that shows it. Nothing is decided
-//! here, and nothing in the database is changed. The figures are those of Hunold and Steiner, PMBS 2022.
+//! here, and nothing in the database is changed. The figures are those of Hunold and Steiner, PMBS 2022. The page of
+//! [`evidence`] has the same style: published figures beside ours.
 #![forbid(unsafe_code)]
 
 pub mod question;
-
-mod statistics;
 
 mod head;
 
@@ -22,6 +21,8 @@ mod unseen;
 mod whole_runs;
 
 pub mod report;
+
+pub mod evidence;
 
 mod read;
 

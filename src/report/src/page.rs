@@ -23,6 +23,8 @@ mod unseen;
 
 mod whole_runs;
 
+pub mod evidence;
+
 use maud::{DOCTYPE, Markup, html};
 
 use crate::report::Report;

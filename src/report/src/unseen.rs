@@ -19,6 +19,7 @@ use colltune_models::statistics::CellStatistics;
 use colltune_models::{Context, learn};
 use serde::Serialize;
 
+use crate::cells::expected;
 use crate::history::Point;
 use crate::question::{Holdout, Question, Shape};
 
@@ -52,18 +53,6 @@ pub struct LeftOut {
     pub ppn: u32,
     pub cells: usize,
     pub right: usize,
-}
-
-/// The variant that is expected to be fastest. That without data it does not replace the default is another matter.
-fn fastest(cell: &CellStatistics) -> String {
-    let known = cell
-        .variants
-        .iter()
-        .filter_map(|one| Some((one.contrast?.gain, &one.name)));
-    let best = known
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .filter(|(gain, _)| *gain > 1.0);
-    best.map_or_else(|| DEFAULT.to_owned(), |(_, name)| name.clone())
 }
 
 /// What the module reads from.
@@ -112,7 +101,7 @@ fn back_test(
                 let before = cells.iter().find(|one| point.is_in(&one.cell))?;
                 Some(Foretold {
                     cell: cell.cell,
-                    choice: fastest(before),
+                    choice: expected(before).0.to_owned(),
                     generation: Some(*number),
                 })
             })
@@ -159,13 +148,15 @@ fn held_out(sources: &Sources, shape: Shape, warnings: &mut Vec<String>) -> Opti
             )
         })
     };
-    let said = learned.statistics.iter().filter(|one| {
-        one.source != Source::Measured && is_met(&one.cell) && sources.question.holds(&one.cell)
-    });
+    // Other layouts may have measured the cell; what is said of this one is no less said without its data.
+    let said = learned
+        .statistics
+        .iter()
+        .filter(|one| is_met(&one.cell) && sources.question.holds(&one.cell));
     Some(
         said.map(|one| Foretold {
             cell: one.cell,
-            choice: fastest(one),
+            choice: expected(one).0.to_owned(),
             generation: None,
         })
         .collect(),

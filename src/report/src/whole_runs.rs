@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use colltune_core::account::{Exit, JobSummary};
+use colltune_statistics::{Interval, median_ratio, quantile, sorted};
 use serde::Serialize;
 
 use crate::question::Question;
-use crate::statistics::{Estimate, median_ratio, quantile, sorted};
 
 /// So many runs of the default, and of another kind, make a panel.
 const RUNS_LEAST: usize = 5;
@@ -36,9 +36,9 @@ pub struct RunPanel {
     pub ranks: u64,
     pub boxes: Vec<RunBox>,
     /// Of the first runs that explored over the default: what trying costs, of the median whole time.
-    pub overhead: Option<Estimate>,
+    pub overhead: Option<Interval>,
     /// The default over the last runs that exploited.
-    pub gain: Option<Estimate>,
+    pub gain: Option<Interval>,
     /// Runs that explored before the median was below the default's.
     pub runs_to_gain: Option<usize>,
 }
@@ -197,11 +197,11 @@ fn last_of(kinds: &BTreeMap<Kind, Vec<f64>>, wanted: fn(&Kind) -> bool) -> Optio
 }
 
 fn runs_to_gain(kinds: &BTreeMap<Kind, Vec<f64>>) -> Option<usize> {
-    let default = crate::statistics::median(kinds.get(&Kind::Default)?);
+    let default = colltune_statistics::median(kinds.get(&Kind::Default)?);
     let mut before = 0;
     for (kind, times) in kinds {
         if let Kind::Tuned(_) = kind {
-            if crate::statistics::median(times) < default {
+            if colltune_statistics::median(times) < default {
                 return Some(before);
             }
             before += times.len();

@@ -68,6 +68,26 @@ fn a_page_of_20_000_cells_is_short_and_names_are_words() {
 }
 
 #[test]
+fn one_run_and_one_training_have_a_page_of_numbers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(folder.path());
+    let run = Run {
+        calls: 40,
+        ..Run::new("job", 1)
+    };
+    run.write(&db.incoming()).unwrap();
+    train(&db, TrainOptions::default(), &|_| {}).unwrap();
+    let report = read(&db, &Question::default()).unwrap();
+    assert_eq!(report.histories.generations.len(), 2);
+    assert!(report.whole_runs.panels.is_empty());
+    let page = page::html(&report);
+    for number in ["NaN", ">inf", " inf ", "\u{2212}0 "] {
+        assert!(!page.contains(number), "{number}");
+    }
+    assert!(page.contains("There is nothing to compare yet"));
+}
+
+#[test]
 fn a_reader_gets_the_largest_cells_and_the_number_of_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let db = database(folder.path());
@@ -86,6 +106,20 @@ fn a_reader_gets_the_largest_cells_and_the_number_of_the_others() {
     assert!(report.cells.shown.len() > 15);
     let shares = report.cells.shown.iter().map(|one| one.time_share);
     assert!(shares.is_sorted_by(|a, b| a >= b));
+    let of = |source| {
+        report
+            .cells
+            .shown
+            .iter()
+            .filter(move |one| one.source == source)
+    };
+    assert_eq!(
+        of(Source::Predicted).count() as u64,
+        report.head.cells_predicted
+    );
+    assert!(of(Source::Measured).count() > 5 && of(Source::Predicted).count() > 5);
+    let page = page::html(&report);
+    assert!(page.contains("may be the fastest") && page.contains("class=\"cube predicted\""));
     // Nodes 2 were predicted from 1, and 4 from both.
     assert!(report.unseen.cells > 10, "{}", report.unseen.cells);
     assert!(!report.unseen.panels.is_empty());

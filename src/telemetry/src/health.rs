@@ -6,6 +6,10 @@
 
 mod pace;
 
+pub mod lateness;
+
+pub mod links;
+
 mod change;
 mod judge;
 
@@ -22,6 +26,7 @@ use crate::windows::Run;
 use pace::RANKS_MIN;
 
 pub use judge::Judged;
+pub use links::Links;
 pub use pace::{Inflation, Pace, inflation};
 
 /// Steps that a verdict needs.
@@ -67,6 +72,8 @@ pub struct Health {
     pub verdicts: Vec<Verdict>,
     /// Of the time, without and with what is slow at the others' pace: foretold from windows.
     pub saved: Option<f64>,
+    /// Of messages between nodes, where rounds were recorded.
+    pub links: Option<Links>,
     pub warnings: Vec<String>,
 }
 
@@ -80,7 +87,7 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
         folder: folder.path.clone(),
         reason,
     };
-    let by_pace = [Pace::Mean, Pace::Median].map(|pace| inflation(&blocks, pace));
+    let by_pace = Pace::BOTH.map(|pace| inflation(&blocks, pace));
     let inflation = &by_pace[0];
     if inflation.len() < RANKS_MIN {
         return Err(too_little(format!(
@@ -97,6 +104,7 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
     let mut health = of_inflation(&by_pace, &places);
     if let Ok(run) = Run::read(folder, &(0..=u64::MAX)) {
         health.saved = Some(saved(&run, &health.verdicts));
+        health.links = links::links(&run);
     }
     health.warnings = folder.warnings();
     Ok(health)
@@ -104,7 +112,11 @@ pub fn health(folder: &Folder) -> Result<Health, FolderError> {
 
 fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
     let inflation = &by_pace[0];
-    let judged = slowest(by_pace.each_ref().map(judge::judge));
+    let [mean, median_of] = by_pace;
+    let judged = judge::slowest([
+        judge::judge(mean, Pace::Mean),
+        judge::judge(median_of, Pace::Median),
+    ]);
     let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, p.host.as_str())).collect();
     let host = |rank: u32| host_of.get(&rank).map(|host| (*host).to_owned());
     let steps = pace::steps_of(inflation);
@@ -150,14 +162,15 @@ fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
             steps: whole,
         });
     }
-    for inflation in by_pace {
+    for (pace, inflation) in Pace::BOTH.into_iter().zip(by_pace) {
         // What is slow all the time, or found slow by the other pace, is known.
         let known: BTreeSet<u32> = verdicts.iter().flat_map(|v| v.ranks.clone()).collect();
         let others = inflation.iter().filter(|(rank, _)| !known.contains(rank));
         for (&rank, of_rank) in others {
             let spans = change::spans(of_rank).into_iter();
             let found = spans.filter_map(|span| {
-                let judged = judge::judge(&pace::within(inflation, span))[&rank];
+                let judged = judge::judge(&pace::within(inflation, span), pace);
+                let judged = *judged.get(&rank)?;
                 let is_part =
                     span != whole && of_rank.range(span[0]..=span[1]).count() >= STEPS_MIN;
                 (is_part && judged.is_slow).then(|| Verdict {
@@ -182,15 +195,9 @@ fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
         ranks: judged.into_iter().map(of_rank).collect(),
         verdicts,
         saved: None,
+        links: None,
         warnings: Vec::new(),
     }
-}
-
-/// By rank, what its median blocks say where they are slow: a time slice that is lost falls on few of them.
-fn slowest([mean, median]: [BTreeMap<u32, Judged>; 2]) -> BTreeMap<u32, Judged> {
-    let mut judged = mean;
-    judged.extend(median.into_iter().filter(|(_, judged)| judged.is_slow));
-    judged
 }
 
 /// Ranks by node, under the first rank of each.
@@ -292,6 +299,10 @@ impl Health {
             "deviations",
         ];
         text += &table(&header, &rows.collect::<Vec<_>>());
+        if let Some(links) = &self.links {
+            text += "\n";
+            text += &links.text();
+        }
         text
     }
 }

@@ -24,5 +24,10 @@ pub mod noise;
 
 pub mod matrix;
 
+pub mod nodes;
+
+#[cfg(test)]
+mod made;
+
 pub use error::FolderError;
 pub use folder::Folder;

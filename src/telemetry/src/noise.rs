@@ -2,8 +2,10 @@
 
 mod cells;
 
+mod processors;
 mod spikes;
 mod variance;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -12,14 +14,18 @@ use serde::Serialize;
 use crate::FolderError;
 use crate::folder::Folder;
 use crate::health::{Pace, inflation};
-use crate::rows::{self, Block, Place};
+use crate::rows::{self, Block};
 use crate::statistics::{mean, median, pearson, spearman};
 use crate::text::{percent, table, time};
 use crate::windows::Run;
 use cells::{OfStep, by_rank_and_step};
 
+use processors::processors;
+
+pub use processors::{Burdened, Processor};
 pub use spikes::Spikes;
 pub use variance::Variance;
+pub use waiting::Waiting;
 
 /// Of time against what was sent: the median over the groups, each a step or a rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,17 +36,6 @@ pub struct Correlation {
     pub pearson: Option<f64>,
     pub spearman: Option<f64>,
     pub r_squared: Option<f64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Processor {
-    pub rank: u32,
-    pub host: Option<String>,
-    /// Share of its work without a processor.
-    pub off: f64,
-    /// Switches a step that the system forced, where they are known.
-    pub involuntary_per_step: Option<f64>,
-    pub cores: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,8 +52,11 @@ pub struct Usable {
 pub struct Noise {
     pub correlations: Vec<Correlation>,
     pub variance: Variance,
+    pub waiting: Waiting,
     pub spikes: Vec<Spikes>,
     pub processors: Vec<Processor>,
+    /// The core whose ranks lose it more than others lose theirs.
+    pub burdened: Option<Burdened>,
     pub verdict: Usable,
     pub warnings: Vec<String>,
 }
@@ -77,11 +75,13 @@ pub fn noise(folder: &Folder) -> Result<Noise, FolderError> {
         .collect();
     let processors = processors(&cells, &run.places, &host_of);
     let spikes = spikes::spikes(&run, &host_of);
-    let verdict = verdict(&blocks, &cells, &processors, &spikes);
+    let verdict = verdict(&blocks, &processors, &spikes);
     Ok(Noise {
         correlations: correlations(&cells),
         variance: variance::shares(&cells, &blocks, &run.node_of()),
+        waiting: waiting::waiting(&cells),
         spikes,
+        burdened: processors::burdened(&processors),
         processors,
         verdict,
         warnings: folder.warnings(),
@@ -125,61 +125,34 @@ fn correlations(cells: &BTreeMap<(u32, u64), OfStep>) -> Vec<Correlation> {
     found
 }
 
-fn processors(
-    cells: &BTreeMap<(u32, u64), OfStep>,
-    places: &[Place],
-    host_of: &BTreeMap<u32, &str>,
-) -> Vec<Processor> {
-    let mut by_rank: BTreeMap<u32, (f64, f64, u64)> = BTreeMap::new();
-    for (&(rank, _), cell) in cells {
-        let (off, work, steps) = by_rank.entry(rank).or_default();
-        *off += cell.off;
-        *work += cell.work;
-        *steps += 1;
-    }
-    let of_rank = |(rank, (off, work, steps)): (u32, (f64, f64, u64))| {
-        let of: Vec<&Place> = places.iter().filter(|place| place.rank == rank).collect();
-        let switches: u64 = of.iter().map(|place| place.involuntary).sum();
-        let cores: std::collections::BTreeSet<u32> = of.iter().map(|place| place.core).collect();
-        Processor {
-            rank,
-            host: host_of.get(&rank).map(|host| (*host).to_owned()),
-            off: off / work.max(1.0),
-            involuntary_per_step: (!of.is_empty()).then(|| switches as f64 / steps.max(1) as f64),
-            cores: cores.len(),
-        }
-    };
-    by_rank.into_iter().map(of_rank).collect()
-}
-
 const R_SQUARED_MIN: f64 = 0.8;
 const STEP_CV_MAX: f64 = 0.1;
 
-fn verdict(
-    blocks: &[Block],
-    cells: &BTreeMap<(u32, u64), OfStep>,
-    processors: &[Processor],
-    spikes: &[Spikes],
-) -> Usable {
+fn verdict(blocks: &[Block], processors: &[Processor], spikes: &[Spikes]) -> Usable {
     let r_squared = variance::r_squared_of_blocks(blocks);
     let step_cv = step_cv(blocks);
-    let kinds_differ = r_squared.is_some();
     let steady = step_cv.is_some_and(|cv| cv <= STEP_CV_MAX);
     let explained = r_squared.is_none_or(|r| r >= R_SQUARED_MIN);
-    let (off, work) = cells
-        .values()
-        .fold((0.0, 0.0), |sum, c| (sum.0 + c.off, sum.1 + c.work));
-    let off = off / f64::max(work, 1.0);
+    let off = processors::off(processors.iter());
     let spiked = spikes.iter().map(|s| s.share).fold(0.0, f64::max);
+    let burdened = processors::burdened(processors);
     let worst = processors.iter().max_by(|a, b| a.off.total_cmp(&b.off));
-    let text = match (blocks.is_empty(), steady && explained) {
-        (true, _) => "blocks were not recorded: `--telemetry_blocks` would say whether costs can be trusted".into(),
-        (_, true) if kinds_differ => "costs are usable".into(),
-        (_, true) => "costs are usable; all blocks are of one kind".into(),
-        _ if off >= 0.1 && off >= spiked => format!(
-            "costs are not usable: ranks were without a processor for {} of their work, rank {} most: pin ranks and give each a core of its own",
+    let text = match (&burdened, worst) {
+        _ if blocks.is_empty() => "blocks were not recorded: `--telemetry_blocks` would say whether costs can be trusted".into(),
+        (Some(core), _) if steady && explained => format!("costs are usable, but {}", core.text()),
+        _ if steady && explained && r_squared.is_some() => "costs are usable".into(),
+        _ if steady && explained => "costs are usable; all blocks are of one kind".into(),
+        (Some(core), _) => format!("costs are not usable: {}", core.text()),
+        // Before spikes: who waits for a rank without a processor has them.
+        (None, Some(worst)) if off >= processors::OFF_MUCH => format!(
+            "costs are not usable: ranks were without a processor for {} of their work, rank {} most{}: pin ranks and give each a core of its own",
             percent(off),
-            worst.map_or(0, |worst| worst.rank)
+            worst.rank,
+            match processors::wanderers(processors) {
+                0 => String::new(),
+                1 => ", and a rank moved between cores".into(),
+                n => format!(", and {n} ranks moved between cores"),
+            }
         ),
         _ if spiked >= 0.05 => format!(
             "costs are not usable: spikes take {} of the waiting: try another order of sends, and look at `colltune telemetry health`",
@@ -228,6 +201,7 @@ impl Noise {
         );
         text += "\n";
         text += &self.variance.text();
+        text += &self.waiting.text();
         for spikes in &self.spikes {
             text += &format!("{}\n", spikes.text());
         }

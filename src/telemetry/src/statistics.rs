@@ -1,51 +1,24 @@
-//! Robust statistics of a few thousand values.
+//! Statistics of a few thousand values, as telemetry asks for them.
 
-use statrs::statistics::{Data, OrderStatistics as _, RankTieBreaker, Statistics as _};
+use colltune_statistics::order::NORMAL_MAD;
+pub use colltune_statistics::{mean, median};
 
-/// NaN of none.
-pub fn median(values: &[f64]) -> f64 {
-    Data::new(values.to_vec()).median_of()
-}
-
-trait MedianOf {
-    fn median_of(self) -> f64;
-}
-
-impl MedianOf for Data<Vec<f64>> {
-    fn median_of(mut self) -> f64 {
-        match self.is_empty() {
-            true => f64::NAN,
-            false => self.quantile(0.5),
-        }
-    }
-}
+/// Fewer pairs than this lie on a line by chance.
+const PAIRS_LEAST: usize = 3;
 
 /// The median absolute deviation, in units of a normal distribution's standard deviation.
 pub fn mad(values: &[f64]) -> f64 {
-    let middle = median(values);
-    let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    1.4826 * median(&away)
+    NORMAL_MAD * colltune_statistics::mad(values)
 }
 
-pub fn mean(values: &[f64]) -> f64 {
-    values.mean()
-}
-
-/// Pearson's correlation; `None` where one of them does not vary.
+/// Pearson's correlation; `None` of few pairs, and where one of them does not vary.
 pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
-    assert_eq!(x.len(), y.len());
-    if x.len() < 3 {
-        return None;
-    }
-    let spread = x.std_dev() * y.std_dev();
-    let r = x.covariance(y) / spread;
-    (spread > 0.0 && r.is_finite()).then_some(r)
+    colltune_statistics::pearson(x, y).filter(|_| x.len() >= PAIRS_LEAST)
 }
 
-/// Spearman's correlation of ranks; `None` where one of them does not vary.
+/// Spearman's correlation of ranks; `None` as above.
 pub fn spearman(x: &[f64], y: &[f64]) -> Option<f64> {
-    let ranks = |values: &[f64]| Data::new(values.to_vec()).ranks(RankTieBreaker::Average);
-    pearson(&ranks(x), &ranks(y))
+    colltune_statistics::spearman(x, y).filter(|_| x.len() >= PAIRS_LEAST)
 }
 
 /// Largest over mean; 1 of none.
@@ -62,19 +35,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outliers_do_not_move_the_median_and_its_deviation() {
-        let values = [1.0, 2.0, 3.0, 4.0, 1e9];
-        assert_eq!(median(&values), 3.0);
-        assert!((mad(&values) - 1.4826).abs() < 1e-9);
-        assert!(median(&[]).is_nan());
-    }
-
-    #[test]
-    fn correlations_see_lines_and_orders() {
-        let x = [1.0, 2.0, 3.0, 4.0];
-        assert!((pearson(&x, &[2.0, 4.0, 6.0, 8.0]).unwrap() - 1.0).abs() < 1e-12);
-        assert!((spearman(&x, &[1.0, 10.0, 100.0, 1e6]).unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!(pearson(&x, &[5.0; 4]), None);
-        assert_eq!(imbalance(&[1.0, 3.0]), 1.5);
+    fn a_deviation_is_in_units_of_the_normal_one_and_two_pairs_say_nothing() {
+        assert!((mad(&[1.0, 2.0, 3.0, 4.0, 1e9]) - NORMAL_MAD).abs() < 1e-12);
+        let x = [1.0, 2.0, 3.0];
+        assert!(
+            pearson(&x, &[2.0, 4.0, 6.0]).is_some() && spearman(&x, &[1.0, 9.0, 10.0]).is_some()
+        );
+        assert_eq!(
+            (pearson(&x[..2], &x[..2]), spearman(&x[..2], &x[..2])),
+            (None, None)
+        );
+        assert_eq!((imbalance(&[1.0, 3.0]), imbalance(&[])), (1.5, 1.0));
     }
 }

@@ -1,13 +1,13 @@
 //! The trace-event format: one JSON object with a list of events, written as they come.
 //!
 //! ```text
-//! {"displayTimeUnit":"ns","traceEvents":[
+//! {"traceEvents":[
 //! {"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"node3"}},
 //! {"ph":"X","pid":1,"tid":2,"ts":12.345,"dur":3.000,"name":"allreduce:p2p:ring","cat":"blocking","args":{...}}
 //! ],"otherData":{"job":"..."}}
 //! ```
-//! Times are microseconds, with the nanoseconds behind the point. Of an event's arguments Perfetto shows all, the
-//! Firefox profiler `detail`.
+//! Times are microseconds, with the nanoseconds behind the point. There is no `displayTimeUnit`: versions of Perfetto
+//! take it for the unit of the times. Of an event's arguments Perfetto shows all, the Firefox profiler `detail`.
 //!
 //! Source: "Trace Event Format", the Chromium project; complete events (`X`) and metadata (`M`) only.
 
@@ -57,7 +57,7 @@ struct SortIndex {
 impl<W: Write> Events<W> {
     pub fn new(out: W) -> io::Result<Events<W>> {
         let mut out = BufWriter::with_capacity(1 << 18, out);
-        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        out.write_all(b"{\"traceEvents\":[")?;
         Ok(Events {
             out,
             written: 0,

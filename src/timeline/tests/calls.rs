@@ -65,6 +65,7 @@ fn split(db: &Database, run: &Run) {
         let (header, mut records) = read(&bytes).unwrap();
         records.truncate(run.calls as usize / 2);
         Piece {
+            owner: None,
             header,
             first: 0,
             records,

@@ -17,11 +17,12 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 18] = [
+const ROOTS: [&str; 20] = [
     "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
     "src/placement/capi/src/lib.rs",
+    "src/emulate/src/lib.rs",
     "src/cli/src/main.rs",
     "src/mpibench/src/main.rs",
     "models/src/lib.rs",
@@ -29,6 +30,7 @@ const ROOTS: [&str; 18] = [
     "tuning-db/src/lib.rs",
     "src/report/src/lib.rs",
     "src/query/src/lib.rs",
+    "src/statistics/src/lib.rs",
     "src/telemetry/src/lib.rs",
     "src/timeline/src/lib.rs",
     "examples/amr/src/lib.rs",

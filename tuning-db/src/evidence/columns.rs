@@ -126,9 +126,9 @@ impl Joined {
         let table = Table::open(&file.path)?;
         let before = self.runs.len() as u32;
         let mut place = before;
-        let new_place = file.counts.iter().map(|&counts| {
-            place += u32::from(counts);
-            counts.then(|| place - 1)
+        let new_place = file.superseded.iter().map(|&superseded| {
+            place += u32::from(!superseded);
+            (!superseded).then(|| place - 1)
         });
         let new_place: Vec<Option<u32>> = new_place.collect();
         let of_row = table.ints("run")?;
@@ -151,9 +151,9 @@ impl Joined {
                 all.append(new);
             }
         }
-        let kept = file.runs.iter().zip(&file.counts);
+        let kept = file.runs.iter().zip(&file.superseded);
         self.runs.extend(
-            kept.filter(|(_, counts)| **counts)
+            kept.filter(|(_, superseded)| !**superseded)
                 .map(|(run, _)| run.clone()),
         );
         Ok(())

@@ -101,7 +101,10 @@ impl Gathering {
         let passed = passed.collect();
         let mut evidence = self.evidence;
         // However the files were cut.
-        evidence.sort_by_key(|row| (row.run, row.shape, row.variant, row.component));
+        evidence.sort_unstable_by_key(|row| {
+            let parts = (row.calls, row.level_ns.to_bits());
+            (row.run, row.shape, row.variant, row.component, parts)
+        });
         Said {
             runs,
             jobs,

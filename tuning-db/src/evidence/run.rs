@@ -27,6 +27,19 @@ pub struct Run {
     pub content: u64,
     /// In the order of the core's names of context columns.
     pub context: [String; COLUMNS.len()],
+    /// Who owned its traces' files, by number; what was taken by earlier versions does not say.
+    #[serde(default)]
+    pub owner: Option<u32>,
+    /// The host that its first trace says to be of, and the shape that the traces claim: ranks of the job, and the
+    /// most nodes, and ranks on one, of any of its communicators.
+    #[serde(default)]
+    pub host: String,
+    #[serde(default)]
+    pub ranks: u32,
+    #[serde(default)]
+    pub nodes: u32,
+    #[serde(default)]
+    pub ppn: u32,
 }
 
 /// A run that has just been reduced.
@@ -53,7 +66,9 @@ pub(super) struct Stored {
     pub path: PathBuf,
     pub bytes: u64,
     pub runs: Vec<Run>,
-    /// Whether a run counts: nothing else speaks of the same records.
+    /// Whether something else speaks of the same records.
+    pub superseded: Vec<bool>,
+    /// Whether a run counts: nothing else speaks of the same records, and nobody has said that it should not.
     pub counts: Vec<bool>,
 }
 

@@ -226,6 +226,16 @@ impl Ranks for Comm {
         });
     }
 
+    fn has_left(&self, sent: &Request) -> bool {
+        let raw = self.under_way.borrow().raw(sent.0);
+        let mut left = 0;
+        // SAFETY: the request was started by this communicator and has not been finished, which this does not do either.
+        check("MPI_Request_get_status", unsafe {
+            ffi::MPI_Request_get_status(raw, &mut left, ignored_status())
+        });
+        left != 0
+    }
+
     fn finish(&self, request: Request) -> Vec<f64> {
         let mut under_way = self.under_way.borrow_mut();
         let mut raw = under_way.raw(request.0);

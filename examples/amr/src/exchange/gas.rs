@@ -186,10 +186,16 @@ impl GasFaces {
     }
 
     fn len(&self, half: &Half) -> usize {
-        N_VARS * self.region(half.face, half.source).cells()
+        self.packed_len(half.face, half.source)
     }
 
-    fn flux_len(&self, face: u8) -> usize {
+    /// Values that a message carries for the ghosts beyond this face.
+    pub fn packed_len(&self, face: u8, source: Source) -> usize {
+        N_VARS * self.region(face, source).cells()
+    }
+
+    /// Values of the flux that a finer block gives for a face.
+    pub fn flux_len(&self, face: u8) -> usize {
         N_VARS * self.shape.face_cells(axis(usize::from(face))) / 4
     }
 }

@@ -308,10 +308,12 @@ impl Posted {
         }
         let mut sent = Vec::with_capacity(self.sends.len());
         for (to, send) in self.sends {
+            // A large message leaves when its receiver takes it, who is waited for then; one that has left waits for
+            // nobody, however late this rank looks.
+            let waits = !ranks.has_left(&send);
             sent.push(ranks.finish(send));
             let now = recorder.moment();
-            // A large message leaves when its receiver takes it, who is waited for then.
-            if now > round.last + PROMPT_NS {
+            if waits && now > round.last + PROMPT_NS {
                 round.last(now, to);
             }
         }

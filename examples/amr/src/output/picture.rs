@@ -42,6 +42,8 @@ pub struct Caption {
     /// The plane's axes, the faster one first.
     pub axes: [&'static str; 2],
     pub n_ranks: u32,
+    /// The finest level that the run may have, so that a level has one colour in all its pictures.
+    pub deepest: u8,
 }
 
 /// What a panel's colour means.
@@ -108,7 +110,8 @@ pub(super) fn paint(pixels: u32, tiles: &[Tile], caption: &Caption, range: [f32;
     };
     write(&mut canvas, MARGIN, Face::Title, INK, &caption.title);
     write(&mut canvas, MARGIN + 26, Face::Plain, FAINT, &caption.about);
-    let deepest = tiles.iter().map(|tile| tile.level).max().unwrap_or(0);
+    let levels_met = tiles.iter().map(|tile| tile.level);
+    let deepest = levels_met.max().unwrap_or(0).max(caption.deepest);
     for (nth, panel) in (0..).zip(PANELS) {
         let at = place(nth, pixels);
         let colour = |tile: &Tile, pixel: usize| match panel {
@@ -321,7 +324,23 @@ mod tests {
             field: "density".to_owned(),
             axes: ["x", "y"],
             n_ranks,
+            deepest: 0,
         }
+    }
+
+    #[test]
+    fn a_level_has_one_colour_whatever_levels_a_slice_meets() {
+        let caption = Caption {
+            deepest: 5,
+            ..caption(8)
+        };
+        let colour = |tiles: &[Tile], x: u32| {
+            let [left, top] = place(1, 80);
+            paint(80, tiles, &caption, [1.0, 3.0]).at([left + x, top + 40])
+        };
+        let both = tiles();
+        assert_eq!(colour(&both, 20), of_level(0, 5));
+        assert_eq!(colour(&both[..1], 20), of_level(0, 5));
     }
 
     #[test]

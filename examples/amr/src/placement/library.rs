@@ -1,7 +1,7 @@
 //! The policies of the placement library, by name, on this app's mesh.
 
 use colltune_placement::curve::LEVEL_MAX;
-use colltune_placement::{Curve, Graph, Octant, PlacementError, Policy, Problem, place};
+use colltune_placement::{Curve, Graph, Machine, Octant, PlacementError, Policy, Problem, place};
 
 use crate::leaf::{FACES, axis};
 use crate::mesh::{Mesh, Neighbour};
@@ -29,6 +29,16 @@ pub fn owners(
     question: Question,
     shape: BlockShape,
 ) -> Result<Vec<u32>, PlacementError> {
+    owners_on(policy, question, shape, None)
+}
+
+/// The same, with the ranks per node and what messages cost where that is known.
+pub fn owners_on(
+    policy: &Policy,
+    question: Question,
+    shape: BlockShape,
+    machine: Option<(u32, Machine)>,
+) -> Result<Vec<u32>, PlacementError> {
     let mesh = question.mesh;
     let (root_level, octants) = octants(mesh);
     let order = Curve::Hilbert.order(3, &octants);
@@ -49,6 +59,10 @@ pub fn owners(
             bytes: &messages.bytes,
         })?
         .with_owners(&present)?;
+    let problem = match machine {
+        Some((ppn, machine)) => problem.with_ranks_per_node(ppn)?.with_machine(machine)?,
+        None => problem,
+    };
     let placed = place(policy, &problem)?;
     let mut owners = vec![0; mesh.len()];
     for (i, owner) in order.iter().zip(placed.owners) {

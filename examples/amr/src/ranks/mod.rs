@@ -40,6 +40,9 @@ pub trait Ranks {
     /// Sends and returns when `data` may be used again; the receiver must have started to receive.
     fn send(&self, to: usize, tag: Tag, data: &[f64]);
 
+    /// Whether what was sent has left, so that `finish` will not wait.
+    fn has_left(&self, sent: &Request) -> bool;
+
     /// Waits for one message.
     fn finish(&self, request: Request) -> Vec<f64>;
 

@@ -219,6 +219,10 @@ impl Ranks for Threads {
         });
     }
 
+    fn has_left(&self, sent: &Request) -> bool {
+        matches!(self.under_way.borrow()[sent.0], Some(UnderWay::Sent(_)))
+    }
+
     fn finish(&self, request: Request) -> Vec<f64> {
         let taken = self.under_way.borrow_mut()[request.0].take();
         match taken.expect("finished once") {

@@ -4,13 +4,11 @@ use std::time::Instant;
 
 use super::start::fill_pulse;
 use super::state::Run;
+use super::wanted::wanted;
 use crate::checksum::Broken;
-use crate::leaf::Leaf;
-use crate::mesh::Mesh;
 use crate::options::CriterionName;
 use crate::physics::indicator::jump_within_max;
 use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across};
-use crate::settings::Settings;
 use crate::telemetry::Phase;
 
 impl Run<'_> {
@@ -112,7 +110,7 @@ impl Run<'_> {
             }
             match &field_wants {
                 Some(wants) => wants[i],
-                None => self.wanted(leaf),
+                None => wanted(settings, &self.objects, &self.mesh, leaf),
             }
         };
         let mut marks = first_marks(&self.mesh, wants);
@@ -183,39 +181,6 @@ impl Run<'_> {
         marks.collect()
     }
 
-    /// What the objects want of a block: finer cells where one touches it.
-    fn wanted(&self, leaf: Leaf) -> Mark {
-        let roots = self.mesh.grid.roots;
-        let (mut lower, mut upper) = (leaf.lower(roots), leaf.upper(roots));
-        if !self.settings.options.refine_ghost {
-            return match self.objects.touch(lower, upper) {
-                true => Mark::Split,
-                false => Mark::Join,
-            };
-        }
-        let ghost = ghost_widths(self.settings, &self.mesh, leaf.level);
-        for d in 0..3 {
-            lower[d] -= 2.0 * ghost[d];
-            upper[d] += 2.0 * ghost[d];
-        }
-        if self.objects.touch(lower, upper) {
-            return Mark::Split;
-        }
-        if leaf.level == 0 {
-            return Mark::Join;
-        }
-        // Joined now, its parent would be split again at once.
-        let ghost = ghost_widths(self.settings, &self.mesh, leaf.level - 1);
-        for d in 0..3 {
-            lower[d] -= ghost[d];
-            upper[d] += ghost[d];
-        }
-        match self.objects.touch(lower, upper) {
-            true => Mark::Stay,
-            false => Mark::Join,
-        }
-    }
-
     pub(super) fn check(&self, step: u64) -> Result<(), Broken> {
         if let Some(most) = self.settings.options.max_blocks {
             let counts = self.mesh.per_rank(self.ranks.n_ranks());
@@ -244,14 +209,4 @@ impl Run<'_> {
         };
         Err(Broken::Invalid { step, what })
     }
-}
-
-/// Half the extent of a cell of `level`, in the unit cube.
-fn ghost_widths(settings: &Settings, mesh: &Mesh, level: u8) -> [f64; 3] {
-    let depth = mesh.grid.depth;
-    let half = f64::from(1u32 << (depth - level));
-    std::array::from_fn(|d| {
-        let mesh_size = f64::from(mesh.grid.roots[d] << (depth + 1));
-        (half / settings.shape.cells[d] as f64) / mesh_size
-    })
 }

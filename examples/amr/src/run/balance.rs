@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use colltune_placement::Situation;
 
+use super::owners::{chosen, is_uneven, limit_moves};
 use super::state::Run;
 use crate::checksum::Broken;
-use crate::leaf::Leaf;
-use crate::mesh::Mesh;
-use crate::placement::{Question, imbalance, library};
-use crate::settings::PlacementName;
+use crate::cost::Measured;
+use crate::placement::{Question, imbalance};
 use crate::telemetry::Phase;
 
 impl Run<'_> {
@@ -33,16 +32,8 @@ impl Run<'_> {
         if options.uniform_refine == 1 && options.compat {
             return false;
         }
-        let n_ranks = self.ranks.n_ranks();
-        if let Some(measured) = &self.measured {
-            let allowed = 1.0 + f64::from(options.inbalance) / 100.0;
-            return imbalance(&measured.costs(), self.mesh.owners(), n_ranks) > allowed;
-        }
-        let counts = self.mesh.per_rank(n_ranks);
-        let (min, max) = (counts.iter().min(), counts.iter().max());
-        let (min, max) = (min.copied().unwrap_or(0), max.copied().unwrap_or(0));
-        let ratio = ((max - min) * n_ranks as i64) as f64 / self.mesh.len() as f64;
-        max > min + 1 && ratio > f64::from(options.inbalance) / 100.0
+        let costs = self.measured.as_ref().map(Measured::costs);
+        is_uneven(options, &self.mesh, costs.as_deref(), self.ranks.n_ranks())
     }
 
     /// Places all blocks anew and moves those that change owner; says whether any did.
@@ -58,17 +49,11 @@ impl Run<'_> {
             costs: &costs,
             n_ranks: self.ranks.n_ranks(),
         };
-        let mut owners = match &self.settings.placement {
-            PlacementName::Library(policy) => {
-                library::owners(policy, question, self.settings.shape).map_err(|error| {
-                    Broken::Placement {
-                        step,
-                        what: error.to_string(),
-                    }
-                })?
-            }
-            _ => self.settings.policy().place(question),
-        };
+        let placed = chosen(self.settings, question);
+        let mut owners = placed.map_err(|error| Broken::Placement {
+            step,
+            what: error.to_string(),
+        })?;
         let limit = self.settings.options.limit_move as usize;
         let limited = limit > 0 && step > 0;
         if let Some(compat) = &self.compat {
@@ -147,31 +132,5 @@ impl Run<'_> {
             return self.check(step);
         }
         Ok(())
-    }
-}
-
-/// Lets each rank give away at most `percent` of its blocks: the finest first, as miniAMR chooses.
-fn limit_moves(mesh: &Mesh, owners: &mut [u32], percent: usize, n_ranks: usize) {
-    let counts = mesh.per_rank(n_ranks);
-    let mut left: Vec<usize> = counts.iter().map(|&n| percent * n as usize / 100).collect();
-    let number = |leaf: Leaf| {
-        let [nx, ny, _] = mesh.grid.roots.map(|n| u64::from(n) << leaf.level);
-        let [x, y, z] = leaf.at.map(u64::from);
-        (z * ny + y) * nx + x
-    };
-    let mut order: Vec<usize> = (0..mesh.len()).collect();
-    order.sort_by_cached_key(|&i| {
-        let leaf = mesh.leaves()[i];
-        (std::cmp::Reverse(leaf.level), number(leaf))
-    });
-    for i in order {
-        let from = mesh.owners()[i];
-        if owners[i] == from {
-            continue;
-        }
-        match left[from as usize].checked_sub(1) {
-            Some(rest) => left[from as usize] = rest,
-            None => owners[i] = from,
-        }
     }
 }

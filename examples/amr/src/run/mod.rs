@@ -6,6 +6,8 @@ mod balance;
 mod bandwidth;
 mod checkpoint;
 mod gas;
+mod mesh_run;
+mod owners;
 mod picture;
 mod room;
 mod stage;
@@ -13,10 +15,13 @@ mod start;
 mod state;
 mod telemetry;
 mod vtk;
+mod wanted;
 
 use std::time::Instant;
 
+pub use mesh_run::{Chooser, Event, MeshRun};
 use state::Run;
+use wanted::step_length;
 
 use crate::checksum::{self, Broken};
 use crate::exact_sum::ExactSum;
@@ -135,18 +140,7 @@ impl Run<'_> {
 
     /// How far objects move in the next step.
     fn step_length(&self) -> f64 {
-        let Some(time) = self.settings.options.time else {
-            return 1.0;
-        };
-        if let Some(steps) = self.settings.n_steps {
-            return time / steps as f64;
-        }
-        let (grid, cells) = (self.mesh.grid, self.settings.shape.cells);
-        let finest = std::array::from_fn(|d| {
-            let blocks = u64::from(grid.roots[d]) << (grid.depth + 1);
-            (blocks * cells[d] as u64) as f64
-        });
-        self.objects.time_step(finest)
+        step_length(self.settings, &self.objects, self.mesh.grid)
     }
 
     fn add_step_time(&mut self, which: usize, seconds: f64) {

@@ -133,6 +133,7 @@ impl Run<'_> {
             },
             axes: ["x", "y"],
             n_ranks: n_ranks as u32,
+            deepest: options.num_refine,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
+use super::owners::first_owners;
 use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
@@ -15,11 +16,9 @@ use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::{CriterionName, WeighName};
 use crate::physics::GAMMA;
-use crate::placement::Question;
-use crate::placement::rcb::positions;
 use crate::ranks::Ranks;
 use crate::report::Times;
-use crate::settings::{PlacementName, Settings, Work};
+use crate::settings::{Settings, Work};
 use crate::shape::BlockShape;
 use crate::stencil::Machine;
 use crate::telemetry::Counting;
@@ -96,7 +95,6 @@ impl<'a> Run<'a> {
         self.own = self.own_leaves.iter().map(|&i| slots[i]).collect();
         self.block_times = vec![0.0; self.own.len()];
         self.near_shock = vec![false; self.own.len()];
-        self.counting.recorder.close_partners();
         let view = View {
             mesh: &self.mesh,
             rank,
@@ -127,39 +125,6 @@ impl<'a> Run<'a> {
             self.sums.last.clone_from(&self.first_sums);
         }
     }
-}
-
-/// Boxes of root blocks by the process grid, as miniAMR has them, or what the policy says.
-fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
-    let grid = settings.grid;
-    let by_box = settings.placement != PlacementName::Hilbert;
-    let Some(processes) = settings.processes.filter(|_| by_box) else {
-        let mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
-        let costs = vec![1.0; mesh.len()];
-        return settings.policy().place(Question {
-            mesh: &mesh,
-            costs: &costs,
-            n_ranks,
-        });
-    };
-    let [px, py, _] = processes;
-    let mut owner = vec![0; n_ranks];
-    for (rank, [x, y, z]) in positions(settings.box_axes(processes), n_ranks)
-        .into_iter()
-        .enumerate()
-    {
-        owner[(z * py + y) * px + x] = rank as u32;
-    }
-    let [rx, ry, rz] = grid.roots;
-    let mut owners = Vec::with_capacity(grid.n_roots());
-    for (z, y, x) in
-        (0..rz).flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| (z, y, x))))
-    {
-        let at = [x, y, z];
-        let [bx, by, bz]: [usize; 3] = std::array::from_fn(|d| (at[d] / settings.init[d]) as usize);
-        owners.push(owner[(bz * py + by) * px + bx]);
-    }
-    owners
 }
 
 fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {

@@ -5,6 +5,7 @@ use super::state::{Run, Telemetry};
 use crate::checksum::Broken;
 use crate::cost::Slowness;
 use crate::output::publish::make_folder;
+use crate::telemetry::about;
 use crate::telemetry::host::{Place, Usage, numbered};
 use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, Table, Traffic, Writer};
 
@@ -32,7 +33,8 @@ impl Run<'_> {
         if group.rank() == 0 {
             let made = make_folder(folder);
             let created = made.and_then(|()| {
-                let created = Writer::create(folder, number, &self.tables(), hosts);
+                let about = about::of(&self.settings.options.words, self.ranks.n_ranks());
+                let created = Writer::create(folder, number, &self.tables(), hosts, &about);
                 created.map_err(|error| error.to_string())
             });
             match created {
@@ -240,8 +242,6 @@ impl Run<'_> {
         if self.telemetry.is_none() {
             return Ok(());
         }
-        // The plan goes on to the last step, not to the one after it.
-        self.counting.recorder.begin_step(step);
         self.counting.recorder.close_partners();
         self.take_spans(step);
         self.write_rows(step)?;

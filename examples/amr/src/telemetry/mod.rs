@@ -17,6 +17,7 @@ pub mod recorder;
 
 pub mod traffic;
 
+pub mod about;
 pub mod host;
 
 pub mod writer;

@@ -27,9 +27,21 @@ struct Inner {
     rounds_of_step: u64,
     begin: Mark,
     rows: Rows,
-    /// Messages and bytes by partner since the step after the last that has rows.
-    partners: BTreeMap<(usize, Freight), (u64, u64)>,
+    /// What this step has given so far.
+    partners: Partners,
+    /// The last steps, as far back as they have all given the same.
+    alike: Option<Alike>,
+}
+
+/// Messages and bytes by partner.
+type Partners = BTreeMap<(usize, Freight), (u64, u64)>;
+
+/// Steps that have given the same each.
+#[derive(Debug)]
+struct Alike {
     first_step: u64,
+    last_step: u64,
+    partners: Partners,
 }
 
 /// The moment at which a window begins, and what had been spent by then.
@@ -71,13 +83,13 @@ impl Recorder {
         let mut inner = self.inner.borrow_mut();
         inner.rank = rank as u64;
         inner.begin = self.mark();
-        inner.first_step = step;
         inner.step = step;
     }
 
     pub fn begin_step(&self, step: u64) {
         let mut inner = self.inner.borrow_mut();
         if inner.step != step {
+            inner.end_step();
             (inner.step, inner.window, inner.rounds_of_step) = (step, 0, 0);
         }
     }
@@ -188,29 +200,60 @@ impl Recorder {
         *sum = (sum.0 + 1, sum.1 + 8 * n_values as u64);
     }
 
-    /// The plan of messages changes after this step: what has been sent so far gets its rows.
+    /// Nothing more is sent: steps that have no rows yet get them.
     pub fn close_partners(&self) {
         let mut inner = self.inner.borrow_mut();
-        let partners = std::mem::take(&mut inner.partners);
-        let (rank, first, last) = (inner.rank, inner.first_step, inner.step);
-        for ((partner, what), (messages, bytes)) in partners {
-            let row = [
-                first,
-                last,
-                rank,
-                partner as u64,
-                what as u64,
-                messages,
-                bytes,
-            ];
-            inner.rows.push(Table::Partners, row);
-        }
-        inner.first_step = last + 1;
+        inner.end_step();
+        inner.push_alike();
     }
 
     /// The rows so far.
     pub fn take_rows(&self) -> Rows {
         std::mem::take(&mut self.inner.borrow_mut().rows)
+    }
+}
+
+impl Inner {
+    /// Rows of partners are for stretches of steps with the same messages, which a changed plan ends, and a step with
+    /// more than the others, as that of a refinement.
+    fn end_step(&mut self) {
+        if self.partners.is_empty() {
+            return;
+        }
+        let (step, partners) = (self.step, std::mem::take(&mut self.partners));
+        match &mut self.alike {
+            Some(alike) if alike.last_step + 1 == step && alike.partners == partners => {
+                alike.last_step = step;
+            }
+            _ => {
+                self.push_alike();
+                self.alike = Some(Alike {
+                    first_step: step,
+                    last_step: step,
+                    partners,
+                });
+            }
+        }
+    }
+
+    fn push_alike(&mut self) {
+        let Some(alike) = self.alike.take() else {
+            return;
+        };
+        let (first, last) = (alike.first_step, alike.last_step);
+        let n_steps = last - first + 1;
+        for ((partner, what), (messages, bytes)) in alike.partners {
+            let row = [
+                first,
+                last,
+                self.rank,
+                partner as u64,
+                what as u64,
+                n_steps * messages,
+                n_steps * bytes,
+            ];
+            self.rows.push(Table::Partners, row);
+        }
     }
 }
 
@@ -264,5 +307,35 @@ mod tests {
         assert_eq!((round[3], round[8]), (3, 2));
         let partner = rows.of(Table::Partners).next().expect("a partner");
         assert_eq!(*partner, [1, 1, 3, 2, Freight::Ghost as u64, 1, 32]);
+    }
+
+    #[test]
+    fn partners_have_a_row_for_each_stretch_of_steps_that_gave_the_same() {
+        let recorder = Recorder::default();
+        recorder.start(0, 1, Rounds::Left);
+        for step in 1..=6 {
+            recorder.begin_step(step);
+            recorder.sent(1, Freight::Ghost, 2);
+            if step == 4 {
+                recorder.sent(1, Freight::Block, 8);
+            }
+        }
+        // What telemetry itself takes belongs to no step of the run.
+        recorder.begin_step(7);
+        recorder.begin_step(6);
+        recorder.close_partners();
+        let rows = recorder.take_rows();
+        let rows: Vec<[u64; 5]> = rows
+            .of(Table::Partners)
+            .map(|row| [row[0], row[1], row[4], row[5], row[6]])
+            .collect();
+        let [ghost, block] = [Freight::Ghost, Freight::Block].map(|freight| freight as u64);
+        let expected = [
+            [1, 3, ghost, 3, 48],
+            [4, 4, ghost, 1, 16],
+            [4, 4, block, 1, 64],
+            [5, 6, ghost, 2, 32],
+        ];
+        assert_eq!(rows, expected);
     }
 }

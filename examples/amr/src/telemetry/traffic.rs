@@ -152,6 +152,10 @@ impl Ranks for Counting<'_> {
         self.ranks.send(to, tag, data);
     }
 
+    fn has_left(&self, sent: &Request) -> bool {
+        self.ranks.has_left(sent)
+    }
+
     fn finish(&self, request: Request) -> Vec<f64> {
         let _wait = self.recorder.clock.during(Phase::Wait);
         self.ranks.finish(request)

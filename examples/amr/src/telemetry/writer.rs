@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -38,7 +39,8 @@ struct TableFile {
 }
 
 impl Writer {
-    /// Creates the files of a group of ranks; the folder must exist. `hosts` are the names of hosts by number.
+    /// Creates the files of a group of ranks; the folder must exist. `hosts` are the names of hosts by number,
+    /// `about` what is known of the run, which stands as pairs of keys and values in each file.
     ///
     /// Errors: `TelemetryError`.
     pub fn create(
@@ -46,10 +48,11 @@ impl Writer {
         group: usize,
         tables: &[Table],
         hosts: Vec<String>,
+        about: &[KeyValue],
     ) -> Result<Writer, TelemetryError> {
         let create = |&table: &Table| {
             let path = folder.join(format!("{}.{group:04}.parquet", table.name()));
-            Ok((table, TableFile::create(path, &schema(table))?))
+            Ok((table, TableFile::create(path, &schema(table), about)?))
         };
         let tables = tables.iter().map(create).collect::<Result<_, _>>()?;
         Ok(Writer { tables, hosts })
@@ -93,7 +96,11 @@ fn schema(table: Table) -> String {
 }
 
 impl TableFile {
-    fn create(path: PathBuf, schema: &str) -> Result<TableFile, TelemetryError> {
+    fn create(
+        path: PathBuf,
+        schema: &str,
+        about: &[KeyValue],
+    ) -> Result<TableFile, TelemetryError> {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -103,6 +110,7 @@ impl TableFile {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("colltune-amr {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(about.to_vec()))
             .build();
         let writer = parse_message_type(schema).and_then(|schema| {
             SerializedFileWriter::new(
@@ -216,7 +224,7 @@ mod tests {
 
     fn written(folder: &Path, tables: &[Table]) -> Vec<String> {
         let mut writer =
-            Writer::create(folder, 3, tables, vec!["here".to_owned()]).expect("created");
+            Writer::create(folder, 3, tables, vec!["here".to_owned()], &[]).expect("created");
         for step in 0..4 {
             writer.push(&sample(step, 1)).expect("written");
         }
@@ -293,7 +301,7 @@ mod tests {
     fn what_is_not_finished_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer =
-            Writer::create(folder.path(), 0, &Table::ALL, Vec::new()).expect("created");
+            Writer::create(folder.path(), 0, &Table::ALL, Vec::new(), &[]).expect("created");
         writer.push(&sample(0, 0)).expect("written");
         drop(writer);
         assert_eq!(
@@ -310,7 +318,7 @@ mod tests {
             folder.path().join(".phases.0000.parquet.unfinished"),
         )
         .expect("a link");
-        let writer = Writer::create(folder.path(), 0, &[Table::Phases], Vec::new());
+        let writer = Writer::create(folder.path(), 0, &[Table::Phases], Vec::new(), &[]);
         let writer = writer.and_then(|mut writer| {
             writer.push(&sample(0, 0))?;
             writer.finish()

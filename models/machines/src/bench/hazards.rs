@@ -46,8 +46,67 @@ pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
         ));
         rows.push(padded(
             scope,
+            &format!("{name}: machines that are told in the end"),
+            pooled(&lives, |one| {
+                let last = one.trainings.last();
+                (
+                    f64::from(u8::from(last.is_some_and(|last| last.nothing_to_gain))),
+                    1.0,
+                )
+            }),
+            Bound::AtLeast(1.0),
+            Bound::None,
+        ));
+        rows.push(padded(
+            scope,
             &format!("{name}: share of samples that still explore in the end"),
             each(&lives, History::exploring),
+            Bound::None,
+            Bound::None,
+        ));
+    }
+}
+
+/// What one variant of twenty gains over the others, and how unlike runs are.
+const HIDDEN: [(f64, f64); 6] = [
+    (0.1, 0.05),
+    (0.2, 0.05),
+    (0.1, 0.15),
+    (0.2, 0.15),
+    (0.2, 0.3),
+    (0.4, 0.3),
+];
+
+/// Machines that must not be given up.
+pub(super) fn hidden(scope: &Scope, rows: &mut Vec<Row>) {
+    for (faster, run_effect) in HIDDEN {
+        let trial = Trial {
+            recipe: Recipe {
+                layouts: vec![CLUSTER],
+                sizes: if scope.is_full() {
+                    Recipe::null(0.0).sizes
+                } else {
+                    vec![8, 32 << 10]
+                },
+                calls: 256,
+                ..Recipe::hidden(faster, run_effect)
+            },
+            plan: Plan::each(12),
+            seeds: scope.seeds.clone(),
+        };
+        let lives = trial.live(&scope.learners());
+        let name = format!("one of twenty gains {faster}, runs differ by {run_effect}");
+        rows.push(padded(
+            scope,
+            &format!("{name}: trainings that say that nothing can be gained"),
+            pooled(&lives, History::told),
+            Bound::AtMost(0.0),
+            Bound::None,
+        ));
+        rows.push(padded(
+            scope,
+            &format!("{name}: share of the gain after twelve jobs"),
+            each(&lives, |one| one.share_of_gain(12)),
             Bound::None,
             Bound::None,
         ));

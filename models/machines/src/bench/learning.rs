@@ -46,6 +46,12 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             ));
         }
         rows.push(row(
+            &format!("{name}: trainings that say that nothing can be gained"),
+            pooled(&lives, History::told),
+            Bound::AtMost(0.0),
+            Bound::None,
+        ));
+        rows.push(row(
             &format!("{name}: regret over the first ten jobs"),
             each(&lives, |one| one.regret(0..10)),
             Bound::None,

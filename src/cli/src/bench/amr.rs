@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use colltune_core::library::Abi;
+use colltune_statistics::{Interval, median_ratio, spread};
 use serde_json::Value;
 
 use super::Bench;
@@ -16,7 +17,6 @@ use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use crate::launch::shim;
-use crate::statistics::{Interval, median_ratio, spread};
 
 struct Problem {
     name: &'static str,

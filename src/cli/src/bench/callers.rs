@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
+use colltune_statistics as statistics;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,7 +20,6 @@ use super::overhead::{self, BLOCKS, CALLS_PER_BLOCK};
 use super::place::{self, Place};
 use super::report::{Finding, Report};
 use super::{Bench, database};
-use crate::statistics;
 
 /// What each caller calls, on MPI_COMM_SELF.
 const CELL: Cell = (Collective::Allreduce, 8);

@@ -1,8 +1,9 @@
 //! Which way is best in a cell, without crediting luck. Pure.
 
+use colltune_statistics::{median, ratios, upper_bound};
+
 use super::jobs::Cell;
 use super::ways::{CONTROL_WAY, DEFAULT_WAY, ONE_BATCH_WAY, TUNED_WAY, Times, Way};
-use crate::statistics::{median, ratios, upper_bound};
 
 /// The measured times, asked cell by cell.
 pub struct Choices<'a> {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
+use colltune_statistics as statistics;
 
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
 use crate::launch::shim;
-use crate::statistics;
 
 const GENERATIONS: u64 = 3;
 

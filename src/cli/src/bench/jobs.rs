@@ -12,11 +12,11 @@ use colltune_core::collective::Collective;
 use colltune_core::environment;
 use colltune_core::request::Mode;
 use colltune_core::variant::Size;
+use colltune_statistics as statistics;
 use serde_json::Value;
 
 use super::Bench;
 use super::place::{Place, helper};
-use crate::statistics;
 
 /// A collective and a message size in bytes.
 pub type Cell = (Collective, u64);

@@ -5,10 +5,10 @@
 use colltune_machines::bench;
 use colltune_machines::report::{Bound, Table};
 use colltune_machines::trial::{Extent, Scope};
+use colltune_statistics::Interval;
 
 use super::Bench;
 use super::report::{Finding, Report, Target};
-use crate::statistics::Interval;
 
 pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let extent = if bench.quick {

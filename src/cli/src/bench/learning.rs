@@ -12,12 +12,12 @@ use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::library::{Library, Product};
 use colltune_core::record::{CallClass, Header, Manner, Record};
 use colltune_core::select::mix;
+use colltune_statistics::{Interval, median, spread};
 
 use super::report::{Finding, Report, Row, Target};
 use super::ways::MEASURED;
 use super::{Bench, database};
 use crate::launch::library::reference;
-use crate::statistics::{Interval, median, spread};
 
 const RECORDS: usize = 1_000_000;
 const RECORDS_PER_TRACE: usize = 10_000;

@@ -23,6 +23,7 @@ pub mod schedules;
 pub mod simulator;
 pub mod solver;
 pub mod startup;
+pub mod telemetry;
 pub mod tuned;
 
 pub mod ways;
@@ -33,7 +34,7 @@ pub mod bound;
 
 pub mod report;
 
-pub use session::Bench;
+pub use session::{Bench, FOLDER};
 
 use report::Report;
 
@@ -45,7 +46,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 16] = [
+pub const SUITES: [Suite; 17] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -90,6 +91,11 @@ pub const SUITES: [Suite; 16] = [
         name: "amr",
         about: "the mini-app on 2 ranks, beside miniAMR where MINIAMR names its executable",
         run: amr::run,
+    },
+    Suite {
+        name: "telemetry",
+        about: "what recording telemetry costs the mini-app on 2 ranks, and how large its files are",
+        run: telemetry::run,
     },
     Suite {
         name: "programs",

@@ -7,12 +7,12 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::record;
 use colltune_core::request::Mode;
+use colltune_statistics::{self as statistics, Interval};
 
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
-use crate::statistics::{self, Interval};
 
 const CELLS: [Cell; 2] = [(Collective::Allreduce, 8), (Collective::Bcast, 8)];
 pub const CALLS_PER_BLOCK: usize = 450;

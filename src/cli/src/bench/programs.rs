@@ -13,13 +13,13 @@ use anyhow::Context;
 use colltune_core::account::JobSummary;
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
+use colltune_statistics::{Interval, median, spread};
 use serde_json::Value;
 
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
-use crate::statistics::{Interval, median, spread};
 use table::{PROGRAMS, Program};
 
 pub use table::Kitchen;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use colltune_statistics::{Interval, Spread, ratios, spread};
 use serde_json::{Map, Value, json};
 
 use super::Bench;
-use crate::statistics::{Interval, Spread, ratios, spread};
 
 /// What one suite found.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub struct Row {
 impl Row {
     /// Compares jobs that ran in pairs: `a` and `b` hold one value per round.
     pub fn of_rounds(case: String, a: &[f64], b: &[f64]) -> Row {
-        let middle = |values: &[f64]| crate::statistics::median(values);
+        let middle = |values: &[f64]| colltune_statistics::median(values);
         Row {
             case,
             a: middle(a),

@@ -11,12 +11,12 @@ use colltune_core::collective::Collective::{self, Allgather, Allreduce, Alltoall
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
 use colltune_core::variant::Size;
+use colltune_statistics::{geometric_mean_over_rounds, ratios};
 
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
-use crate::statistics::{geometric_mean_over_rounds, ratios};
 
 /// Open MPI's name of an algorithm, and ours.
 type Pair = (Collective, &'static str, &'static str);

@@ -6,7 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::failure::usage;
 use crate::progress;
+
+/// Where nobody says where.
+pub const FOLDER: &str = "target/bench";
+/// A file in folders that are ours.
+const MARK: &str = ".made-by-colltune";
 
 /// What all suites of one command share.
 pub struct Bench {
@@ -22,8 +28,21 @@ pub struct Bench {
 }
 
 impl Bench {
+    ///
+    /// Errors: a folder that holds anything else than what benches wrote, because they remove what they find there.
     pub fn new(out: &Path, quick: bool) -> anyhow::Result<Bench> {
         std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+        let mark = out.join(MARK);
+        if !mark.exists() {
+            let is_empty = std::fs::read_dir(out).is_ok_and(|mut inside| inside.next().is_none());
+            if !is_empty && out != Path::new(FOLDER) {
+                return Err(usage(format!(
+                    "write into {}: it holds what `colltune bench` has not made; name a new or an empty folder with --out",
+                    out.display()
+                )));
+            }
+            std::fs::write(&mark, "").with_context(|| format!("write {}", mark.display()))?;
+        }
         let out = out
             .canonicalize()
             .with_context(|| format!("open {}", out.display()))?;

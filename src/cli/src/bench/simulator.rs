@@ -15,13 +15,13 @@ use colltune_core::algorithm::simulate::{Known, Machine, estimate_ns};
 use colltune_core::catalogue::{self, Own, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::request::Mode;
+use colltune_statistics::{Interval, median, ratios, spearman, spread};
 
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
 use crate::command::calibrate::calibration;
-use crate::statistics::{Interval, median, ratios, spread};
 
 const COLLECTIVES: [Collective; 5] = [
     Collective::Allreduce,
@@ -102,7 +102,8 @@ fn row(cell: Cell, variants: &[(Variant, f64)], simulated: &[f64]) -> (Row, Opti
         let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
         best.map(|(place, _)| place)
     };
-    let correlation = correlation(&measured, simulated);
+    // Two are always in one order or the other.
+    let correlation = spearman(&measured, simulated).filter(|_| measured.len() >= 3);
     let mut row = Row {
         case: format!("{} {} B", cell.0, cell.1),
         a: median(&measured),
@@ -177,28 +178,6 @@ fn measure(bench: &Bench, place: &Place) -> anyhow::Result<Measured> {
     Ok(measured)
 }
 
-/// Spearman's rank correlation; `None` for fewer than three values, or where all are alike.
-fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (a, b) = (places(a), places(b));
-    let n = a.len() as f64;
-    let mean = (n - 1.0) / 2.0;
-    let product = |a: &[f64], b: &[f64]| -> f64 {
-        a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum()
-    };
-    let scale = (product(&a, &a) * product(&b, &b)).sqrt();
-    (a.len() >= 3 && scale > 0.0).then(|| product(&a, &b) / scale)
-}
-
-/// The place of each value in their order; equal values share the mean of theirs.
-fn places(values: &[f64]) -> Vec<f64> {
-    let place = |value: &f64| {
-        let below = values.iter().filter(|other| *other < value).count();
-        let equal = values.iter().filter(|other| *other == value).count();
-        below as f64 + (equal as f64 - 1.0) / 2.0
-    };
-    values.iter().map(place).collect()
-}
-
 const NODES: u32 = 1024;
 const PPN: u32 = 32;
 const LARGE: [&str; 6] = [
@@ -248,20 +227,4 @@ fn large(bench: &Bench, report: &mut Report) {
         unit: " s",
         target: Target::AtMost(1.0),
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_correlation_is_that_of_the_orders() {
-        let a = [1.0, 2.0, 3.0, 4.0];
-        assert_eq!(correlation(&a, &[10.0, 20.0, 300.0, 4000.0]), Some(1.0));
-        assert_eq!(correlation(&a, &[4.0, 3.0, 2.0, 1.0]), Some(-1.0));
-        assert_eq!(correlation(&a, &[5.0; 4]), None);
-        assert_eq!(correlation(&a[..2], &a[..2]), None);
-        let ties = correlation(&a, &[1.0, 1.0, 2.0, 2.0]).unwrap();
-        assert!((ties - 0.894_427).abs() < 1e-6);
-    }
 }

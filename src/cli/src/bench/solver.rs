@@ -15,6 +15,7 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
 use colltune_core::variant::DEFAULT;
+use colltune_statistics::{Interval, median, spread};
 
 use super::Bench;
 use super::database;
@@ -22,7 +23,6 @@ use super::jobs::{self, Cell, Tuner};
 use super::place::{Place, in_source_tree};
 use super::programs::Kitchen;
 use super::report::{Finding, Report, Row, Target};
-use crate::statistics::{Interval, median, spread};
 
 const CELL: Cell = (Collective::Allreduce, 8);
 /// Mean compute of an iteration, in microseconds.

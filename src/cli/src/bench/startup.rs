@@ -2,12 +2,12 @@
 
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
+use colltune_statistics::{median, median_difference};
 
 use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
-use crate::statistics::{median, median_difference};
 
 pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::comparing("with `colltune run` and the shim, ms", "plain mpirun, ms");

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
+use colltune_statistics::{geometric_mean, median, ratios, upper_bound};
 
 use super::bound::Bounds;
 use super::choices::Choices;
@@ -23,7 +24,6 @@ use super::ways::{
     CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, ONE_BATCH_WAY, TUNED_WAY, Times, rounds, ways,
 };
 use super::{Bench, database};
-use crate::statistics::{geometric_mean, median, ratios, upper_bound};
 use findings::{Targets, findings, over_bound};
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
-use crate::bench::{Bench, SUITES, Suite, programs};
+use super::output::tell;
+use crate::bench::{Bench, FOLDER, SUITES, Suite, programs};
 use crate::failure::usage;
 use crate::progress;
 
@@ -21,9 +22,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.list {
         SUITES
             .iter()
-            .for_each(|suite| println!("{:17} {}", suite.name, suite.about));
+            .for_each(|suite| tell(format!("{:17} {}", suite.name, suite.about)));
         let programs: Vec<_> = programs::names().collect();
-        println!("Programs of `{PROGRAMS}`: {}", programs.join(", "));
+        tell(format!("Programs of `{PROGRAMS}`: {}", programs.join(", ")));
         return Ok(());
     }
     let (programs, mut names): (Vec<String>, Vec<String>) = args
@@ -75,7 +76,7 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     /// Where results and working files go
-    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    #[arg(long, value_name = "DIR", default_value = FOLDER)]
     out: PathBuf,
     /// Fewer rounds: about a minute a suite, wider bounds
     #[arg(long)]
@@ -114,6 +115,6 @@ fn run_one(suite: &Suite, bench: &Bench) -> anyhow::Result<()> {
         std::fs::write(&file, format!("{text}\n"))
             .with_context(|| format!("write {}", file.display()))?;
     }
-    println!("{table}");
+    tell(table);
     Ok(())
 }

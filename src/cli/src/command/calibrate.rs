@@ -20,9 +20,11 @@ use colltune_db::Database;
 use serde_json::Value;
 
 use super::compare::interrupted;
+use super::output::{print, tell};
 use crate::bench::place::helper;
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
+use crate::launch::line::is_launcher;
 use crate::progress;
 use crate::trial::{Ended, Interrupt, watched};
 
@@ -31,7 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
     let (library, calibration) = into(&db, &args.line, &Interrupt::listen()?)?;
     progress::clear();
-    print!("{}", calibration.to_toml());
+    print(&calibration.to_toml())?;
     if calibration.between.is_none() {
         eprintln!(
             "colltune: the job had one node; usual parameters stand for the network between nodes"
@@ -40,11 +42,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = db.settings()?;
     let factor = settings.hopeless_factor_on(library);
     let found = settings.simulated.get(&library);
-    println!(
+    tell(format!(
         "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
         db.calibration(library).display(),
         found.map_or(0, |found| found.hopeless(factor))
-    );
+    ));
     Ok(())
 }
 
@@ -120,7 +122,10 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What the helper program says.
 fn measure(line: &[OsString], interrupt: &Interrupt) -> anyhow::Result<Value> {
-    let launcher = line.first().map_or(OsStr::new(""), OsString::as_os_str);
+    // Something may stand before it, as `chrt -r 1 mpirun`.
+    let named = line.iter().find(|word| is_launcher(word));
+    let first = line.first().map_or(OsStr::new(""), OsString::as_os_str);
+    let launcher = named.map_or(first, OsString::as_os_str);
     let Some(abi) = of_launcher(launcher).abi() else {
         return Err(usage(format!(
             "calibrate: {} does not say which MPI library it starts; name its own mpirun or mpiexec",
@@ -129,7 +134,7 @@ fn measure(line: &[OsString], interrupt: &Interrupt) -> anyhow::Result<Value> {
     };
     let answer =
         std::env::temp_dir().join(format!("colltune-calibrate-{}.json", std::process::id()));
-    let mut command = Command::new(launcher);
+    let mut command = Command::new(first);
     command.args(&line[1..]).arg(helper(abi)?).arg("calibrate");
     command.arg("--json").arg(&answer);
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");

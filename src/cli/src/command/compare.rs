@@ -19,6 +19,7 @@ use colltune_core::account::JobSummary;
 use colltune_core::catalogue;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation};
+use colltune_statistics::Spread;
 use serde::Serialize;
 
 use super::output::{print, table};
@@ -27,7 +28,6 @@ use crate::database::usual;
 use crate::failure::Stopped;
 use crate::parse::runs_on;
 use crate::progress;
-use crate::statistics::Spread;
 use crate::trial::{Ended, Interrupt, Trials, Tuner, Way};
 
 /// Runs the pairs and prints what they say.

@@ -6,6 +6,8 @@
 //! fail  shim for mpich: not built; `make build` ...
 //! ```
 
+mod nodes;
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +18,7 @@ use colltune_core::library::{Abi, Product};
 use colltune_core::settings::Settings;
 use colltune_db::{Database, Generation};
 
+use super::output::tell;
 use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
 use crate::launch::needs::{self, Needs};
@@ -23,6 +26,13 @@ use crate::launch::shim;
 
 /// Prints one line per check; fails when one of them did.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.nodes {
+        return nodes::run(&nodes::Asked {
+            line: &args.line,
+            db: args.db.as_deref(),
+            hostfile: args.write_hostfile.as_deref(),
+        });
+    }
     let mut report = Report { failed: false };
     let launchers = check_launchers(&mut report);
     check_shims(&mut report, &launchers);
@@ -35,9 +45,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.line.is_empty() {
         check_line(&mut report, &args.line);
     }
-    launchers
-        .iter()
-        .for_each(|(abi, name)| self_test(&mut report, *abi, name));
+    if !args.no_self_test {
+        launchers
+            .iter()
+            .for_each(|(abi, name)| self_test(&mut report, *abi, name));
+    }
     if report.failed {
         Err(Reported.into())
     } else {
@@ -50,17 +62,32 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 Examples:
   colltune doctor
       Launchers, shims, scheduling, disturbing variables, and a self test with two ranks.
+  colltune doctor --no-self-test
+      The same without the jobs, for a node on which none may run.
   colltune doctor --db ./hydra.db
       The database as well: readable, writable, space, generations.
   colltune doctor -- mpirun -n 8 ./solver
       Also whether this line can be tuned. The line is not started.
+  colltune doctor --nodes --db ./hydra.db --write-hostfile healthy -- mpirun -n 64 ./solver
+      Instead: whether nodes of this job are sick. A measurement of about a second runs in the place of ./solver, on as
+      many ranks: computing, memory, messages between neighbours, throttling, beside the other nodes and what hosts were.
 
-Each line begins with ok, warn or fail and names the way out. Exit codes: 0 no check failed, 1 one did.")]
+Each line begins with ok, warn or fail and names the way out. Exit codes: 0 no check failed, 1 one did, 2 wrong usage,
+3 a node is sick.")]
 pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
-    /// A line that starts a job; it is read, not started
+    /// Start no job: for login nodes
+    #[arg(long, conflicts_with = "nodes")]
+    no_self_test: bool,
+    /// Measure the nodes of the line's job instead, and say which are sick
+    #[arg(long, requires = "line")]
+    nodes: bool,
+    /// Write a host file without what is sick, and without `exclude_hosts` of the database's colltune.toml
+    #[arg(long, value_name = "FILE", requires = "nodes")]
+    write_hostfile: Option<PathBuf>,
+    /// A line that starts a job; it is read, not started (but for --nodes)
     #[arg(last = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
 }
@@ -71,15 +98,15 @@ struct Report {
 
 impl Report {
     fn ok(&mut self, text: impl std::fmt::Display) {
-        println!("ok    {text}");
+        tell(format!("ok    {text}"));
     }
 
     fn warn(&mut self, text: impl std::fmt::Display) {
-        println!("warn  {text}");
+        tell(format!("warn  {text}"));
     }
 
     fn fail(&mut self, text: impl std::fmt::Display) {
-        println!("fail  {text}");
+        tell(format!("fail  {text}"));
         self.failed = true;
     }
 }

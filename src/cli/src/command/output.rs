@@ -18,6 +18,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Tells a line on the way to a result: where nobody reads it any more, the work goes on.
+pub fn tell(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
 /// Writes `DIR/NAME`, and makes the folder first.
 pub fn write(folder: &Path, name: &str, contents: &str) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;

@@ -164,6 +164,9 @@ struct Json<'a> {
     /// What the jobs with this database took, of every library.
     ledger: Ledger,
     cells: Vec<&'a CellStatistics>,
+    /// Why nothing is to be gained; empty where something may be.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    nothing_to_gain: &'a str,
     /// Calls that passed through untuned: nonblocking, persistent and neighbourhood collectives.
     passed: &'a [Passed],
 }
@@ -180,6 +183,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             node_hours: NodeHours::default(),
             ledger,
             cells: Vec::new(),
+            nothing_to_gain: "",
             passed: &[],
         },
         Some(generation) => Json {
@@ -190,6 +194,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             node_hours: NodeHours::of(&generation.cells),
             ledger,
             cells: chosen(generation, args),
+            nothing_to_gain: (generation.meta.as_ref()).map_or("", |meta| &meta.nothing_to_gain),
             passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },
     };
@@ -238,6 +243,13 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         text.push_str(&format!("{hidden} measured cells are not asked for\n"));
     }
     text.push_str(&NodeHours::of(&generation.cells).sentence());
+    let told = generation.meta.as_ref();
+    if let Some(why) = told
+        .map(|meta| &meta.nothing_to_gain)
+        .filter(|why| !why.is_empty())
+    {
+        text.push_str(&format!("nothing to gain, so exploring has ended: {why}\n"));
+    }
     for cell in shown.iter().filter(|cell| cell.drift != 0.0) {
         text.push_str(&format!(
             "drift: {} takes {:.2} times as long in the newest runs as before\n",
@@ -457,14 +469,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_known_by_a_measurement_or_a_predicted_time() {
+    fn a_cell_is_known_by_a_measurement_or_a_prediction() {
         let measured = cell(3, 1e6, 1.0);
         assert!(is_known(&measured));
         let mut predicted = cell(0, 1e6, 1.0);
         predicted.source = Source::Predicted;
-        assert!(is_known(&predicted));
+        // Of a prediction there need be no time, only how the variants compare.
         predicted.variants[0].time_ns = Interval::default();
-        assert!(!is_known(&predicted));
+        assert!(is_known(&predicted));
         assert!(!is_known(&CellStatistics::unknown(measured.cell)));
     }
 }

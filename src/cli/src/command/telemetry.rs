@@ -13,17 +13,28 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Subcommand;
+use colltune_core::record::Manner;
+use colltune_db::Database;
+use colltune_db::job::TimedCall;
+use colltune_telemetry::health::lateness::{Arrivals, Lateness, SYNCHRONISING, Stay};
+use colltune_telemetry::summary::Summary;
 use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
+use colltune_timeline::{TimelineError, calls};
 use serde::Serialize;
 
 use super::output::print;
+use crate::failure::usage;
+use crate::plot::{self, Bar};
 
 /// Answers one question about a folder of telemetry.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.question {
         Question::Summary(asked) => {
-            let found = summary::summary(&asked.open()?)?;
-            asked.tell(&found, &found.warnings, || found.text())
+            let found = summary::summary(&asked.data.open()?)?;
+            if let Some(file) = &asked.svg {
+                write(file, &shares(&found)?)?;
+            }
+            asked.data.tell(&found, &found.warnings, || found.text())
         }
         Question::Path(asked) => {
             let found = path::paths(&asked.data.open()?, &asked.steps)?;
@@ -32,10 +43,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
             asked.data.tell(&found, &found.warnings, || found.text())
         }
-        Question::Health(asked) => {
-            let found = health::health(&asked.open()?)?;
-            asked.tell(&found, &found.warnings, || found.text())
-        }
+        Question::Health(asked) => match &asked.folder {
+            Some(folder) => {
+                let found = health::health(&Folder::open(folder)?)?;
+                tell(asked.json, &found, &found.warnings, || found.text())
+            }
+            None => {
+                let found = lateness(asked)?;
+                tell(asked.json, &found, &found.warnings, || found.text())
+            }
+        },
         Question::Noise(asked) => {
             let found = noise::noise(&asked.open()?)?;
             asked.tell(&found, &found.warnings, || found.text())
@@ -68,24 +85,102 @@ impl Data {
         warnings: &[String],
         text: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
-        if self.json {
-            let text = serde_json::to_string(found).context("write JSON")?;
-            return print(&(text + "\n"));
-        }
-        for warning in warnings {
-            eprintln!("colltune: {warning}");
-        }
-        print(&text())
+        tell(self.json, found, warnings, text)
     }
+}
+
+fn tell(
+    json: bool,
+    found: &impl Serialize,
+    warnings: &[String],
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if json {
+        let text = serde_json::to_string(found).context("write JSON")?;
+        return print(&(text + "\n"));
+    }
+    for warning in warnings {
+        eprintln!("colltune: {warning}");
+    }
+    print(&text())
+}
+
+/// Bars that are drawn; of more ranks every n-th.
+const BARS_MAX: usize = 64;
+
+/// What each rank's time went into, as bars.
+fn shares(found: &Summary) -> anyhow::Result<String> {
+    let every = found.ranks.len().div_ceil(BARS_MAX).max(1);
+    let bars: Vec<Bar> = found
+        .ranks
+        .iter()
+        .step_by(every)
+        .map(|of| {
+            let share = &of.share;
+            let parts = [
+                ("work", share.work),
+                ("other", share.other),
+                ("late partners", share.late),
+                ("other waiting for messages", share.wait - share.late),
+                ("waiting in collectives", share.sync),
+                ("collectives", share.call),
+            ];
+            Bar {
+                name: of.rank.to_string(),
+                parts: parts.map(|(name, ns)| (name, ns as f64 / 1e9)).to_vec(),
+            }
+        })
+        .collect();
+    let title = match every {
+        1 => "Where each rank's time goes".to_owned(),
+        n => format!("Where the time goes, every {n}th rank"),
+    };
+    plot::bars(&title, "seconds", &bars)
+}
+
+/// Which hosts came late to the recorded collectives of a job.
+fn lateness(asked: &HealthArgs) -> anyhow::Result<Lateness> {
+    let db = asked.db.as_deref().context("know what to look at")?;
+    let (db, mut warnings) = (Database::open(db)?, Vec::new());
+    let job =
+        calls::find(&db, asked.job.as_deref(), &mut warnings).map_err(|error| match error {
+            TimelineError::Job { .. } if asked.job.is_some() => usage(error),
+            error => error.into(),
+        })?;
+    let mut arrivals = Arrivals::default();
+    for rank in job.ranks() {
+        let Some(records) = job.read(&db, rank)? else {
+            continue;
+        };
+        let counts = |call: &&TimedCall| {
+            call.manner == Manner::Blocking && SYNCHRONISING.contains(&call.collective.as_str())
+        };
+        let stays = records.calls.iter().filter(counts).map(|call| Stay {
+            comm: call.comm,
+            call: call.call,
+            duration_ns: call.duration_ns,
+        });
+        arrivals.add(&records.host, stays);
+    }
+    let mut found = arrivals.lateness().with_context(|| {
+        format!(
+            "compare hosts: ranks of two of them recorded no synchronising collective together in the job {}; record \
+             ranks of each node (`recording_ranks` and `recording_ranks_per_node` in colltune.toml)",
+            job.job
+        )
+    })?;
+    found.warnings = warnings;
+    Ok(found)
 }
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   colltune-amr --deck sedov-512 --telemetry t --telemetry_blocks --telemetry_rounds    (under mpirun) records
-  colltune telemetry summary t      waiting against working, and what to do about it
+  colltune telemetry summary t --svg s.svg    waiting against working, and what to do about it
   colltune telemetry path t         which ranks and blocks decide when all can go on
   colltune telemetry health t       ranks, cores and nodes that need longer for the same work
+  colltune telemetry health --db ./hydra.db    hosts that come late to any program's recorded collectives
   colltune telemetry noise t        whether the costs of blocks can be trusted
   colltune telemetry matrix t --kind ghost --svg ghosts.svg --csv ghosts.csv    who gives how much to whom
 
@@ -98,11 +193,11 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Question {
     /// Waiting against working by rank, phase and level, and what to do about it
-    Summary(Data),
+    Summary(SummaryArgs),
     /// Critical paths: which ranks and blocks decide when all can go on
     Path(PathArgs),
     /// Ranks, cores and nodes that need longer for the same work
-    Health(Data),
+    Health(HealthArgs),
     /// Whether the costs of blocks can be trusted, and what comes on top of them
     Noise(Data),
     /// Who gives how much to whom
@@ -113,6 +208,31 @@ enum Question {
 struct Data {
     /// The folder that --telemetry named
     folder: PathBuf,
+    /// Print all numbers as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct SummaryArgs {
+    #[command(flatten)]
+    data: Data,
+    /// Draw each rank's time into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+struct HealthArgs {
+    /// The folder that --telemetry named
+    #[arg(required_unless_present = "db")]
+    folder: Option<PathBuf>,
+    /// Without a folder: look for hosts that come late to the collectives that a job of any program recorded here
+    #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// The job, by the name in its records [default: the one that began last]
+    #[arg(long, value_name = "JOB", conflicts_with = "folder")]
+    job: Option<String>,
     /// Print all numbers as JSON instead
     #[arg(long)]
     json: bool,

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, train};
 
+use super::output::tell;
 use crate::progress;
 
 /// Ingests, learns and publishes.
@@ -65,38 +66,38 @@ fn print(db: &Database, report: &TrainReport) {
     for warning in &ingest.warnings {
         eprintln!("colltune: {warning}");
     }
-    println!(
+    tell(format!(
         "took {} with {}",
         counted(ingest.traces, "trace"),
         counted(ingest.records, "record")
-    );
+    ));
     if ingest.running > 0 {
-        println!(
+        tell(format!(
             "left {} of running jobs for later",
             counted(ingest.running, "trace")
-        );
+        ));
     }
     if !ingest.quarantined.is_empty() {
-        println!(
+        tell(format!(
             "moved {} to {}:",
             counted(ingest.quarantined.len() as u64, "unusable trace"),
             db.quarantine().display()
-        );
+        ));
         for (name, reason) in ingest.quarantined.iter().take(10) {
-            println!("  {}: {reason}", name.escape_debug());
+            tell(format!("  {}: {reason}", name.escape_debug()));
         }
         if ingest.quarantined.len() > 10 {
-            println!("  ... and {} more", ingest.quarantined.len() - 10);
+            tell(format!("  ... and {} more", ingest.quarantined.len() - 10));
         }
     }
     for library in &report.libraries {
         print_library(db, library);
     }
     if report.libraries.is_empty() {
-        println!(
+        tell(format!(
             "nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`",
             db.root().display()
-        );
+        ));
     }
 }
 
@@ -107,30 +108,32 @@ fn print_library(db: &Database, report: &LibraryReport) {
         ..
     } = report;
     if !report.published {
-        println!("{library}: nothing new, generation {generation} stays in force");
+        tell(format!(
+            "{library}: nothing new, generation {generation} stays in force"
+        ));
         return;
     }
-    println!(
+    tell(format!(
         "{library}: generation {generation} from {}, {} of {}",
         counted(report.runs, "run"),
         counted(report.records, "record"),
         counted(report.calls, "call")
-    );
-    println!(
+    ));
+    tell(format!(
         "  {} measured, in {} of them another variant than the default is best",
         counted(report.cells_measured, "cell"),
         grouped(report.cells_tuned)
-    );
-    println!(
+    ));
+    tell(format!(
         "  {} changed their best variant",
         counted(report.cells_changed, "cell")
-    );
+    ));
     // What cannot be read for it is told where it is needed.
     if let Ok((at_rest, cells)) = colltune_report::cells_at_rest(db, library) {
-        println!(
+        tell(format!(
             "  {at_rest} of {} stable: for three trainings no probability moved by more than 2 points",
             counted(cells as u64, "cell"),
-        );
+        ));
     }
 }
 

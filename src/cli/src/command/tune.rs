@@ -86,7 +86,8 @@ Examples:
       As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
 
 A program whose collectives, beyond waiting for late ranks, take less than 2 % of its time is told so after
-one to three jobs, and that is the end (--anyway goes on). Every sixth job runs the default, to compare with.
+one to three jobs, and that is the end (--anyway goes on). So is it where three or more jobs that tried variants
+leave so little to find that more of them would not pay. Every sixth job runs the default, to compare with.
 The choices are stable when ten jobs or more have tried variants and the trainings of the last half of them
 changed none in the cells with 1 % of the recorded time or more; after fifty they are compared as they are.
 
@@ -177,7 +178,7 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
         return Ok(());
     }
     progress::show("calibrating: what messages cost on this machine");
-    let words = &args.line[launcher..first.program];
+    let words = &args.line[..first.program];
     match super::calibrate::into(db, words, &session.trials.interrupt) {
         Ok(_) => progress::tell("Calibrated: what is hopeless on this machine is not tried."),
         Err(error) if error.is::<Stopped>() => return Err(error),

@@ -16,10 +16,13 @@ pub struct Together {
     /// arrival to the last one's departure.
     pub compared_ns: u64,
     pub work_ns: u64,
+    /// What they would have taken with the library's own choices, by what trainings have measured on communicators of
+    /// their shapes.
+    pub default_ns: u64,
 }
 
 /// How many numbers of a kind the ranks add up.
-pub const WORDS: usize = 5;
+pub const WORDS: usize = 6;
 
 impl Together {
     pub const fn words(self) -> [u64; WORDS] {
@@ -29,17 +32,19 @@ impl Together {
             self.ns,
             self.compared_ns,
             self.work_ns,
+            self.default_ns,
         ]
     }
 
     pub const fn of(words: [u64; WORDS]) -> Together {
-        let [calls, tuned, ns, compared_ns, work_ns] = words;
+        let [calls, tuned, ns, compared_ns, work_ns, default_ns] = words;
         Together {
             calls,
             tuned,
             ns,
             compared_ns,
             work_ns,
+            default_ns,
         }
     }
 
@@ -193,8 +198,8 @@ pub struct JobFacts {
     pub overhead_ns: u64,
     pub longest_overhead_ns: u64,
     pub refused: Vec<Refused>,
-    /// Of each kind, where a job runs what was learned; empty otherwise.
-    pub gains: Vec<f64>,
+    /// Whether it runs what was learned, so that there is something to compare the library's own choices with.
+    pub runs_choices: bool,
 }
 
 impl JobSummary {
@@ -282,8 +287,9 @@ impl JobSummary {
             by_collective,
             waiting_share,
             best_possible_gain: best_possible_gain(work_s, wall_s),
-            estimated_gain: (!facts.gains.is_empty())
-                .then(|| estimated_gain(&facts.gains, kinds, ranks, wall_s)),
+            estimated_gain: facts
+                .runs_choices
+                .then(|| estimated_gain(mean_s(all.default_ns) - mean_s(all.ns), wall_s)),
             refused: facts.refused,
         }
     }
@@ -342,15 +348,10 @@ fn best_possible_gain(work_s: f64, wall_s: f64) -> f64 {
     1.0 / (1.0 - share).max(0.001)
 }
 
-/// The job's time with the default over its own, where `wall_s` is its own and kinds are of `ranks` ranks. Time that
-/// the default would have taken for tuned calls is added; calls that ran the default stay as they are.
-fn estimated_gain(gains: &[f64], kinds: &[Together], ranks: f64, wall_s: f64) -> f64 {
-    let saved = kinds.iter().zip(gains).map(|(kind, gain)| {
-        let tuned = share(kind.tuned, kind.calls);
-        kind.ns as f64 / 1e9 / ranks * tuned * (gain - 1.0)
-    });
+/// The job's time with the library's own choices over its own, of which they would have added `saved_s`.
+fn estimated_gain(saved_s: f64, wall_s: f64) -> f64 {
     match wall_s > 0.0 {
-        true => 1.0 + saved.sum::<f64>() / wall_s,
+        true => 1.0 + saved_s / wall_s,
         false => 1.0,
     }
 }
@@ -410,6 +411,7 @@ mod tests {
             ns,
             compared_ns: 100,
             work_ns,
+            default_ns: ns,
         };
         kinds[kind(Collective::Allreduce, 8)] = seen(6_000_000_000, 50);
         kinds[kind(Collective::Allreduce, 800)] = seen(2_000_000_000, 300);
@@ -450,25 +452,19 @@ mod tests {
             calls: 10,
             tuned: 10,
             ns: 4_000_000_000,
+            default_ns: 6_000_000_000,
             ..Together::default()
         };
         let unknown = JobSummary::new(facts(), &kinds);
         assert_eq!(unknown.estimated_gain, None);
         assert!(!unknown.sentence().contains("would have taken"));
         let known = JobFacts {
-            gains: vec![1.5; KINDS],
+            runs_choices: true,
             ..facts()
         };
         let summary = JobSummary::new(known, &kinds);
-        // 2 s a rank, all of them tuned, which the default would have done in half as much time again.
+        // 2 s a rank of 10 s, for which the library's own choices would have needed half as much time again.
         assert_eq!(summary.estimated_gain, Some(1.1));
-        kinds[kind(Collective::Allreduce, 8)].tuned = 5;
-        let known = JobFacts {
-            gains: vec![1.5; KINDS],
-            ..facts()
-        };
-        let half = JobSummary::new(known, &kinds).estimated_gain;
-        assert!(half.is_some_and(|gain| (gain - 1.05).abs() < 1e-12));
         assert!(summary.sentence().contains("about 1.10 times as long;"));
         let line = summary.line();
         assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);

@@ -2,7 +2,6 @@
 
 use std::collections::TryReserveError;
 
-use crate::model::CellModel;
 use crate::race::{Finding, Race, Sample, Standing};
 use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
@@ -195,15 +194,15 @@ impl CellState {
         membership: Membership,
         agreed: Agreed,
     ) -> Result<CellState, TryReserveError> {
-        let entry: &CellModel = &rules.terms.model.cells[model_cell as usize];
-        let mut best = rules.best(entry, membership);
-        let is_forced = rules.is_forced(entry.cell.collective);
+        let entry = rules.terms.cells.cell(model_cell);
+        let mut best = rules.best(model_cell, membership);
+        let is_forced = rules.is_forced(entry.collective);
         let watch_gap = rules
             .watch_gap(membership)
             .filter(|_| !is_forced && best != DEFAULT);
         let mut weights = match watch_gap {
             Some(_) => vec![(DEFAULT, 0.5), (best, 0.5)],
-            None => rules.weights(entry, membership, agreed),
+            None => rules.weights(model_cell, membership, agreed),
         };
         let sampling = watch_gap.is_some() || (!is_forced && rules.terms.mode.records());
         // One draw per cell and run: the same on every communicator, hence without its number.
@@ -223,14 +222,14 @@ impl CellState {
         if races && !weights.iter().any(|(variant, _)| *variant == DEFAULT) {
             weights.push((DEFAULT, 0.0)); // It is in every contrast.
         }
-        let rehearsals = rehearsals(weights.len(), entry.cell.bytes.lo);
+        let rehearsals = rehearsals(weights.len(), entry.bytes.lo);
         let mut cell = CellState {
             model_cell,
             calls: 0,
             next_drawn: u64::MAX,
             next_sample: u64::MAX,
             best,
-            told: rules.told(entry.cell.collective, entry.cell.bytes),
+            told: rules.told(entry.collective, entry.bytes),
             key,
             rehearsals,
             samples: 0,
@@ -240,7 +239,7 @@ impl CellState {
             default_arm: None,
             learning: Learning::Nothing,
             first_ns: 0,
-            least_bytes: entry.cell.bytes.lo,
+            least_bytes: entry.bytes.lo,
             fresh: Vec::new(),
         };
         if sampling {

@@ -192,7 +192,7 @@ impl Decider {
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         if self.calls < self.tuned_from {
             return self.decide_young(rules, call, details);
@@ -207,7 +207,7 @@ impl Decider {
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         if let Some(left) = self.under_way {
             return Decision::Unobserved(left);
@@ -230,7 +230,7 @@ impl Decider {
         rules: &Rules,
         agreed: Option<(Agreed, Membership)>,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         let Some((agreed, membership)) = agreed else {
             self.standing = Standing::Aside;
@@ -251,7 +251,7 @@ impl Decider {
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         self.tuned_from = self.calls - 1;
         self.decide_in_cell(rules, call, details)
@@ -262,7 +262,7 @@ impl Decider {
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         let Some(cells) = &mut self.cells[call.collective.index()] else {
             return Decision::Prepare;
@@ -286,7 +286,7 @@ impl Decider {
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         let which = call.collective.index();
         if self.cells[which].is_none() && self.make_cells(rules, call.collective).is_err() {
@@ -299,7 +299,7 @@ impl Decider {
         let Some(membership) = self.membership else {
             unreachable!("calls fall into cells only behind the set-up");
         };
-        let by_size = CellsBySize::new(&rules.terms.model, collective, membership.layout);
+        let by_size = CellsBySize::of(rules.terms.cells.cells(), collective, membership.layout);
         let states = by_size
             .cells()
             .iter()
@@ -310,13 +310,12 @@ impl Decider {
         Ok(())
     }
 
-    /// What a call that is more than `default` runs.
-    #[inline(always)]
+    /// What a call that is more than `default` runs. All collectives share it.
     fn choose(
         &mut self,
         rules: &Rules,
         call: SharedCall,
-        details: impl FnOnce() -> SharedDetails,
+        details: &dyn Fn() -> SharedDetails,
         (place, index): (usize, u64),
     ) -> Decision {
         let cell = self.cell(call.collective, place);

@@ -14,6 +14,7 @@
 
 pub mod call;
 pub mod rules;
+pub mod table;
 
 pub mod agreed;
 pub mod rooms;

@@ -7,18 +7,18 @@ use crate::bound;
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
-use crate::model::{CellModel, Model};
 use crate::node::between::LANES_MOST;
 use crate::node::layout;
 use crate::preset::{self, Preset};
 use crate::request::{Forced, Mode};
 use crate::settings::{Reproducible, Settings};
-use crate::space::Range;
-use crate::variant::{self, Family, VariantName};
+use crate::space::{Cell, Range};
+use crate::variant::{Family, VariantName};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
 use super::call::{SharedCall, SharedDetails};
+use super::table::CellTable;
 
 /// The job's terms, the same on all its ranks.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -28,7 +28,7 @@ pub struct JobTerms {
     pub forced: Vec<Forced>,
     /// What the library was told before the job began.
     pub presets: Vec<Preset>,
-    pub model: Model,
+    pub cells: CellTable,
     /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
     /// which this job's draws are confined; `None`: to those of the model.
     pub settings: Settings,
@@ -50,29 +50,7 @@ impl JobTerms {
 
     /// Whether what sampled calls say is kept for the next training: in `exploit` where there are choices to watch.
     pub fn records(&self) -> bool {
-        let mut cells = self.model.cells.iter();
-        let mut chooses = || cells.any(|cell| cell.best != variant::DEFAULT);
-        self.mode.records() || self.watch_gap().is_some() && chooses()
-    }
-
-    /// Whether any call of the job can run an algorithm of our own.
-    pub fn may_run_own(&self) -> bool {
-        const OWN: [Family; 3] = [Family::Mockup, Family::P2p, Family::Node];
-        let own = |name: &str| {
-            let variant = name.parse::<VariantName>();
-            variant.is_ok_and(|variant| OWN.contains(&variant.family))
-        };
-        let best = || self.model.cells.iter().any(|cell| own(&cell.best));
-        let mut shares = self.model.cells.iter().flat_map(|cell| &cell.variants);
-        self.forced.iter().any(|forced| own(&forced.variant))
-            || match self.mode {
-                Mode::Record | Mode::Off => false,
-                Mode::Exploit => best(),
-                Mode::Explore => {
-                    OWN.iter().any(|family| self.draws(*family))
-                        && (shares.any(|share| own(&share.name)) || best())
-                }
-            }
+        self.mode.records() || self.watch_gap().is_some() && self.cells.chooses()
     }
 }
 
@@ -125,6 +103,27 @@ impl Rules {
         self
     }
 
+    /// Whether any call of the job can run an algorithm of our own.
+    pub fn may_run_own(&self) -> bool {
+        const OWN: [Family; 3] = [Family::Mockup, Family::P2p, Family::Node];
+        let is_own = |family: Family| OWN.contains(&family);
+        let own = |collective, variant| is_own(self.variant(collective, variant).name.family);
+        let forced = |forced: &Forced| {
+            let name = forced.variant.parse::<VariantName>();
+            name.is_ok_and(|name| is_own(name.family))
+        };
+        let cells = &self.terms.cells;
+        self.terms.forced.iter().any(forced)
+            || match self.terms.mode {
+                Mode::Record | Mode::Off => false,
+                Mode::Exploit => cells.any_best(own),
+                Mode::Explore => {
+                    OWN.iter().any(|family| self.terms.draws(*family))
+                        && (cells.any_drawn(own) || cells.any_best(own))
+                }
+            }
+    }
+
     pub fn variant(&self, collective: Collective, variant: u16) -> &Variant {
         &self.variants[collective.index()][usize::from(variant)]
     }
@@ -168,27 +167,28 @@ impl Rules {
     /// What the cell's sampled calls draw from on a communicator: variants and their weights.
     pub(super) fn weights(
         &self,
-        entry: &CellModel,
+        place: u32,
         membership: Membership,
         agreed: Agreed,
     ) -> Vec<(u16, f64)> {
         if self.terms.mode == Mode::Record {
             return vec![(DEFAULT, 1.0)];
         }
-        let collective = entry.cell.collective;
+        let cell = self.terms.cells.cell(place);
+        let collective = cell.collective;
         let possible = |variant: u16| {
             let known = self.variant(collective, variant);
             let layout = membership.layout;
             variant == DEFAULT
                 || (agreed.allows(known)
-                    && known.possible(layout.n_ranks, layout.nodes, entry.cell.bytes.last()))
+                    && known.possible(layout.n_ranks, layout.nodes, cell.bytes.last()))
         };
-        let absurd = self.absurd(entry, membership);
-        let shares = entry.variants.iter().filter_map(|share| {
-            let variant = self.place_of(collective, &share.name)?;
+        let absurd = self.absurd(&cell, membership);
+        let shares = self.terms.cells.shares(place);
+        let shares = shares.filter_map(|(variant, probability)| {
             let is_absurd = variant != DEFAULT && absurd[usize::from(variant)];
             (self.is_wanted(collective, variant) && !is_absurd)
-                .then(|| (self.during_run(collective, variant), share.probability))
+                .then(|| (self.during_run(collective, variant), probability))
         });
         shares
             .filter(|(variant, _)| possible(*variant))
@@ -196,25 +196,27 @@ impl Rules {
     }
 
     /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks.
-    fn absurd(&self, entry: &CellModel, membership: Membership) -> Vec<bool> {
-        let variants = &self.variants[entry.cell.collective.index()];
-        bound::absurd(variants, membership.layout.n_ranks, entry.cell.bytes)
+    fn absurd(&self, cell: &Cell, membership: Membership) -> Vec<bool> {
+        let variants = &self.variants[cell.collective.index()];
+        bound::absurd(variants, membership.layout.n_ranks, cell.bytes)
     }
 
     /// What runs in a cell when nothing is sampled.
-    pub(super) fn best(&self, entry: &CellModel, membership: Membership) -> u16 {
-        let collective = entry.cell.collective;
+    pub(super) fn best(&self, place: u32, membership: Membership) -> u16 {
+        let cell = self.terms.cells.cell(place);
+        let collective = cell.collective;
         if let Some(forced) = self.forced(collective) {
             return forced;
         }
         if self.terms.mode == Mode::Record {
             return DEFAULT;
         }
-        let best = self.place_of(collective, &entry.best);
-        let absurd = self.absurd(entry, membership);
-        let best =
-            best.filter(|best| self.is_wanted(collective, *best) && !absurd[usize::from(*best)]);
-        best.map_or(DEFAULT, |best| self.during_run(collective, best))
+        let best = self.terms.cells.best(place);
+        let is_absurd = || self.absurd(&cell, membership)[usize::from(best)];
+        if best == DEFAULT || !self.is_wanted(collective, best) || is_absurd() {
+            return DEFAULT;
+        }
+        self.during_run(collective, best)
     }
 
     /// What the library's own choice is for these sizes: what it was told before the run, or DEFAULT.

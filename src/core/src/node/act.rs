@@ -2,7 +2,7 @@
 //!
 //! Piece `p` of a call has the ticket `first + p`; tickets run on through all calls of a
 //! communicator. A rank may fill the cell of ticket `t` once every other rank is done with
-//! `t - CELLS`, whose piece lay there. [`Act`] says what each act waits for, reads, writes and
+//! `t - cells`, whose piece lay there. [`Act`] says what each act waits for, reads, writes and
 //! tells; the tests run the acts of several calls in every interleaving.
 
 /// What the ranks of a node do together.

@@ -8,10 +8,16 @@ pub const LINE_BYTES: usize = LINE - 8;
 /// rank may be about to write.
 const APART: usize = 2 * LINE;
 
-/// Lines of a rank's ring of short messages: so many calls may a root be ahead.
-pub const LINES: u64 = 64;
-/// Cells of a rank's ring of pieces.
-pub const CELLS: u64 = 8;
+/// Lines of a rank's ring of short messages: so many calls may a root be ahead. With what stands before them they fill
+/// two pages, which every rank of a node has of every other.
+pub const LINES: u64 = 56;
+/// Cells of a rank's ring of pieces, at most and at least. Nobody fills more than one piece ahead but the root of a
+/// broadcast, so two are enough.
+const CELLS_MOST: u64 = 8;
+const CELLS_LEAST: u64 = 2;
+/// Cells of all ranks of a node, unless that left too few for each. Every rank reads in those of all others, and each
+/// page that it has read in counts as its own in what a system says of it.
+const CELLS_OF_ALL: u64 = 128;
 /// Bytes of a cell.
 pub const CELL: usize = 32 << 10;
 
@@ -21,7 +27,7 @@ pub const PROCESSOR_WORDS: usize = 16;
 /// Its number, where it keeps a secret of its own, and that secret.
 pub const IDENTITY_WORDS: usize = 3;
 
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 /// The first page holds what shows a rank that it has found the right segment, and [`FAULT`].
 const HEADER: usize = PAGE;
 /// Where the first rank that cannot go on says so: 0, or the class of its error.
@@ -34,10 +40,8 @@ const PIECES: usize = (RING + LINES as usize * APART).next_multiple_of(PAGE);
 
 /// Bytes of what stands in a rank's area before its cells.
 pub const AREA_HEAD: usize = PIECES;
-/// Bytes of one rank's area: whole pages, so that each rank provides its own.
-pub const AREA: usize = PIECES + CELLS as usize * CELL;
 
-const _: () = assert!(AREA.is_multiple_of(PAGE) && AREA_HEAD.is_multiple_of(PAGE));
+const _: () = assert!(CELL.is_multiple_of(PAGE) && AREA_HEAD == 2 * PAGE);
 const _: () = assert!(RING.is_multiple_of(LINE));
 
 /// What a rank tells the others by a number that only grows.
@@ -53,44 +57,106 @@ pub enum Flag {
     ShortDone,
 }
 
-/// Bytes of the segment of so many ranks; `None` where no address space holds it.
-pub fn segment_bytes(n_ranks: usize) -> Option<usize> {
-    AREA.checked_mul(n_ranks)?.checked_add(HEADER)
+/// Where the areas of a node's ranks lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Areas {
+    n_ranks: usize,
+    /// Cells of a rank's ring: a power of two.
+    cells: u64,
+    /// Bytes of a rank's area.
+    bytes: usize,
 }
 
-/// Where the area of a rank begins.
-#[inline]
-pub fn area(rank: usize) -> usize {
-    HEADER + rank * AREA
+impl Areas {
+    /// Those of so many ranks.
+    pub fn new(n_ranks: usize) -> Areas {
+        let each = CELLS_OF_ALL / (n_ranks as u64).clamp(1, CELLS_OF_ALL);
+        let cells = 1 << each.clamp(CELLS_LEAST, CELLS_MOST).ilog2();
+        Areas {
+            n_ranks,
+            cells,
+            bytes: AREA_HEAD + cells as usize * CELL,
+        }
+    }
+
+    /// Cells of a rank's ring of pieces.
+    #[inline]
+    pub fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// Bytes of one rank's area: whole pages, so that each rank provides its own.
+    #[inline]
+    pub fn area_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the segment; `None` where no address space holds it.
+    pub fn segment_bytes(&self) -> Option<usize> {
+        let areas = self.bytes.checked_mul(self.n_ranks)?;
+        areas.checked_add(HEADER)
+    }
+
+    /// Where the area of a rank begins.
+    #[inline]
+    pub fn area(&self, rank: usize) -> usize {
+        HEADER + rank * self.bytes
+    }
+
+    /// Where a flag of a rank lies.
+    #[inline]
+    pub fn flag(&self, rank: usize, flag: Flag) -> usize {
+        self.area(rank) + flag as usize * APART
+    }
+
+    /// Where a rank's list of processors lies.
+    pub fn processors(&self, rank: usize) -> usize {
+        self.area(rank) + PROCESSORS
+    }
+
+    /// Where a rank says which process it is: [`IDENTITY_WORDS`] numbers.
+    pub fn identity(&self, rank: usize) -> usize {
+        self.area(rank) + IDENTITY
+    }
+
+    /// Where the line of a short message lies.
+    #[inline]
+    pub fn line(&self, rank: usize, ticket: u64) -> usize {
+        self.area(rank) + RING + (ticket % LINES) as usize * APART
+    }
+
+    /// Where the cell of a piece lies.
+    #[inline]
+    pub fn cell(&self, rank: usize, ticket: u64) -> usize {
+        self.area(rank) + PIECES + self.place(ticket) * CELL
+    }
+
+    /// Which cell of a rank's holds a piece.
+    #[inline]
+    fn place(&self, ticket: u64) -> usize {
+        (ticket & (self.cells - 1)) as usize
+    }
+
+    /// The pages of a rank's cells on which so many bytes of a piece lie, from `skip` on, each a bit.
+    #[inline]
+    pub fn pages(&self, ticket: u64, skip: usize, bytes: usize) -> u64 {
+        debug_assert!(skip + bytes <= CELL, "a piece lies in its cell");
+        let first = skip / PAGE;
+        let count = match bytes {
+            0 => 0,
+            _ => (skip + bytes).div_ceil(PAGE) - first,
+        };
+        ((1 << count) - 1) << (self.place(ticket) * CELL_PAGES + first)
+    }
+
+    /// Where such a page lies.
+    pub fn page(&self, rank: usize, page: u32) -> usize {
+        self.area(rank) + PIECES + page as usize * PAGE
+    }
 }
 
-/// Where a flag of a rank lies.
-#[inline]
-pub fn flag(rank: usize, flag: Flag) -> usize {
-    area(rank) + flag as usize * APART
-}
-
-/// Where a rank's list of processors lies.
-pub fn processors(rank: usize) -> usize {
-    area(rank) + PROCESSORS
-}
-
-/// Where a rank says which process it is: [`IDENTITY_WORDS`] numbers.
-pub fn identity(rank: usize) -> usize {
-    area(rank) + IDENTITY
-}
-
-/// Where the line of a short message lies.
-#[inline]
-pub fn line(rank: usize, ticket: u64) -> usize {
-    area(rank) + RING + (ticket % LINES) as usize * APART
-}
-
-/// Where the cell of a piece lies.
-#[inline]
-pub fn cell(rank: usize, ticket: u64) -> usize {
-    area(rank) + PIECES + (ticket % CELLS) as usize * CELL
-}
+const CELL_PAGES: usize = CELL / PAGE;
+const _: () = assert!(CELLS_MOST as usize * CELL_PAGES <= u64::BITS as usize);
 
 /// How a message is cut: units go into pieces that are alike, but for a shorter last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,32 +215,73 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_and_everything_lies_in_the_segment() {
-        let n_ranks = 3;
-        let mut taken = Vec::new();
-        for rank in 0..n_ranks {
-            for kind in [Flag::Filled, Flag::Combined, Flag::Done, Flag::ShortDone] {
-                taken.push((flag(rank, kind), 8));
+        for n_ranks in [1, 3, 16, 17, 33, 200] {
+            let areas = Areas::new(n_ranks);
+            let mut taken = Vec::new();
+            for rank in 0..n_ranks {
+                for kind in [Flag::Filled, Flag::Combined, Flag::Done, Flag::ShortDone] {
+                    taken.push((areas.flag(rank, kind), 8));
+                }
+                taken.push((areas.processors(rank), PROCESSOR_WORDS * 8));
+                taken.push((areas.identity(rank), IDENTITY_WORDS * 8));
+                taken.extend((0..LINES).map(|ticket| (areas.line(rank, ticket), LINE)));
+                taken.extend((0..areas.cells()).map(|ticket| (areas.cell(rank, ticket), CELL)));
+                let end = areas.area(rank) + areas.area_bytes();
+                assert_eq!(taken.iter().map(|(at, bytes)| at + bytes).max(), Some(end));
             }
-            taken.push((processors(rank), PROCESSOR_WORDS * 8));
-            taken.push((identity(rank), IDENTITY_WORDS * 8));
-            taken.extend((0..LINES).map(|ticket| (line(rank, ticket), LINE)));
-            taken.extend((0..CELLS).map(|ticket| (cell(rank, ticket), CELL)));
+            taken.sort_unstable();
+            assert!(taken[0].0 >= HEADER && (8..HEADER).contains(&FAULT));
+            for pair in taken.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
+            }
+            let (start, bytes) = taken[taken.len() - 1];
+            assert!(Some(start + bytes) <= areas.segment_bytes());
         }
-        taken.sort_unstable();
-        assert!(taken[0].0 >= HEADER && (8..HEADER).contains(&FAULT));
-        for pair in taken.windows(2) {
-            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
-        }
-        let (start, bytes) = taken[taken.len() - 1];
-        assert!(Some(start + bytes) <= segment_bytes(n_ranks));
-        assert_eq!(segment_bytes(usize::MAX), None);
+        assert_eq!(Areas::new(usize::MAX).segment_bytes(), None);
     }
 
     #[test]
     fn cells_and_lines_begin_at_cache_lines_and_come_round() {
-        assert!(cell(2, 5).is_multiple_of(LINE) && line(2, 5).is_multiple_of(LINE));
-        assert_eq!(cell(1, 3), cell(1, 3 + CELLS));
-        assert_eq!(line(1, 3), line(1, 3 + LINES));
+        let areas = Areas::new(2);
+        assert!(areas.cell(2, 5).is_multiple_of(LINE) && areas.line(2, 5).is_multiple_of(LINE));
+        assert_eq!(areas.cell(1, 3), areas.cell(1, 3 + areas.cells()));
+        assert_eq!(areas.line(1, 3), areas.line(1, 3 + LINES));
+    }
+
+    #[test]
+    fn many_ranks_have_two_cells_each_and_few_have_eight() {
+        let cells = [0, 1, 16, 17, 32, 33, 64, 65_536].map(|n_ranks| Areas::new(n_ranks).cells());
+        assert_eq!(cells, [8, 8, 8, 4, 4, 2, 2, 2]);
+    }
+
+    #[test]
+    fn pages_are_those_that_hold_the_bytes_and_no_others() {
+        for areas in [Areas::new(2), Areas::new(64)] {
+            for ticket in 0..20 {
+                for (skip, bytes) in [
+                    (0, 0),
+                    (5000, 0),
+                    (0, 1),
+                    (4095, 1),
+                    (4095, 2),
+                    (5000, 9000),
+                    (0, CELL),
+                    (CELL - 1, 1),
+                ] {
+                    let pages = areas.pages(ticket, skip, bytes);
+                    let start = areas.cell(7, ticket) + skip;
+                    for page in 0..u64::BITS {
+                        let at = areas.page(7, page);
+                        let holds = bytes > 0 && at < start + bytes && start < at + PAGE;
+                        assert_eq!(
+                            pages >> page & 1 == 1,
+                            holds,
+                            "{ticket} {skip} {bytes} {page}"
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Every rank has an area of its own, in which it alone writes: a ring of [`layout::LINES`] cache
 //! lines that each hold a message of up to [`layout::LINE_BYTES`] bytes with its number, and a ring
-//! of [`layout::CELLS`] cells for the pieces of longer ones. Pieces are numbered through all calls
+//! of [`layout::Areas::cells`] cells for the pieces of longer ones. Pieces are numbered through all calls
 //! of a communicator, alike on all its ranks, so a cell's place and the moment at which it is free
 //! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
 //!

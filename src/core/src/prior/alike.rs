@@ -254,7 +254,7 @@ const ALIKE: Rows = &[
     ),
     (
         Allgather,
-        &["linear", "default"],
+        &["default"],
         &[
             ours(Gather, "linear").at_once(),
             ours(Bcast, "binomial").each(Share::OfAll),

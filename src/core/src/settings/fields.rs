@@ -98,6 +98,8 @@ pub struct Settings {
     pub stale_after: Duration,
     /// Seed of every draw; `None`: a new one for each job.
     pub seed: Option<u64>,
+    /// Hosts that are left out of host files.
+    pub exclude_hosts: Vec<String>,
 }
 
 impl Default for Settings {
@@ -126,6 +128,7 @@ impl Default for Settings {
             keep_raw: Some(Duration::from_secs(90 * 86_400)),
             stale_after: Duration::from_secs(3600),
             seed: None,
+            exclude_hosts: Vec::new(),
         }
     }
 }

@@ -38,6 +38,7 @@ impl Shown {
 /// What a key takes, and the field that it sets.
 enum Takes {
     Name(fn(&mut Settings, String)),
+    Hosts(fn(&mut Settings, Vec<String>)),
     Variants(fn(&mut Settings, Vec<String>)),
     Families(fn(&mut Settings, Vec<Family>)),
     /// The least and the most.
@@ -64,6 +65,7 @@ impl fmt::Display for Takes {
         };
         match self {
             Takes::Name(_) => f.write_str("a name of 1 to 64 letters, digits, '-', '_' or '.'"),
+            Takes::Hosts(_) => f.write_str("a list of hosts such as [\"n17\", \"n18.hydra\"]"),
             Takes::Variants(_) => f.write_str("a list such as [\"native:linear\"]"),
             Takes::Families(_) => {
                 let names = listed(&mut FAMILIES.iter().map(|family| family.name()));
@@ -95,6 +97,11 @@ impl Key {
         let refused = || format!("{value} is not {}", self.takes);
         match self.takes {
             Takes::Name(set) => set(settings, values::name(value).ok_or_else(refused)?),
+            Takes::Hosts(set) => {
+                let list = value.as_array().ok_or_else(refused)?;
+                let names: Option<Vec<String>> = list.iter().map(values::name).collect();
+                set(settings, names.ok_or_else(refused)?);
+            }
             Takes::Variants(set) => {
                 let list = value.as_array().ok_or_else(refused)?;
                 set(settings, values::variant_names(list)?);
@@ -136,10 +143,12 @@ impl Key {
         match self.takes {
             // "inf" is a number, too.
             Takes::Age(_) => toml::Value::String(text.to_owned()),
-            Takes::Variants(_) | Takes::Families(_) => toml::Value::Array(
-                text.split(',')
+            Takes::Hosts(_) | Takes::Variants(_) | Takes::Families(_) => toml::Value::Array(
+                // As in the file, too: ["native", "node"].
+                text.split([',', '[', ']'])
+                    .map(|name| name.trim().trim_matches('"'))
                     .filter(|name| !name.is_empty())
-                    .map(|name| name.trim().into())
+                    .map(toml::Value::from)
                     .collect(),
             ),
             _ => text
@@ -334,6 +343,12 @@ pub static KEYS: &[Key] = &[
         }),
         Shown::Example("1"),
         "Goes into the seed of every draw, which each job has for itself; `--seed` and COLLTUNE_SEED are one job's seed.",
+    ),
+    key(
+        "exclude_hosts",
+        Takes::Hosts(|settings, hosts| settings.exclude_hosts = hosts),
+        Shown::Example("[\"n17\"]"),
+        "Hosts that `colltune doctor --nodes --write-hostfile` leaves out whatever it measures.",
     ),
 ];
 

@@ -27,6 +27,7 @@ mod sfclb;
 mod shamrock;
 mod table;
 mod units;
+mod weighted_random;
 
 pub use place::place;
 pub use placement::Placement;

@@ -6,7 +6,7 @@ use super::graphlb;
 use super::ilp;
 use super::row::{Argument, Need, Row, Syntax};
 use super::{cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
-use super::{lpt, lpt_swap, rcb, sfclb, shamrock};
+use super::{lpt, lpt_swap, rcb, sfclb, shamrock, weighted_random};
 
 /// Every policy there is.
 pub static TABLE: &[Row] = &[
@@ -120,6 +120,14 @@ pub static TABLE: &[Row] = &[
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "every block to the next rank, in curve order",
         run: |problem, _| Ok(shamrock::round_robin(problem).into()),
+    },
+    Row {
+        name: "weighted-random",
+        syntax: Syntax::Level { default: 1 },
+        needs: &[Need::Mesh],
+        source: "Beckingsale et al., LNCS 7587, 2013",
+        help: "as none, but refined blocks go to ranks by chance (seed N), rather to idle ones",
+        run: |problem, argument| Ok(weighted_random::place(problem, argument.count()).into()),
     },
     Row {
         name: "level-threshold",

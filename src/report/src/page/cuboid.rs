@@ -10,8 +10,8 @@ use colltune_models::statistics::CellStatistics;
 use maud::{Markup, html};
 
 use super::draw::{Column, px, svg, table};
-use super::words::{cell, count, cut, factor, grouped, numbers, percent, short, sizes};
-use crate::cells::Cells;
+use super::words::{LETTER, cell, count, cut, factor, grouped, numbers, percent, short, sizes};
+use crate::cells::{Cells, expected};
 
 /// The most cells along bytes, nodes and ranks per node, and the most cuboids.
 const MOST: [usize; 3] = [8, 8, 4];
@@ -102,7 +102,6 @@ fn cuboid(collective: Collective, cells: &[&CellStatistics]) -> Markup {
     let layer = TALL + GAP + depth;
     let left = 66.0;
     let height = layer * z as f64 + 40.0;
-    let width = left + x as f64 * WIDE + y as f64 * BACK[0] + 40.0;
     // The lower left front corner of a cell.
     let corner = |at: [usize; 3]| {
         [
@@ -116,6 +115,10 @@ fn cuboid(collective: Collective, cells: &[&CellStatistics]) -> Markup {
         [one] => tell(*one),
         [first, .., last] => format!("{} … {}", tell(*first), tell(*last)),
     };
+    let bytes = format!("bytes {} →", ends(&axes[0], bytes_short));
+    let nodes = format!("nodes {} ↗", ends(&axes[1], numbers_short));
+    let words = LETTER * bytes.chars().count().max(nodes.chars().count()) as f64;
+    let width = left + words.max(x as f64 * WIDE + y as f64 * BACK[0] + 10.0);
     let inside = html! {
         @for k in 0..z {
             text x="4" y=(px(corner([0, 0, k])[1] - 3.0)) { "ppn " (numbers_short(axes[2][k])) }
@@ -123,13 +126,13 @@ fn cuboid(collective: Collective, cells: &[&CellStatistics]) -> Markup {
                 @for i in 0..x { (cube(corner([i, j, k]), find([i, j, k]).copied(), [axes[0][i], axes[1][j], axes[2][k]])) }
             }
         }
-        text x=(px(left)) y=(px(height - 20.0)) { "bytes " (ends(&axes[0], bytes_short)) " →" }
-        text x=(px(left)) y=(px(height - 5.0)) { "nodes " (ends(&axes[1], numbers_short)) " ↗" }
+        text x=(px(left)) y=(px(height - 20.0)) { (bytes) }
+        text x=(px(left)) y=(px(height - 5.0)) { (nodes) }
     };
     html! {
         div.panel {
             h4 { (collective) }
-            section.scroll tabindex="0" aria-label=(name) { (svg(width.max(190.0), height, &name, inside)) }
+            section.scroll tabindex="0" aria-label=(name) { (svg(width, height, &name, inside)) }
         }
     }
 }
@@ -190,17 +193,14 @@ fn cube([x, y]: [f64; 2], known: Option<&CellStatistics>, at: [Range; 3]) -> Mar
 
 /// A cell and what is chosen in it.
 pub fn told(one: &CellStatistics) -> String {
-    let source = match one.source {
-        Source::Measured => "measured",
-        Source::Predicted => "predicted",
-        Source::Prior => "nothing known",
+    let (name, gain) = expected(one);
+    let gain = factor(gain);
+    let said = match one.source {
+        Source::Measured => format!("measured, {name}, {gain}×"),
+        Source::Predicted => format!("predicted, {name} may be the fastest, {gain}×"),
+        Source::Prior => "nothing known".to_owned(),
     };
-    format!(
-        "{}: {source}, {}, {}×",
-        cell(&one.cell),
-        one.best,
-        factor(one.gain)
-    )
+    format!("{}: {said}", cell(&one.cell))
 }
 
 fn cells_table(cells: &[CellStatistics]) -> Markup {
@@ -221,7 +221,7 @@ fn cells_table(cells: &[CellStatistics]) -> Markup {
         @for one in cells {
             tr {
                 th scope="row" { (one.cell.collective) }
-                td { (sizes(one.cell.bytes)) }
+                td.size { (sizes(one.cell.bytes)) }
                 td.n { (numbers(one.cell.nodes)) }
                 td.n { (numbers(one.cell.ppn)) }
                 td { @match one.source {

@@ -82,6 +82,10 @@ fn log_ticks([lo, hi]: [f64; 2], most: usize) -> Vec<f64> {
         all.filter(|tick| (lo - 1e-9..=hi + 1e-9).contains(&tick.ln()))
             .collect()
     };
+    // Within less than a decade round values of a straight scale stand close enough.
+    if hi - lo < 1.5 {
+        return linear_ticks([lo.exp(), hi.exp()], most);
+    }
     let [fine, rough] = [&[1.0, 2.0, 5.0][..], &[1.0]].map(decades);
     let ticks = if fine.len() <= most + 2 || rough.len() < 2 {
         fine
@@ -168,12 +172,21 @@ pub fn left_axis(scale: &Scale, left: f64, right: f64, tell: impl Fn(f64) -> Str
     }
 }
 
-/// The horizontal axis below a plot.
+/// Pixels beside a plot that a word may need, and those that there are.
+const WORD: f64 = 24.0;
+const BESIDE: f64 = 12.0;
+
+/// The horizontal axis below a plot. Beside its end there is less room than half a word needs: what stands there ends
+/// with it.
 pub fn bottom_axis(scale: &Scale, top: f64, bottom: f64, tell: impl Fn(f64) -> String) -> Markup {
     html! {
         @for tick in scale.ticks(5) {
             line.grid x1=(px(scale.at(tick))) x2=(px(scale.at(tick))) y1=(px(top)) y2=(px(bottom)) {}
-            text x=(px(scale.at(tick))) y=(px(bottom + 15.0)) text-anchor="middle" { (tell(tick)) }
+            @if scale.at(tick) + WORD > scale.range[1] + BESIDE {
+                text x=(px(scale.range[1] + BESIDE)) y=(px(bottom + 15.0)) text-anchor="end" { (tell(tick)) }
+            } @else {
+                text x=(px(scale.at(tick))) y=(px(bottom + 15.0)) text-anchor="middle" { (tell(tick)) }
+            }
         }
     }
 }
@@ -207,6 +220,8 @@ mod tests {
         let log = Scale::log([1.0, 1000.0], [0.0, 3.0]);
         assert!((log.at(10.0) - 1.0).abs() < 1e-9);
         assert_eq!(log.ticks(5).len(), 4);
+        let near = Scale::log([1.1, 2.9], [0.0, 3.0]);
+        assert_eq!(near.ticks(5), [1.5, 2.0, 2.5]);
         for odd in [[1.0, 1.0], [f64::NAN, 1.0], [0.0, 0.0]] {
             assert!(Scale::linear(odd, [0.0, 1.0]).ticks(5).len() < 20);
             assert!(Scale::log(odd, [0.0, 1.0]).ticks(5).len() < 20);

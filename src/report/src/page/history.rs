@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::draw::{Column, Scale, left_axis, px, series, svg, swatch, table};
-use super::words::{cell, count, grouped, percent, short};
+use super::words::{cell, count, cut, grouped, percent, short};
 use crate::history::{BAND, GenerationMark, Histories, History, MOVED_MAX, TRAININGS_AT_REST};
 
 const WIDTH: f64 = 350.0;
@@ -74,6 +74,8 @@ fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
     let x = Scale::linear([0.0, last], [LEFT + 6.0, RIGHT]);
     let y = Scale::linear([0.0, 1.0], [BOTTOM, TOP]);
     let step = generations.len().div_ceil(MARKS_MAX).max(1);
+    let winner = history.lines.iter().find(|one| one.variant == history.best);
+    let ends_at = winner.and_then(|one| *one.probabilities.last()?);
     let inside = html! {
         (left_axis(&y, LEFT, RIGHT, percent))
         @if history.in_band > 0 {
@@ -101,6 +103,10 @@ fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
                 }
             }
         }
+        @if let Some(end) = ends_at {
+            @let beside = beside(end, history, &y);
+            text.halo.strong x=(px(RIGHT)) y=(px(y.at(end) + beside)) text-anchor="end" { (cut(&short(&history.best), 28)) }
+        }
     };
     svg(
         WIDTH,
@@ -108,6 +114,27 @@ fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
         &format!("Probabilities of the variants in {name} by generation"),
         inside,
     )
+}
+
+/// How far below a line's end its name stands: on the side where fewer other lines end near.
+fn beside(end: f64, history: &History, y: &Scale) -> f64 {
+    const BELOW: f64 = 16.0;
+    const ABOVE: f64 = -8.0;
+    let near = |side: f64| {
+        let ends = history
+            .lines
+            .iter()
+            .filter_map(|line| *line.probabilities.last()?);
+        let middle = y.at(end) + side - 4.0;
+        ends.filter(|other| (y.at(*other) - middle).abs() < 12.0)
+            .count()
+    };
+    let has_room = |side: f64| (TOP + 8.0..BOTTOM).contains(&(y.at(end) + side));
+    match (has_room(ABOVE), has_room(BELOW)) {
+        (true, true) if near(BELOW) < near(ABOVE) => BELOW,
+        (true, _) => ABOVE,
+        _ => BELOW,
+    }
 }
 
 /// Runs since the last generation that is there.

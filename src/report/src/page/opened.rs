@@ -1,5 +1,7 @@
 //! One cell with all its variants: the lower half of the paper's first figure.
 
+use colltune_core::catalogue;
+use colltune_core::model::Source;
 use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
@@ -27,10 +29,15 @@ pub fn section(opened: Option<&Opened>) -> Markup {
         title: "One cell opened",
         says: html! {
             (cell(&one.cell)) ": the one with the most timed calls of those asked for, "
-            (count(one.samples(), "call")) ". Chosen is " b { (short(&one.best)) } " with a median of " (time(best))
-            "; the default has " (time(default)) ". The gain is " (factor(one.gain)) " (95 % interval "
-            (factor(one.gain_lo)) " to " (factor(one.gain_hi)) "). " (percent(one.waiting))
-            " of its time is waiting for late ranks."
+            (count(one.samples(), "call")) ". "
+            @if one.source != Source::Measured { "Nobody has run it yet: what is known is predicted from other cells." }
+            @else if catalogue::is_default(&one.best) {
+                "Chosen is the default, the library’s own choice, with a median of " (time(default)) ". "
+            } @else {
+                "Chosen is " b { (short(&one.best)) } " with a median of " (time(best)) "; the default has " (time(default))
+                ". The gain is " (factor(one.gain)) " (95 % interval " (factor(one.gain_lo)) " to " (factor(one.gain_hi)) "). "
+            }
+            @if one.source == Source::Measured { (percent(one.waiting)) " of its time is waiting for late ranks." }
             @if !one.settled.is_empty() { " Exploring has ended here: " (one.settled) "." }
         },
         picture: picture(opened),
@@ -59,6 +66,9 @@ fn picture(opened: &Opened) -> Markup {
     let bottom = 4.0 + ROW * timed.len() as f64;
     let inside = html! {
         (bottom_axis(&scale, 2.0, bottom, nanoseconds))
+        text.small x=(px(WIDTH - 16.0)) y=(px(bottom + 31.0)) text-anchor="end" {
+            "median time of a call, with its 95 % interval; logarithmic"
+        }
         @for (place, one) in timed.iter().enumerate() {
             @let y = 4.0 + ROW * (place as f64 + 0.5);
             @let median = one.time_ns.median.unwrap_or(least);
@@ -76,7 +86,7 @@ fn picture(opened: &Opened) -> Markup {
     };
     svg(
         WIDTH,
-        bottom + 22.0,
+        bottom + 36.0,
         "Median times of the variants with their 95 % intervals",
         inside,
     )

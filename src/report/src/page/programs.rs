@@ -4,16 +4,16 @@ use colltune_core::catalogue;
 use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
-use super::words::{bytes, count, factor, grouped, layout, number, percent, seconds, short, sizes};
+use super::words::{
+    LETTER, bytes, count, factor, grouped, layout, number, percent, seconds, short, sizes,
+};
 use crate::programs::{Part, Program, ProgramCell, Ran};
 
 const BARS_MAX: usize = 12;
 const ROW: f64 = 22.0;
 /// The longest bar, and the room for the number behind it.
-const BAR: f64 = 320.0;
+const BAR: f64 = 210.0;
 const BEHIND: f64 = 56.0;
-/// How wide a letter is, at the most.
-const LETTER: f64 = 7.0;
 /// The variants that are named in a row.
 const VARIANTS_MAX: usize = 5;
 
@@ -170,7 +170,7 @@ fn row(cell: &ProgramCell) -> Markup {
     html! {
         tr {
             th scope="row" { (cell.cell.collective) }
-            td { (sizes(cell.cell.bytes)) }
+            td.size { (sizes(cell.cell.bytes)) }
             td title=(layout(&cell.cell)) { (cell.n_ranks) " ranks, " (cell.nodes) " × " (cell.ppn) }
             td.n { (percent(cell.share)) " (" (seconds(cell.seconds)) ")" }
             td.n { (percent(cell.waiting)) }

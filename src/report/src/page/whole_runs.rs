@@ -6,10 +6,10 @@ use super::draw::{Column, Figure, Scale, left_axis, px, svg, table};
 use super::words::{count, cut, interval, percent, seconds};
 use crate::whole_runs::{Kind, RunBox, RunPanel, WholeRuns};
 
-const HEIGHT: f64 = 260.0;
+const HEIGHT: f64 = 276.0;
 const LEFT: f64 = 58.0;
 const STEP: f64 = 66.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 44.0;
 const BOX: f64 = 34.0;
 const TOO_FEW_MAX: usize = 8;
@@ -74,9 +74,10 @@ fn says(panel: &RunPanel) -> Markup {
         }
         @if let (Some(gain), Some(last)) = (panel.gain, last) {
             "With the choices of " (last.kind.name()) " the default’s time is " (interval(gain)) " times theirs"
-            @if gain.lo > 1.0 { ": they are faster. " } @else if gain.hi < 1.0 { ": they are slower. " } @else { ": no difference can be shown. " }
+            @if gain.low > 1.0 { ": they are faster. " } @else if gain.high < 1.0 { ": they are slower. " } @else { ": no difference can be shown. " }
         }
         @match panel.runs_to_gain {
+            Some(0) => "The first exploring runs already had a median below the default’s.",
             Some(runs) => { "After " (count(runs as u64, "exploring run")) " the median was below the default’s." }
             None => "No batch of exploring runs had a median below the default’s.",
         }
@@ -91,25 +92,26 @@ fn picture(title: &str, boxes: &[RunBox]) -> Markup {
         .chain(whiskers.clone())
         .fold(f64::INFINITY, f64::min);
     let reach = whiskers.fold(0.0, f64::max);
+    let top = reach + 0.15 * (reach - least);
+    let has_wild = boxes
+        .iter()
+        .any(|one| one.times.iter().any(|time| *time > top));
     // A wild run must not press all boxes flat; it stands at the upper edge.
-    let y = Scale::linear(
-        [
-            least - 0.05 * (reach - least),
-            reach + 0.15 * (reach - least),
-        ],
-        [BOTTOM, TOP],
-    );
-    let right = LEFT + STEP * boxes.len() as f64 + 6.0;
+    let y = Scale::linear([least - 0.05 * (reach - least), top], [BOTTOM, TOP]);
+    // What stands above it needs so much.
+    let least_width = if has_wild { 340.0 } else { 260.0 };
+    let right = (LEFT + STEP * boxes.len() as f64 + 6.0).max(least_width);
     let default = boxes
         .iter()
         .find(|one| one.kind == Kind::Default)
         .map(|one| one.quartiles[1]);
     let inside = html! {
         (left_axis(&y, LEFT, right, seconds))
+        text.small x="4" y="11" { "from MPI_Init to MPI_Finalize" @if has_wild { "; ▲ beyond the picture" } }
         @if let Some(default) = default {
             line.floor x1=(px(LEFT)) x2=(px(right)) y1=(px(y.at(default))) y2=(px(y.at(default))) { title { "the default’s median: " (seconds(default)) } }
         }
-        @for (place, one) in boxes.iter().enumerate() { (draw_box(one, LEFT + STEP * (place as f64 + 0.5), &y)) }
+        @for (place, one) in boxes.iter().enumerate() { (draw_box(one, LEFT + STEP * (place as f64 + 0.5), &y, top)) }
     };
     svg(
         right + 4.0,
@@ -119,7 +121,7 @@ fn picture(title: &str, boxes: &[RunBox]) -> Markup {
     )
 }
 
-fn draw_box(one: &RunBox, x: f64, y: &Scale) -> Markup {
+fn draw_box(one: &RunBox, x: f64, y: &Scale, top: f64) -> Markup {
     let [low, middle, high] = one.quartiles.map(|value| y.at(value));
     let [from, to] = one.whiskers.map(|value| y.at(value));
     let class = match one.kind {
@@ -142,12 +144,21 @@ fn draw_box(one: &RunBox, x: f64, y: &Scale) -> Markup {
             rect x=(px(x - BOX / 2.0)) y=(px(high)) width=(px(BOX)) height=(px((low - high).max(0.5))) {}
             line.median x1=(px(x - BOX / 2.0)) x2=(px(x + BOX / 2.0)) y1=(px(middle)) y2=(px(middle)) {}
             @for (place, time) in one.times.iter().enumerate() {
-                circle cx=(px(x + aside(place))) cy=(px(y.at(*time))) r="2" { title { (one.kind.name()) ": " (seconds(*time)) } }
+                @if *time > top {
+                    path d=(wild(x + aside(place))) { title { (one.kind.name()) ": " (seconds(*time)) } }
+                } @else {
+                    circle cx=(px(x + aside(place))) cy=(px(y.at(*time))) r="2" { title { (one.kind.name()) ": " (seconds(*time)) } }
+                }
             }
         }
         text x=(px(x)) y=(px(BOTTOM + 16.0)) text-anchor="middle" { (one.kind.name()) }
         text.small x=(px(x)) y=(px(BOTTOM + 30.0)) text-anchor="middle" { "n = " (one.runs) }
     }
+}
+
+/// The mark of a run that is beyond the picture.
+fn wild(x: f64) -> String {
+    format!("M{} {}l4 7h-8z", px(x), px(TOP - 4.0))
 }
 
 fn numbers(title: &str, boxes: &[RunBox]) -> Markup {

@@ -3,15 +3,26 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use colltune_core::space::{Cell, Range};
+use colltune_statistics::Interval;
 
-use crate::statistics::Estimate;
+/// How wide a letter of a picture is, in pixels, at the most.
+pub const LETTER: f64 = 7.0;
+
+/// Less is what is left of a difference of equal numbers.
+const NOTHING: f64 = 1e-9;
 
 /// Three digits that say something.
 pub fn number(value: f64) -> String {
-    let size = value.abs();
+    if value.abs() < NOTHING {
+        return "0".to_owned();
+    }
+    if value < 0.0 {
+        return format!("\u{2212}{}", number(-value));
+    }
+    let size = value;
     if !value.is_finite() {
         "unknown".to_owned()
-    } else if size >= 100.0 || size == 0.0 {
+    } else if size >= 100.0 {
         format!("{value:.0}")
     } else if size >= 10.0 {
         format!("{value:.1}")
@@ -25,7 +36,10 @@ pub fn number(value: f64) -> String {
 
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
-    match value.abs() {
+    if value < 0.0 {
+        return format!("\u{2212}{}", percent(-share));
+    }
+    match value {
         size if size >= 10.0 || size == 0.0 => format!("{value:.0} %"),
         size if size >= 0.1 => format!("{value:.1} %"),
         _ => format!("{value:.2} %"),
@@ -50,9 +64,9 @@ pub fn factor(value: f64) -> String {
     format!("{value:.2}")
 }
 
-pub fn interval(estimate: Estimate) -> String {
-    let Estimate { value, lo, hi } = estimate;
-    format!("{value:.3} (95 % interval {lo:.3} to {hi:.3})")
+pub fn interval(estimate: Interval) -> String {
+    let Interval { low, value, high } = estimate;
+    format!("{value:.3} (95 % interval {low:.3} to {high:.3})")
 }
 
 /// The number and its noun, in the plural but for one.
@@ -161,8 +175,8 @@ mod tests {
     #[test]
     fn numbers_say_what_people_read() {
         assert_eq!(
-            ["123", "12.3", "1.23", "0.123", "0"],
-            [123.4, 12.34, 1.234, 0.1234, 0.0]
+            ["123", "12.3", "1.23", "0.123", "0", "0"],
+            [123.4, 12.34, 1.234, 0.1234, 0.0, -2e-15]
                 .map(number)
                 .each_ref()
                 .map(String::as_str)
@@ -170,6 +184,10 @@ mod tests {
         assert_eq!(percent(0.1234), "12 %");
         assert_eq!(percent(0.0123), "1.2 %");
         assert_eq!(seconds(0.00123), "1.23 ms");
+        assert_eq!(
+            [seconds(-0.00123), percent(-0.02)],
+            ["\u{2212}1.23 ms", "\u{2212}2.0 %"]
+        );
         assert_eq!(nanoseconds(12_300.0), "12.3 µs");
         assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(1, "run") + " " + &count(2, "run"), "1 run 2 runs");

@@ -7,9 +7,8 @@ use colltune_core::space::Cell;
 use colltune_core::variant::DEFAULT;
 use colltune_db::Generation;
 use colltune_db::calls::RecordedCall;
+use colltune_statistics::{Interval, median_ratio_of_groups, quantile, sorted};
 use serde::Serialize;
-
-use crate::statistics::{Estimate, median_ratio_of_groups, quantile, sorted};
 
 /// Points of a line.
 const STEPS: usize = 100;
@@ -36,7 +35,7 @@ pub struct Panel {
     /// The default, the predicted choice where it is another, and the measured best where that is a third.
     pub lines: Vec<Distribution>,
     /// The default's median over the choice's, with an interval over runs; `None` where the choice is the default.
-    pub ratio: Option<Estimate>,
+    pub ratio: Option<Interval>,
 }
 
 /// How the times of one variant are spread.

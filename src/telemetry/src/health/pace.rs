@@ -20,8 +20,8 @@ pub fn steps_of(inflation: &Inflation) -> BTreeSet<u64> {
 /// What blocks of a kind have in common in a step.
 type BlockKind = (u64, u32, bool, u32);
 
-/// How the blocks of a kind stand for their rank: the mean sees a rank that is stopped again and again, the median does
-/// not mind a time slice that is lost, which falls on few blocks.
+/// How the blocks of a kind stand for their rank, and its steps: the mean sees a rank that is stopped again and again,
+/// the median does not mind a time slice that is lost, which falls on few blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     Mean,
@@ -29,6 +29,8 @@ pub enum Pace {
 }
 
 impl Pace {
+    pub const BOTH: [Pace; 2] = [Pace::Mean, Pace::Median];
+
     fn of(self, times: &[f64]) -> f64 {
         match self {
             Pace::Mean => mean(times),

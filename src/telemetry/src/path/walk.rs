@@ -63,7 +63,7 @@ pub struct Path {
     pub window: u32,
     pub rounds: usize,
     pub pieces: Vec<Piece>,
-    /// What posting first, before own copies, would save.
+    /// What posting first, before own copies, would save: no more than the copies took, nor than was waited for.
     pub send_first: i64,
     /// Waiting on the path that work of the same rank in this window could hide.
     pub overlap: i64,
@@ -179,7 +179,7 @@ pub fn critical(meeting: &Meeting, rounds: &[Round], tolerance: i64) -> Result<P
             .max(0);
         let packing = window_of(from).map_or(0, |w| w.pack / i64::from(n_rounds.max(1)));
         path.send_first +=
-            (posted - given.begin - packing).clamp(0, (posted - round.served).max(0));
+            (posted - given.begin - packing).clamp(0, (round.last - round.served).max(0));
         (rank, at) = (from, posted);
         // What the giver did in this round until it had posted.
         let mut piece = |part, begin: i64, end: i64| {

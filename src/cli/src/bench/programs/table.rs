@@ -152,7 +152,7 @@ fn quantum_espresso(kitchen: &Kitchen) -> anyhow::Result<Vec<OsString>> {
     kitchen.run(&atom, &[], Some(&input))?;
     let text = include_str!("silicon.in")
         .replace("FOLDER", &kitchen.folder.to_string_lossy())
-        .replace("POINTS", kitchen.pick("6", "4"));
+        .replace("GRID", kitchen.pick("6", "4"));
     let input = kitchen.write("silicon.in", &text)?;
     let mut line = words(program, &["-i"]);
     line.push(input.into_os_string());

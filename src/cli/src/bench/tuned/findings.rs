@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use colltune_core::catalogue::is_default;
 use colltune_core::variant::Size;
+use colltune_statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 
 use super::super::bound::Bounds;
 use super::super::choices::Choices;
 use super::super::jobs::Cell;
 use super::super::report::{Finding, Target};
 use super::super::ways::{CONTROL_WAY, DEFAULT_WAY, ONE_BATCH_WAY, TUNED_WAY};
-use crate::statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 
 /// What the means over all cells have to reach.
 pub struct Targets {

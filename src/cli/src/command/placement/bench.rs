@@ -21,6 +21,7 @@ use colltune_placement::{PlacementError, Policy, Problem, place};
 use serde::Serialize;
 
 use self::figure::figure;
+pub use self::figure::{CPLX_AXIS, cplx_share};
 use self::row::{Flat, Row, Time, in_columns, messages, proof};
 use super::scene::{Scene, SceneArgs, needs_mesh};
 use crate::command::output::{csv, print, write};
@@ -234,7 +235,7 @@ fn row_of(
     times_ms.sort_by(f64::total_cmp);
     let time_ms = Time {
         min: times_ms[0],
-        median: crate::statistics::median(&times_ms),
+        median: colltune_statistics::median(&times_ms),
     };
     Ok(Row {
         policy: policy.to_string(),

@@ -13,6 +13,7 @@ use anyhow::{Context, bail, ensure};
 use colltune_core::library::Abi;
 use colltune_placement::generate::{Distribution, costs};
 use colltune_placement::{Graph, Placement, Policy, Problem, place};
+use colltune_statistics::spread;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,7 +25,6 @@ use crate::command::output::{print, table, write};
 use crate::parse;
 use crate::plot::{Band, Figure, Line, Panel, Scale, svg};
 use crate::progress;
-use crate::statistics::spread;
 
 /// Places, has the messages sent, compares the counts, and reports.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@
 //! ```
 
 mod args;
+mod figure;
 mod follow;
 
 use anyhow::{Context, bail};
@@ -14,11 +15,12 @@ use serde::Serialize;
 
 pub use self::args::Args;
 use self::args::Foresight;
-use self::follow::{Judged, Run, follow};
+use self::figure::figure;
+use self::follow::{Run, follow};
 use super::recorded::{Recording, read};
 use super::scene::needs_mesh;
 use crate::command::output::{print, table, write};
-use crate::plot::{Band, Figure, Line, Panel, Scale, svg};
+use crate::plot::svg;
 use crate::progress;
 
 /// Places every step with every policy, writes the files, and prints the totals.
@@ -94,38 +96,6 @@ fn in_columns(runs: &[Run]) -> String {
         ]
     };
     table(&header, &runs.iter().map(cells).collect::<Vec<_>>())
-}
-
-fn figure(runs: &[Run]) -> Figure {
-    let panel = |title: &str, y, value: &dyn Fn(&Judged) -> f64| Panel {
-        title: title.to_owned(),
-        x: "step",
-        y,
-        scale: Scale::Linear,
-        lines: runs
-            .iter()
-            .map(|run| Line {
-                name: run.policy.clone(),
-                points: run
-                    .steps
-                    .iter()
-                    .map(|step| (step.step as f64, value(step)))
-                    .collect(),
-            })
-            .collect(),
-    };
-    let makespan = panel("Makespan of each step", "unit of the costs", &|step| {
-        step.makespan
-    });
-    let moved = panel("Blocks that moved", "blocks", &|step| {
-        step.moved_blocks as f64
-    });
-    Figure {
-        title: "Recorded costs, placed step by step".to_owned(),
-        bands: vec![Band {
-            panels: vec![makespan, moved],
-        }],
-    }
 }
 
 #[cfg(test)]
@@ -241,6 +211,41 @@ mod tests {
             error.contains("hierarchical:rcb") && error.contains("x,y,z,level"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_picture_shows_what_each_x_of_cplx_buys_and_costs() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = recorded(folder.path());
+        let words = [file.to_str().unwrap(), "--ranks", "3"];
+        let args = parsed(&words);
+        let runs = replay(&args, &read(&file, 3).unwrap()).unwrap();
+        let drawn = figure(&runs);
+        let [by_step, of_cplx] = &drawn.bands[..] else {
+            panic!("{} bands", drawn.bands.len());
+        };
+        for panel in &of_cplx.panels {
+            let [line] = &panel.lines[..] else {
+                panic!("{}", panel.title);
+            };
+            let x: Vec<f64> = line.points.iter().map(|point| point.0).collect();
+            assert_eq!(x, [0.0, 25.0, 50.0, 75.0, 100.0], "{}", panel.title);
+        }
+        // Each of the lines above has a colour of its own.
+        assert_eq!(by_step.panels[0].lines.len(), runs.len() - 2);
+        let makespans: Vec<f64> = of_cplx.panels[0].lines[0]
+            .points
+            .iter()
+            .map(|p| p.1)
+            .collect();
+        let of = |policy: &str| runs.iter().find(|run| run.policy == policy).unwrap();
+        let expected = of("cplx:0").totals.makespan / of("cplx:0").totals.bound;
+        assert!((makespans[0] - expected).abs() < 1e-12, "{makespans:?}");
+        assert!(makespans[4] < makespans[0], "{makespans:?}");
+        // Without several of them there is nothing to trade.
+        let words = [&words[..], &["--policies", "lpt,cplx:50"]].concat();
+        let few = replay(&parsed(&words), &read(&file, 3).unwrap()).unwrap();
+        assert_eq!(figure(&few).bands.len(), 1);
     }
 
     /// Eight blocks; the first is refined into eight in step 2. All cost the same, but those of the

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use colltune_core::library::Abi;
 use colltune_placement::Policy;
+use colltune_statistics::{Spread, median, spread};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use serde::Serialize;
@@ -28,7 +29,6 @@ use crate::command::output::{print, table, write};
 use crate::parse;
 use crate::plot::{Bar, bars};
 use crate::progress;
-use crate::statistics::{Spread, median, spread};
 
 /// Runs, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {

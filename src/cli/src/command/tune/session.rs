@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use colltune_core::account::JobSummary;
 use colltune_core::request::Mode;
-use colltune_db::{Database, Generation, TrainOptions, train};
+use colltune_db::{Database, Generation, LibraryReport, TrainOptions, train};
 use colltune_models::statistics::CellStatistics;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::command::compare::{Found, tried};
+use crate::command::train::counted;
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
 use crate::progress;
@@ -62,7 +63,9 @@ impl Session {
                 return Ok(End::Compared);
             }
             self.explore()?;
-            self.learn()?;
+            if let Some(end) = self.learn()? {
+                return Ok(end);
+            }
         }
     }
 
@@ -169,8 +172,8 @@ impl Session {
         Ok(())
     }
 
-    /// Learns from the batch, and says what changed.
-    fn learn(&mut self) -> anyhow::Result<()> {
+    /// Learns from the batch, and says what changed; the end where nothing is left to find.
+    fn learn(&mut self) -> anyhow::Result<Option<End>> {
         let started = Instant::now();
         progress::show("learns from what the jobs recorded");
         let report = train(&self.db, TrainOptions::default(), &|_| ())?;
@@ -180,13 +183,25 @@ impl Session {
             }
         }
         let choices = choices(&self.db)?;
+        let nothing = nothing_to_gain(&self.db, &report.libraries)?;
         self.kept.state.spent_s += started.elapsed().as_secs_f64();
         self.kept.state.open_batch().choices = Some(choices);
         self.kept.save()?;
         if let Some(sentence) = words::learned(&self.kept.state) {
             progress::tell(&sentence);
         }
-        Ok(())
+        let Some(why) = nothing else {
+            return Ok(None);
+        };
+        let n_jobs = counted(self.kept.state.n_learned() as u64, "job");
+        // With `--anyway` every training would say it again.
+        if self.anyway {
+            return Ok(None);
+        }
+        progress::tell(&format!(
+            "After {n_jobs} that tried variants: {why}. Nothing to tune."
+        ));
+        Ok(Some(End::NothingToGain))
     }
 
     /// As many pairs as the budget holds.
@@ -267,6 +282,20 @@ impl Session {
             progress::tell(&line);
         }
     }
+}
+
+/// Why nothing is to be gained, where what a training published says so of all libraries that it learned for.
+fn nothing_to_gain(db: &Database, trained: &[LibraryReport]) -> anyhow::Result<Option<String>> {
+    let mut why = None;
+    for report in trained.iter().filter(|report| report.published) {
+        let meta = Generation::load(db, report.library.clone())?.meta;
+        let of_library = meta.map(|meta| meta.nothing_to_gain);
+        match of_library.filter(|text| !text.is_empty()) {
+            Some(text) => why = Some(text),
+            None => return Ok(None),
+        }
+    }
+    Ok(why)
 }
 
 /// What is chosen in the cells that matter, of every library.

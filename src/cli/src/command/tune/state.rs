@@ -1,21 +1,22 @@
 //! What a tuning of one line has done so far, on disk after every job, so that it goes on where it was.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use colltune_core::account::JobSummary;
 use colltune_db::check_word::check_word;
-use colltune_db::write;
+use colltune_db::folder::Folder;
+use colltune_db::{Database, write};
 use colltune_files::read_text;
+use colltune_statistics::median;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, Pair};
-use crate::statistics::median;
 
 const SCHEMA: u32 = 1;
 const BYTES_MAX: u64 = 16 << 20;
@@ -76,14 +77,15 @@ pub struct Choice {
 pub enum End {
     /// The choices are stable and compared.
     Compared,
-    /// Collectives take too little of the time.
+    /// Collectives take too little of the time, or no variant is worth looking for any longer.
     NothingToGain,
 }
 
 /// A state with its place, which nobody else writes to meanwhile.
 pub struct Kept {
     pub state: State,
-    path: PathBuf,
+    folder: Folder,
+    name: String,
     _lock: File,
 }
 
@@ -92,25 +94,27 @@ impl Kept {
     ///
     /// Errors: somebody tunes this line in this database already; a folder that cannot be written.
     pub fn open(db: &Path, line: &[OsString]) -> anyhow::Result<Kept> {
-        let folder = db.join("tune");
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("make the folder {}", folder.display()))?;
+        let db = Database::open(db)?;
+        let folder = db.make_folder(&db.root().join("tune"))?;
         let mut bytes = Vec::new();
         for word in line {
             bytes.extend_from_slice(word.as_bytes());
             bytes.push(0);
         }
         let name = format!("{:016x}", check_word(&bytes));
-        let lock_path = folder.join(format!("{name}.lock"));
-        let lock =
-            File::create(&lock_path).with_context(|| format!("write {}", lock_path.display()))?;
+        let lock_name = format!("{name}.lock");
+        let lock_path = folder.path().join(&lock_name);
+        let lock = folder
+            .open_or_create(OsStr::new(&lock_name))
+            .with_context(|| format!("write {}", lock_path.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!(
                 "tune this line: another `colltune tune` does so ({} is locked)",
                 lock_path.display()
             );
         }
-        let path = folder.join(format!("{name}.json"));
+        let name = format!("{name}.json");
+        let path = folder.path().join(&name);
         let read = read_text(&path, BYTES_MAX).ok();
         // What cannot be read is begun anew: what the jobs recorded is in the database itself.
         let state = read.and_then(|text| serde_json::from_str::<State>(&text).ok());
@@ -121,14 +125,24 @@ impl Kept {
         });
         Ok(Kept {
             state,
-            path,
+            folder,
+            name,
             _lock: lock,
         })
     }
 
+    #[cfg(test)]
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join(&self.name)
+    }
+
     pub fn save(&self) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(&self.state).context("write the state as JSON")?;
-        Ok(write::atomically(&self.path, text.as_bytes())?)
+        Ok(write::atomically(
+            &self.folder,
+            &self.name,
+            text.as_bytes(),
+        )?)
     }
 }
 
@@ -399,14 +413,14 @@ mod tests {
             Kept::open(db.path(), &line("./b")).unwrap().state.n_jobs(),
             0
         );
-        let text = std::fs::read_to_string(&Kept::open(db.path(), &line("./a")).unwrap().path);
+        let text = std::fs::read_to_string(Kept::open(db.path(), &line("./a")).unwrap().path());
         assert!(
             !text.unwrap().contains("mpirun"),
             "the line is kept as a hash alone"
         );
         // A torn or strange file is begun anew.
         let kept = Kept::open(db.path(), &line("./a")).unwrap();
-        std::fs::write(&kept.path, "{").unwrap();
+        std::fs::write(kept.path(), "{").unwrap();
         drop(kept);
         assert_eq!(
             Kept::open(db.path(), &line("./a")).unwrap().state.n_jobs(),

@@ -17,6 +17,8 @@ pub struct Found {
     pub makespan_ns: f64,
     /// How often a rank or a message had its turn.
     pub turns: u64,
+    /// When each simulated rank is done.
+    pub ends_ns: Vec<f64>,
 }
 
 /// A block of the message.
@@ -46,15 +48,30 @@ pub fn run(
     machine: &Machine,
     fold: Fold,
 ) -> Found {
+    run_from(&[], schedule, node_of, block, machine, fold)
+}
+
+/// The same where ranks begin at times of their own; none given: all together. Ranks that begin at different times
+/// stand for nobody but themselves.
+pub fn run_from(
+    starts: &[f64],
+    schedule: impl Fn(usize) -> Schedule,
+    node_of: &[u32],
+    block: Block,
+    machine: &Machine,
+    fold: Fold,
+) -> Found {
+    debug_assert!(starts.is_empty() || fold.period == starts.len());
     let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
-    followed(&schedule, node_of, block, machine, fold, turns)
+    followed(starts, &schedule, node_of, block, machine, fold, turns)
         // A core for each rank is the next best account.
-        .or_else(|| followed(&schedule, node_of, block, machine, fold, None))
+        .or_else(|| followed(starts, &schedule, node_of, block, machine, fold, None))
         .expect("every proved schedule comes to its end")
 }
 
 /// The same with these turns on shared cores; `None` where some rank is left waiting.
 pub fn followed(
+    starts: &[f64],
     schedule: &impl Fn(usize) -> Schedule,
     node_of: &[u32],
     block: Block,
@@ -64,7 +81,12 @@ pub fn followed(
 ) -> Option<Found> {
     let shares = turns.is_some();
     let units = block.units(node_of.len(), fold);
-    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block.bytes, units, shares));
+    let start = |rank: usize| starts.get(rank).copied().unwrap_or(0.0);
+    let ranks = (0..fold.period).map(|rank| {
+        let mut simulated = Rank::new(schedule(rank), block.bytes, units, shares);
+        simulated.clock = start(rank);
+        simulated
+    });
     let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
     let simulation = Simulation {
         machine,
@@ -148,7 +170,9 @@ struct Simulation<'a> {
 impl Simulation<'_> {
     /// Runs it; `None` where nothing happens any more and a rank is not done.
     fn ended(mut self) -> Option<Found> {
-        (0..self.fold.period as u32).for_each(|rank| self.push(0.0, Event::Rank(rank)));
+        for rank in 0..self.fold.period as u32 {
+            self.push(self.ranks[rank as usize].clock, Event::Rank(rank));
+        }
         while let Some(turn) = self.turns.pop() {
             match turn.event {
                 Event::Rank(rank) => self.wake(turn.at, rank),
@@ -157,10 +181,11 @@ impl Simulation<'_> {
             }
         }
         let done = |rank: &Rank| rank.is_done.then_some(rank.clock);
-        let clocks: Option<Vec<f64>> = self.ranks.iter().map(done).collect();
+        let ends_ns = self.ranks.iter().map(done).collect::<Option<Vec<f64>>>()?;
         Some(Found {
-            makespan_ns: clocks?.into_iter().fold(0.0, f64::max),
+            makespan_ns: ends_ns.iter().copied().fold(0.0, f64::max),
             turns: self.made,
+            ends_ns,
         })
     }
 

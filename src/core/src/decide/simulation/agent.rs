@@ -305,7 +305,7 @@ impl Agent {
             self.was_refused = true;
             job.tally.refused += 1;
             let call = shared(collective, -1, Some(type_bytes));
-            let decision = seat.decider.decide(rules, call, || details);
+            let decision = seat.decider.decide(rules, call, &|| details);
             match mistake {
                 // It was not counted.
                 _ if matches!(decision, Decision::Unobserved(_)) => {}
@@ -327,7 +327,7 @@ impl Agent {
         };
         let decision = match uncounted {
             true => Decision::Default,
-            false => seat.decider.decide(rules, call, || details),
+            false => seat.decider.decide(rules, call, &|| details),
         };
         self.follow(job, act, call, decision)
     }
@@ -355,7 +355,7 @@ impl Agent {
                     Decision::Default
                 }
                 Decision::SetUp if spec.is_foreign => {
-                    seat.decider.set_up(rules, None, call, || details)
+                    seat.decider.set_up(rules, None, call, &|| details)
                 }
                 Decision::SetUp => {
                     let [native, own_families] = job.fate.is_unable(self.rank, comm.into());
@@ -388,12 +388,12 @@ impl Agent {
                         let reviewed = (collective, chosen);
                         return Ok(self.review(job, comm, call, reviewed, Behind::LeftSample));
                     }
-                    seat.decider.decide(rules, call, || details)
+                    seat.decider.decide(rules, call, &|| details)
                 }
                 Decision::Prepare if job.fate.has_no_memory(self.rank, act.into()) => {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
                 }
-                Decision::Prepare => seat.decider.prepare(rules, call, || details),
+                Decision::Prepare => seat.decider.prepare(rules, call, &|| details),
                 Decision::NoMemory => {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
                 }
@@ -530,7 +530,7 @@ impl Agent {
                 let nodes = job.script.comms[comm as usize].members.iter();
                 let members = Membership::of(nodes.map(|rank| rank / job.ppn));
                 let agreed = Some((Agreed::of(words), members));
-                let decision = seat.decider.set_up(rules, agreed, call, || details);
+                let decision = seat.decider.set_up(rules, agreed, call, &|| details);
                 self.follow(job, act, call, decision)
             }
             Awaited::Room(call, mut chosen, class) => {
@@ -614,7 +614,7 @@ impl Agent {
                 match behind {
                     Behind::Sample => Ok(Next::Done),
                     Behind::LeftSample => {
-                        let decision = seat.decider.decide(rules, call, || details);
+                        let decision = seat.decider.decide(rules, call, &|| details);
                         self.follow(job, act, call, decision)
                     }
                 }

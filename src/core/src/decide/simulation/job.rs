@@ -10,6 +10,7 @@ use super::faults::{Fate, Faults};
 use super::script::{Extent, Script};
 use crate::collective::{Collective, MessageSize};
 use crate::decide::rules::{JobTerms, Rules, Telling};
+use crate::decide::table::CellTable;
 use crate::library::Library;
 use crate::model::Model;
 use crate::request::{Forced, Mode};
@@ -180,10 +181,9 @@ impl Builder {
             });
         }
         if terms.mode == Mode::Exploit {
-            for entry in &mut terms.model.cells {
-                let which = of(7, entry.variants.len() as u64) as usize;
-                entry.best.clone_from(&entry.variants[which].name);
-            }
+            terms
+                .cells
+                .choose(|variants| of(7, variants as u64) as usize);
         }
         rules.with(telling)
     }
@@ -210,7 +210,7 @@ fn basic_rules() -> &'static [Rules; 2] {
                 mode: Mode::Explore,
                 forced: Vec::new(),
                 presets: Vec::new(),
-                model: Model::initial(&settings, library, "none"),
+                cells: CellTable::new(&Model::initial(&settings, library, "none"), library),
                 settings,
             };
             Rules::new(terms, library, Telling::Needed)

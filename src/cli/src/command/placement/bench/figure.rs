@@ -7,12 +7,12 @@ use crate::plot::{Band, Figure, Line, Panel, Scale};
 /// several `cplx:X` were measured, what X buys and what it costs; 0 keeps the order of the curve, 100 is LPT.
 pub fn figure(rows: &[Row]) -> Figure {
     let policies = |row: &Row| Some((row.policy.clone(), f64::from(row.ranks)));
-    let shares = |row: &Row| Some((in_words(row), cplx_share(row)?));
+    let shares = |row: &Row| Some((in_words(row), cplx_share(&row.policy)?));
     let over_ranks = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
         band(rows, title, ["ranks", y], scale, &policies, value)
     };
     let over_x = |title: &str, y, scale, value: &dyn Fn(&Row) -> f64| {
-        let axes = ["X of cplx:X (% of the ranks)", y];
+        let axes = [CPLX_AXIS, y];
         band(rows, title, axes, scale, &shares, value)
     };
     let mut bands = vec![
@@ -23,7 +23,10 @@ pub fn figure(rows: &[Row]) -> Figure {
             row.time_ms.min.max(1e-4)
         }),
     ];
-    let mut of_cplx: Vec<f64> = rows.iter().filter_map(cplx_share).collect();
+    let mut of_cplx: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| cplx_share(&row.policy))
+        .collect();
     of_cplx.sort_by(f64::total_cmp);
     of_cplx.dedup();
     if of_cplx.len() > 1 {
@@ -51,9 +54,12 @@ pub fn figure(rows: &[Row]) -> Figure {
     }
 }
 
-/// The X of a row of `cplx:X`.
-fn cplx_share(row: &Row) -> Option<f64> {
-    row.policy.strip_prefix("cplx:")?.parse().ok()
+/// What the axis of X says.
+pub const CPLX_AXIS: &str = "X of cplx:X (% of the ranks)";
+
+/// The X of the policy `cplx:X`.
+pub fn cplx_share(policy: &str) -> Option<f64> {
+    policy.strip_prefix("cplx:")?.parse().ok()
 }
 
 fn in_words(row: &Row) -> String {

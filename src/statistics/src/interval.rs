@@ -1,16 +1,12 @@
-//! Medians, ratios and their intervals. Pure.
+//! Intervals: by Student's distribution over logarithms, and by resampling.
 
 use colltune_core::select::mix;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::statistics::Statistics as _;
 
-/// The least, middle and largest of several ratios.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    pub min: f64,
-    pub median: f64,
-    pub max: f64,
-}
+use crate::moments::{geometric_mean, mean};
+use crate::order::{median, quantile, sorted};
 
 /// An estimate with a two-sided 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -18,31 +14,6 @@ pub struct Interval {
     pub low: f64,
     pub value: f64,
     pub high: f64,
-}
-
-/// NaN for no values.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
-}
-
-/// NaN for no values.
-pub fn geometric_mean(values: &[f64]) -> f64 {
-    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
-}
-
-pub fn spread(values: &[f64]) -> Spread {
-    let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
-    Spread {
-        min: fold(f64::min),
-        median: median(values),
-        max: fold(f64::max),
-    }
 }
 
 /// a / b, place by place.
@@ -58,9 +29,8 @@ pub fn upper_bound(ratios: &[f64]) -> f64 {
     }
     let n = ratios.len() as f64;
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let mean = logs.iter().sum::<f64>() / n;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean + student(n - 1.0, 0.95) * (variance / n).sqrt()).exp()
+    let error = (logs.as_slice().variance() / n).sqrt();
+    (mean(&logs) + student(n - 1.0, 0.95) * error).exp()
 }
 
 /// The quantile of Student's distribution below which the share `probability` lies.
@@ -84,12 +54,11 @@ pub struct TrimmedMean {
 /// Source: Tukey & McLaughlin, Sankhya A 25 (1963): the interval is Student's, with the variance of the values
 /// whose ends are winsorized, and with the degrees of freedom of what is left.
 pub fn trimmed_mean(values: &[f64]) -> TrimmedMean {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(values.to_vec());
     let n = sorted.len();
     let cut = if n < 5 { 0 } else { (n / 10).max(1) };
     let kept = &sorted[cut..n - cut];
-    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    let mean = mean(kept);
     if n < 2 {
         let (half, detectable) = (f64::INFINITY, f64::INFINITY);
         return TrimmedMean {
@@ -100,12 +69,7 @@ pub fn trimmed_mean(values: &[f64]) -> TrimmedMean {
     }
     let (low, high) = (kept[0], kept[kept.len() - 1]);
     let winsorized = sorted.iter().map(|value| value.clamp(low, high));
-    let centre = winsorized.clone().sum::<f64>() / n as f64;
-    let variance = winsorized
-        .map(|value| (value - centre).powi(2))
-        .sum::<f64>()
-        / (n - 1) as f64;
-    let error = (variance * n as f64).sqrt() / kept.len() as f64;
+    let error = (winsorized.variance() * n as f64).sqrt() / kept.len() as f64;
     let degrees = (kept.len() - 1) as f64;
     let half = student(degrees, 0.975) * error;
     TrimmedMean {
@@ -113,16 +77,6 @@ pub fn trimmed_mean(values: &[f64]) -> TrimmedMean {
         half,
         detectable: half + student(degrees, 0.8) * error,
     }
-}
-
-/// The difference of two medians, with a bootstrap interval over jobs.
-pub fn median_difference(a: &[f64], b: &[f64]) -> Interval {
-    bootstrap(&[a, b], |samples| median(&samples[0]) - median(&samples[1]))
-}
-
-/// The ratio of two medians, with a bootstrap interval over jobs.
-pub fn median_ratio(a: &[f64], b: &[f64]) -> Interval {
-    bootstrap(&[a, b], |samples| median(&samples[0]) / median(&samples[1]))
 }
 
 /// The geometric mean of rows' ratios, with Student's 95 % interval over rounds: the rows of one round share what the
@@ -134,11 +88,9 @@ pub fn geometric_mean_over_rounds(rounds: &[Vec<f64>]) -> Interval {
         .iter()
         .map(|rows| geometric_mean(rows).ln())
         .collect();
-    let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let (n, mean) = (logs.len() as f64, mean(&logs));
     let half = if logs.len() > 1 {
-        student(n - 1.0, 0.975) * (variance / n).sqrt()
+        student(n - 1.0, 0.975) * (logs.as_slice().variance() / n).sqrt()
     } else {
         0.0
     };
@@ -151,51 +103,50 @@ pub fn geometric_mean_over_rounds(rounds: &[Vec<f64>]) -> Interval {
 
 const RESAMPLES: u64 = 2000;
 
-fn bootstrap(groups: &[&[f64]], statistic: impl Fn(&[Vec<f64>]) -> f64) -> Interval {
-    let whole: Vec<Vec<f64>> = groups.iter().map(|group| group.to_vec()).collect();
-    let resample = |seed: u64, group: &[f64]| -> Vec<f64> {
-        let n = group.len() as u64;
-        (0..n)
-            .map(|place| group[(mix(seed, place) % n) as usize])
+/// The difference of two medians, with a bootstrap interval over their values.
+pub fn median_difference(a: &[f64], b: &[f64]) -> Interval {
+    bootstrap([&single(a), &single(b)], |[a, b]| median(&a) - median(&b))
+}
+
+/// The ratio of two medians, with a bootstrap interval over their values.
+pub fn median_ratio(a: &[f64], b: &[f64]) -> Interval {
+    median_ratio_of_groups(&single(a), &single(b))
+}
+
+/// The same where values came in groups, as calls come in runs: groups are resampled, with all their values.
+pub fn median_ratio_of_groups(a: &[Vec<f64>], b: &[Vec<f64>]) -> Interval {
+    bootstrap([a, b], |[a, b]| median(&a) / median(&b))
+}
+
+fn single(values: &[f64]) -> Vec<Vec<f64>> {
+    values.iter().map(|value| vec![*value]).collect()
+}
+
+/// The percentile interval of a statistic of two samples, whose groups are drawn anew as often as there are.
+fn bootstrap(samples: [&[Vec<f64>]; 2], statistic: impl Fn([Vec<f64>; 2]) -> f64) -> Interval {
+    let resample = |groups: &[Vec<f64>], seed: u64| -> Vec<f64> {
+        let n = groups.len() as u64;
+        let drawn = (0..n).map(|place| (mix(seed, place) % n) as usize);
+        drawn
+            .flat_map(|place| groups[place].iter().copied())
             .collect()
     };
-    let mut values: Vec<f64> = (0..RESAMPLES)
-        .map(|round| {
-            let groups = groups
-                .iter()
-                .zip(0..)
-                .map(|(group, number)| resample(mix(round, number), group));
-            statistic(&groups.collect::<Vec<_>>())
-        })
-        .collect();
-    values.sort_by(f64::total_cmp);
-    let quantile = |share: f64| values[((RESAMPLES - 1) as f64 * share) as usize];
+    let again = |round: u64| {
+        let [a, b] = samples;
+        statistic([resample(a, mix(round, 0)), resample(b, mix(round, 1))])
+    };
+    let found = (0..RESAMPLES).map(again).filter(|one| one.is_finite());
+    let found = sorted(found.collect());
     Interval {
-        low: quantile(0.025),
-        value: statistic(&whole),
-        high: quantile(0.975),
+        low: quantile(&found, 0.025),
+        value: statistic(samples.map(|groups| groups.concat())),
+        high: quantile(&found, 0.975),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_and_means_of_known_values() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(&[]).is_nan());
-        assert!((geometric_mean(&[1.0, 4.0]) - 2.0).abs() < 1e-12);
-        assert_eq!(
-            spread(&[2.0, 1.0, 5.0]),
-            Spread {
-                min: 1.0,
-                median: 2.0,
-                max: 5.0
-            }
-        );
-    }
 
     #[test]
     fn the_upper_bound_falls_below_one_only_when_the_ratios_agree() {
@@ -248,5 +199,32 @@ mod tests {
         let difference = median_difference(&a, &b);
         assert!(difference.low <= difference.value && difference.value <= difference.high);
         assert!((difference.value - 5.0).abs() < 1e-9 && difference.high - difference.low < 0.5);
+    }
+
+    #[test]
+    fn the_interval_of_a_ratio_holds_it_and_is_the_same_again() {
+        let a: Vec<f64> = (0..20).map(|i| 10.0 + f64::from(i % 5)).collect();
+        let b: Vec<f64> = a.iter().map(|value| value / 2.0).collect();
+        let ratio = median_ratio(&a, &b);
+        assert!((ratio.value - 2.0).abs() < 1e-12);
+        assert!(ratio.low <= 2.0 && 2.0 <= ratio.high && ratio.low > 1.5 && ratio.high < 2.6);
+        assert_eq!(ratio, median_ratio(&a, &b));
+    }
+
+    /// What a run does to all of its calls cannot be averaged out by more calls.
+    #[test]
+    fn values_of_one_group_do_not_make_an_interval_narrow() {
+        let runs = |level: f64| -> Vec<Vec<f64>> {
+            let level_of = |run: u64| level + (run % 3) as f64;
+            (0..6).map(|run| vec![level_of(run); 100]).collect()
+        };
+        let of_groups = median_ratio_of_groups(&runs(10.0), &runs(5.0));
+        let of_values = median_ratio(&runs(10.0).concat(), &runs(5.0).concat());
+        let width = |found: Interval| found.high - found.low;
+        assert!(
+            width(of_groups) > 1.5 * width(of_values),
+            "{of_groups:?}, {of_values:?}"
+        );
+        assert_eq!(of_groups.value, of_values.value);
     }
 }

@@ -1,0 +1,84 @@
+//! Where a program gains nothing from going on, jobs are told so and exploring ends.
+//!
+//! It is the program that gains: cells count by their time, and one need not be certain of each.
+
+use super::cells::Cells;
+use super::context::Context;
+use super::publish::has_unseen;
+use crate::belief::Belief;
+use crate::choice::{Choice, GAIN_LEAST, SAMPLES_LEAST};
+use crate::promise::{Promise, Prospect, promise};
+
+/// The share of a cell's time that it may gain if too little is known of it.
+const UNKNOWN_GAIN: f64 = 0.25;
+/// What is worth finding: a share of the time in collectives.
+const GAIN_WORTH: f64 = 0.02;
+/// Of so many jobs more, like those so far, it is asked what they would find.
+const JOBS_MORE: f64 = 10.0;
+/// Fewer runs say nothing of a cell.
+const RUNS_LEAST: u64 = 3;
+/// Cells that are asked, those with the most time.
+const CELLS_MAX: usize = 300;
+
+/// Why nothing is to be gained in any cell; empty where something may be.
+pub fn nothing_to_gain(
+    cells: &Cells,
+    beliefs: &[Belief],
+    choices: &[Choice],
+    context: &Context,
+) -> String {
+    let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
+    let is_chosen = |choice: &Choice| choice.best.is_some();
+    if time_ns <= 0.0 || choices.iter().any(is_chosen) {
+        return String::new();
+    }
+    let mut order: Vec<usize> = (0..beliefs.len()).collect();
+    order.sort_by(|&a, &b| beliefs[b].time_ns.total_cmp(&beliefs[a].time_ns));
+    let (mut unknown, mut prospects) = (0.0, Vec::new());
+    for (rank, index) in order.into_iter().enumerate() {
+        let belief = &beliefs[index];
+        let share = belief.time_ns / time_ns;
+        if rank >= CELLS_MAX || is_unknown(cells, index, belief) {
+            unknown += share * UNKNOWN_GAIN.min(belief.work);
+        } else {
+            prospects.push(prospect(cells, index, belief, share));
+        }
+    }
+    // That is more than what is worth it without asking what is known.
+    if unknown >= GAIN_WORTH {
+        return String::new();
+    }
+    let Promise { known, found } = promise(&prospects, JOBS_MORE, GAIN_LEAST, context.seed);
+    if unknown + found >= GAIN_WORTH {
+        return String::new();
+    }
+    format!(
+        "knowing which variants are best would gain {:.1} % of the time in collectives, and ten more jobs would find \
+         {:.1} %",
+        100.0 * (unknown + known),
+        100.0 * (unknown + found)
+    )
+}
+
+/// Whether too little was compared in a cell, be it since the machine changed.
+fn is_unknown(cells: &Cells, index: usize, belief: &Belief) -> bool {
+    let drawable = cells.places(&cells.drawable[index], belief);
+    let fresh = cells.places(&cells.fresh[index], belief);
+    let changed = cells.watched[index].changed.unwrap_or(0);
+    cells.runs_compared_from(index, changed) < RUNS_LEAST
+        || belief.default_calls < SAMPLES_LEAST
+        || has_unseen(belief, &drawable, &fresh)
+}
+
+fn prospect(cells: &Cells, index: usize, belief: &Belief, share: f64) -> Prospect {
+    let drawable = cells.places(&cells.drawable[index], belief);
+    let arms: Vec<usize> = drawable.into_iter().map(|place| place - 1).collect();
+    let (contestants, shared) = belief.contestants(&arms, cells.measured[index].collective);
+    Prospect {
+        share,
+        work: belief.work,
+        contestants,
+        shared,
+        runs: belief.runs as f64,
+    }
+}

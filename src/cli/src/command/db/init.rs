@@ -1,0 +1,73 @@
+//! `colltune db init`: a database, for a group or for oneself.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use colltune_db::lock::Lock;
+use colltune_db::manage::init::init;
+use colltune_db::share::{Shared, Trainers};
+use colltune_db::{Database, users};
+
+use crate::command::output::print;
+use crate::failure::usage;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WhoTrains {
+    /// Who made it, and root
+    Owner,
+    /// Every member of the group
+    Members,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct Init {
+    /// The group whose members record and exploit, by name or number
+    #[arg(long, value_name = "GROUP")]
+    shared: Option<String>,
+    /// Who trains: with `members` each can change all that was learned
+    #[arg(long, value_enum, default_value = "owner", requires = "shared")]
+    trainers: WhoTrains,
+    /// The folder of the database
+    #[arg(value_name = "DIR")]
+    db: PathBuf,
+}
+
+impl Init {
+    pub fn run(&self) -> anyhow::Result<()> {
+        let shared = match &self.shared {
+            None => None,
+            Some(group) => Some(Shared {
+                group: users::gid(group)
+                    .ok_or_else(|| usage(format!("find the group {group}: this host has none")))?,
+                trainers: match self.trainers {
+                    WhoTrains::Owner => Trainers::Owner,
+                    WhoTrains::Members => Trainers::Members,
+                },
+            }),
+        };
+        let is_new = !self.db.exists();
+        // Of one that is there nobody changes files meanwhile.
+        let _lock = match is_new {
+            true => None,
+            false => Some(
+                Lock::take(&Database::open(&self.db)?.lock_path()).map_err(anyhow::Error::from)?,
+            ),
+        };
+        let mut warnings = Vec::new();
+        let db = init(&self.db, shared, &mut warnings)?;
+        for warning in warnings {
+            eprintln!("colltune: {warning}");
+        }
+        let place = db.root().display();
+        let made = if is_new { "made" } else { "there is" };
+        print(&match (&self.shared, self.trainers) {
+            (None, _) => format!("{made} {place}, yours alone\n"),
+            (Some(group), WhoTrains::Owner) => format!(
+                "{made} {place} for group {group}: members record and exploit, its owner trains\n"
+            ),
+            (Some(group), WhoTrains::Members) => {
+                format!("{made} {place} for group {group}: members record, exploit and train\n")
+            }
+        })
+    }
+}

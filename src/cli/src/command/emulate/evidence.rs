@@ -1,0 +1,186 @@
+//! `colltune emulate evidence`: every study, one after another, on one page.
+//!
+//! ```text
+//! $ colltune emulate evidence --quick -o target/evidence
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use colltune_emulate::study::{ALL, Row, Size, Study};
+use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, Reproduction};
+use colltune_report::page;
+
+use super::study::{draw, seconds_of};
+use crate::command::output::print;
+use crate::progress;
+
+/// After so long no further study is begun.
+const TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// What no study here has: it needs real jobs, or is not built.
+const ELSEWHERE: [Elsewhere; 4] = [
+    Elsewhere {
+        ids: "A1",
+        what: "fig. 6: emulated within 12 % of actual, the same trend",
+        paper: "Wu et al., CLUSTER 2011",
+        how: "colltune emulate validate --machine DB, with MPI and a calibrated database; the mini-app instead of ART",
+    },
+    Elsewhere {
+        ids: "A7, A8, A9",
+        what: "figs 7 to 12: run times, balance and communication by level",
+        paper: "Wu et al., CLUSTER 2011",
+        how: "not built: ART's program by levels is not emulated",
+    },
+    Elsewhere {
+        ids: "O1, O2, O3",
+        what: "figs 3 to 5: how choices move, unseen layouts, the tuner's price and gain",
+        paper: "Hunold and Steiner, PMBS 2022",
+        how: "colltune bench and colltune report, on jobs of this machine; not yet with the paper's variants and sizes",
+    },
+    Elsewhere {
+        ids: "C0",
+        what: "table I by the gas itself instead of the exact shock",
+        paper: "Jain et al. 2025",
+        how: "not built: the authors' criterion and periodic sides are not in the mini-app",
+    },
+];
+
+/// Runs the studies and writes the page, with each study's JSON beside it.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let size = if args.quick { Size::Quick } else { Size::Full };
+    let begun = Instant::now();
+    let out = &args.out;
+    std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+    let mut evidence = Evidence {
+        quick: args.quick,
+        elsewhere: ELSEWHERE.to_vec(),
+        ..Evidence::default()
+    };
+    let mut files = Vec::new();
+    let chosen = |row: &&Row| args.only.is_empty() || args.only.iter().any(|name| name == row.name);
+    for row in ALL.iter().filter(chosen) {
+        let since = Instant::now();
+        let found = if begun.elapsed() >= TIME_MAX {
+            Err("begin it: an hour was over".to_owned())
+        } else {
+            progress::show(&format!("{}: emulating", row.name));
+            (row.run)(size, Some(&seconds_of)).map_err(|error| error.to_string())
+        };
+        let found = match found {
+            Ok(study) => {
+                let json = serde_json::to_string_pretty(&study)? + "\n";
+                files.push((format!("emulate-study-{}.json", row.name), json));
+                Ok(findings(study)?)
+            }
+            Err(why) => Err(why),
+        };
+        evidence.studies.push(Reproduction {
+            name: row.name.to_owned(),
+            paper: row.paper.to_owned(),
+            command: command(row.name, args.quick),
+            seconds: since.elapsed().as_secs_f64(),
+            found,
+        });
+    }
+    progress::clear();
+    // The page comes last: where it is, everything beside it is, too.
+    files.push(("index.html".to_owned(), page::evidence::html(&evidence)));
+    for (name, contents) in &files {
+        replace(out, name, contents)?;
+    }
+    print(&in_words(&evidence, &out.join("index.html")))
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The page needs nothing from outside. A study that cannot run here is named on it with the reason.")]
+pub struct Args {
+    /// Small studies, to see that they run
+    #[arg(long)]
+    quick: bool,
+    /// Only these studies
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME",
+        value_parser = clap::builder::PossibleValuesParser::new(ALL.iter().map(|row| row.name))
+    )]
+    only: Vec<String>,
+    /// Where the page goes
+    #[arg(short, long, value_name = "DIR", default_value = "target/evidence")]
+    out: PathBuf,
+}
+
+fn command(name: &str, quick: bool) -> String {
+    let quick = if quick { " --quick" } else { "" };
+    format!("colltune emulate study {name}{quick}")
+}
+
+fn findings(study: Study) -> anyhow::Result<Findings> {
+    let pictures = study.figures.iter().map(|figure| {
+        Ok(Picture {
+            title: figure.title.clone(),
+            svg: draw::svg(figure)?,
+        })
+    });
+    Ok(Findings {
+        pictures: pictures.collect::<anyhow::Result<_>>()?,
+        rows: study
+            .findings
+            .into_iter()
+            .map(|finding| Judged {
+                id: finding.id.to_owned(),
+                what: finding.what,
+                paper: finding.paper,
+                ours: finding.ours,
+                tolerance: finding.tolerance,
+                verdict: finding.verdict.text().to_owned(),
+                note: finding.note,
+            })
+            .collect(),
+        source: study.source.to_owned(),
+        assumptions: study.assumptions,
+    })
+}
+
+/// Writes a file beside, and renames it.
+fn replace(folder: &Path, name: &str, contents: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    std::fs::write(&beside, contents)
+        .and_then(|()| std::fs::rename(&beside, &path))
+        .inspect_err(|_| {
+            // What could not be written whole is not left.
+            let _ = std::fs::remove_file(&beside);
+        })
+        .with_context(|| format!("write {}", path.display()))
+}
+
+fn in_words(evidence: &Evidence, page: &Path) -> String {
+    let mut text = String::new();
+    for study in &evidence.studies {
+        text += &match &study.found {
+            Ok(findings) => {
+                let of = |verdict: &str| {
+                    findings
+                        .rows
+                        .iter()
+                        .filter(|row| row.verdict == verdict)
+                        .count()
+                };
+                format!(
+                    "{}: {} reproduced, {} shape only, {} not reproduced ({:.0} s)\n",
+                    study.name,
+                    of("reproduced"),
+                    of("shape only"),
+                    of("not reproduced"),
+                    study.seconds
+                )
+            }
+            Err(why) => format!("{}: failed to {why}\n", study.name),
+        };
+    }
+    text + &format!("{}\n", page.display())
+}

@@ -1,0 +1,121 @@
+//! `colltune emulate fit`: costs of blocks and phases, from telemetry of the mini-app.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use colltune_emulate::cost::{Fit, fit};
+use serde_json::json;
+
+use super::recording;
+use crate::command::output::{print, table};
+
+/// Fits, writes the costs, and says how good they are.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let recorded = recording::read(&args.telemetry)?;
+    let (first, last) = args.steps.unwrap_or((0, u64::MAX));
+    let fit = fit(
+        &recorded.mesh,
+        &recorded.phases,
+        &recorded.messages,
+        |step| (first..=last).contains(&step),
+    )?;
+    let text = fit.costs.to_toml();
+    std::fs::write(&args.output, text)
+        .with_context(|| format!("write {}", args.output.display()))?;
+    print(&match args.json {
+        true => in_json(&fit)?,
+        false => in_columns(&fit),
+    })
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The costs hold for one kernel (a stencil, or the gas) on the machine that recorded; a level with fewer than 30 rows of
+(step, rank) takes those of the nearest level that has them.")]
+pub struct Args {
+    /// Telemetry of the mini-app, recorded with --telemetry_blocks
+    #[arg(long, value_name = "DIR")]
+    telemetry: PathBuf,
+    /// Where the costs go
+    #[arg(long, short, value_name = "FILE", default_value = "costs.toml")]
+    output: PathBuf,
+    /// The steps that count: FIRST-LAST
+    #[arg(long, value_name = "STEPS", value_parser = steps)]
+    steps: Option<(u64, u64)>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn steps(text: &str) -> Result<(u64, u64), String> {
+    let range = text.split_once('-').unwrap_or((text, text));
+    let numbers = range.0.parse().ok().zip(range.1.parse().ok());
+    numbers
+        .filter(|(first, last)| first <= last)
+        .ok_or_else(|| "it looks like 1-10".to_owned())
+}
+
+fn in_columns(fit: &Fit) -> String {
+    let rows = fit
+        .levels
+        .iter()
+        .zip(&fit.costs.levels)
+        .map(|(quality, costs)| {
+            vec![
+                quality.level.to_string(),
+                format!("{:.3}", costs.cell_ns),
+                format!("{:.3}", costs.iteration_ns),
+                format!("{:.3}", costs.finer_ns),
+                quality.rows.to_string(),
+                format!("{:.3}", quality.r2),
+                format!("{:.3}", quality.residual_cv),
+                if quality.borrowed {
+                    "another level's"
+                } else {
+                    ""
+                }
+                .to_owned(),
+            ]
+        });
+    let header = [
+        "level",
+        "cell ns",
+        "iteration ns",
+        "finer ns",
+        "rows",
+        "R2",
+        "residual",
+        "",
+    ];
+    let mut text = table(&header, &rows.collect::<Vec<_>>());
+    let noise = fit.costs.noise;
+    text += &format!(
+        "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long\n",
+        noise.block_cv,
+        noise.step_cv,
+        noise.rank_cv,
+        100.0 * noise.spike_share,
+        noise.spike_factor
+    );
+    let components = &fit.components;
+    for (explained, weights) in components.explained.iter().zip(&components.weights) {
+        let parts = components.names.iter().zip(weights);
+        let parts: Vec<String> = parts.map(|(name, w)| format!("{w:+.2} {name}")).collect();
+        text += &format!(
+            "component: {:.1} % of the variance of counts, {}\n",
+            100.0 * explained,
+            parts.join(" ")
+        );
+    }
+    text
+}
+
+fn in_json(fit: &Fit) -> anyhow::Result<String> {
+    let json = json!({
+        "schema": 1,
+        "costs": fit.costs,
+        "levels": fit.levels,
+        "components": fit.components,
+    });
+    Ok(serde_json::to_string_pretty(&json)? + "\n")
+}

@@ -1,0 +1,136 @@
+//! `colltune emulate validate`: emulated runs of the mini-app beside real ones on this machine.
+//!
+//! ```text
+//! $ colltune emulate validate --machine ./db --repetitions 5
+//! ```
+//! Costs are fitted to the first steps of one run for each kernel, placed by `contiguous`. Then every deck runs under
+//! every policy, in turns, and its time loop, phases, messages and bytes are held against the emulated ones.
+
+mod args;
+mod compare;
+mod measure;
+mod pairs;
+mod report;
+mod scaling;
+
+use super::given;
+use super::recording::Recorded;
+use crate::bench::Bench;
+use crate::bench::place::Place;
+use crate::command::output::{print, write};
+use crate::progress;
+use anyhow::Context;
+pub use args::Args;
+use args::{FIT_POLICY, Measuring};
+use colltune_emulate::cost::{Costs, fit};
+use compare::compare;
+use measure::{Problem, measured, recorded};
+use report::Report;
+
+/// The decks, and the one whose first steps the costs of its kernel are fitted to.
+const DECKS: [(&str, &str, &[&str]); 4] = [
+    ("four-spheres", "four-spheres", &[]),
+    ("sphere-hits-block", "four-spheres", &[]),
+    ("expanding-sphere", "four-spheres", &[]),
+    ("sedov-512", "sedov-512", &["--cost", "shock"]),
+];
+/// Measures, emulates, writes `emulate-validate.json`, and prints the table.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let bench = Bench::new(&args.out, false)?;
+    let place = place(args)?;
+    let machine = given::machine(&args.machine)?;
+    let problems: Vec<Problem> = DECKS
+        .iter()
+        .filter(|(deck, ..)| args.decks.is_empty() || args.decks.iter().any(|d| d == deck))
+        .map(|(deck, like, more)| Problem::new(deck, like, more, args.steps))
+        .collect();
+    let mut recordings = Vec::new();
+    for problem in &problems {
+        progress::show(&format!("{}: recording", problem.deck));
+        recordings.push(recorded(&bench, &place, args.ranks, problem, FIT_POLICY)?);
+    }
+    let costs = fitted(args, &bench, &place, &problems, &recordings)?;
+    let mut rows = Vec::new();
+    for ((problem, recording), costs) in problems.iter().zip(&recordings).zip(&costs) {
+        let runs = measured(
+            &bench,
+            &place,
+            args.ranks,
+            problem,
+            &args.policies,
+            args.repetitions,
+        )?;
+        for (policy, samples) in args.policies.iter().zip(&runs) {
+            rows.push(
+                compare(
+                    problem, policy, samples, recording, costs, &machine, args.ranks,
+                )
+                .with_context(|| format!("emulate {} with {policy}", problem.deck))?,
+            );
+        }
+    }
+    let measuring = Measuring {
+        args,
+        bench: &bench,
+        place: &place,
+        machine: &machine,
+    };
+    let scaling = scaling::scaling(measuring, &problems[0], &recordings[0], &costs[0])?;
+    let pairs = pairs::pairs(measuring, &costs[0])?;
+    progress::clear();
+    let report = Report::new(measuring, rows, scaling, pairs);
+    let json = serde_json::to_string_pretty(&report)? + "\n";
+    write(&bench.out, "emulate-validate.json", &json)?;
+    print(&if args.json { json } else { report.in_columns() })
+}
+
+fn place(args: &Args) -> anyhow::Result<Place> {
+    if args.cluster {
+        let place = Place::cluster()?;
+        let most = place.n_ranks;
+        let wanted = args.scaling.iter().copied().chain([args.ranks]).max();
+        anyhow::ensure!(
+            wanted.is_none_or(|n| n <= most),
+            "run {} ranks on the test cluster: it has {most}",
+            wanted.unwrap_or(0)
+        );
+        return Ok(place);
+    }
+    let most = args.scaling.iter().copied().max().unwrap_or(0);
+    Place::node(args.mpi, args.ranks.max(most))
+}
+
+/// The costs of each problem: of its own kernel, from the one run that may be looked at.
+fn fitted(
+    args: &Args,
+    bench: &Bench,
+    place: &Place,
+    problems: &[Problem],
+    recordings: &[Recorded],
+) -> anyhow::Result<Vec<Costs>> {
+    let wanted = |step: u64| step <= args.fit_steps;
+    let of = |recording: &Recorded| -> anyhow::Result<Costs> {
+        Ok(fit(
+            &recording.mesh,
+            &recording.phases,
+            &recording.messages,
+            wanted,
+        )?
+        .costs)
+    };
+    let costs = problems.iter().map(|problem| {
+        let own = problems.iter().position(|other| other.deck == problem.like);
+        match own {
+            Some(place) => of(&recordings[place]),
+            None => {
+                let (deck, like, more) = DECKS
+                    .into_iter()
+                    .find(|(deck, ..)| *deck == problem.like)
+                    .expect("a deck of the table");
+                let other = Problem::new(deck, like, more, args.fit_steps);
+                of(&recorded(bench, place, args.ranks, &other, FIT_POLICY)?)
+            }
+        }
+    });
+    costs.collect()
+}

@@ -1,0 +1,84 @@
+//! What `validate` is asked, and what all its parts measure with.
+
+use std::path::PathBuf;
+
+use colltune_core::library::Abi;
+use colltune_emulate::machine::Machine;
+
+use crate::bench::Bench;
+use crate::bench::place::Place;
+use crate::parse;
+
+/// Under this policy runs the one that costs are fitted to.
+pub(super) const FIT_POLICY: &str = "contiguous";
+
+/// What all parts measure with.
+#[derive(Clone, Copy)]
+pub(super) struct Measuring<'a> {
+    pub(super) args: &'a Args,
+    pub(super) bench: &'a Bench,
+    pub(super) place: &'a Place,
+    pub(super) machine: &'a Machine,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Ranks are pinned, and run in real time with yielding where they outnumber cores. `noise` is half the range of the
+measured totals over their median: no model can be expected to come nearer. `counts` says whether messages and bytes of
+every step, rank and kind are equal. `skewed` and `alone` are what the emulated total changes with `--collectives skewed`
+and with `--network axes`. Each row counts as validated within 12 %, all within 5 % on the average; on the
+test cluster within 25 % and 12 %.
+
+Examples:
+  colltune emulate validate --machine ./db --repetitions 5
+  colltune emulate validate --machine ./db --cluster --ranks 8 --policies contiguous,lpt --decks sedov-512
+  colltune emulate validate --machine ./db --decks four-spheres --policies contiguous --scaling 1,2,4,8
+  colltune emulate validate --machine ./db --cluster --ranks 8 --decks four-spheres --policies contiguous \\
+      --allreduce native:recursive_doubling,native:nonoverlapping,p2p:circulant")]
+pub struct Args {
+    /// A preset, a file, or a tuning database that was calibrated here
+    #[arg(long, value_name = "FILE|DB|NAME")]
+    pub(super) machine: String,
+    /// Ranks
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(super) ranks: usize,
+    /// On the test cluster of 4 nodes x 2 ranks instead of on this machine alone
+    #[arg(long)]
+    pub(super) cluster: bool,
+    /// Strong scaling of the first deck as well: `contiguous` on each of these numbers of ranks
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    pub(super) scaling: Vec<usize>,
+    /// Four spheres with --compat as well, under rcb, morton and hilbert by each of these forced variants of allreduce,
+    /// priced by what the database of --machine has measured
+    #[arg(long, value_delimiter = ',', value_name = "VARIANT")]
+    pub(super) allreduce: Vec<String>,
+    /// Policies
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME",
+        default_value = "contiguous,lpt-swap,cplx:50,round-robin"
+    )]
+    pub(super) policies: Vec<String>,
+    /// Only these of the four decks
+    #[arg(long, value_delimiter = ',', value_name = "DECK")]
+    pub(super) decks: Vec<String>,
+    /// Steps of each run
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) steps: u64,
+    /// The first steps, to which costs are fitted
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(super) fit_steps: u64,
+    /// How often each policy runs
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(super) repetitions: usize,
+    /// MPI library: openmpi, mpich
+    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY", default_value = "openmpi")]
+    pub(super) mpi: Abi,
+    /// Where the files go
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    pub(super) out: PathBuf,
+    /// Print the JSON instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+}

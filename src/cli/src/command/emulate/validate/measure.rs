@@ -1,0 +1,179 @@
+//! Real runs of the mini-app, and what they tell.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::bench::jobs::{self, Tuner};
+use crate::bench::place::{Place, helper};
+use crate::command::emulate::recording::{self, Recorded, Sent};
+use crate::progress;
+
+/// A deck with its options.
+pub struct Problem {
+    pub deck: String,
+    /// The deck whose costs hold for it.
+    pub like: &'static str,
+    words: Vec<String>,
+}
+
+/// One real run. Seconds.
+pub struct Sample {
+    pub total: f64,
+    /// Means over the ranks.
+    pub phases: BTreeMap<String, f64>,
+    pub sent: Sent,
+}
+
+impl Problem {
+    pub fn new(deck: &str, like: &'static str, more: &[&str], steps: u64) -> Problem {
+        let steps = steps.to_string();
+        let words = ["--deck", deck, "--num_tsteps", &steps];
+        let words = words.iter().chain(more).map(|word| (*word).to_owned());
+        Problem {
+            deck: deck.to_owned(),
+            like,
+            words: words.collect(),
+        }
+    }
+
+    /// The program's words under a policy, with telemetry.
+    pub fn words(&self, policy: &str, folder: &Path) -> Vec<String> {
+        let folder = folder.display().to_string();
+        let more = ["--placement", policy, "--telemetry", &folder];
+        let words = self.words.iter().cloned();
+        words.chain(more.map(str::to_owned)).collect()
+    }
+}
+
+/// Where a run's files go for a moment.
+pub fn scratch(bench: &Bench) -> PathBuf {
+    bench.out.join(format!(".emulate.{}", std::process::id()))
+}
+
+/// Where a run runs, and under which tuner.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub bench: &'a Bench,
+    pub place: &'a Place,
+    pub n_ranks: usize,
+    pub tuner: &'a Tuner,
+}
+
+fn start(job: Job, words: &[String], more: &[OsString]) -> anyhow::Result<()> {
+    let Job {
+        bench,
+        place,
+        n_ranks,
+        tuner,
+    } = job;
+    let app = helper(place.abi)?.with_file_name("colltune-amr");
+    let mut program = vec![app.into_os_string()];
+    program.extend(words.iter().map(OsString::from));
+    program.extend(more.iter().cloned());
+    jobs::run_program(bench, place, n_ranks, tuner, &program)
+        .map(|_| ())
+        .with_context(|| format!("run colltune-amr {}", words.join(" ")))
+}
+
+/// Runs a problem once with times of blocks.
+pub fn recorded(
+    bench: &Bench,
+    place: &Place,
+    n_ranks: usize,
+    problem: &Problem,
+    policy: &str,
+) -> anyhow::Result<Recorded> {
+    let folder = scratch(bench);
+    let words = problem.words(policy, &folder);
+    let job = Job {
+        bench,
+        place,
+        n_ranks,
+        tuner: &Tuner::Bare,
+    };
+    let done = start(job, &words, &["--telemetry_blocks".into()]);
+    let read = done.and_then(|()| recording::read(&folder));
+    let _ = std::fs::remove_dir_all(&folder);
+    read
+}
+
+/// Runs a problem under all policies in turns, so that what else the machine does meets all of them.
+pub fn measured(
+    bench: &Bench,
+    place: &Place,
+    n_ranks: usize,
+    problem: &Problem,
+    policies: &[String],
+    repetitions: usize,
+) -> anyhow::Result<Vec<Vec<Sample>>> {
+    let mut samples: Vec<Vec<Sample>> = policies.iter().map(|_| Vec::new()).collect();
+    for repetition in 1..=repetitions {
+        for (policy, samples) in policies.iter().zip(&mut samples) {
+            progress::show(&format!(
+                "{}, {policy}: run {repetition} of {repetitions}",
+                problem.deck
+            ));
+            samples.push(sample(bench, place, n_ranks, problem, policy)?);
+        }
+    }
+    Ok(samples)
+}
+
+fn sample(
+    bench: &Bench,
+    place: &Place,
+    n_ranks: usize,
+    problem: &Problem,
+    policy: &str,
+) -> anyhow::Result<Sample> {
+    let folder = scratch(bench);
+    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let words = problem.words(policy, &folder);
+    let job = Job {
+        bench,
+        place,
+        n_ranks,
+        tuner: &Tuner::Bare,
+    };
+    let read = total(job, &words, &folder).and_then(|total| {
+        let (phases, sent) = recording::spent_and_sent(&folder)?;
+        Ok(Sample {
+            total,
+            phases: phases
+                .into_iter()
+                .map(|(phase, ns)| (phase, 1e-9 * ns / n_ranks as f64))
+                .collect(),
+            sent,
+        })
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    read
+}
+
+/// Seconds of a run's time loop.
+pub fn time_loop(job: Job, words: &[String]) -> anyhow::Result<f64> {
+    let folder = scratch(job.bench);
+    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let read = total(job, words, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    read
+}
+
+fn total(job: Job, words: &[String], folder: &Path) -> anyhow::Result<f64> {
+    let answer = folder.join("summary.json");
+    start(
+        job,
+        words,
+        &["--json".into(), answer.clone().into_os_string()],
+    )?;
+    let text =
+        std::fs::read_to_string(&answer).with_context(|| format!("read {}", answer.display()))?;
+    let summary: Value = serde_json::from_str(&text).context("read the mini-app's summary")?;
+    let total = summary["time_s"]["total"].as_f64();
+    total.context("find time_s.total in the mini-app's summary")
+}

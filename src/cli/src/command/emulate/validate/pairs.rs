@@ -1,0 +1,196 @@
+//! Pairs of a policy and a forced allreduce: does the emulator choose the pair that is fastest?
+
+use anyhow::Context;
+use colltune_core::algorithm::pattern::Pattern;
+use colltune_core::request::Mode;
+use colltune_emulate::axes::Network;
+use colltune_emulate::cost::Costs;
+use colltune_emulate::mesh::settings;
+use colltune_emulate::place::Placer;
+use colltune_emulate::price::Choices;
+use colltune_emulate::program::History;
+use colltune_emulate::run::{Collectives, Keep, Scenario, run};
+use colltune_statistics::{median, spearman};
+use serde::Serialize;
+
+use super::args::Measuring;
+use super::measure::{Job, time_loop};
+use crate::bench::database;
+use crate::bench::jobs::Tuner;
+use crate::command::output::table;
+use crate::progress;
+
+/// What `--compat` goes with.
+const POLICIES: [&str; 3] = ["rcb", "morton", "hilbert"];
+const DECK: &str = "four-spheres";
+
+#[derive(Serialize)]
+pub struct Pairs {
+    rows: Vec<Pair>,
+    pub spearman: Option<f64>,
+    /// How much slower the pair that is emulated fastest ran than the one that was.
+    pub loss: f64,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    policy: &'static str,
+    allreduce: String,
+    measured_s: Vec<f64>,
+    emulated_s: f64,
+    /// The share of the priced time that was measured.
+    priced_measured: f64,
+}
+
+/// Runs every pair in turns; nothing where no variant is asked for.
+pub fn pairs(measuring: Measuring, costs: &Costs) -> anyhow::Result<Option<Pairs>> {
+    let args = measuring.args;
+    if args.allreduce.is_empty() {
+        return Ok(None);
+    }
+    let empty = database::empty(measuring.bench, "emulate-pairs")?;
+    let mut rows = Vec::new();
+    for policy in POLICIES {
+        for variant in &args.allreduce {
+            rows.push(emulated(measuring, costs, policy, variant)?);
+        }
+    }
+    for repetition in 1..=args.repetitions {
+        for row in &mut rows {
+            progress::show(&format!(
+                "{}, {}: run {repetition} of {}",
+                row.policy, row.allreduce, args.repetitions
+            ));
+            let tuner = Tuner::Shim {
+                db: Some(empty.clone()),
+                mode: Mode::Exploit,
+                seed: 1,
+                settings: vec![("COLLTUNE_FORCE", format!("allreduce={}", row.allreduce))],
+            };
+            let job = Job {
+                bench: measuring.bench,
+                place: measuring.place,
+                n_ranks: args.ranks,
+                tuner: &tuner,
+            };
+            row.measured_s
+                .push(time_loop(job, &words(row.policy, args.steps))?);
+        }
+    }
+    Ok(Some(judged(rows)))
+}
+
+fn words(policy: &str, steps: u64) -> Vec<String> {
+    let steps = steps.to_string();
+    let words = [
+        "--deck",
+        DECK,
+        "--compat",
+        "--num_tsteps",
+        &steps,
+        "--placement",
+        policy,
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+fn emulated(
+    measuring: Measuring,
+    costs: &Costs,
+    policy: &'static str,
+    variant: &str,
+) -> anyhow::Result<Pair> {
+    let Measuring { args, machine, .. } = measuring;
+    let settings = settings(&words(policy, args.steps), args.ranks, args.ranks)?;
+    let mut choices = Choices::default();
+    choices.set_measured(Pattern::Allreduce, variant);
+    let scenario = Scenario {
+        settings: &settings,
+        n_ranks: args.ranks,
+        costs,
+        machine,
+        history: History::Objects,
+        placer: Some((policy.to_owned(), Placer::from_name(policy)?)),
+        choices,
+        network: Network::Events,
+        collectives: Collectives::Gate,
+        slow: None,
+        noise: None,
+    };
+    let outcome = run(&scenario, Keep::Sums)
+        .with_context(|| format!("emulate {policy} with {variant}"))?
+        .outcome;
+    Ok(Pair {
+        policy,
+        allreduce: variant.to_owned(),
+        measured_s: Vec::new(),
+        emulated_s: outcome.total_s,
+        priced_measured: outcome.priced.measured,
+    })
+}
+
+fn judged(rows: Vec<Pair>) -> Pairs {
+    let measured: Vec<f64> = rows.iter().map(|row| median(&row.measured_s)).collect();
+    let emulated: Vec<f64> = rows.iter().map(|row| row.emulated_s).collect();
+    let least = |times: &[f64]| (0..times.len()).min_by(|&a, &b| times[a].total_cmp(&times[b]));
+    let chosen = least(&emulated).map_or(f64::NAN, |i| measured[i]);
+    let best = least(&measured).map_or(f64::NAN, |i| measured[i]);
+    Pairs {
+        spearman: spearman(&measured, &emulated),
+        loss: chosen / best - 1.0,
+        rows,
+    }
+}
+
+impl Pairs {
+    pub fn in_columns(&self) -> String {
+        let row = |row: &Pair| {
+            vec![
+                row.policy.to_owned(),
+                row.allreduce.clone(),
+                format!("{:.3}", median(&row.measured_s)),
+                format!("{:.3}", row.emulated_s),
+                format!("{:.0}", 100.0 * row.priced_measured),
+            ]
+        };
+        let rows: Vec<_> = self.rows.iter().map(row).collect();
+        let header = [
+            "policy",
+            "allreduce",
+            "measured s",
+            "emulated s",
+            "measured price %",
+        ];
+        let order = self
+            .spearman
+            .map_or("none".to_owned(), |rho| format!("{rho:.2}"));
+        format!(
+            "{DECK} --compat\n{}order of pairs: Spearman {order}; the chosen pair is {:.1} % slower than the best\n",
+            table(&header, &rows),
+            100.0 * self.loss
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_pair_is_held_against_the_fastest() {
+        let pair = |measured: f64, emulated_s: f64| Pair {
+            policy: "rcb",
+            allreduce: "p2p:ring".to_owned(),
+            measured_s: vec![measured, measured + 0.1, measured - 0.1],
+            emulated_s,
+            priced_measured: 1.0,
+        };
+        let found = judged(vec![pair(4.0, 1.0), pair(2.0, 2.0), pair(8.0, 3.0)]);
+        assert!(
+            (found.loss - 1.0).abs() < 1e-12,
+            "twice as long as the best"
+        );
+        assert!((found.spearman.unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(judged(vec![pair(2.0, 1.0), pair(3.0, 2.0)]).loss, 0.0);
+    }
+}

@@ -1,0 +1,236 @@
+//! What `validate` writes and prints.
+
+use colltune_statistics::median;
+use serde::Serialize;
+
+use super::args::Measuring;
+use super::compare::Row;
+use super::pairs::Pairs;
+use super::scaling::Scaling;
+use crate::command::output::table;
+
+/// Each row may be so far off, and all of them on the average: on this machine alone, and on the test cluster.
+const ON_NODE: (f64, f64) = (0.12, 0.05);
+const ON_CLUSTER: (f64, f64) = (0.25, 0.12);
+/// So far off may the ratio of two policies be.
+const RATIO: f64 = 0.2;
+/// By so much another fidelity may change a total.
+const FIDELITY: f64 = 0.02;
+
+#[derive(Serialize)]
+pub struct Report {
+    schema: u32,
+    version: &'static str,
+    place: String,
+    machine: String,
+    source: String,
+    steps: u64,
+    fit_steps: u64,
+    repetitions: usize,
+    #[serde(skip)]
+    each: f64,
+    rows: Vec<Row>,
+    mean_error: f64,
+    mean_phase_error: Option<f64>,
+    ratios: Vec<Ratio>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaling: Option<Scaling>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<Pairs>,
+    validated: Vec<(String, bool)>,
+}
+
+/// LPT over contiguous on a deck.
+#[derive(Serialize)]
+struct Ratio {
+    deck: String,
+    measured: f64,
+    emulated: f64,
+}
+
+impl Report {
+    pub fn new(
+        measuring: Measuring,
+        rows: Vec<Row>,
+        scaling: Option<Scaling>,
+        pairs: Option<Pairs>,
+    ) -> Report {
+        let Measuring {
+            args,
+            place,
+            machine,
+            ..
+        } = measuring;
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let mean_error = mean(rows.iter().map(|row| row.error.abs()).collect());
+        let of_phases: Vec<f64> = rows
+            .iter()
+            .flat_map(|row| row.phases.iter().filter_map(|phase| phase.error))
+            .map(f64::abs)
+            .collect();
+        let mean_phase_error = (!of_phases.is_empty()).then(|| mean(of_phases));
+        let (each, on_average) = if args.cluster { ON_CLUSTER } else { ON_NODE };
+        let name = if args.cluster { "V2" } else { "V1" };
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        let ratios = ratios(&rows);
+        let mut validated = vec![
+            (
+                format!("{name} each total within {}", percent(each)),
+                rows.iter().all(|row| row.error.abs() <= each),
+            ),
+            (
+                format!("{name} mean of totals within {}", percent(on_average)),
+                mean_error <= on_average,
+            ),
+            (
+                "V5 counts equal".to_owned(),
+                rows.iter().all(|row| row.counts_differ.is_none()),
+            ),
+            (
+                "V6 mean of phases within 15 %".to_owned(),
+                mean_phase_error.is_some_and(|e| e <= 0.15),
+            ),
+            (
+                "V9 skewed collectives, and messages alone, each within 2 % of the total"
+                    .to_owned(),
+                rows.iter()
+                    .all(|row| row.skewed.abs().max(row.alone.abs()) <= FIDELITY),
+            ),
+        ];
+        for ratio in &ratios {
+            validated.push((
+                format!("V4 LPT over contiguous within 20 %, {}", ratio.deck),
+                (ratio.emulated / ratio.measured - 1.0).abs() <= RATIO,
+            ));
+        }
+        if let Some(pairs) = &pairs {
+            let order = pairs.spearman.is_some_and(|rho| rho >= 0.8);
+            validated.push(("V7 order of pairs, Spearman 0.8".to_owned(), order));
+            let near = pairs.loss <= 0.03;
+            validated.push(("V7 chosen pair within 3 % of the best".to_owned(), near));
+        }
+        if let Some(scaling) = &scaling {
+            let signs = scaling.signs_agree;
+            validated.push(("V8 sign of each change, and order".to_owned(), signs));
+        }
+        Report {
+            schema: 2,
+            version: env!("CARGO_PKG_VERSION"),
+            place: place.describe(),
+            machine: machine.name.clone(),
+            source: machine.source.clone(),
+            steps: args.steps,
+            fit_steps: args.fit_steps,
+            repetitions: args.repetitions,
+            each,
+            validated,
+            mean_error,
+            mean_phase_error,
+            rows,
+            ratios,
+            scaling,
+            pairs,
+        }
+    }
+}
+
+/// Of every deck that ran under both policies.
+fn ratios(rows: &[Row]) -> Vec<Ratio> {
+    let find = |deck: &str, policy: &str| {
+        rows.iter()
+            .find(|row| row.deck == deck && row.policy == policy)
+    };
+    let pairs = rows.iter().filter(|row| row.policy == "lpt");
+    let pairs = pairs.filter_map(|lpt| Some((lpt, find(&lpt.deck, "contiguous")?)));
+    let ratio = |(lpt, contiguous): (&Row, &Row)| Ratio {
+        deck: lpt.deck.clone(),
+        measured: median(&contiguous.measured_s) / median(&lpt.measured_s),
+        emulated: contiguous.emulated_s / lpt.emulated_s,
+    };
+    pairs.map(ratio).collect()
+}
+
+impl Report {
+    pub fn in_columns(&self) -> String {
+        let report = self;
+        let percent = |share: f64| format!("{:+.1}", 100.0 * share);
+        let rows = report.rows.iter().map(|row| {
+            let phase = |name: &str| {
+                let named = row.phases.iter().find(|phase| phase.name == name);
+                named.map_or_else(String::new, |phase| {
+                    format!("{:.2}/{:.2}", phase.measured_s, phase.emulated_s)
+                })
+            };
+            vec![
+                row.deck.clone(),
+                row.policy.clone(),
+                format!("{:.3}", median(&row.measured_s)),
+                format!("{:.1}", 100.0 * row.noise),
+                format!("{:.3}", row.emulated_s),
+                percent(row.error),
+                if row.error.abs() <= report.each {
+                    "yes"
+                } else {
+                    "no"
+                }
+                .to_owned(),
+                row.counts_differ
+                    .clone()
+                    .unwrap_or_else(|| format!("equal ({})", row.n_counts)),
+                phase("compute"),
+                phase("wait"),
+                phase("collective"),
+                phase("rest"),
+                percent(row.skewed),
+                percent(row.alone),
+            ]
+        });
+        let header = [
+            "deck",
+            "policy",
+            "measured s",
+            "noise %",
+            "emulated s",
+            "error %",
+            "near",
+            "counts",
+            "compute s",
+            "wait s",
+            "collective s",
+            "rest s",
+            "skewed %",
+            "alone %",
+        ];
+        let mut text = format!(
+            "{}; machine {} ({})\n",
+            report.place, report.machine, report.source
+        );
+        text += &table(&header, &rows.collect::<Vec<_>>());
+        text += &format!("mean error of totals {:.1} %", 100.0 * report.mean_error);
+        if let Some(error) = report.mean_phase_error {
+            text += &format!(
+                ", of phases above 5 % of their total {:.1} %",
+                100.0 * error
+            );
+        }
+        text += "\n";
+        for ratio in &report.ratios {
+            text += &format!(
+                "{}: LPT is {:.2} times as fast as contiguous, emulated {:.2} times\n",
+                ratio.deck, ratio.measured, ratio.emulated
+            );
+        }
+        text += &report
+            .scaling
+            .as_ref()
+            .map_or_else(String::new, Scaling::in_columns);
+        text += &report
+            .pairs
+            .as_ref()
+            .map_or_else(String::new, Pairs::in_columns);
+        for (what, holds) in &report.validated {
+            text += &format!("{what}: {}\n", if *holds { "yes" } else { "no" });
+        }
+        text
+    }
+}

@@ -1,0 +1,280 @@
+//! Time axes: one clock a rank, moved by what ranks do and by whom they wait for.
+//!
+//! A message leaves when it has been packed, behind those before it, and comes a latency after its bytes. On `axes`
+//! every message travels alone (Wu et al., CLUSTER 2011, eq. (2) and fig. 5); with `events` those between nodes go
+//! through their nodes' ports, out and in, in the order of time. Ports serve one exchange after another.
+//!
+//! A collective is a gate, which opens its time after the last rank came; or its schedule is followed from each
+//! rank's own arrival on (`skewed`).
+
+mod network;
+
+use std::sync::Arc;
+
+use colltune_amr::telemetry::Freight;
+
+use crate::cores::Cores;
+use crate::cost::PhaseCosts;
+use crate::machine::Machine;
+use crate::program::{Exchange, Operation, Phase};
+
+pub use network::Network;
+use network::Ports;
+
+/// All ranks' clocks, and where their time went. Nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Axes<'m> {
+    machine: &'m Machine,
+    node_of: Vec<u32>,
+    handling: PhaseCosts,
+    network: Network,
+    ports: Ports,
+    cores: Option<Cores>,
+    pub clocks: Vec<f64>,
+    /// By rank and phase.
+    pub spent: Vec<[f64; Phase::ALL.len()]>,
+    /// Since when each rank has wanted a core.
+    ready: Vec<f64>,
+    /// By rank: how many times as long it computes.
+    slowness: Vec<f64>,
+    /// Reused from exchange to exchange.
+    posted: Vec<f64>,
+    arrived: Vec<f64>,
+}
+
+/// How long a collective of some ranks takes, or where each of them ends.
+pub enum Meeting<'p> {
+    Gate(f64),
+    /// Ends by rank, from the ranks' arrivals.
+    Skewed(&'p dyn Fn(&[f64]) -> Vec<f64>),
+}
+
+impl<'m> Axes<'m> {
+    /// All ranks at time 0. `handling` is what messages cost the program, where the machine does not say.
+    pub fn new(
+        machine: &'m Machine,
+        n_ranks: usize,
+        handling: &PhaseCosts,
+        network: Network,
+    ) -> Axes<'m> {
+        let handling = machine.app.map_or(*handling, |app| PhaseCosts {
+            pack_message_ns: app.pack_message_ns,
+            pack_byte_ns: app.pack_byte_ns,
+            unpack_message_ns: app.unpack_message_ns,
+            unpack_byte_ns: app.unpack_byte_ns,
+            copy_link_ns: 0.0,
+            copy_byte_ns: app.copy_byte_ns,
+            ..*handling
+        });
+        Axes {
+            node_of: machine.node_of(n_ranks),
+            ports: Ports::new(machine, n_ranks),
+            cores: Cores::new(machine, n_ranks),
+            machine,
+            handling,
+            network,
+            clocks: vec![0.0; n_ranks],
+            spent: vec![[0.0; Phase::ALL.len()]; n_ranks],
+            ready: vec![0.0; n_ranks],
+            slowness: vec![1.0; n_ranks],
+            posted: Vec::new(),
+            arrived: Vec::new(),
+        }
+    }
+
+    /// Makes ranks compute so many times as long.
+    pub fn slow(&mut self, ranks: std::ops::Range<usize>, factor: f64) {
+        self.slowness[ranks].fill(factor);
+    }
+
+    pub fn n_ranks(&self) -> usize {
+        self.clocks.len()
+    }
+
+    /// When the last rank is done.
+    pub fn makespan(&self) -> f64 {
+        self.clocks.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Lets an operation happen; `meet` says how long a collective takes.
+    pub fn act<'p>(
+        &mut self,
+        operation: &Operation,
+        meet: &mut dyn FnMut(&crate::program::Call) -> Meeting<'p>,
+    ) {
+        match operation {
+            Operation::Work { phase, time_ns } => {
+                for (rank, &time) in time_ns.iter().enumerate() {
+                    self.spend(rank, *phase, time);
+                }
+            }
+            Operation::Alike { phase, time_ns } => {
+                for rank in 0..self.n_ranks() {
+                    self.spend(rank, *phase, *time_ns);
+                }
+            }
+            Operation::Exchange(exchange) => self.exchange(exchange),
+            Operation::Collective(call) => {
+                let meeting = meet(call);
+                self.meet(meeting);
+            }
+        }
+    }
+
+    fn spend(&mut self, rank: usize, phase: Phase, time_ns: f64) {
+        let time = match phase {
+            Phase::Compute | Phase::Sum => time_ns * self.slowness[rank],
+            _ => time_ns,
+        };
+        self.clocks[rank] += time;
+        self.spent[rank][phase as usize] += time;
+    }
+
+    /// Gives ranks their cores for what they did since they last waited.
+    fn take_turns(&mut self) {
+        let Some(cores) = &mut self.cores else { return };
+        let served = cores.serve(&self.ready, &self.clocks);
+        for (rank, served) in served.into_iter().enumerate() {
+            self.spent[rank][Phase::Queue as usize] += served - self.clocks[rank];
+            self.clocks[rank] = served;
+        }
+    }
+
+    /// Messages are posted, own blocks copied, and then everything is waited for.
+    pub fn exchange(&mut self, exchange: &Arc<Exchange>) {
+        let (pack, unpack) = match exchange.freight {
+            Freight::Block => (Phase::Migrate, Phase::Migrate),
+            _ => (Phase::Pack, Phase::Unpack),
+        };
+        let handling = self.handling;
+        let [pack_cost, unpack_cost] = match exchange.freight {
+            Freight::Block => [(0.0, handling.migrate_byte_ns); 2],
+            _ => [
+                (handling.pack_message_ns, handling.pack_byte_ns),
+                (handling.unpack_message_ns, handling.unpack_byte_ns),
+            ],
+        };
+        // Offsets from where the rank begins, until cores have said when that is.
+        self.posted.resize(exchange.messages.len(), 0.0);
+        for rank in 0..self.n_ranks() {
+            let mut packed = 0.0;
+            for place in exchange.of_rank(rank) {
+                packed += pack_cost.0 + pack_cost.1 * exchange.messages[place].bytes as f64;
+                self.posted[place] = self.clocks[rank] + packed;
+            }
+            self.spend(rank, pack, packed);
+            if let (Some(&links), Some(&bytes)) =
+                (exchange.links.get(rank), exchange.copied_bytes.get(rank))
+            {
+                let time =
+                    handling.copy_link_ns * links as f64 + handling.copy_byte_ns * bytes as f64;
+                self.spend(rank, Phase::Copy, time);
+            }
+        }
+        if self.cores.is_some() {
+            let before = self.clocks.clone();
+            self.take_turns();
+            for (message, posted) in exchange.messages.iter().zip(&mut self.posted) {
+                let from = message.from as usize;
+                *posted += self.clocks[from] - before[from];
+            }
+        }
+        let mut arrived = std::mem::take(&mut self.arrived);
+        arrived.clear();
+        arrived.resize(exchange.messages.len(), 0.0);
+        match self.network {
+            Network::Axes => network::alone(
+                self.machine,
+                &self.node_of,
+                exchange,
+                &self.posted,
+                &mut arrived,
+            ),
+            Network::Events => {
+                self.ports.pass(
+                    self.machine,
+                    &self.node_of,
+                    exchange,
+                    &self.posted,
+                    &mut arrived,
+                );
+            }
+        }
+        self.wait(exchange, &arrived);
+        self.arrived = arrived;
+        for message in &exchange.messages {
+            let time = unpack_cost.0 + unpack_cost.1 * message.bytes as f64;
+            self.spend(message.to as usize, unpack, time);
+        }
+    }
+
+    /// Each rank waits for the last message that it gets.
+    fn wait(&mut self, exchange: &Exchange, arrived: &[f64]) {
+        // The latest arrival of each rank, and when that message was posted.
+        let mut last = vec![(f64::NEG_INFINITY, 0.0); self.n_ranks()];
+        for ((message, &arrived), &posted) in
+            exchange.messages.iter().zip(arrived).zip(&self.posted)
+        {
+            let last = &mut last[message.to as usize];
+            if arrived > last.0 {
+                *last = (arrived, posted);
+            }
+        }
+        for (rank, (arrived, posted)) in last.into_iter().enumerate() {
+            let waits = arrived - self.clocks[rank];
+            if waits > 0.0 {
+                let transit = waits.min(arrived - posted);
+                self.spent[rank][Phase::Transit as usize] += transit;
+                self.spent[rank][Phase::Late as usize] += waits - transit;
+                self.clocks[rank] = arrived;
+            }
+            self.ready[rank] = self.clocks[rank];
+        }
+    }
+
+    /// A collective of all ranks.
+    pub fn meet(&mut self, meeting: Meeting) {
+        self.take_turns();
+        let last = self.makespan();
+        match meeting {
+            Meeting::Gate(time) => {
+                for rank in 0..self.n_ranks() {
+                    let spent = &mut self.spent[rank];
+                    spent[Phase::Sync as usize] += last - self.clocks[rank];
+                    spent[Phase::Collective as usize] += time;
+                    self.clocks[rank] = last + time;
+                }
+            }
+            Meeting::Skewed(ends) => {
+                let ends = ends(&self.clocks);
+                for (rank, end) in ends.into_iter().enumerate() {
+                    let (begin, spent) = (self.clocks[rank], &mut self.spent[rank]);
+                    let sync = (last.min(end) - begin).max(0.0);
+                    spent[Phase::Sync as usize] += sync;
+                    spent[Phase::Collective as usize] += end - begin - sync;
+                    self.clocks[rank] = end;
+                }
+            }
+        }
+        self.ready.copy_from_slice(&self.clocks);
+    }
+
+    /// The end of the run: what was not waited for gets its cores.
+    pub fn end(&mut self) {
+        self.take_turns();
+        self.ready.copy_from_slice(&self.clocks);
+    }
+
+    /// How far the phases of a rank are from its clock, relatively, at worst: rounding alone.
+    pub fn gap(&self) -> f64 {
+        let of = |(spent, clock): (&[f64; Phase::ALL.len()], &f64)| {
+            let sum: f64 = spent.iter().sum();
+            (sum - clock).abs() / clock.max(1.0)
+        };
+        self.spent
+            .iter()
+            .zip(&self.clocks)
+            .map(of)
+            .fold(0.0, f64::max)
+    }
+}

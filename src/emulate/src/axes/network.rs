@@ -1,0 +1,126 @@
+//! When messages arrive: each alone, or through the ports of their nodes.
+
+use colltune_core::algorithm::simulate::Link;
+
+use crate::machine::Machine;
+use crate::program::Exchange;
+
+/// How messages between nodes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Each alone.
+    Axes,
+    /// Through the port out of one node and the port in of another, in the order of time.
+    Events,
+}
+
+impl Network {
+    pub fn name(self) -> &'static str {
+        match self {
+            Network::Axes => "axes",
+            Network::Events => "events",
+        }
+    }
+}
+
+/// What a node's ports owe.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    out: Vec<f64>,
+    into: Vec<f64>,
+    /// Reused: messages between nodes by node and time.
+    order: Vec<(u32, f64, u32)>,
+}
+
+/// Asking first takes a latency there and one back.
+fn asks(link: &Link, bytes: f64) -> f64 {
+    match bytes >= link.rendezvous_bytes {
+        true => 2.0 * link.latency_ns,
+        false => 0.0,
+    }
+}
+
+/// Every message by itself: `t_s + bytes * t_c` after it was posted.
+pub fn alone(
+    machine: &Machine,
+    node_of: &[u32],
+    exchange: &Exchange,
+    posted: &[f64],
+    arrived: &mut [f64],
+) {
+    let messages = exchange.messages.iter().zip(posted).zip(arrived);
+    for ((message, &posted), arrived) in messages {
+        let inside = node_of[message.from as usize] == node_of[message.to as usize];
+        let link = if inside {
+            &machine.network.inside
+        } else {
+            &machine.network.between
+        };
+        let bytes = message.bytes as f64;
+        *arrived = posted + asks(link, bytes) + link.latency_ns + bytes * link.per_byte_ns;
+    }
+}
+
+impl Ports {
+    pub fn new(machine: &Machine, n_ranks: usize) -> Ports {
+        let n_nodes = n_ranks.div_ceil(machine.shape.ppn as usize);
+        Ports {
+            out: vec![0.0; n_nodes],
+            into: vec![0.0; n_nodes],
+            order: Vec::new(),
+        }
+    }
+
+    /// Messages inside a node go alone, the others through two ports.
+    pub fn pass(
+        &mut self,
+        machine: &Machine,
+        node_of: &[u32],
+        exchange: &Exchange,
+        posted: &[f64],
+        arrived: &mut [f64],
+    ) {
+        alone(machine, node_of, exchange, posted, arrived);
+        let link = &machine.network.between;
+        let credit = link.burst_bytes * link.per_byte_ns;
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        for (place, message) in exchange.messages.iter().enumerate() {
+            let node = node_of[message.from as usize];
+            if node != node_of[message.to as usize] {
+                let ready = posted[place] + asks(link, message.bytes as f64);
+                order.push((node, ready, place as u32));
+            }
+        }
+        sort(&mut order);
+        for (node, at, place) in &mut order {
+            let message = exchange.messages[*place as usize];
+            let transfer = message.bytes as f64 * link.per_byte_ns;
+            let port = &mut self.out[*node as usize];
+            let owed = port.max(*at);
+            *port = owed + link.gap_ns.max(transfer);
+            // What a port owes runs ahead of what it has let through by a burst at most.
+            arrived[*place as usize] =
+                at.max(owed + transfer - credit).max(*at + transfer) + link.latency_ns;
+            *at = at.max(owed - credit) + link.latency_ns;
+            *node = node_of[message.to as usize];
+        }
+        sort(&mut order);
+        for &(node, first_byte, place) in &order {
+            let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
+            let port = &mut self.into[node as usize];
+            let owed = port.max(first_byte);
+            *port = owed + link.gap_ns.max(transfer);
+            let arrived = &mut arrived[place as usize];
+            *arrived = arrived.max(owed + transfer - credit);
+        }
+        self.order = order;
+    }
+}
+
+fn sort(order: &mut [(u32, f64, u32)]) {
+    order.sort_unstable_by(|a, b| {
+        let time = a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+        time.then(a.2.cmp(&b.2))
+    });
+}

@@ -1,0 +1,312 @@
+//! The fit: from rows of telemetry to costs, and how good they are.
+
+use std::collections::BTreeMap;
+
+use colltune_amr::leaf::Leaf;
+use colltune_amr::settings::Settings;
+use colltune_amr::telemetry::{Kind, Phase};
+use serde::Serialize;
+
+use super::components::Components;
+use super::least_squares::non_negative;
+use super::model::{Costs, LevelCosts, SCHEMA, Work, kernel_name};
+use super::phases::{Day, phases};
+use super::rows::{MessageRow, PhaseRow};
+use super::spread::{Residual, spread};
+use crate::EmulateError;
+use crate::mesh::{RecordedStep, Recording, settings};
+use crate::program::{exchanges, needs_cells};
+use crate::traffic::finer_faces;
+
+/// Fewer rows of a level than these say nothing of it by themselves.
+const ROWS_MIN: usize = 30;
+
+/// Costs, and how well they fit.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    pub costs: Costs,
+    pub levels: Vec<LevelQuality>,
+    pub components: Components,
+}
+
+/// How well a level's costs fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LevelQuality {
+    pub level: u8,
+    pub rows: usize,
+    /// The share of the times' variance that the fit explains.
+    pub r2: f64,
+    /// The standard deviation of measured over fitted times.
+    pub residual_cv: f64,
+    /// Another level's costs stand here.
+    pub borrowed: bool,
+}
+
+/// What the blocks of a level took on a rank in a step, and what they had to do.
+struct Row {
+    level: u8,
+    regressors: [f64; 3],
+    time_ns: f64,
+}
+
+/// Fits costs to the steps of a recording that `wanted` takes.
+///
+/// Errors: `TooFewRows` where no level has enough rows.
+pub fn fit(
+    recording: &Recording,
+    phase_rows: &[PhaseRow],
+    message_rows: &[MessageRow],
+    wanted: impl Fn(u64) -> bool,
+) -> Result<Fit, EmulateError> {
+    let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
+    let days = days(recording, &settings, phase_rows, message_rows, &wanted);
+    let steps = recording.steps.iter().filter(|step| wanted(step.step));
+    let (mut rows, mut blocks) = (Vec::new(), Vec::new());
+    for step in steps {
+        rows_of(step, &settings, &days, &mut rows, &mut blocks);
+    }
+    let (costs, levels) = levels(&rows, usize::from(settings.grid.depth) + 1)?;
+    let residuals: Vec<Residual> = blocks
+        .iter()
+        .filter_map(|(residual, work, time_ns)| {
+            let fitted = costs[usize::from(work.level)].time_ns(work);
+            let usable = *time_ns > 0.0 && fitted > 0.0;
+            usable.then(|| Residual {
+                log: (time_ns / fitted).ln(),
+                ..*residual
+            })
+        })
+        .collect();
+    let regressors: Vec<Vec<f64>> = rows.iter().map(|row| row.regressors.to_vec()).collect();
+    let n_steps = days
+        .keys()
+        .map(|(step, _)| step)
+        .collect::<std::collections::BTreeSet<_>>();
+    let source = format!(
+        "telemetry of {} ranks, {} steps: {}",
+        recording.n_ranks,
+        n_steps.len(),
+        recording.words.join(" ")
+    );
+    let all: Vec<Day> = days.into_values().collect();
+    Ok(Fit {
+        costs: Costs {
+            schema: SCHEMA,
+            kernel: kernel_name(settings.work).to_owned(),
+            source,
+            phases: phases(settings.work, &all),
+            noise: spread(&residuals),
+            levels: costs,
+        },
+        levels,
+        components: Components::of(&["cells", "iterations", "beside_finer"], &regressors),
+    })
+}
+
+type Days = BTreeMap<(u64, u32), Day>;
+
+/// What each rank did and spent in each wanted step.
+fn days(
+    recording: &Recording,
+    settings: &Settings,
+    phase_rows: &[PhaseRow],
+    message_rows: &[MessageRow],
+    wanted: &impl Fn(u64) -> bool,
+) -> Days {
+    let mut days = Days::new();
+    for row in phase_rows.iter().filter(|row| wanted(row.step)) {
+        let day = days.entry((row.step, row.rank)).or_default();
+        day.time_ns[row.phase as usize] += row.time_ns;
+    }
+    for row in message_rows.iter().filter(|row| wanted(row.step)) {
+        let day = days.entry((row.step, row.rank)).or_default();
+        day.messages[row.kind as usize] += row.messages;
+        day.bytes[row.kind as usize] += row.bytes;
+    }
+    for (place, step) in recording.steps.iter().enumerate() {
+        if !wanted(step.step) {
+            continue;
+        }
+        let received = exchanges(settings, &step.mesh(settings), recording.n_ranks, step.step);
+        for (rank, (messages, bytes)) in received.into_iter().enumerate() {
+            let day = days.entry((step.step, rank as u32)).or_default();
+            day.received_messages = messages as f64;
+            day.received_bytes = bytes as f64;
+        }
+        let values = (settings.shape.n_vars * settings.shape.interior_cells()) as f64;
+        let checks = checks(settings, step.step);
+        for &owner in &step.owners {
+            let day = days.entry((step.step, owner)).or_default();
+            day.summed += values * checks;
+        }
+        let next = recording.steps.get(place + 1);
+        if let Some(next) = next.filter(|next| next.step == step.step + 1) {
+            changes(settings, step, next, recording.n_ranks, &mut days);
+        }
+    }
+    days
+}
+
+/// Checks of the sums in a step.
+pub fn checks(settings: &Settings, step: u64) -> f64 {
+    use colltune_amr::settings::Work as Kernel;
+    match (settings.options.checksum_freq, settings.work) {
+        (0, _) => 0.0,
+        (freq, Kernel::Euler) => f64::from(u8::from(step.is_multiple_of(freq))),
+        (freq, _) => settings.stages.div_ceil(freq) as f64,
+    }
+}
+
+/// Books what the refinement between two steps had to do with the first of them.
+fn changes(
+    settings: &Settings,
+    step: &RecordedStep,
+    next: &RecordedStep,
+    n_ranks: usize,
+    days: &mut Days,
+) {
+    let freq = settings.options.refine_freq;
+    if freq == 0 || !step.step.is_multiple_of(freq) {
+        return;
+    }
+    // Each pass goes over all leaves; where objects decide, a last one finds nothing to do. Then ranks are connected.
+    let (old, new) = (step.leaves.len(), next.leaves.len());
+    let passed = match needs_cells(settings) || step.leaves == next.leaves {
+        true => old,
+        false => old + new,
+    };
+    for rank in 0..n_ranks as u32 {
+        let day = days.entry((step.step, rank)).or_default();
+        day.refinements = 1.0;
+        day.refined_leaves = (passed + new) as f64;
+        day.placed_leaves = new as f64;
+        day.migrated_bytes = day.bytes[Kind::Block as usize] as f64;
+    }
+    let values = (settings.shape.n_vars * settings.shape.interior_cells()) as f64;
+    let stays: std::collections::BTreeSet<Leaf> = step.leaves.iter().copied().collect();
+    for (leaf, &owner) in next.leaves.iter().zip(&next.owners) {
+        if !stays.contains(leaf) {
+            let day = days.entry((step.step, owner)).or_default();
+            day.refined_values += values;
+        }
+    }
+}
+
+fn rows_of(
+    step: &RecordedStep,
+    settings: &Settings,
+    days: &Days,
+    rows: &mut Vec<Row>,
+    blocks: &mut Vec<(Residual, Work, f64)>,
+) {
+    let finer = finer_faces(&step.mesh(settings));
+    let mut sums: BTreeMap<(u32, u8), Row> = BTreeMap::new();
+    let mut n_own: BTreeMap<u32, f64> = BTreeMap::new();
+    for &owner in &step.owners {
+        *n_own.entry(owner).or_default() += 1.0;
+    }
+    for (i, &finer) in finer.iter().enumerate() {
+        let (leaf, owner) = (step.leaves[i], step.owners[i]);
+        // Blocks share alike in what checksums took, which is fitted by itself.
+        let summed = days
+            .get(&(step.step, owner))
+            .map_or(0.0, |day| day.time_ns[Phase::Sum as usize] / n_own[&owner]);
+        let time_ns = (step.time_ns[i] - summed).max(0.0);
+        let work = Work::of(settings, leaf.level, step.iterations[i], finer);
+        let row = sums.entry((owner, leaf.level)).or_insert(Row {
+            level: leaf.level,
+            regressors: [0.0; 3],
+            time_ns: 0.0,
+        });
+        row.time_ns += time_ns;
+        let pairs = row.regressors.iter_mut().zip(work.regressors());
+        pairs.for_each(|(sum, x)| *sum += x);
+        let residual = Residual {
+            block: leaf.packed(),
+            rank: owner,
+            step: step.step,
+            log: 0.0,
+        };
+        blocks.push((residual, work, time_ns));
+    }
+    rows.extend(sums.into_values());
+}
+
+fn levels(
+    rows: &[Row],
+    n_levels: usize,
+) -> Result<(Vec<LevelCosts>, Vec<LevelQuality>), EmulateError> {
+    let of = |level: usize| -> Vec<&Row> {
+        let same = |row: &&Row| usize::from(row.level) == level && row.time_ns > 0.0;
+        rows.iter().filter(same).collect()
+    };
+    let most = (0..n_levels)
+        .map(|level| of(level).len())
+        .max()
+        .unwrap_or(0);
+    // Few steps on few ranks: the rows of all levels together may do where no level's own do.
+    let joint = most < ROWS_MIN;
+    if joint && rows.len() < ROWS_MIN {
+        return Err(EmulateError::TooFewRows {
+            what: "blocks' times (a row for each step, rank and level)".to_owned(),
+            rows: rows.len(),
+            least: ROWS_MIN,
+        });
+    }
+    let all: Vec<&Row> = rows.iter().filter(|row| row.time_ns > 0.0).collect();
+    let mut found: Vec<Option<LevelCosts>> = Vec::new();
+    for level in 0..n_levels {
+        let own = of(level);
+        let enough = own.len() >= ROWS_MIN;
+        found.push(enough.then(|| coefficients(&own)));
+    }
+    let shared = joint.then(|| coefficients(&all));
+    let nearest = |level: usize| {
+        let known = (0..n_levels).filter(|&other| found[other].is_some());
+        let near = known.min_by_key(|&other| other.abs_diff(level));
+        near.and_then(|other| found[other]).or(shared)
+    };
+    let costs: Vec<LevelCosts> = (0..n_levels)
+        .map(|level| nearest(level).expect("one level at least, or all together"))
+        .collect();
+    let quality = (0..n_levels).map(|level| LevelQuality {
+        level: level as u8,
+        borrowed: found[level].is_none(),
+        ..quality(&of(level), &costs[level])
+    });
+    Ok((costs.clone(), quality.collect()))
+}
+
+/// Rows count by one over their times: a relative error is as bad in a short one as in a long one.
+fn coefficients(rows: &[&Row]) -> LevelCosts {
+    let scaled = |row: &&Row| row.regressors.map(|x| x / row.time_ns).to_vec();
+    let a: Vec<Vec<f64>> = rows.iter().map(scaled).collect();
+    LevelCosts::of(&non_negative(&a, &vec![1.0; rows.len()]))
+}
+
+fn quality(rows: &[&Row], costs: &LevelCosts) -> LevelQuality {
+    let n = rows.len().max(1) as f64;
+    let fitted = |row: &Row| {
+        let weights = [costs.cell_ns, costs.iteration_ns, costs.finer_ns];
+        let pairs = weights.iter().zip(row.regressors);
+        pairs.map(|(w, x)| w * x).sum::<f64>()
+    };
+    let mean = rows.iter().map(|row| row.time_ns).sum::<f64>() / n;
+    let off = rows
+        .iter()
+        .map(|row| (row.time_ns - fitted(row)).powi(2))
+        .sum::<f64>();
+    let all = rows
+        .iter()
+        .map(|row| (row.time_ns - mean).powi(2))
+        .sum::<f64>();
+    let ratio = |row: &&&Row| row.time_ns / fitted(row).max(f64::MIN_POSITIVE);
+    let mean_ratio = rows.iter().map(|row| ratio(&row)).sum::<f64>() / n;
+    let squares = rows.iter().map(|row| (ratio(&row) - mean_ratio).powi(2));
+    LevelQuality {
+        rows: rows.len(),
+        r2: if all > 0.0 { 1.0 - off / all } else { 0.0 },
+        residual_cv: (squares.sum::<f64>() / n).sqrt(),
+        ..LevelQuality::default()
+    }
+}

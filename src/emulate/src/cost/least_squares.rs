@@ -1,0 +1,165 @@
+//! Least squares with coefficients that are not negative.
+//!
+//! Source: Lawson & Hanson, Solving Least Squares Problems, 1974, chapter 23.
+
+use nalgebra::{DMatrix, DVector};
+
+/// The coefficients `x >= 0` that make `|A x - b|` least.
+///
+/// Shape: a row of `a` for each of `b`, all as long; at most a handful of columns. Rows that count more are to be
+/// scaled by the caller. A column of zeros gets 0.
+pub fn non_negative(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
+    let n = a.first().map_or(0, Vec::len);
+    // Columns of one length: the normal equations are then as good as they can be.
+    let lengths: Vec<f64> = (0..n)
+        .map(|j| a.iter().map(|row| row[j] * row[j]).sum::<f64>().sqrt())
+        .collect();
+    let scaled = |row: &[f64], j: usize| match lengths[j] > 0.0 {
+        true => row[j] / lengths[j],
+        false => 0.0,
+    };
+    let gram: Vec<Vec<f64>> = (0..n)
+        .map(|i| {
+            let entry = |j| a.iter().map(|row| scaled(row, i) * scaled(row, j)).sum();
+            (0..n).map(entry).collect()
+        })
+        .collect();
+    let right: Vec<f64> = (0..n)
+        .map(|i| a.iter().zip(b).map(|(row, b)| scaled(row, i) * b).sum())
+        .collect();
+    let x = solve_normal(&gram, &right);
+    let unscaled = x.iter().zip(&lengths);
+    unscaled
+        .map(|(x, length)| if *length > 0.0 { x / length } else { 0.0 })
+        .collect()
+}
+
+/// A gain this small beside the right side is none.
+const NOTHING: f64 = 1e-10;
+
+fn solve_normal(gram: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+    let n = right.len();
+    let size = right.iter().fold(0.0f64, |most, r| most.max(r.abs()));
+    let mut x = vec![0.0; n];
+    let mut free = vec![false; n];
+    let mut tried = vec![false; n];
+    // Each turn frees a coefficient; they are few, and none is freed twice in vain.
+    for _ in 0..4 * n * n + 4 {
+        let gradient = |i: usize| right[i] - (0..n).map(|j| gram[i][j] * x[j]).sum::<f64>();
+        let gains = (0..n).filter(|&i| !free[i] && !tried[i] && gram[i][i] > 0.0);
+        let best = gains.max_by(|&i, &j| gradient(i).total_cmp(&gradient(j)));
+        let Some(best) = best.filter(|&i| gradient(i) > NOTHING * size) else {
+            break;
+        };
+        free[best] = true;
+        let before = x.clone();
+        loop {
+            let Some(z) = solve(gram, right, &free) else {
+                // Told apart from the others by nothing.
+                free[best] = false;
+                break;
+            };
+            if (0..n).all(|i| !free[i] || z[i] > 0.0) {
+                x = z;
+                break;
+            }
+            let steps = (0..n).filter(|&i| free[i] && z[i] <= 0.0);
+            let step = steps.map(|i| x[i] / (x[i] - z[i])).fold(1.0, f64::min);
+            for ((x, z), free) in x.iter_mut().zip(z).zip(&mut free) {
+                *x += step * (z - *x);
+                if *free && *x <= 1e-12 {
+                    (*x, *free) = (0.0, false);
+                }
+            }
+            if !free.contains(&true) {
+                break;
+            }
+        }
+        match x == before {
+            true => tried[best] = true,
+            false => tried.fill(false),
+        }
+    }
+    x
+}
+
+/// The solution for the free coefficients, zeros elsewhere; `None` where the equations do not tell them apart.
+fn solve(gram: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
+    let places: Vec<usize> = (0..free.len()).filter(|&i| free[i]).collect();
+    let n = places.len();
+    let of_free = DMatrix::from_fn(n, n, |i, j| gram[places[i]][places[j]]);
+    let told = DVector::from_fn(n, |i, _| right[places[i]]);
+    // Columns have the length 1: what is left of one beside the others is its pivot.
+    let factors = of_free.col_piv_qr();
+    let told_apart = factors.r().diagonal().iter().all(|r| r.abs() >= 1e-11);
+    let solved = factors.solve(&told).filter(|_| told_apart)?;
+    let mut x = vec![0.0; free.len()];
+    for (place, value) in places.iter().zip(&solved) {
+        x[*place] = *value;
+    }
+    Some(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_placement::generate::Random;
+
+    fn residual(a: &[Vec<f64>], b: &[f64], x: &[f64]) -> f64 {
+        let of = |(row, b): (&Vec<f64>, &f64)| {
+            let found: f64 = row.iter().zip(x).map(|(a, x)| a * x).sum();
+            (found - b) * (found - b)
+        };
+        a.iter().zip(b).map(of).sum()
+    }
+
+    #[test]
+    fn coefficients_that_made_the_rows_are_found() {
+        let mut random = Random::new(7);
+        for _ in 0..200 {
+            let truth: Vec<f64> = (0..4).map(|_| random.unit() * 1e3).collect();
+            let a: Vec<Vec<f64>> = (0..30)
+                .map(|_| (0..4).map(|_| random.unit()).collect())
+                .collect();
+            let b: Vec<f64> = a
+                .iter()
+                .map(|row| row.iter().zip(&truth).map(|(a, x)| a * x).sum())
+                .collect();
+            for (found, truth) in non_negative(&a, &b).iter().zip(&truth) {
+                assert!((found - truth).abs() < 1e-6 * 1e3, "{found} {truth}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_coefficients_that_are_not_negative_fit_better() {
+        let mut random = Random::new(8);
+        for _ in 0..300 {
+            let a: Vec<Vec<f64>> = (0..12)
+                .map(|_| (0..3).map(|_| random.unit() - 0.5).collect())
+                .collect();
+            let b: Vec<f64> = (0..12).map(|_| random.unit() - 0.5).collect();
+            let x = non_negative(&a, &b);
+            assert!(x.iter().all(|&x| x >= 0.0));
+            let least = residual(&a, &b, &x);
+            for _ in 0..50 {
+                let other: Vec<f64> = x
+                    .iter()
+                    .map(|x| (x + 0.1 * (random.unit() - 0.5)).max(0.0))
+                    .collect();
+                assert!(least <= residual(&a, &b, &other) + 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_zeros_and_columns_that_are_alike_do_no_harm() {
+        let a: Vec<Vec<f64>> = (1..9)
+            .map(|i| vec![f64::from(i), 0.0, f64::from(i)])
+            .collect();
+        let b: Vec<f64> = (1..9).map(|i| 3.0 * f64::from(i)).collect();
+        let x = non_negative(&a, &b);
+        assert!((x[0] + x[2] - 3.0).abs() < 1e-9 && x[1] == 0.0, "{x:?}");
+        assert_eq!(non_negative(&[], &[]), Vec::<f64>::new());
+    }
+}

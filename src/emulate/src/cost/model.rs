@@ -1,0 +1,255 @@
+//! The fitted costs, as `costs.toml` holds them.
+
+use colltune_amr::settings::{Settings, Work as Kernel};
+use serde::{Deserialize, Serialize};
+
+use crate::EmulateError;
+
+/// The version of the layout of `costs.toml`.
+pub const SCHEMA: u32 = 1;
+
+/// What a program's work costs on the machine where it was recorded. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    pub schema: u32,
+    /// What was computed: `seven`, `seven_with_ghosts`, `twenty_seven`, `mixed` or `euler`.
+    pub kernel: String,
+    /// Where the numbers come from.
+    pub source: String,
+    pub phases: PhaseCosts,
+    pub noise: NoiseCosts,
+    #[serde(rename = "level")]
+    pub levels: Vec<LevelCosts>,
+}
+
+/// What blocks of a level cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelCosts {
+    /// An update of a cell's variable (w2).
+    pub cell_ns: f64,
+    /// One more solver iteration in it (w3).
+    pub iteration_ns: f64,
+    /// An update beside a finer neighbour's face (w4).
+    pub finer_ns: f64,
+}
+
+/// What a rank's other phases cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseCosts {
+    pub pack_message_ns: f64,
+    pub pack_byte_ns: f64,
+    pub unpack_message_ns: f64,
+    pub unpack_byte_ns: f64,
+    pub copy_link_ns: f64,
+    pub copy_byte_ns: f64,
+    /// Of a cell's variable in a checksum.
+    pub sum_cell_ns: f64,
+    /// Of a refinement, of a leaf of the mesh in it, and of a value of a block that is split or joined (w1).
+    pub refine_ns: f64,
+    pub refine_leaf_ns: f64,
+    pub refine_value_ns: f64,
+    /// Of a leaf of the mesh when blocks are placed anew.
+    pub place_leaf_ns: f64,
+    /// Of a byte of a block that leaves or comes.
+    pub migrate_byte_ns: f64,
+    /// What a step takes besides.
+    pub step_ns: f64,
+}
+
+/// How far times are from what is fitted, as relative standard deviations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseCosts {
+    /// Of a block in all steps.
+    pub block_cv: f64,
+    /// Of a block from step to step.
+    pub step_cv: f64,
+    /// Of a rank in all steps.
+    pub rank_cv: f64,
+    /// How many blocks and steps take much more, and how many times as much.
+    pub spike_share: f64,
+    pub spike_factor: f64,
+}
+
+/// What a block has to do in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    pub level: u8,
+    /// Updates of cells' variables (C).
+    pub updates: f64,
+    /// Solver iterations besides, of each (k).
+    pub iterations: f64,
+    /// Updates beside finer neighbours (z).
+    pub beside_finer: f64,
+}
+
+impl Work {
+    /// Of a block with so many faces beside finer blocks, in all stages of a step.
+    pub fn of(settings: &Settings, level: u8, iterations: u32, finer_faces: u32) -> Work {
+        let shape = settings.shape;
+        let in_step = (shape.n_vars as u64 * settings.stages) as f64;
+        let face = (shape.face_cells(0) + shape.face_cells(1) + shape.face_cells(2)) as f64 / 3.0;
+        Work {
+            level,
+            updates: shape.interior_cells() as f64 * in_step,
+            iterations: f64::from(iterations),
+            beside_finer: f64::from(finer_faces) * face * in_step,
+        }
+    }
+
+    /// The regressors, in the order of the coefficients.
+    pub fn regressors(&self) -> [f64; 3] {
+        [
+            self.updates,
+            self.updates * self.iterations,
+            self.beside_finer,
+        ]
+    }
+}
+
+impl LevelCosts {
+    pub fn of(coefficients: &[f64]) -> LevelCosts {
+        LevelCosts {
+            cell_ns: coefficients[0],
+            iteration_ns: coefficients[1],
+            finer_ns: coefficients[2],
+        }
+    }
+
+    pub fn time_ns(&self, work: &Work) -> f64 {
+        let weights = [self.cell_ns, self.iteration_ns, self.finer_ns];
+        let pairs = weights.iter().zip(work.regressors());
+        pairs.map(|(w, x)| w * x).sum()
+    }
+}
+
+impl Costs {
+    /// Costs that are the same for every update, as for what was never measured.
+    pub fn uniform(kernel: Kernel, cell_ns: f64) -> Costs {
+        Costs {
+            schema: SCHEMA,
+            kernel: kernel_name(kernel).to_owned(),
+            source: "assumed: the same for every cell".to_owned(),
+            phases: PhaseCosts::default(),
+            noise: NoiseCosts::default(),
+            levels: vec![LevelCosts {
+                cell_ns,
+                ..LevelCosts::default()
+            }],
+        }
+    }
+
+    /// What a block takes; levels beyond the last fitted one cost what it does.
+    pub fn block_ns(&self, work: &Work) -> f64 {
+        let last = self.levels.len() - 1;
+        self.levels[usize::from(work.level).min(last)].time_ns(work)
+    }
+
+    /// Reads `costs.toml`.
+    ///
+    /// Errors: `Costs` for text that is none, another version, or numbers that are no times.
+    pub fn from_toml(text: &str) -> Result<Costs, EmulateError> {
+        let wrong = |what: String| EmulateError::Costs(what);
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema: u32,
+        }
+        let toml = |error: toml::de::Error| wrong(error.message().to_owned());
+        let Versioned { schema } = toml::from_str(text).map_err(toml)?;
+        if schema != SCHEMA {
+            return Err(wrong(format!(
+                "their layout has version {schema}, this colltune reads version {SCHEMA}"
+            )));
+        }
+        let costs: Costs = toml::from_str(text).map_err(toml)?;
+        costs.check().map_err(wrong)?;
+        Ok(costs)
+    }
+
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("costs hold only numbers and names")
+    }
+
+    /// Whether they are of what `settings` compute.
+    ///
+    /// Errors: `Costs` naming both kernels.
+    pub fn check_kernel(&self, settings: &Settings) -> Result<(), EmulateError> {
+        let wanted = kernel_name(settings.work);
+        match self.kernel == wanted {
+            true => Ok(()),
+            false => Err(EmulateError::Costs(format!(
+                "they were fitted on {}, and this program computes {wanted}",
+                self.kernel
+            ))),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let value = serde_json::to_value(self).expect("plain data");
+        match impossible(&value, "") {
+            Some(what) => Err(what),
+            None if self.levels.is_empty() => Err("they have no level".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first number that is no time, by its path. JSON has none for what is not finite.
+fn impossible(value: &serde_json::Value, path: &str) -> Option<String> {
+    use serde_json::Value::{Array, Null, Number, Object};
+    match value {
+        Object(map) => map
+            .iter()
+            .find_map(|(key, value)| impossible(value, &format!("{path}.{key}"))),
+        Array(all) => all
+            .iter()
+            .enumerate()
+            .find_map(|(i, value)| impossible(value, &format!("{path}[{i}]"))),
+        Number(number) if number.as_f64().is_some_and(|n| n >= 0.0) => None,
+        Number(_) | Null => Some(format!(
+            "{} is {value}, which is no time",
+            path.trim_start_matches('.')
+        )),
+        _ => None,
+    }
+}
+
+pub fn kernel_name(kernel: Kernel) -> &'static str {
+    match kernel {
+        Kernel::Seven => "seven",
+        Kernel::SevenWithGhosts => "seven_with_ghosts",
+        Kernel::TwentySeven => "twenty_seven",
+        Kernel::Mixed => "mixed",
+        Kernel::Euler => "euler",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_read_back_as_written_and_impossible_ones_are_named() {
+        let mut costs = Costs::uniform(Kernel::Euler, 2.5);
+        costs.phases.pack_byte_ns = 0.125;
+        let text = costs.to_toml();
+        assert_eq!(Costs::from_toml(&text).unwrap(), costs);
+        for (from, to, words) in [
+            ("schema = 1", "schema = 2", "version 2"),
+            ("cell_ns = 2.5", "cell_ns = -2.5", "level[0].cell_ns"),
+            (
+                "pack_byte_ns = 0.125",
+                "pack_byte_ns = nan",
+                "phases.pack_byte_ns",
+            ),
+            ("pack_byte_ns = 0.125\n", "", "pack_byte_ns"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = Costs::from_toml(&text.replace(from, to)).unwrap_err();
+            assert!(error.to_string().contains(words), "{to}: {error}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How far blocks' times are from what is fitted: an effect of the block, one of the rank, and the rest.
+
+use std::collections::BTreeMap;
+
+use super::model::NoiseCosts;
+
+/// Times and what the fit says of them, by block, rank and step.
+pub struct Residual {
+    pub block: u64,
+    pub rank: u32,
+    pub step: u64,
+    /// Log of the measured over the fitted time.
+    pub log: f64,
+}
+
+/// So many standard deviations above its mean is a spike.
+const SPIKE: f64 = 3.0;
+
+/// Splits the residuals by block, and by rank and step; what is left is the blocks' own from step to step.
+///
+/// Source: two-way layout without interaction; effects are means, taken off one after the other.
+pub fn spread(residuals: &[Residual]) -> NoiseCosts {
+    if residuals.is_empty() {
+        return NoiseCosts::default();
+    }
+    let mean_of_all = mean(residuals.iter().map(|r| r.log));
+    let by_block = means(residuals, |r| r.block, |r| r.log - mean_of_all);
+    let after_block = |r: &Residual| r.log - mean_of_all - by_block[&r.block];
+    let by_rank = means(residuals, |r| u64::from(r.rank), after_block);
+    let by_step = means(
+        residuals,
+        |r| (u64::from(r.rank) << 40) | r.step,
+        after_block,
+    );
+    let rest: Vec<f64> = residuals
+        .iter()
+        .map(|r| after_block(r) - by_step[&((u64::from(r.rank) << 40) | r.step)])
+        .collect();
+    let deviation = standard_deviation(rest.iter().copied());
+    let spikes: Vec<f64> = rest
+        .iter()
+        .copied()
+        .filter(|&log| log > SPIKE * deviation.max(1e-9))
+        .collect();
+    let calm = rest.iter().copied().filter(|&log| log <= SPIKE * deviation);
+    NoiseCosts {
+        block_cv: standard_deviation(by_block.values().copied()),
+        step_cv: standard_deviation(calm),
+        rank_cv: standard_deviation(by_rank.values().copied()),
+        spike_share: spikes.len() as f64 / rest.len() as f64,
+        spike_factor: match spikes.is_empty() {
+            true => 1.0,
+            false => mean(spikes.into_iter()).exp(),
+        },
+    }
+}
+
+fn means(
+    residuals: &[Residual],
+    key: impl Fn(&Residual) -> u64,
+    value: impl Fn(&Residual) -> f64,
+) -> BTreeMap<u64, f64> {
+    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for residual in residuals {
+        let sum = sums.entry(key(residual)).or_default();
+        *sum = (sum.0 + value(residual), sum.1 + 1.0);
+    }
+    sums.into_iter().map(|(k, (sum, n))| (k, sum / n)).collect()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
+    if n > 0.0 { sum / n } else { 0.0 }
+}
+
+fn standard_deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let centre = mean(values.clone());
+    mean(values.map(|value| (value - centre) * (value - centre))).sqrt()
+}

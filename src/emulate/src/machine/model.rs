@@ -1,0 +1,261 @@
+//! What is said of a machine, and whether it can be.
+
+use colltune_core::algorithm::simulate::{self, Cores};
+use colltune_core::calibration::Calibration;
+use serde::{Deserialize, Serialize};
+
+use crate::EmulateError;
+use crate::price::Measured;
+
+/// A machine. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    pub name: String,
+    pub network: simulate::Machine,
+    pub shape: Shape,
+    /// None: as the costs were fitted.
+    pub app: Option<App>,
+    /// This machine's computing times over those of the machine that costs were fitted on.
+    pub scale: f64,
+    /// `measured`, or `assumed: why`.
+    pub source: String,
+    /// Collectives whose times are known at this shape.
+    pub measured: Measured,
+}
+
+/// How ranks lie on the machine: rank `r` is on node `r / ppn`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    pub nodes: u32,
+    pub ppn: u32,
+    /// Fewer than `ppn`: ranks take turns. Less than one where nodes share cores, as made-up ones do.
+    pub cores_per_node: f64,
+    /// What it takes from one rank to the next on a core.
+    #[serde(default)]
+    pub switch_ns: f64,
+}
+
+/// What the program's own handling of messages costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct App {
+    pub pack_message_ns: f64,
+    pub pack_byte_ns: f64,
+    pub unpack_message_ns: f64,
+    pub unpack_byte_ns: f64,
+    pub copy_byte_ns: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Compute {
+    scale: Option<f64>,
+}
+
+/// The tables that stand beside those of `calibration.toml`.
+#[derive(Default)]
+struct Beside {
+    shape: Option<Shape>,
+    app: Option<App>,
+    compute: Compute,
+    source: Option<String>,
+}
+
+impl Machine {
+    /// Reads `calibration.toml` with the tables `[shape]`, `[app]` and `[compute]` and the key `source` beside it;
+    /// what is missing of them follows from the calibration's own job.
+    ///
+    /// Errors: `Machine` naming the table or number that is missing or impossible.
+    pub fn from_toml(name: &str, text: &str) -> Result<Machine, EmulateError> {
+        let wrong = |what: String| EmulateError::Machine(format!("{name}: {what}"));
+        let mut table: toml::Table =
+            toml::from_str(text).map_err(|error: toml::de::Error| wrong(error.message().into()))?;
+        let beside = Beside::take(&mut table).map_err(&wrong)?;
+        let rest = toml::to_string(&table).expect("a table that was read");
+        let calibration =
+            Calibration::from_toml(&rest).map_err(|error| wrong(format!("failed to {error}")))?;
+        let machine = Machine::new(name, &calibration, beside);
+        machine.check().map_err(wrong)?;
+        Ok(machine)
+    }
+
+    /// A machine as it was calibrated, with nothing said of packing.
+    pub fn of_calibration(calibration: &Calibration) -> Machine {
+        Machine::new(&calibration.machine, calibration, Beside::default())
+    }
+
+    fn new(name: &str, calibration: &Calibration, beside: Beside) -> Machine {
+        let cores = calibration.cores.unwrap_or(Cores::ENOUGH);
+        let of_job = Shape {
+            nodes: calibration.nodes,
+            ppn: calibration.ppn,
+            cores_per_node: cores.per_node.min(f64::from(calibration.ppn)),
+            switch_ns: cores.turn_ns,
+        };
+        let (missing, said) = (beside.app.is_none(), beside.source);
+        Machine {
+            name: name.to_owned(),
+            network: calibration.machine(),
+            shape: beside.shape.unwrap_or(of_job),
+            app: beside.app,
+            scale: beside.compute.scale.unwrap_or(1.0),
+            source: match (said, missing) {
+                (Some(said), _) => said,
+                (None, false) => "measured".to_owned(),
+                (None, true) => "measured; packing as the costs were fitted".to_owned(),
+            },
+            measured: Measured::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Shape {
+            nodes,
+            ppn,
+            cores_per_node,
+            switch_ns,
+        } = self.shape;
+        let App {
+            pack_message_ns,
+            pack_byte_ns,
+            unpack_message_ns,
+            unpack_byte_ns,
+            copy_byte_ns,
+        } = self.app.unwrap_or_default();
+        let times = [
+            ("shape.switch_ns", switch_ns),
+            ("app.pack_message_ns", pack_message_ns),
+            ("app.pack_byte_ns", pack_byte_ns),
+            ("app.unpack_message_ns", unpack_message_ns),
+            ("app.unpack_byte_ns", unpack_byte_ns),
+            ("app.copy_byte_ns", copy_byte_ns),
+        ];
+        for (name, value) in times {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(format!("{name} is {value}, which is no time"));
+            }
+        }
+        let positive = [
+            ("shape.cores_per_node", cores_per_node),
+            ("compute.scale", self.scale),
+        ];
+        for (name, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!("{name} is {value}; it has to be positive"));
+            }
+        }
+        if nodes == 0 || ppn == 0 {
+            return Err("shape.nodes and shape.ppn have to be positive".to_owned());
+        }
+        let is_known = ["measured", "assumed: "]
+            .iter()
+            .any(|word| self.source.starts_with(word));
+        match is_known {
+            true => Ok(()),
+            false => Err(format!(
+                "source is {:?}; it has to be \"measured\" or \"assumed: why\"",
+                self.source
+            )),
+        }
+    }
+
+    pub fn node(&self, rank: u32) -> u32 {
+        rank / self.shape.ppn
+    }
+
+    /// The node of each of `n_ranks` ranks.
+    pub fn node_of(&self, n_ranks: usize) -> Vec<u32> {
+        (0..n_ranks as u32).map(|rank| self.node(rank)).collect()
+    }
+}
+
+impl Beside {
+    fn take(table: &mut toml::Table) -> Result<Beside, String> {
+        fn part<T: serde::de::DeserializeOwned>(
+            table: &mut toml::Table,
+            name: &str,
+        ) -> Result<Option<T>, String> {
+            let value = table.remove(name);
+            let read = value.map(toml::Value::try_into).transpose();
+            read.map_err(|error| format!("[{name}]: {}", error.message()))
+        }
+        Ok(Beside {
+            shape: part(table, "shape")?,
+            app: part(table, "app")?,
+            compute: part(table, "compute")?.unwrap_or_default(),
+            source: part(table, "source")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> String {
+        let calibration = Calibration {
+            schema: 3,
+            library: "openmpi-4.1.4".to_owned(),
+            machine: "hydra".to_owned(),
+            nodes: 4,
+            ppn: 2,
+            reduce_per_byte_ns: 0.25,
+            copy_per_byte_ns: 0.125,
+            inside: Some(simulate::Machine::TYPICAL.inside),
+            between: None,
+            cores: None,
+        };
+        let beside = "source = \"measured\"\n[shape]\nnodes = 8\nppn = 16\ncores_per_node = 16.0\n\
+                      [compute]\nscale = 2.0\n[app]\npack_message_ns = 900.0\npack_byte_ns = 0.25\n\
+                      unpack_message_ns = 700.0\nunpack_byte_ns = 0.25\ncopy_byte_ns = 0.125\n";
+        let (first, rest) = calibration.to_toml().split_once('[').map_or_else(
+            || (calibration.to_toml(), String::new()),
+            |(first, rest)| (first.to_owned(), format!("[{rest}")),
+        );
+        let (source, tables) = beside.split_once('\n').expect("two lines");
+        format!("{first}{source}\n{rest}\n{tables}")
+    }
+
+    #[test]
+    fn a_machine_is_its_calibration_and_the_tables_beside_it() {
+        let machine = Machine::from_toml("here", &text()).unwrap();
+        assert_eq!((machine.shape.ppn, machine.scale), (16, 2.0));
+        assert_eq!(machine.node_of(33)[31..], [1, 2]);
+        assert_eq!(machine.app.unwrap().copy_byte_ns, 0.125);
+        assert_eq!(machine.network.reduce_per_byte_ns, 0.25);
+        let bare = text();
+        let bare = bare.replace("[compute]\nscale = 2.0\n", "");
+        assert_eq!(Machine::from_toml("here", &bare).unwrap().scale, 1.0);
+    }
+
+    #[test]
+    fn missing_and_impossible_numbers_are_named() {
+        for (from, to, words) in [
+            ("ppn = 16\n", "", "ppn"),
+            ("scale = 2.0", "scale = -1.0", "compute.scale"),
+            (
+                "pack_byte_ns = 0.25\nunpack_m",
+                "pack_byte_ns = nan\nunpack_m",
+                "app.pack_byte_ns",
+            ),
+            ("copy_byte_ns = 0.125\n", "", "copy_byte_ns"),
+            ("latency_ns = 250.0", "latency_ns = -250.0", "[inside]"),
+            (
+                "cores_per_node = 16.0",
+                "cores_per_node = 0.0",
+                "cores_per_node",
+            ),
+            ("\"measured\"", "\"guessed\"", "guessed"),
+            ("nodes = 8", "nodes = 8\nracks = 3", "racks"),
+        ] {
+            assert!(text().contains(from), "{from}");
+            let error = Machine::from_toml("m.toml", &text().replace(from, to)).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.contains(words) && error.contains("m.toml"),
+                "{to}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What stays the same while mesh and owners do: exchanges, and what blocks cost their ranks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use colltune_amr::exchange::Bundling;
+use colltune_amr::exchange::face::{Faces, Source};
+use colltune_amr::exchange::gas::GasFaces;
+use colltune_amr::exchange::plan::Sweeps as Grouping;
+use colltune_amr::field::Meaning;
+use colltune_amr::mesh::Mesh;
+use colltune_amr::physics::GAMMA;
+use colltune_amr::physics::boundary::Boundary;
+use colltune_amr::settings::{Settings, Work as Kernel};
+use colltune_amr::telemetry::Freight;
+
+use super::Exchange;
+use crate::cost::Work;
+use crate::traffic::{Sweep, finer_faces, sweep};
+
+/// The exchanges of one mesh.
+#[derive(Clone, Debug)]
+pub struct Sweeps {
+    /// In their order; values are those of one variable, or of all where the gas sends them together.
+    pub sweeps: Vec<Arc<Sweep>>,
+    by_vars: BTreeMap<u64, Vec<Arc<Exchange>>>,
+    pub flux: Option<Arc<Exchange>>,
+}
+
+impl Sweeps {
+    pub fn new(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Sweeps {
+        let gas = settings.work == Kernel::Euler;
+        let (axes, bundling) = match (gas, settings.sweeps) {
+            (true, _) => (vec![vec![0, 1, 2]], Bundling::ByRank),
+            (_, Grouping::AtOnce) => (vec![vec![0, 1, 2]], settings.manner.bundling),
+            (_, Grouping::ByAxis) => (
+                (0..3).map(|axis| vec![axis]).collect(),
+                settings.manner.bundling,
+            ),
+        };
+        let len = lengths(settings);
+        let sweeps: Vec<Arc<Sweep>> = axes
+            .iter()
+            .map(|axes| Arc::new(sweep(mesh, n_ranks, axes, bundling, &len)))
+            .collect();
+        let mut by_vars = BTreeMap::new();
+        for n_vars in groups(settings) {
+            let n = if gas { 1 } else { n_vars };
+            by_vars.entry(n_vars).or_insert_with(|| {
+                let of = |sweep| Arc::new(Exchange::of_sweep(Freight::Ghost, sweep, n));
+                sweeps.iter().map(of).collect()
+            });
+        }
+        Sweeps {
+            flux: gas.then(|| flux(settings, mesh, n_ranks)),
+            sweeps,
+            by_vars,
+        }
+    }
+
+    /// The exchanges of so many variables.
+    pub fn ghosts(&self, n_vars: u64) -> &[Arc<Exchange>] {
+        self.by_vars.get(&n_vars).map_or(&[], Vec::as_slice)
+    }
+
+    /// Partners of a rank in each sweep.
+    pub fn n_partners(&self, rank: usize) -> Vec<usize> {
+        let partners = |sweep: &Arc<Sweep>| {
+            let mut all: Vec<u32> = sweep
+                .flows
+                .iter()
+                .filter_map(|flow| match rank as u32 {
+                    rank if flow.from == rank => Some(flow.to),
+                    rank if flow.to == rank => Some(flow.from),
+                    _ => None,
+                })
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
+        };
+        self.sweeps.iter().map(partners).collect()
+    }
+}
+
+/// Numbers of variables that are exchanged together; a gas sends all of them.
+pub fn groups(settings: &Settings) -> Vec<u64> {
+    match settings.work {
+        Kernel::Euler => vec![settings.shape.n_vars as u64],
+        _ => settings
+            .groups()
+            .iter()
+            .map(|group| group.len() as u64)
+            .collect(),
+    }
+}
+
+fn gas_faces(settings: &Settings) -> GasFaces {
+    GasFaces {
+        shape: settings.shape,
+        gamma: GAMMA,
+        // What lies beyond the domain travels nowhere.
+        boundary: Boundary::Reflecting,
+    }
+}
+
+/// How many values fill a face from a source.
+fn lengths(settings: &Settings) -> Box<dyn Fn(usize, Source) -> usize> {
+    if settings.work == Kernel::Euler {
+        let faces = gas_faces(settings);
+        return Box::new(move |face, source| faces.packed_len(face as u8, source));
+    }
+    let faces = Faces {
+        stored: settings.shape,
+        ghosted: settings.ghosted(),
+        meaning: Meaning::Total,
+        reach: settings.reach(),
+        crossing: settings.crossing(),
+    };
+    Box::new(move |face, source| faces.packed_len(face, source))
+}
+
+fn flux(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Arc<Exchange> {
+    let faces = gas_faces(settings);
+    let len = |face: usize, source| match source {
+        Source::Finer(_) if !settings.options.break_flux => faces.flux_len(face as u8),
+        _ => 0,
+    };
+    let sweep = Arc::new(sweep(mesh, n_ranks, &[0, 1, 2], Bundling::ByRank, len));
+    Arc::new(Exchange::of_sweep(Freight::Flux, &sweep, 1))
+}
+
+/// What the blocks of a mesh have to do in a step.
+pub fn works(settings: &Settings, mesh: &Mesh, iterations: impl Fn(usize) -> u32) -> Vec<Work> {
+    let finer = finer_faces(mesh);
+    let work = |i: usize| {
+        let level = mesh.leaves()[i].level;
+        Work::of(settings, level, iterations(i), finer[i])
+    };
+    (0..mesh.len()).map(work).collect()
+}
+
+/// Sums by owner.
+pub fn by_rank(mesh: &Mesh, n_ranks: usize, values: &[f64]) -> Vec<f64> {
+    let mut sums = vec![0.0; n_ranks];
+    for (value, &owner) in values.iter().zip(mesh.owners()) {
+        sums[owner as usize] += value;
+    }
+    sums
+}

@@ -1,0 +1,88 @@
+//! One exchange of messages as the axes need it: by sender, then by receiver.
+
+use std::sync::Arc;
+
+use colltune_amr::telemetry::Freight;
+
+use crate::traffic::Sweep;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u64,
+}
+
+/// Messages that are posted together and then waited for, and what ranks copy meanwhile.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub freight: Freight,
+    /// By sender, then by receiver.
+    pub messages: Vec<Message>,
+    /// Where each rank's messages begin, and the end.
+    pub starts: Vec<u32>,
+    /// By rank: faces filled from own blocks, and their bytes.
+    pub links: Vec<u64>,
+    pub copied_bytes: Vec<u64>,
+    /// What ghosts are made of, for so many variables.
+    pub sweep: Option<(Arc<Sweep>, u64)>,
+}
+
+impl Exchange {
+    /// Messages in any order.
+    pub fn new(freight: Freight, n_ranks: usize, mut messages: Vec<Message>) -> Exchange {
+        messages.sort_by_key(|message| (message.from, message.to));
+        let starts = starts(n_ranks, &messages);
+        Exchange {
+            freight,
+            messages,
+            starts,
+            links: Vec::new(),
+            copied_bytes: Vec::new(),
+            sweep: None,
+        }
+    }
+
+    /// Ghosts of `n_vars` variables; fluxes are no ghosts, and are copied for nothing.
+    pub fn of_sweep(freight: Freight, sweep: &Arc<Sweep>, n_vars: u64) -> Exchange {
+        let message = |flow: &crate::traffic::Flow| Message {
+            from: flow.from,
+            to: flow.to,
+            bytes: 8 * n_vars * flow.n_values(),
+        };
+        let messages: Vec<Message> = sweep.flows.iter().map(message).collect();
+        let n_ranks = sweep.links.len();
+        let copies = freight == Freight::Ghost;
+        let times = |n: &u64| 8 * n_vars * n;
+        Exchange {
+            starts: starts(n_ranks, &messages),
+            freight,
+            messages,
+            links: if copies {
+                sweep.links.clone()
+            } else {
+                Vec::new()
+            },
+            copied_bytes: match copies {
+                true => sweep.copied.iter().map(times).collect(),
+                false => Vec::new(),
+            },
+            sweep: Some((Arc::clone(sweep), n_vars)),
+        }
+    }
+
+    pub fn of_rank(&self, rank: usize) -> std::ops::Range<usize> {
+        self.starts[rank] as usize..self.starts[rank + 1] as usize
+    }
+}
+
+fn starts(n_ranks: usize, messages: &[Message]) -> Vec<u32> {
+    let mut starts = vec![0u32; n_ranks + 1];
+    for message in messages {
+        starts[message.from as usize + 1] += 1;
+    }
+    for rank in 0..n_ranks {
+        starts[rank + 1] += starts[rank];
+    }
+    starts
+}

@@ -1,0 +1,310 @@
+//! The steps of a run, one after another: stages, checks, refinement.
+
+mod stages;
+mod weights;
+
+use std::sync::Arc;
+
+use colltune_amr::compat::Compat;
+use colltune_amr::cost::CostModel;
+use colltune_amr::options::CriterionName;
+use colltune_amr::run::{Chooser, MeshRun};
+use colltune_amr::settings::{Settings, Work as Kernel};
+use colltune_amr::telemetry::Meeting;
+
+use super::epoch::Sweeps;
+use super::refinement::Refinement;
+use super::{Call, Calls, Operation, Phase};
+use crate::EmulateError;
+use crate::cost::{Costs, Work};
+use crate::mesh::{RecordedStep, Recording};
+use crate::noise::Noise;
+
+/// Where the mesh comes from.
+#[derive(Clone, Copy)]
+pub enum History<'a> {
+    /// The settings' objects decide.
+    Objects,
+    /// What was recorded decides, or is what the objects have to lead to.
+    Recorded(&'a Recording),
+}
+
+/// A run of the mini-app, step by step.
+pub struct Program<'a> {
+    settings: &'a Settings,
+    n_ranks: usize,
+    costs: &'a Costs,
+    scale: f64,
+    noise: Option<Noise>,
+    history: History<'a>,
+    run: MeshRun<'a>,
+    refinement: Refinement<'a>,
+    epoch: Epoch,
+    /// What telemetry's own agreement adds to the next step.
+    telemetry_due: bool,
+    step: u64,
+    n_steps: u64,
+}
+
+/// What stays the same while mesh and owners do.
+struct Epoch {
+    sweeps: Sweeps,
+    works: Vec<Work>,
+    /// By rank, in a whole step.
+    compute_ns: Arc<Vec<f64>>,
+    /// By rank, in one check.
+    sum_ns: Arc<Vec<f64>>,
+}
+
+/// Steps whose telemetry is gathered together.
+const TELEMETRY_STEPS: u64 = 64;
+const TELEMETRY_ROWS: usize = 1 << 17;
+
+/// What a program is run with.
+pub struct Given<'a> {
+    pub settings: &'a Settings,
+    pub n_ranks: usize,
+    pub costs: &'a Costs,
+    pub scale: f64,
+    pub noise: Option<Noise>,
+    pub history: History<'a>,
+    pub choose: Option<Box<Chooser<'a>>>,
+    pub compat: Option<(&'a Compat<'a>, &'a Calls)>,
+}
+
+impl<'a> Program<'a> {
+    /// The run before its first step.
+    ///
+    /// Errors: `Costs` of another kernel, `Program` for a length or a mesh that nobody knows, a policy's.
+    pub fn new(given: Given<'a>) -> Result<Program<'a>, EmulateError> {
+        let Given {
+            settings,
+            n_ranks,
+            costs,
+            scale,
+            noise,
+            history,
+            choose,
+            compat,
+        } = given;
+        costs.check_kernel(settings)?;
+        let n_recorded = match history {
+            History::Recorded(recording) => Some(recording.steps.len() as u64),
+            History::Objects if needs_cells(settings) => {
+                return Err(EmulateError::Program(
+                    "its cells decide about its mesh: give a recording of it".to_owned(),
+                ));
+            }
+            History::Objects => None,
+        };
+        let n_steps = match (n_recorded, settings.n_steps) {
+            (Some(recorded), steps) => steps.unwrap_or(recorded).min(recorded),
+            (None, Some(steps)) => steps,
+            (None, None) => {
+                let what = "it runs for a time: give --num_tsteps".to_owned();
+                return Err(EmulateError::Program(what));
+            }
+        };
+        let run = match choose {
+            Some(choose) => MeshRun::with_chooser(settings, n_ranks, choose),
+            None => MeshRun::new(settings, n_ranks),
+        };
+        let refinement = Refinement {
+            settings,
+            n_ranks,
+            phases: costs.phases,
+            compat,
+        };
+        let epoch = Epoch {
+            sweeps: Sweeps::new(settings, &run.mesh, n_ranks),
+            works: Vec::new(),
+            compute_ns: Arc::default(),
+            sum_ns: Arc::default(),
+        };
+        let mut program = Program {
+            settings,
+            n_ranks,
+            costs,
+            scale,
+            noise,
+            history,
+            run,
+            refinement,
+            epoch,
+            telemetry_due: false,
+            step: 0,
+            n_steps,
+        };
+        let leaves = program.leaves_of(1);
+        program.run.start(leaves, &mut |_| {})?;
+        if let Some((_, calls)) = program.refinement.compat {
+            calls.take();
+        }
+        program.connect()?;
+        Ok(program)
+    }
+
+    pub fn mesh(&self) -> &colltune_amr::mesh::Mesh {
+        &self.run.mesh
+    }
+
+    /// The step that was last listed.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// What each rank computes in a step of this mesh, by level; nanoseconds.
+    pub fn loads(&self) -> Vec<Vec<f64>> {
+        let depth = usize::from(self.settings.grid.depth);
+        let mut loads = vec![vec![0.0; self.n_ranks]; depth + 1];
+        let all = self.epoch.works.iter().zip(self.run.mesh.owners());
+        for (work, &owner) in all {
+            loads[usize::from(work.level)][owner as usize] +=
+                self.scale * self.costs.block_ns(work);
+        }
+        loads
+    }
+
+    /// Gives the operations of the next step to `act`; false at the end.
+    ///
+    /// Errors: a policy's; `Mesh` where objects and recording part; more ranks than blocks.
+    pub fn next_step(&mut self, act: &mut dyn FnMut(&Operation)) -> Result<bool, EmulateError> {
+        if self.step >= self.n_steps {
+            return Ok(false);
+        }
+        self.step += 1;
+        if self.telemetry_due {
+            act(&self.call(Meeting::Agree, 4));
+        }
+        if self.settings.cost == CostModel::Shock && self.step > 1 {
+            // The shock moves on where the mesh does not.
+            self.weigh(self.step);
+        }
+        let compute_ns = self.compute_ns();
+        match self.settings.work {
+            Kernel::Euler => self.gas_stages(&compute_ns, act),
+            _ => self.stencil_stages(&compute_ns, act),
+        }
+        let operations = self.end_step()?;
+        operations.iter().for_each(&mut *act);
+        act(&Operation::Alike {
+            phase: Phase::Other,
+            time_ns: self.costs.phases.step_ns,
+        });
+        self.telemetry_due = self.settings.options.telemetry.is_some()
+            && self.step.is_multiple_of(self.telemetry_steps());
+        Ok(true)
+    }
+
+    fn telemetry_steps(&self) -> u64 {
+        let blocks = match self.settings.options.telemetry_blocks {
+            true => self.run.mesh.len() / self.n_ranks,
+            false => 0,
+        };
+        TELEMETRY_STEPS
+            .min((TELEMETRY_ROWS / blocks.max(1)) as u64)
+            .max(1)
+    }
+
+    fn call(&self, meeting: Meeting, bytes: u64) -> Operation {
+        Operation::Collective(Call::of_all(meeting, bytes, self.n_ranks))
+    }
+
+    /// The leaves of a step, where objects do not say.
+    fn leaves_of(&self, step: u64) -> Option<&'a [colltune_amr::leaf::Leaf]> {
+        let History::Recorded(recording) = self.history else {
+            return None;
+        };
+        let found = recording
+            .steps
+            .iter()
+            .find(|recorded| recorded.step == step);
+        match needs_cells(self.settings) {
+            true => found
+                .or(recording.steps.last())
+                .map(|step| step.leaves.as_slice()),
+            false => None,
+        }
+    }
+
+    fn compute_ns(&self) -> Arc<Vec<f64>> {
+        let Some(noise) = &self.noise else {
+            return Arc::clone(&self.epoch.compute_ns);
+        };
+        let leaves = self.run.mesh.leaves();
+        let mut sums = vec![0.0; self.n_ranks];
+        for ((work, leaf), &owner) in self
+            .epoch
+            .works
+            .iter()
+            .zip(leaves)
+            .zip(self.run.mesh.owners())
+        {
+            let factor = noise.factor(leaf.packed(), owner, self.step);
+            sums[owner as usize] += self.scale * self.costs.block_ns(work) * factor;
+        }
+        Arc::new(sums)
+    }
+
+    /// What follows the stages; the epoch of the next step is made where the mesh changed.
+    fn end_step(&mut self) -> Result<Vec<Operation>, EmulateError> {
+        let mut out = Vec::new();
+        let refines = self.run.refines_after(self.step);
+        let weighs = refines || self.settings.trigger.is_some();
+        if weighs && self.run.measured.is_some() {
+            out.push(self.refinement.told(&self.run.mesh, 8));
+            let costs = self.observed();
+            if let Some(measured) = &mut self.run.measured {
+                measured.observe_all(&costs)?;
+            }
+        }
+        if refines {
+            self.refinement
+                .asked(&self.run.mesh, &self.epoch.sweeps, &mut out);
+        }
+        let leaves = self.leaves_of(self.step + 1);
+        let mut changed = false;
+        let refinement = &self.refinement;
+        self.run.end_step(self.step, leaves, &mut |event| {
+            use colltune_amr::run::Event::{Adapted, Migrated};
+            changed |= matches!(event, Adapted { .. } | Migrated { .. });
+            refinement.follow(event, &mut out);
+        })?;
+        self.step_times(refines, &mut out);
+        if changed {
+            self.connect()?;
+        }
+        Ok(out)
+    }
+
+    /// miniAMR's statistics of the steps since the last refinement.
+    fn step_times(&self, refines: bool, out: &mut Vec<Operation>) {
+        let Some((compat, calls)) = self.refinement.compat else {
+            return;
+        };
+        let freq = self.settings.options.refine_freq;
+        let scheduled = freq > 0 && self.step.is_multiple_of(freq);
+        if !(refines || scheduled || self.step == self.n_steps) {
+            return;
+        }
+        let since = match freq {
+            0 => self.step,
+            _ if self.step.is_multiple_of(freq) => freq,
+            _ => self.step % freq,
+        };
+        compat.step_times(&vec![[0.0; 5]; since as usize]);
+        out.extend(calls.take().into_iter().map(Operation::Collective));
+    }
+
+    fn recorded(&self, step: u64) -> Option<&'a RecordedStep> {
+        match self.history {
+            History::Recorded(recording) => recording.steps.iter().find(|r| r.step == step),
+            History::Objects => None,
+        }
+    }
+}
+
+/// Whether what cells hold decides where the mesh is fine.
+pub fn needs_cells(settings: &Settings) -> bool {
+    settings.work == Kernel::Euler || settings.options.refine_by == CriterionName::Gradient
+}

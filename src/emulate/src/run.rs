@@ -1,0 +1,198 @@
+//! One run from its beginning to its end.
+
+use colltune_amr::compat::Compat;
+use colltune_amr::settings::{Settings, Work as Kernel};
+use colltune_amr::telemetry::{Meeting as Kind, Traffic};
+
+use crate::EmulateError;
+use crate::axes::{Axes, Meeting, Network};
+use crate::cost::Costs;
+use crate::machine::Machine;
+use crate::noise::Noise;
+use crate::outcome::{Outcome, Tally};
+use crate::place::Placer;
+use crate::price::{Choices, Prices};
+use crate::program::{Calls, Given, History, Operation, Program, count};
+
+/// How collectives end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collectives {
+    /// All ranks together, the collective's time after the last one came.
+    Gate,
+    /// Allreduces of all ranks by their schedules, from each rank's arrival on.
+    Skewed,
+}
+
+/// What is emulated.
+#[derive(Clone)]
+pub struct Scenario<'a> {
+    pub settings: &'a Settings,
+    pub n_ranks: usize,
+    pub costs: &'a Costs,
+    pub machine: &'a Machine,
+    pub history: History<'a>,
+    /// The policy's name, and the policy; none: that of the settings.
+    pub placer: Option<(String, Placer)>,
+    pub choices: Choices,
+    pub network: Network,
+    pub collectives: Collectives,
+    /// A node whose ranks compute so many times as long.
+    pub slow: Option<(u32, f64)>,
+    pub noise: Option<Noise>,
+}
+
+/// A run, and what telemetry would have counted.
+pub struct Emulated {
+    pub outcome: Outcome,
+    /// By step, from the first, and rank: what each sent in the step.
+    pub traffic: Vec<Vec<Traffic>>,
+    /// By rank: seconds by phase.
+    pub spent_ns: Vec<[f64; crate::program::Phase::ALL.len()]>,
+    pub clocks_ns: Vec<f64>,
+}
+
+/// Whether each step's traffic is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Sums,
+    Steps,
+}
+
+/// Runs a scenario.
+///
+/// Errors: what program, policy or collective cannot do.
+pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
+    let Scenario {
+        settings,
+        n_ranks,
+        costs,
+        machine,
+        ..
+    } = *scenario;
+    let calls = Calls::new(n_ranks);
+    let compat = settings
+        .options
+        .compat
+        .then(|| Compat::start(&calls, settings));
+    let placer = scenario.placer.as_ref();
+    let mut program = Program::new(Given {
+        settings,
+        n_ranks,
+        costs,
+        scale: machine.scale,
+        noise: scenario.noise,
+        history: scenario.history,
+        choose: placer.map(|(_, placer)| {
+            let choose = move |question: colltune_amr::placement::Question| {
+                placer.owners(settings, question, machine)
+            };
+            Box::new(choose) as Box<colltune_amr::run::Chooser>
+        }),
+        compat: compat.as_ref().map(|compat| (compat, &calls)),
+    })?;
+    let handled = as_handled(machine, settings);
+    let mut axes = Axes::new(&handled, n_ranks, &costs.phases, scenario.network);
+    if let Some((node, factor)) = scenario.slow {
+        axes.slow(ranks_of(machine, node, n_ranks)?, factor);
+    }
+    let mut prices = Prices::new(machine, scenario.choices.clone());
+    let mut tally = Tally::new(n_ranks);
+    let mut traffic = Vec::new();
+    let mut failed = None;
+    loop {
+        tally.add_loads(&program.loads());
+        let mut sent = vec![Traffic::default(); n_ranks];
+        let goes_on = program.next_step(&mut |operation| {
+            tally.add(machine, operation);
+            if keep == Keep::Steps {
+                count(operation, &mut sent);
+            }
+            let done = act(&mut axes, &mut prices, scenario.collectives, operation);
+            failed = failed.take().or(done.err());
+        })?;
+        if let Some(error) = failed.take() {
+            return Err(error);
+        }
+        if !goes_on {
+            break;
+        }
+        if keep == Keep::Steps {
+            traffic.push(sent);
+        }
+    }
+    axes.end();
+    debug_assert!(axes.gap() < 1e-9, "phases do not add up: {}", axes.gap());
+    let shape = settings.shape;
+    let block_bytes = 8 * (shape.n_vars * shape.interior_cells()) as u64;
+    let policy = placer.map_or(settings.placement.to_string(), |(name, _)| name.clone());
+    let names = (policy, scenario.choices.text());
+    Ok(Emulated {
+        outcome: Outcome::new(
+            names,
+            program.step(),
+            &axes,
+            &tally,
+            (block_bytes, prices.priced()),
+        ),
+        traffic,
+        spent_ns: axes.spent,
+        clocks_ns: axes.clocks,
+    })
+}
+
+/// The ranks of a node.
+///
+/// Errors: `Machine` without such a node.
+fn ranks_of(
+    machine: &Machine,
+    node: u32,
+    n_ranks: usize,
+) -> Result<std::ops::Range<usize>, EmulateError> {
+    let ppn = machine.shape.ppn as usize;
+    let first = node as usize * ppn;
+    match first < n_ranks {
+        true => Ok(first..(first + ppn).min(n_ranks)),
+        false => Err(EmulateError::Machine(format!(
+            "it has no node {node}: {n_ranks} ranks lie on nodes 0 to {}",
+            machine.node(n_ranks as u32 - 1)
+        ))),
+    }
+}
+
+/// The machine as a kernel meets it: stencils of seven points take ghosts in as they compute, and pay for neither
+/// copies nor unpacking besides.
+fn as_handled(machine: &Machine, settings: &Settings) -> Machine {
+    let mut machine = machine.clone();
+    if let (Kernel::Seven, Some(app)) = (settings.work, &mut machine.app) {
+        app.copy_byte_ns = 0.0;
+        app.unpack_message_ns = 0.0;
+        app.unpack_byte_ns = 0.0;
+    }
+    machine
+}
+
+fn act(
+    axes: &mut Axes,
+    prices: &mut Prices,
+    collectives: Collectives,
+    operation: &Operation,
+) -> Result<(), EmulateError> {
+    let Operation::Collective(call) = operation else {
+        axes.act(operation, &mut |_| unreachable!("no collective"));
+        return Ok(());
+    };
+    let time = prices.call_ns(call)?;
+    let is_allreduce = matches!(call.meeting, Kind::Allreduce | Kind::Agree);
+    if collectives == Collectives::Skewed && is_allreduce && call.n_ranks == axes.n_ranks() {
+        // Whether the variant runs was seen when it was priced.
+        let ends = |starts: &[f64]| {
+            prices
+                .allreduce_ends(call.bytes, starts)
+                .expect("priced just now")
+        };
+        axes.meet(Meeting::Skewed(&ends));
+    } else {
+        axes.meet(Meeting::Gate(time));
+    }
+    Ok(())
+}

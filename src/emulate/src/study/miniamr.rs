@@ -1,0 +1,123 @@
+//! miniAMR beside CTH (Vaughan & Barrett, IEEE Cluster 2015, table I and figs 5 to 9).
+//!
+//! The paper has neither sizes of objects nor of blocks, and no numbers of the machine. What stands for them was chosen
+//! before anything was run:
+//!
+//! - the decks `sphere-hits-block` and `four-spheres` on as many root blocks as ranks, 32 variables, blocks of 8^3
+//!   cells, and a check of the sums in every tenth stage of twenty, which are 64 reductions a step where the paper has
+//!   62; the depth of refinement is the one whose number of blocks is nearest to the paper's (248 a rank on 16 ranks,
+//!   669 on 128);
+//! - nodes and links as the preset `gemini`; messages one for each partner and axis; refinement's messages and calls
+//!   as `--compat` makes them, without those of the bisection itself.
+//!
+//! Two scales are set on the first deck, on 128 ranks: what a cell's update takes, by calculation over communication
+//! (35.4 over 64.0), and what a value takes in refinement, by its share (0.6 %). Everything else is predicted.
+
+mod matrix;
+
+mod tally;
+
+mod script;
+
+mod fit;
+
+mod figures;
+
+mod judge;
+
+mod results;
+
+use super::Size;
+use super::finding::Study;
+use crate::EmulateError;
+use crate::machine::{Machine, preset};
+
+use results::{DECKS, MODIFIED, RANKS, Results, SPHERE_BLOCK, Scaled};
+use script::Script;
+
+/// Runs the study; quickly, with fewer steps, one level less, and up to 128 ranks.
+///
+/// Errors: the program's.
+pub fn run(size: Size) -> Result<Study, EmulateError> {
+    let machine = preset("gemini")?;
+    let results = measured(size, &machine)?;
+    let last = results.scaled[0].last().map_or(0, |scaled| scaled.ranks);
+    Ok(Study {
+        name: "miniamr",
+        source: "Vaughan & Barrett, IEEE Cluster 2015: calculation, communication, refinement",
+        columns: vec!["as each row says".to_owned()],
+        findings: judge::findings(&results),
+        figures: figures::figures(&results),
+        assumptions: vec![
+            format!("machine gemini, {}", machine.source),
+            format!(
+                "decks of this project, refined {} and {} times by the paper's numbers of blocks; blocks of 8^3 cells",
+                results.depths[0], results.depths[1]
+            ),
+            format!(
+                "set: {:.2} ns an update of a cell's variable and {:.2} times the assumed work of refinement",
+                results.scales.cell_ns, results.scales.refine
+            ),
+            format!("weak scaling ends at {last} ranks; the paper's goes to 131072"),
+            "calculation holds reductions and waiting in them, as the paper's does".to_owned(),
+        ],
+    })
+}
+
+/// Weak scaling: ranks by deck, as far as minutes and a few gigabytes go, and steps of each, of which the last refines;
+/// then the steps of the runs on [`RANKS`].
+fn sizes(size: Size) -> ([&'static [usize]; 2], u64, u64) {
+    match size {
+        Size::Full => (
+            [&[16, 128, 1024, 8192, 32_768], &[16, 128, 1024, 8192]],
+            2,
+            20,
+        ),
+        Size::Quick => ([&[16, 128], &[16, 128]], 2, 10),
+    }
+}
+
+fn measured(size: Size, machine: &Machine) -> Result<Results, EmulateError> {
+    let less = u32::from(size == Size::Quick);
+    let mut depths = [0; 2];
+    for (depth, deck) in depths.iter_mut().zip(&DECKS) {
+        *depth = script::depth(deck, less)?;
+    }
+    let (all_ranks, few_steps, steps) = sizes(size);
+    let record = |i: usize, ranks: usize, steps: u64, freq: u64, more: &str| {
+        let line = script::line(DECKS[i].name, ranks, depths[i], steps, freq, more);
+        Script::record(&line, ranks)
+    };
+    let of_deck = |i: usize| -> Result<[Script; 2], EmulateError> {
+        Ok([
+            record(i, RANKS, steps, 5, "")?,
+            record(i, RANKS, steps, 5, MODIFIED)?,
+        ])
+    };
+    let scripts = [of_deck(0)?, of_deck(1)?];
+    let scales = fit::fit(&scripts[0][0], machine, SPHERE_BLOCK)?;
+    let spent = [
+        scripts[0][0].replay(machine, scales)?,
+        scripts[1][0].replay(machine, scales)?,
+    ];
+    let modified = scripts[1][1].replay(machine, scales)?;
+    let scaled = |i: usize| -> Result<Vec<Scaled>, EmulateError> {
+        let of = |&ranks: &usize| {
+            let script = record(i, ranks, few_steps, few_steps, "")?;
+            Ok(Scaled {
+                ranks,
+                blocks_per_rank: script.blocks_per_rank,
+                spent: script.replay(machine, scales)?,
+            })
+        };
+        all_ranks[i].iter().map(of).collect()
+    };
+    Ok(Results {
+        scaled: [scaled(0)?, scaled(1)?],
+        spent,
+        scripts,
+        modified,
+        scales,
+        depths,
+    })
+}

@@ -1,0 +1,353 @@
+//! What holds of every emulated run.
+
+mod common;
+
+use std::sync::Arc;
+
+use colltune_amr::settings::Settings;
+use colltune_amr::telemetry::Freight;
+use colltune_emulate::axes::{Axes, Meeting, Network};
+use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
+use colltune_emulate::machine::{App, Machine};
+use colltune_emulate::mesh::settings;
+use colltune_emulate::noise::Noise;
+use colltune_emulate::outcome::Outcome;
+use colltune_emulate::place::Placer;
+use colltune_emulate::price::{Choices, Prices};
+use colltune_emulate::program::{Exchange, History, Message, Operation, Phase};
+use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run};
+use colltune_placement::generate::Random;
+use common::{SPHERE, a_machine, plain_costs, words};
+
+const FREE: App = App {
+    pack_message_ns: 0.0,
+    pack_byte_ns: 0.0,
+    unpack_message_ns: 0.0,
+    unpack_byte_ns: 0.0,
+    copy_byte_ns: 0.0,
+};
+
+fn work(times: &[f64]) -> Operation {
+    Operation::Work {
+        phase: Phase::Compute,
+        time_ns: Arc::new(times.to_vec()),
+    }
+}
+
+fn exchange(n_ranks: usize, messages: &[(u32, u32, u64)]) -> Operation {
+    let message = |&(from, to, bytes): &(u32, u32, u64)| Message { from, to, bytes };
+    let messages = messages.iter().map(message).collect();
+    Operation::Exchange(Arc::new(Exchange::new(Freight::Ghost, n_ranks, messages)))
+}
+
+fn axes<'m>(machine: &'m Machine, n_ranks: usize, network: Network, all: &[Operation]) -> Axes<'m> {
+    let mut axes = Axes::new(machine, n_ranks, &PhaseCosts::default(), network);
+    for operation in all {
+        axes.act(operation, &mut |_| unreachable!("no collectives here"));
+    }
+    axes.end();
+    axes
+}
+
+/// Fig. 5 of Wu et al. 2011: the process that is done at `t1` waits for what the other, done at `t0`, sends it:
+/// `T_c = (t0 + T_trans) - t1`.
+#[test]
+fn two_processes_wait_as_in_figure_5() {
+    let mut machine = a_machine(1);
+    machine.app = Some(FREE);
+    let link = machine.network.between;
+    for (t0, t1, bytes) in [(9e6, 4e6, 8000), (5e6, 5e6, 800), (4e6, 4.001e6, 80_000)] {
+        let operations = [
+            work(&[t0, t1]),
+            exchange(2, &[(0, 1, bytes), (1, 0, bytes)]),
+        ];
+        for network in [Network::Axes, Network::Events] {
+            let axes = axes(&machine, 2, network, &operations);
+            let asks = if bytes as f64 >= link.rendezvous_bytes {
+                2.0 * link.latency_ns
+            } else {
+                0.0
+            };
+            let transit = asks + link.latency_ns + bytes as f64 * link.per_byte_ns;
+            let waits = |rank: usize| {
+                axes.spent[rank][Phase::Transit as usize] + axes.spent[rank][Phase::Late as usize]
+            };
+            let close = |found: f64, expected: f64| (found - expected).abs() < 1e-9 * 1e7;
+            assert!(close(waits(1), (t0 + transit - t1).max(0.0)), "{network:?}");
+            assert!(close(waits(0), (t1 + transit - t0).max(0.0)), "{network:?}");
+            let late = axes.spent[1][Phase::Late as usize];
+            assert!(
+                close(late, (t0 - t1).max(0.0)),
+                "what is waited before it was sent is late"
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_is_late_where_all_post_together() {
+    let machine = a_machine(2);
+    let messages: Vec<(u32, u32, u64)> = (0..8)
+        .flat_map(|from| {
+            (0..8)
+                .filter(move |&to| to != from)
+                .map(move |to| (from, to, 4096))
+        })
+        .collect();
+    let operations = [work(&[1e6; 8]), exchange(8, &messages)];
+    for network in [Network::Axes, Network::Events] {
+        let axes = axes(&machine, 8, network, &operations);
+        let transit: f64 = axes.spent.iter().map(|s| s[Phase::Transit as usize]).sum();
+        assert!(transit > 0.0, "somebody waits for what is on its way");
+        for spent in &axes.spent {
+            assert_eq!(spent[Phase::Late as usize], 0.0, "{network:?}");
+        }
+    }
+}
+
+/// Random work and messages of random ranks.
+fn random_operations(random: &mut Random, n: usize) -> Vec<Operation> {
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let times: Vec<f64> = (0..n).map(|_| 1e5 * random.unit()).collect();
+        all.push(work(&times));
+        let mut messages: Vec<(u32, u32, u64)> = (0..3 * n)
+            .map(|_| {
+                let from = random.below(n) as u32;
+                (
+                    from,
+                    random.below(n) as u32,
+                    8 * random.below(4000) as u64 + 8,
+                )
+            })
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        messages.sort_unstable();
+        messages.dedup_by_key(|message| (message.0, message.1));
+        all.push(exchange(n, &messages));
+    }
+    all
+}
+
+#[test]
+fn phases_sum_to_clocks() {
+    let mut random = Random::new(11);
+    for seed in 0..30 {
+        let n = 2 + seed % 7;
+        let operations = random_operations(&mut random, n);
+        for (cores, network) in [
+            (4.0, Network::Axes),
+            (4.0, Network::Events),
+            (1.0, Network::Events),
+        ] {
+            let mut machine = a_machine(4);
+            machine.shape.cores_per_node = cores;
+            machine.shape.switch_ns = 1500.0;
+            let axes = axes(&machine, n, network, &operations);
+            assert!(axes.gap() < 1e-9, "{}", axes.gap());
+            assert!(axes.spent.iter().flatten().all(|&time| time >= 0.0));
+        }
+    }
+}
+
+#[test]
+fn no_machine_that_is_faster_in_one_number_makes_a_run_slower() {
+    let mut random = Random::new(12);
+    type Change = fn(&mut Machine, f64);
+    let numbers: [(&str, Change); 8] = [
+        ("latency between", |m, f| m.network.between.latency_ns *= f),
+        ("byte between", |m, f| m.network.between.per_byte_ns *= f),
+        ("latency inside", |m, f| m.network.inside.latency_ns *= f),
+        ("byte inside", |m, f| m.network.inside.per_byte_ns *= f),
+        ("pack", |m, f| m.app.as_mut().unwrap().pack_message_ns *= f),
+        ("pack byte", |m, f| {
+            m.app.as_mut().unwrap().pack_byte_ns *= f
+        }),
+        ("unpack", |m, f| {
+            m.app.as_mut().unwrap().unpack_message_ns *= f
+        }),
+        ("unpack byte", |m, f| {
+            m.app.as_mut().unwrap().unpack_byte_ns *= f
+        }),
+    ];
+    for seed in 0..40 {
+        let n = 2 + seed % 9;
+        let operations = random_operations(&mut random, n);
+        for (name, change) in numbers {
+            let time = |factor: f64| {
+                let mut machine = a_machine(3);
+                change(&mut machine, factor);
+                axes(&machine, n, Network::Axes, &operations).makespan()
+            };
+            let (slow, usual, fast) = (time(3.0), time(1.0), time(0.2));
+            assert!(
+                fast <= usual && usual <= slow,
+                "{name}: {fast} {usual} {slow}"
+            );
+        }
+    }
+}
+
+fn scenario<'a>(
+    settings: &'a Settings,
+    n_ranks: usize,
+    costs: &'a Costs,
+    machine: &'a Machine,
+) -> Scenario<'a> {
+    Scenario {
+        settings,
+        n_ranks,
+        costs,
+        machine,
+        history: History::Objects,
+        placer: None,
+        choices: Choices::default(),
+        network: Network::Events,
+        collectives: Collectives::Gate,
+        slow: None,
+        noise: None,
+    }
+}
+
+fn sphere(n_ranks: usize) -> Settings {
+    settings(
+        &words(&format!("{SPHERE} --num_tsteps 6")),
+        n_ranks,
+        n_ranks,
+    )
+    .unwrap()
+}
+
+#[test]
+fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
+    let emulated = |policy: &str| {
+        let mut settings = sphere(8);
+        let placer = Placer::from_name(policy).unwrap();
+        settings.placement = placer.option().unwrap();
+        let costs = plain_costs(&settings);
+        let machine = a_machine(2);
+        let noise = NoiseCosts {
+            block_cv: 0.1,
+            step_cv: 0.1,
+            rank_cv: 0.02,
+            spike_share: 0.01,
+            spike_factor: 3.0,
+        };
+        let all = Scenario {
+            placer: Some((policy.to_owned(), placer)),
+            noise: Some(Noise {
+                costs: noise,
+                seed: 5,
+            }),
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        serde_json::to_string(&run(&all, Keep::Sums).unwrap().outcome).unwrap()
+    };
+    let policies = ["contiguous", "lpt", "cplx:50", "rcb", "contiguous", "lpt"];
+    let alone: Vec<String> = policies.iter().map(|policy| emulated(policy)).collect();
+    assert_eq!(alone[0], alone[4]);
+    assert_ne!(alone[0], alone[1], "policies differ");
+    for n_threads in [2, 3, 6] {
+        let together: Vec<String> = std::thread::scope(|scope| {
+            let chunks = policies.chunks(policies.len().div_ceil(n_threads));
+            let threads: Vec<_> = chunks
+                .map(|some| scope.spawn(|| some.iter().map(|p| emulated(p)).collect::<Vec<_>>()))
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert_eq!(alone, together, "{n_threads}");
+    }
+}
+
+/// A uniform grid on ranks that divide its blocks.
+#[test]
+fn uniform_costs_on_ranks_that_divide_the_blocks_need_no_waiting_for_late_ones() {
+    let line = "--nx 4 --ny 4 --nz 4 --npx 4 --npy 4 --npz 4 --num_refine 0 --num_tsteps 3 --num_vars 2 \
+                --stages_per_ts 2 --checksum_freq 1";
+    for n_ranks in [2, 4, 8, 16] {
+        let settings = settings(&words(line), n_ranks, n_ranks).unwrap();
+        let costs = plain_costs(&settings);
+        let mut machine = a_machine(4);
+        // No messages of different lengths or distances: links that cost nothing.
+        machine.app = Some(FREE);
+        for link in [&mut machine.network.inside, &mut machine.network.between] {
+            (link.latency_ns, link.per_byte_ns, link.gap_ns) = (0.0, 0.0, 0.0);
+        }
+        let Emulated { spent_ns, .. } =
+            run(&scenario(&settings, n_ranks, &costs, &machine), Keep::Sums).unwrap();
+        for spent in spent_ns {
+            assert!(spent[Phase::Compute as usize] > 0.0);
+            assert_eq!(spent[Phase::Sync as usize], 0.0, "{n_ranks}");
+            assert_eq!(spent[Phase::Late as usize], 0.0, "{n_ranks}");
+        }
+    }
+}
+
+/// Each end of an allreduce needs every start, so a gate and a followed schedule differ by less than the call's time.
+#[test]
+fn a_gate_never_ends_before_a_skewed_collectives_last_rank_minus_its_time() {
+    let mut random = Random::new(13);
+    let machine = a_machine(4);
+    for variant in ["default", "p2p:ring", "p2p:rabenseifner", "p2p:circulant"] {
+        let mut choices = Choices::default();
+        let allreduce = colltune_core::algorithm::pattern::Pattern::Allreduce;
+        choices.set(allreduce, variant).unwrap();
+        let prices = Prices::new(&machine, choices);
+        for n in [2, 5, 8, 16] {
+            for bytes in [8, 4096] {
+                let starts: Vec<f64> = (0..n).map(|_| 1e6 * random.unit()).collect();
+                let together = prices.allreduce_ends(bytes, &vec![0.0; n]).unwrap();
+                let time = together.iter().copied().fold(0.0, f64::max);
+                let last = starts.iter().copied().fold(0.0, f64::max);
+                let ends = prices.allreduce_ends(bytes, &starts).unwrap();
+                let end = ends.iter().copied().fold(0.0, f64::max);
+                let mut gated = Axes::new(&machine, n, &PhaseCosts::default(), Network::Axes);
+                gated.act(&work(&starts), &mut |_| unreachable!());
+                gated.meet(Meeting::Gate(time));
+                assert!(gated.makespan() >= end - time, "{variant} {n}");
+                assert!(gated.makespan() <= end + time, "{variant} {n}");
+                assert!(
+                    end >= last,
+                    "{variant} {n}: nobody ends before the last has come"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_cores_as_ranks_are_no_sharing_and_fewer_take_longer() {
+    let settings = sphere(8);
+    let costs = plain_costs(&settings);
+    let outcome = |cores: f64| -> Outcome {
+        let mut machine = a_machine(4);
+        machine.shape.cores_per_node = cores;
+        run(&scenario(&settings, 8, &costs, &machine), Keep::Sums)
+            .unwrap()
+            .outcome
+    };
+    let own = outcome(4.0);
+    assert_eq!(own.phase_s(Phase::Queue), 0.0);
+    assert_eq!(outcome(8.0), own);
+    let (half, one) = (outcome(2.0), outcome(1.0));
+    assert!(half.phase_s(Phase::Queue) > 0.0);
+    assert!(own.total_s < half.total_s && half.total_s < one.total_s);
+    let computed = 8.0 * own.phase_s(Phase::Compute);
+    assert!(one.total_s >= computed / 2.0, "two cores have all the work");
+}
+
+#[test]
+fn more_ranks_than_blocks_are_refused_with_both_numbers() {
+    let settings = settings(&words(&format!("{SPHERE} --num_tsteps 6")), 2, 4096).unwrap();
+    let costs = plain_costs(&settings);
+    let machine = a_machine(4);
+    let error = run(&scenario(&settings, 4096, &costs, &machine), Keep::Sums);
+    let error = error.err().expect("too many ranks").to_string();
+    assert!(
+        error.contains("4096 ranks") && error.contains("blocks"),
+        "{error}"
+    );
+}

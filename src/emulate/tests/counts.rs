@@ -1,0 +1,165 @@
+//! Messages and bytes of emulated steps are the program's own, to the last one.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use colltune_amr::options;
+use colltune_amr::ranks::threads;
+use colltune_amr::settings::Settings;
+use colltune_amr::telemetry::{Counting, Kind, Traffic};
+use colltune_emulate::axes::Network;
+use colltune_emulate::cost::Costs;
+use colltune_emulate::machine::Machine;
+use colltune_emulate::mesh::settings;
+use colltune_emulate::price::Choices;
+use colltune_emulate::program::{History, needs_cells};
+use colltune_emulate::run::{Collectives, Keep, Scenario, run};
+use common::{GAS, SPHERE, a_machine, plain_costs, recorded, words};
+
+type Counts = BTreeMap<(u64, u32, Kind), (u64, u64)>;
+
+fn scenario<'a>(
+    settings: &'a Settings,
+    n_ranks: usize,
+    costs: &'a Costs,
+    machine: &'a Machine,
+) -> Scenario<'a> {
+    Scenario {
+        settings,
+        n_ranks,
+        costs,
+        machine,
+        history: History::Objects,
+        placer: None,
+        choices: Choices::default(),
+        network: Network::Axes,
+        collectives: Collectives::Gate,
+        slow: None,
+        noise: None,
+    }
+}
+
+/// Emulates what was recorded, on as many ranks, and compares every step, rank and kind.
+fn assert_alike(n_ranks: usize, line: &str) {
+    let recorded = recorded(n_ranks, line);
+    let settings = settings(&recorded.mesh.words, n_ranks, n_ranks).unwrap();
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let scenario = Scenario {
+        history: match needs_cells(&settings) {
+            true => History::Recorded(&recorded.mesh),
+            false => History::Objects,
+        },
+        ..scenario(&settings, n_ranks, &costs, &machine)
+    };
+    let emulated = run(&scenario, Keep::Steps).unwrap();
+    let n_steps = recorded.mesh.steps.len() as u64;
+    // Where cells decide, nobody knows the mesh behind the last step.
+    let last = if needs_cells(&settings) {
+        n_steps - 1
+    } else {
+        n_steps
+    };
+    let mut found = Counts::new();
+    for (step, by_rank) in (1..).zip(&emulated.traffic) {
+        for (rank, traffic) in (0..).zip(by_rank) {
+            for kind in Kind::ALL {
+                let (messages, bytes) = traffic.of(kind);
+                if (messages, bytes) != (0, 0) && step <= last {
+                    found.insert((step, rank, kind), (messages, bytes));
+                }
+            }
+        }
+    }
+    let mut expected = Counts::new();
+    for row in recorded.messages.iter().filter(|row| row.step <= last) {
+        expected.insert((row.step, row.rank, row.kind), (row.messages, row.bytes));
+    }
+    assert!(
+        expected.len() as u64 >= 2 * n_steps * n_ranks as u64,
+        "{line}: hardly anything was counted"
+    );
+    for (key, counts) in &expected {
+        assert_eq!(found.get(key), Some(counts), "{line} on {n_ranks}: {key:?}");
+    }
+    assert_eq!(found.len(), expected.len(), "{line} on {n_ranks}");
+}
+
+#[test]
+fn counts_of_stencils_equal_telemetry() {
+    for n_ranks in [1, 2, 3, 4, 8] {
+        assert_alike(n_ranks, &format!("{SPHERE} --num_tsteps 9"));
+    }
+    for more in [
+        "--placement lpt-swap",
+        "--placement cplx:50",
+        "--placement round-robin",
+        "--placement contiguous",
+        "--hilbert --comm_vars 2",
+        "--stencil 27",
+        "--stencil 27 --permute",
+        "--code 1",
+        "--send_faces",
+        "--lb_opt 2",
+        "--limit_move 25",
+        "--balance_when every:3",
+        "--refine_ghost --block_change 1",
+        "--validate",
+    ] {
+        assert_alike(4, &format!("{SPHERE} --num_tsteps 8 {more}"));
+    }
+}
+
+/// What each rank gave to collectives of the world and in blocks, from start to end.
+fn whole_run(n_ranks: usize, line: &str) -> Vec<Traffic> {
+    let words = format!("colltune-amr {line}");
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    threads::run(n_ranks, |ranks| {
+        let counting = Counting::new(ranks);
+        let options = options::parse(words.clone()).expect("a good line");
+        let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
+        let done = colltune_amr::run::run(&counting, &settings, Instant::now(), &mut |_| {});
+        done.unwrap_or_else(|broken| panic!("{broken}"));
+        counting.traffic()
+    })
+}
+
+/// Telemetry must not be recorded under `--compat`: what four more steps add is compared instead.
+#[test]
+fn what_steps_add_under_compat_is_the_programs_own() {
+    for n_ranks in [2, 4, 8] {
+        for more in ["--rcb", "--hilbert", "--morton --lb_opt 2"] {
+            // Eight root blocks on any of them: the process grid has to have as many places as there are ranks.
+            let [y, z] = [2 - usize::from(n_ranks < 4), 2 - usize::from(n_ranks < 8)];
+            let grid = format!("--npy {y} --npz {z} --init_y {} --init_z {}", 2 / y, 2 / z);
+            let line = |steps: u64| format!("{SPHERE} {grid} --compat {more} --num_tsteps {steps}");
+            let [short, long] = [4, 8].map(|steps| whole_run(n_ranks, &line(steps)));
+            let settings = settings(&words(&line(8)), n_ranks, n_ranks).unwrap();
+            let (costs, machine) = (plain_costs(&settings), a_machine(2));
+            let all = scenario(&settings, n_ranks, &costs, &machine);
+            let emulated = run(&all, Keep::Steps).unwrap();
+            for (rank, (long, short)) in long.iter().zip(&short).enumerate() {
+                let added = long.since(short);
+                let nothing = Traffic::default();
+                let steps = emulated.traffic[4..].iter();
+                let found = steps.fold(nothing, |sum, step| sum.and(&step[rank]));
+                for kind in [Kind::Reduction, Kind::Metadata, Kind::Block] {
+                    let what = format!("{more} on {n_ranks}, rank {rank}: {}", kind.name());
+                    assert_eq!(found.of(kind), added.of(kind), "{what}");
+                }
+                assert!(added.of(Kind::Reduction).0 > 50, "calls were made");
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_of_the_gas_equal_telemetry() {
+    for n_ranks in [1, 2, 4, 8] {
+        assert_alike(
+            n_ranks,
+            &format!("{GAS} --num_tsteps 9 --checksum_freq 3 --placement lpt"),
+        );
+    }
+}

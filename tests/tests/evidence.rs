@@ -1,0 +1,102 @@
+//! `colltune emulate evidence`: the page beside the studies' own JSON.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use colltune_tests::{colltune as command, folder, is_readable_in_a_browser, is_valid_html};
+use serde_json::Value;
+
+fn colltune(arguments: &[&str]) -> Output {
+    let mut command = Command::new(command());
+    command.args(arguments).output().expect("it starts")
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().expect("a name in UTF-8")
+}
+
+/// What each row of the page says: its figure and its verdict.
+fn rows(page: &str) -> Vec<(String, String)> {
+    let text = |cell: &str| {
+        let inside = cell.split_once('>').expect("a tag").1;
+        let inside = inside.split('<').next().unwrap_or("");
+        inside
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&")
+    };
+    let rows = page
+        .split("<tr>")
+        .filter(|row| row.contains("data-verdict="));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split("<td").skip(1).collect();
+        let verdict = cells.iter().find(|cell| cell.contains("data-verdict="));
+        (text(cells[0]), text(verdict.expect("one of them")))
+    })
+    .collect()
+}
+
+#[test]
+fn verdicts_on_the_page_are_those_of_the_studies_json() {
+    let folder = folder();
+    let out = folder.path().join("page");
+    let output = colltune(&[
+        "emulate",
+        "evidence",
+        "--quick",
+        "--only",
+        "art",
+        "-o",
+        path(&out),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let file = out.join("index.html");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
+    for outside in [
+        "<script", "<link", "http:", "https:", "url(", "@import", "onload",
+    ] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let json = std::fs::read_to_string(out.join("emulate-study-art.json")).expect("beside it");
+    let study: Value = serde_json::from_str(&json).expect("JSON");
+    let findings = study["findings"].as_array().expect("findings");
+    let said: Vec<(String, String)> = findings
+        .iter()
+        .map(|finding| {
+            let word = |key: &str| finding[key].as_str().expect("a word").to_owned();
+            (word("what"), word("verdict").replace('_', " "))
+        })
+        .collect();
+    assert!(said.len() >= 8);
+    assert_eq!(rows(&page), said);
+    let left: Vec<_> = std::fs::read_dir(&out).expect("a folder").collect();
+    assert_eq!(left.len(), 2, "nothing half-written is left: {left:?}");
+    is_valid_html(&file);
+    is_readable_in_a_browser(&file);
+}
+
+#[test]
+fn a_study_that_nobody_has_and_a_folder_that_cannot_be_made_are_named() {
+    let folder = folder();
+    let output = colltune(&["emulate", "evidence", "--only", "arts"]);
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("arts") && text.contains("cplx"), "{text}");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let below = file.join("page");
+    let output = colltune(&[
+        "emulate",
+        "evidence",
+        "--quick",
+        "--only",
+        "art",
+        "-o",
+        path(&below),
+    ]);
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains(path(&below)), "{text}");
+}
