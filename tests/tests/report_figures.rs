@@ -156,6 +156,18 @@ fn whole_runs_are_those_of_query(db: &Path, whole_runs: &Value) {
     }
 }
 
+/// Whether status tells of a cell of three ranks on a node that some variant is expected to be faster there.
+fn prefers_something_where_it_has_no_data(status: &Value) -> bool {
+    let cells = list(status, "cells").iter();
+    let mut predicted = cells
+        .filter(|cell| cell["ppn"] == serde_json::json!([3, 5]) && cell["source"] == "predicted");
+    predicted.any(|cell| {
+        let gains = list(cell, "variants").iter();
+        let mut gains = gains.filter_map(|one| one["contrast"]["gain"].as_f64());
+        gains.any(|gain| gain > 1.0)
+    })
+}
+
 /// All curves of a picture lie on one scale of time, straight or of powers; the ends may be cut off.
 fn lie_on_one_scale(lines: &[Value], curves: &[Vec<[f64; 2]>]) {
     let mut points: Vec<(f64, f64)> = Vec::new();
@@ -190,13 +202,14 @@ on_each_library! {
     fn figures_of_cells_that_were_predicted_first_and_measured_later_say_what_query_says(mpi: Mpi) {
         let db = folder();
         let db = db.path();
-        // Three and four ranks on a node are what the first generation has no data of.
-        batch(mpi, db, 2, "explore");
-        colltune(&["train"], db);
-        let before = json(&["status", "--json"], db);
-        let of_three = list(&before, "cells").iter().filter(|cell| cell["ppn"] == serde_json::json!([3, 5]));
-        let predicted = of_three.filter(|cell| cell["source"] == "predicted");
-        assert!(predicted.count() >= 1, "{before}");
+        // Three and four ranks on a node are what these generations have no data of. On a busy machine it may take more
+        // than one until something but the default is expected there.
+        let predicted = (1..=4).find(|_| {
+            batch(mpi, db, 2, "explore");
+            colltune(&["train"], db);
+            prefers_something_where_it_has_no_data(&json(&["status", "--json"], db))
+        });
+        let predicted = predicted.expect("another variant than the default is predicted somewhere");
         batch(mpi, db, 3, "off");
         batch(mpi, db, 3, "explore");
         colltune(&["train"], db);
@@ -215,10 +228,10 @@ on_each_library! {
         let drawn: Vec<&str> = page.split("<h4 id=\"spread-").skip(1).collect();
         assert_eq!(drawn.len(), panels.len());
         for (panel, drawn) in panels.iter().zip(drawn) {
-            assert_eq!((&panel["ppn"], &panel["generation"]), (&3.into(), &1.into()), "{panel}");
-            assert!(drawn.contains("It was predicted by generation 1."), "{drawn}");
+            assert_eq!((&panel["ppn"], &panel["generation"]), (&3.into(), &predicted.into()), "{panel}");
+            assert!(drawn.contains(&format!("It was predicted by generation {predicted}.")), "{drawn}");
             let (lines, curves) = (list(panel, "lines"), curves(drawn));
-            assert!(lines.len() >= 2, "the default and another: {panel}");
+            assert_eq!(lines[0]["role"], "default", "{panel}");
             assert_eq!(curves.len(), lines.len());
             lie_on_one_scale(lines, &curves);
             for (line, curve) in lines.iter().zip(&curves) {
