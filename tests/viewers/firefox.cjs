@@ -14,33 +14,35 @@ const program = path.join(folder, "dist/profiler-cli.js");
 // The name of a socket in there must not be long.
 const sessions = fs.mkdtempSync(path.join(os.tmpdir(), "pq"));
 const env = { ...process.env, PROFILER_CLI_SESSION_DIR: sessions, PROFILER_CLI_NO_SYMBOLICATE: "1" };
-const session = ["--session", "seen"];
-const ask = (words, stderr) => {
-  const stdio = ["ignore", "pipe", stderr];
-  const options = { env, encoding: "utf8", timeout: 120_000, maxBuffer: 1 << 28, stdio };
-  return execFileSync(process.execPath, [program, ...words, ...session], options);
-};
-const json = (...words) => JSON.parse(ask([...words, "--json"], "inherit"));
-const ready = () => JSON.parse(ask(["profile", "info", "--json"], "ignore")).type === "profile-info";
+const TRIES = 3;
 
-/** Until the server has loaded the file. `load` would start it, too, but gives a busy machine half a second. */
-async function loaded(server) {
-  for (const begun = Date.now(); Date.now() - begun < 120_000; ) {
-    if (server.exitCode !== null) throw new Error(`the profiler ended with ${server.exitCode}`);
-    try {
-      if (ready()) return;
-    } catch {} // not yet
-    await new Promise((later) => setTimeout(later, 200));
-  }
-  throw new Error("the profiler does not answer");
+/** What the server of a session says. A client that is not answered within a second takes the server for dead and
+ *  removes its session for good: nobody may ask while the server is busy with loading. */
+function json(session, ...words) {
+  const stdio = ["ignore", "pipe", "inherit"];
+  const options = { env, encoding: "utf8", timeout: 120_000, maxBuffer: 1 << 28, stdio };
+  const line = [program, ...words, "--json", "--session", session];
+  return JSON.parse(execFileSync(process.execPath, line, options));
 }
 
-function seen() {
+/** Until the server has loaded the file, by its log. */
+async function loaded(server, session) {
+  const log = path.join(sessions, `${session}.log`);
+  for (const begun = Date.now(); Date.now() - begun < 120_000; ) {
+    const said = fs.existsSync(log) ? fs.readFileSync(log, "utf8") : "";
+    if (said.includes("Profile loaded successfully")) return;
+    if (server.exitCode !== null || said.includes("Failed to load")) throw new Error(said);
+    await new Promise((later) => setTimeout(later, 100));
+  }
+  throw new Error("the profiler does not load the file");
+}
+
+function seen(session) {
   const tracks = [];
   const names = {};
-  for (const host of json("profile", "info", "--all").processes) {
+  for (const host of json(session, "profile", "info", "--all").processes) {
     for (const thread of host.threads) {
-      const markers = json("thread", "markers", "--thread", thread.threadHandle);
+      const markers = json(session, "thread", "markers", "--thread", thread.threadHandle);
       let dur_ns = 0;
       for (const type of markers.byType) {
         const time = type.isInterval ? type.durationStats.avg * type.count * 1e6 : 0;
@@ -57,13 +59,27 @@ function seen() {
   return { tracks, names: by_name.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-async function main() {
-  const server = spawn(process.execPath, [program, "--daemon", trace, ...session], { env, stdio: "ignore" });
+async function session(name) {
+  const line = [program, "--daemon", trace, "--session", name];
+  const server = spawn(process.execPath, line, { env, stdio: "ignore" });
   try {
-    await loaded(server);
-    console.log(JSON.stringify(seen()));
+    await loaded(server, name);
+    return seen(name);
   } finally {
     server.kill();
+  }
+}
+
+async function main() {
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return console.log(JSON.stringify(await session(`s${attempt}`)));
+      } catch (error) {
+        if (attempt === TRIES) throw error;
+      }
+    }
+  } finally {
     fs.rmSync(sessions, { recursive: true, force: true });
   }
 }
