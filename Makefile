@@ -64,7 +64,8 @@ test: build ## every test; ends with "N passed, N failed"
 bench: build ## measure; reports under target/bench/
 	target/release/colltune bench
 
-evidence: command ## published figures beside ours, target/evidence/index.html; QUICK=--quick: in 5 minutes
+evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
+	target/release/colltune bench $(QUICK) ompicolltune
 	target/release/colltune emulate evidence $(QUICK) -o target/evidence
 
 conformance: build ## the long suites

@@ -17,7 +17,8 @@ pub struct Reproduction {
     pub name: String,
     pub paper: String,
     pub command: String,
-    pub seconds: f64,
+    /// None where it was measured before.
+    pub seconds: Option<f64>,
     /// Errors: why it could not be run here.
     pub found: Result<Findings, String>,
 }

@@ -17,6 +17,7 @@ pub mod churn;
 pub mod exploring;
 pub mod learner;
 pub mod learning;
+pub mod ompicolltune;
 pub mod overhead;
 pub mod programs;
 pub mod schedules;
@@ -46,7 +47,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 17] = [
+pub const SUITES: [Suite; 18] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -101,6 +102,11 @@ pub const SUITES: [Suite; 17] = [
         name: "programs",
         about: "whole time of programs that people run: bare, exploring, tuned; what could be gained at all",
         run: programs::run,
+    },
+    Suite {
+        name: "ompicolltune",
+        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (half an hour)",
+        run: ompicolltune::run,
     },
     Suite {
         name: "solver-node",

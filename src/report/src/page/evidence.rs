@@ -74,8 +74,8 @@ fn summary(evidence: &Evidence) -> Markup {
         p {
             "Each row has the paper’s value, ours, what may be between them, and what that makes of it. A row is "
             i { "reproduced" } " inside its tolerance and " i { "shape only" } " where the order holds and the values do "
-            "not. Rows that were fitted or are shown beside others are not judged. Everything here is emulated or computed "
-            "on this machine, with the assumptions below each table."
+            "not. Rows that were fitted or are shown beside others are not judged. Everything here is emulated, computed "
+            "or measured on this machine, with the assumptions below each table."
         }
         section.scroll tabindex="0" aria-label="Verdicts by study" { (table("Rows by verdict", &head, rows)) }
     }
@@ -83,7 +83,7 @@ fn summary(evidence: &Evidence) -> Markup {
 
 fn reproduction(study: &Reproduction) -> Markup {
     html! {
-        p { "Run it alone: " code { (study.command) } " (took " (seconds(study.seconds)) ")." }
+        p { "Run it alone: " code { (study.command) } @if let Some(took) = study.seconds { " (took " (seconds(took)) ")" } "." }
         @match &study.found {
             Ok(findings) => { (judged(&study.name, findings)) }
             Err(why) => { p.note { "It could not be run here: failed to " (why) "." } }
@@ -278,7 +278,7 @@ mod tests {
             name: "art".to_owned(),
             paper: "Wu et al.".to_owned(),
             command: "colltune emulate study art".to_owned(),
-            seconds: 1.5,
+            seconds: Some(1.5),
             found,
         };
         Evidence {

@@ -4,6 +4,8 @@
 //! $ colltune emulate evidence --quick -o target/evidence
 //! ```
 
+mod measured;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ use crate::progress;
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// What no study here has: it needs real jobs, or is not built.
-const ELSEWHERE: [Elsewhere; 4] = [
+const ELSEWHERE: [Elsewhere; 3] = [
     Elsewhere {
         ids: "A1",
         what: "fig. 6: emulated within 12 % of actual, the same trend",
@@ -34,18 +36,20 @@ const ELSEWHERE: [Elsewhere; 4] = [
         how: "not built: ART's program by levels is not emulated",
     },
     Elsewhere {
-        ids: "O1, O2, O3",
-        what: "figs 3 to 5: how choices move, unseen layouts, the tuner's price and gain",
-        paper: "Hunold and Steiner, PMBS 2022",
-        how: "colltune bench and colltune report, on jobs of this machine; not yet with the paper's variants and sizes",
-    },
-    Elsewhere {
         ids: "C0",
         what: "table I by the gas itself instead of the exact shock",
         paper: "Jain et al. 2025",
         how: "not built: the authors' criterion and periodic sides are not in the mini-app",
     },
 ];
+
+/// Where real jobs are needed first.
+const UNMEASURED: Elsewhere = Elsewhere {
+    ids: "O1, O2, O3",
+    what: "figs 3 to 5: how choices move, unseen layouts, the tuner's price and gain",
+    paper: measured::PAPER,
+    how: "colltune bench ompicolltune, as root, before this page is made",
+};
 
 /// Runs the studies and writes the page, with each study's JSON beside it.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -80,9 +84,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             name: row.name.to_owned(),
             paper: row.paper.to_owned(),
             command: command(row.name, args.quick),
-            seconds: since.elapsed().as_secs_f64(),
+            seconds: Some(since.elapsed().as_secs_f64()),
             found,
         });
+    }
+    match measured::study(&args.measured)? {
+        Some(study) => evidence.studies.push(study),
+        None => evidence.elsewhere.push(UNMEASURED),
     }
     progress::clear();
     // The page comes last: where it is, everything beside it is, too.
@@ -108,6 +116,13 @@ pub struct Args {
         value_parser = clap::builder::PossibleValuesParser::new(ALL.iter().map(|row| row.name))
     )]
     only: Vec<String>,
+    /// What `colltune bench ompicolltune` measured
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "target/bench/ompicolltune.json"
+    )]
+    measured: PathBuf,
     /// Where the page goes
     #[arg(short, long, value_name = "DIR", default_value = "target/evidence")]
     out: PathBuf,
@@ -171,12 +186,14 @@ fn in_words(evidence: &Evidence, page: &Path) -> String {
                         .count()
                 };
                 format!(
-                    "{}: {} reproduced, {} shape only, {} not reproduced ({:.0} s)\n",
+                    "{}: {} reproduced, {} shape only, {} not reproduced{}\n",
                     study.name,
                     of("reproduced"),
                     of("shape only"),
                     of("not reproduced"),
-                    study.seconds
+                    study
+                        .seconds
+                        .map_or_else(String::new, |seconds| format!(" ({seconds:.0} s)"))
                 )
             }
             Err(why) => format!("{}: failed to {why}\n", study.name),
