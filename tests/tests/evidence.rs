@@ -37,16 +37,25 @@ fn rows(page: &str) -> Vec<(String, String)> {
     .collect()
 }
 
+/// What a bench of real jobs wrote.
+const MEASURED: &str = r#"{ "about": "real jobs", "command": "colltune bench ompicolltune", "notes": ["a note"],
+    "skipped": [], "findings": [{ "what": "O3: whole time of Tuned [0] over the default's", "value": 1.07, "low": 1.06,
+    "high": 1.08, "met": false, "target": { "bound": "at most", "limit": 1.05 }, "verdict": "MISSED" }] }"#;
+
 #[test]
-fn verdicts_on_the_page_are_those_of_the_studies_json() {
+fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
     let folder = folder();
     let out = folder.path().join("page");
+    let measured = folder.path().join("ompicolltune.json");
+    std::fs::write(&measured, MEASURED).expect("written");
     let output = colltune(&[
         "emulate",
         "evidence",
         "--quick",
         "--only",
         "art",
+        "--measured",
+        path(&measured),
         "-o",
         path(&out),
     ]);
@@ -62,7 +71,7 @@ fn verdicts_on_the_page_are_those_of_the_studies_json() {
     let json = std::fs::read_to_string(out.join("emulate-study-art.json")).expect("beside it");
     let study: Value = serde_json::from_str(&json).expect("JSON");
     let findings = study["findings"].as_array().expect("findings");
-    let said: Vec<(String, String)> = findings
+    let mut said: Vec<(String, String)> = findings
         .iter()
         .map(|finding| {
             let word = |key: &str| finding[key].as_str().expect("a word").to_owned();
@@ -70,6 +79,8 @@ fn verdicts_on_the_page_are_those_of_the_studies_json() {
         })
         .collect();
     assert!(said.len() >= 8);
+    let of_jobs = "whole time of Tuned [0] over the default's";
+    said.push((of_jobs.to_owned(), "not reproduced".to_owned()));
     assert_eq!(rows(&page), said);
     let left: Vec<_> = std::fs::read_dir(&out).expect("a folder").collect();
     assert_eq!(left.len(), 2, "nothing half-written is left: {left:?}");
