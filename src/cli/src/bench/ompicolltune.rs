@@ -9,7 +9,6 @@
 
 mod findings;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -26,7 +25,7 @@ use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::Report;
 use crate::launch::shim;
-use findings::{told_of_history, told_of_unseen, told_of_whole_runs};
+use findings::{Forced, told_of_history, told_of_unseen, told_of_whole_runs};
 
 /// Nodes, and ranks on each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,9 +101,6 @@ struct Paper<'a> {
     bench: &'a Bench,
     place: Place,
 }
-
-/// Seconds in reductions of each variant, forced; a value for each round.
-type Forced = BTreeMap<String, Vec<f64>>;
 
 impl Paper<'_> {
     fn measure(&mut self, report: &mut Report) -> anyhow::Result<()> {

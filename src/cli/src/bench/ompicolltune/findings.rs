@@ -1,11 +1,12 @@
 //! What counts as reproduced of each figure, fixed before anything was run.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use colltune_core::variant::DEFAULT;
 use colltune_statistics::{Interval, median, median_ratio};
 use serde_json::Value;
 
-use super::Forced;
 use crate::bench::report::{Finding, Report, Row, Target};
 
 /// The paper's floor, and how far rounding may lift a share above it.
@@ -15,6 +16,9 @@ const ROUNDING: f64 = 1e-6;
 const NEAR: f64 = 1.02;
 /// Of the paper's overhead in figure 5.
 const OVERHEAD_MAX: f64 = 1.05;
+
+/// Seconds in reductions of each variant, forced; a value for each round.
+pub type Forced = BTreeMap<String, Vec<f64>>;
 
 /// Figure 3: the slowest variant goes to the floor after the first batch and stays there, the fastest takes most of the
 /// draws, and all comes to rest.
