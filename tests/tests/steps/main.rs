@@ -46,9 +46,16 @@ impl Installed {
                 }
             }
         }
-        for (name, file) in [("mpirun", mpi.launcher()), ("mpicc", mpi.compiler())] {
-            let file = in_path(&file);
+        let link = |file: &Path, name: &str| {
             std::os::unix::fs::symlink(file, at("bin").join(name)).expect("the folder is new");
+        };
+        let launcher = in_path(&mpi.launcher());
+        link(&launcher, "mpirun");
+        link(&in_path(&mpi.compiler()), "mpicc");
+        // Hydra looks for it beside its own name.
+        let proxy = launcher.with_file_name("hydra_pmi_proxy");
+        if proxy.is_file() {
+            link(&proxy, "hydra_pmi_proxy");
         }
         for program in ["examples/poisson-cg/poisson_cg.c", "examples/steps/forgets.c"] {
             let from = top().join(program);
