@@ -15,22 +15,33 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::source::{constant, drawing, fields, row, table};
 
+const RECORD: &str = "src/core/src/record.rs";
+const FLIGHT: &str = "src/core/src/flight.rs";
+const MODEL: &str = "src/core/src/model.rs";
+const GENERATION: &str = "tuning-db/src/generation.rs";
+const CALIBRATION: &str = "src/core/src/calibration.rs";
+const OWNERS: &str = "tuning-db/src/owners.rs";
+const SUMMARY: &str = "src/core/src/account/summary.rs";
+const STATISTICS: &str = "models/src/statistics.rs";
+
 /// What a mark on a page stands for.
 pub const PARTS: [(&str, fn() -> String); 20] = [
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
-    ("trace", || drawing("src/core/src/record.rs", "text")),
-    ("trace header", || fields("src/core/src/record.rs", "Header")),
-    ("flight", || drawing("src/core/src/flight.rs", "text")),
-    ("flight header", || fields("src/core/src/flight.rs", "Header")),
-    ("model", || fields("src/core/src/model.rs", "Model")),
-    ("cell", || fields("src/core/src/model.rs", "CellRow")),
-    ("meta", || fields("tuning-db/src/generation.rs", "Meta")),
+    ("trace", || drawing(RECORD, "text")),
+    ("trace header", || fields(RECORD, "Header")),
+    ("flight", || drawing(FLIGHT, "text")),
+    ("flight header", || fields(FLIGHT, "Header")),
+    ("model", || fields(MODEL, "Model")),
+    ("cell", || fields(MODEL, "CellRow")),
+    ("meta", || fields(GENERATION, "Meta")),
     ("cell statistics", || fields(STATISTICS, "CellStatistics")),
-    ("variant statistics", || fields(STATISTICS, "VariantStatistics")),
-    ("calibration", || drawing("src/core/src/calibration.rs", "toml")),
-    ("owners", || drawing("tuning-db/src/owners.rs", "toml")),
-    ("summary", || fields("src/core/src/account/summary.rs", "JobSummary")),
+    ("variant statistics", || {
+        fields(STATISTICS, "VariantStatistics")
+    }),
+    ("calibration", || drawing(CALIBRATION, "toml")),
+    ("owners", || drawing(OWNERS, "toml")),
+    ("summary", || fields(SUMMARY, "JobSummary")),
     ("records", || columns(&format!("{LIBRARY}/data"))),
     ("evidence", || columns(&format!("{LIBRARY}/evidence"))),
     ("runs", || columns("runs")),
@@ -39,22 +50,21 @@ pub const PARTS: [(&str, fn() -> String); 20] = [
     ("call log", || fields("shim/src/call_log.rs", "Line")),
 ];
 
-const STATISTICS: &str = "models/src/statistics.rs";
-
 /// Each format, its version as its files say it, and where that stands in the sources.
 fn versions() -> String {
-    let schema = |what: &str, file: &str| row(what, &constant(file, "SCHEMA"), &format!("`{file}`"));
+    let schema =
+        |what: &str, file: &str| row(what, &constant(file, "SCHEMA"), &format!("`{file}`"));
     let magic = |what: &str, file: &str| {
         let value = format!("`{}`", constant(file, "MAGIC"));
         row(what, &value, &format!("`{file}`"))
     };
     let rows = [
-        magic("JOB.RANK.trace", "src/core/src/record.rs"),
-        magic("rank-N.flight", "src/core/src/flight.rs"),
-        schema("probabilities.json", "src/core/src/model.rs"),
-        schema("cells.json, meta.json", "tuning-db/src/generation.rs"),
-        schema("calibration.toml", "src/core/src/calibration.rs"),
-        schema("JOB.run, --summary", "src/core/src/account/summary.rs"),
+        magic("JOB.RANK.trace", RECORD),
+        magic("rank-N.flight", FLIGHT),
+        schema("probabilities.json", MODEL),
+        schema("cells.json, meta.json", GENERATION),
+        schema("calibration.toml", CALIBRATION),
+        schema("JOB.run, --summary", SUMMARY),
         schema("runs/*.parquet", "tuning-db/src/runs.rs"),
         schema("evidence/*.parquet", "tuning-db/src/evidence.rs"),
         schema("hosts.parquet", "tuning-db/src/hosts.rs"),
@@ -81,7 +91,9 @@ impl Trained {
         let settings = "machine = \"testing\"\n";
         std::fs::write(folder.path().join("colltune.toml"), settings).expect("a new folder");
         let db = Database::create_or_open(folder.path()).expect("a new database");
-        Run::new("made", 1).write(&db.incoming()).expect("the folder is there");
+        Run::new("made", 1)
+            .write(&db.incoming())
+            .expect("the folder is there");
         let facts = JobFacts {
             job: "made".to_owned(),
             ..JobFacts::default()
@@ -170,7 +182,11 @@ fn telemetry() -> String {
             };
             row(column.name(), kind, &what)
         });
-        format!("### `{}`\n\n{}", one.name(), table(["column", "type", ""], columns))
+        format!(
+            "### `{}`\n\n{}",
+            one.name(),
+            table(["column", "type", ""], columns)
+        )
     });
     tables.join("\n")
 }

@@ -33,7 +33,9 @@ pub fn page(name: &str) -> String {
 pub fn pages() -> Vec<String> {
     let paths = files(&pages_folder(), "md").into_iter();
     let names = paths.map(|path| path.file_name().expect("a file").to_owned());
-    names.map(|name| name.to_string_lossy().into_owned()).collect()
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// The files of a folder whose names end so, by name.

@@ -40,7 +40,10 @@ impl Markdown {
                 }
                 Event::End(TagEnd::CodeBlock) => read.blocks.extend(block.take()),
                 Event::Text(words) => {
-                    for text in heading.iter_mut().chain(block.iter_mut().map(|(_, code)| code)) {
+                    for text in heading
+                        .iter_mut()
+                        .chain(block.iter_mut().map(|(_, code)| code))
+                    {
                         *text += &words;
                     }
                 }
@@ -63,7 +66,10 @@ fn id(heading: &str) -> String {
     let kept = heading
         .chars()
         .filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
-    kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
+    kept.collect::<String>()
+        .trim()
+        .to_lowercase()
+        .replace(' ', "-")
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use colltune_tests::colltune;
 use colltune_book::markdown::Markdown;
 use colltune_book::{page, pages, sessions};
+use colltune_tests::colltune;
 
 /// The lines that enter something, of all pages and sessions, with where they stand.
 fn lines() -> Vec<(String, String)> {
@@ -31,17 +31,25 @@ fn lines() -> Vec<(String, String)> {
 fn used(line: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     let words: Vec<&str> = line.split_whitespace().collect();
-    for (at, _) in words.iter().enumerate().filter(|(_, word)| **word == "colltune") {
+    for (at, _) in words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| **word == "colltune")
+    {
         let behind: Vec<&str> = words[at + 1..]
             .iter()
             .copied()
             .take_while(|word| !["--", "#", "|", "&&", ";", "&", "then"].contains(word))
             .collect();
         let is_name = |word: &&&str| {
-            word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+            word.chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
                 && !word.starts_with('-')
         };
-        let names = behind.iter().take_while(is_name).map(|word| (*word).to_owned());
+        let names = behind
+            .iter()
+            .take_while(is_name)
+            .map(|word| (*word).to_owned());
         let options = behind.iter().filter(|word| word.starts_with("--"));
         let options = options.map(|word| {
             let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');

@@ -23,7 +23,10 @@ fn read(path: &Path) -> Markdown {
 
 /// Why a link of a document leads nowhere.
 fn fault(link: &str, document: &Path) -> Option<String> {
-    if ["https://", "http://", "mailto:"].iter().any(|other| link.starts_with(other)) {
+    if ["https://", "http://", "mailto:"]
+        .iter()
+        .any(|other| link.starts_with(other))
+    {
         return None;
     }
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
@@ -92,7 +95,13 @@ fn what_is_included_is_there_and_every_session_and_picture_is_included() {
 fn files_of_the_repository_that_are_named_are_there() {
     let entries = std::fs::read_dir(top()).expect("the repository");
     let names: Vec<String> = entries
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .filter(|name| name != "target")
         .collect();
     let documents = DOCUMENTS[..4].iter().map(|name| top().join(name));

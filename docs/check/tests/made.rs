@@ -17,7 +17,10 @@ fn renewed(text: &str) -> (String, Vec<String>) {
         let part = PARTS.iter().find(|(known, _)| *known == name);
         let (_, make) = part.unwrap_or_else(|| panic!("nothing makes {name}"));
         let made = make();
-        renewed += &format!("{before}{BEGINS}{name} -->\n\n{}\n\n{ENDS}", made.trim_end());
+        renewed += &format!(
+            "{before}{BEGINS}{name} -->\n\n{}\n\n{ENDS}",
+            made.trim_end()
+        );
         names.push(name.to_owned());
         rest = behind;
     }
@@ -48,7 +51,9 @@ fn parts_that_are_made_of_the_code_are_what_it_says() {
         is_up_to_date(&name, &wanted);
         used.extend(names);
     }
-    let unused = PARTS.iter().find(|(name, _)| !used.contains(&(*name).to_owned()));
+    let unused = PARTS
+        .iter()
+        .find(|(name, _)| !used.contains(&(*name).to_owned()));
     assert_eq!(unused.map(|(name, _)| name), None, "is on no page");
 }
 

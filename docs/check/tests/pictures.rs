@@ -19,7 +19,10 @@ fn every_picture_says_what_it_shows() {
         for (kind, least) in [("title", 10), ("desc", 80)] {
             let begin = format!("<{kind} id=\"{name}-{kind}\">");
             let said = between(&text, &begin, &format!("</{kind}>"));
-            assert!(said.is_some_and(|said| said.len() > least), "{file}: {begin}");
+            assert!(
+                said.is_some_and(|said| said.len() > least),
+                "{file}: {begin}"
+            );
         }
     }
 }
@@ -37,7 +40,10 @@ fn every_picture_takes_its_colours_from_the_page() {
         }
         for fill in text.split(" fill=\"").skip(1) {
             let of_page = fill.starts_with("currentColor") || fill.starts_with("none");
-            let is_clear = fill.split('>').next().is_some_and(|rest| rest.contains("fill-opacity"));
+            let is_clear = fill
+                .split('>')
+                .next()
+                .is_some_and(|rest| rest.contains("fill-opacity"));
             assert!(of_page || is_clear, "{file}: {fill:.30}");
         }
     }

@@ -38,7 +38,10 @@ impl Installed {
         // Looked at once: whether it is as new as the sources.
         mpi.shim();
         for library in Mpi::ALL {
-            let (from, to) = (target_folder().join(library.name()), at("lib").join(library.name()));
+            let (from, to) = (
+                target_folder().join(library.name()),
+                at("lib").join(library.name()),
+            );
             fs::create_dir(&to).expect("the folder is new");
             for file in ["libcolltune.so", "colltune-mpibench"] {
                 if from.join(file).is_file() {
@@ -57,7 +60,10 @@ impl Installed {
         if proxy.is_file() {
             link(&proxy, "hydra_pmi_proxy");
         }
-        for program in ["examples/poisson-cg/poisson_cg.c", "examples/steps/forgets.c"] {
+        for program in [
+            "examples/poisson-cg/poisson_cg.c",
+            "examples/steps/forgets.c",
+        ] {
             let from = top().join(program);
             let name = from.file_name().expect("a file");
             fs::copy(&from, at("work").join(name)).expect("a source of ours");
