@@ -53,10 +53,15 @@ fn section(key: &Key) -> String {
         Shown::Example(text) => ("for example", text),
     };
     let words = key.doc.replace('\n', " ");
+    let allowed = key.allowed();
+    // Words of a file in the type of code: ["native:linear"], and each of "gp", "xgboost".
+    let allowed = match allowed.contains('[') {
+        true => allowed.replace('[', "`[").replace(']', "]`"),
+        false => allowed.replace('"', "`"),
+    };
     format!(
-        "## `{}`\n\n{words}\n\nTakes {}; {called} `{value}`. Variable: `{PREFIX}{}`.\n\n",
+        "## `{}`\n\n{words}\n\nTakes {allowed}; {called} `{value}`. Variable: `{PREFIX}{}`.\n\n",
         key.name,
-        key.allowed().replace('"', "`"),
         key.name.to_ascii_uppercase(),
     )
 }

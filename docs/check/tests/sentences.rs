@@ -32,7 +32,9 @@ fn sentences_of_the_shim_and_the_command_are_quoted_as_they_are() {
     let quoted = read.spans.iter().filter(|span| span.contains(OMITTED));
     let mut n_parts = 0;
     for span in quoted.filter(|span| !span.starts_with("colltune ")) {
-        let parts = span.split(OMITTED).map(|part| part.trim().trim_matches(';'));
+        let parts = span
+            .split(OMITTED)
+            .map(|part| part.trim().trim_matches(';'));
         for part in parts.map(str::trim).filter(|part| part.len() > 6) {
             assert!(text.contains(part), "nobody says {part:?}");
             n_parts += 1;
