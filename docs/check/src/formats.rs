@@ -24,8 +24,10 @@ const OWNERS: &str = "tuning-db/src/owners.rs";
 const SUMMARY: &str = "src/core/src/account/summary.rs";
 const STATISTICS: &str = "models/src/statistics.rs";
 
-/// What a mark on a page stands for.
-pub const PARTS: [(&str, fn() -> String); 20] = [
+/// A mark on a page, and what makes the text that it stands for.
+pub type Part = (&'static str, fn() -> String);
+
+pub const PARTS: [Part; 20] = [
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
     ("trace", || drawing(RECORD, "text")),
