@@ -73,6 +73,10 @@ book: ## the book, target/book/index.html; installs mdBook below Cargo's folder 
 	  $(CARGO) install mdbook --locked --version 0.5.4 --no-default-features --features search --root $(CARGO_DIR)/mdbook; \
 	  mdbook build --dest-dir $(abspath target/book) docs/book
 
+.PHONY: sbom
+sbom: ## what is in each program and library, as CycloneDX, target/sbom; installs cargo-cyclonedx where there is none
+	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/sbom
+
 conformance: build ## the long suites
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test
 	CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/sanitize
