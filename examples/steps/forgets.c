@@ -1,5 +1,6 @@
 /* forgets: a program with a mistake. Rank 1 leaves out the last of its reductions, so rank 0 waits for ever. */
 #include <mpi.h>
+#include <stdio.h>
 #include <unistd.h>
 
 int main(int argc, char **argv) {
@@ -13,8 +14,10 @@ int main(int argc, char **argv) {
     if (rank == 0) {
         MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    puts("done");
+    fflush(stdout);
     while (rank == 1) {
-        sleep(1); /* where the program thinks it is */
+        sleep(1); /* what it does instead */
     }
     MPI_Finalize();
     return 0;
