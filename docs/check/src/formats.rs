@@ -1,4 +1,4 @@
-//! The parts of the page of formats: drawings and fields from the sources, columns from files as they are written.
+//! The parts of the pages of formats: drawings and fields from the sources, columns from files as they are written.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -185,7 +185,7 @@ fn telemetry() -> String {
             row(column.name(), kind, &what)
         });
         format!(
-            "### `{}`\n\n{}",
+            "## `{}`\n\n{}",
             one.name(),
             table(["column", "type", ""], columns)
         )
