@@ -17,7 +17,7 @@ mpi_dir = $(CARGO_DIR)/mpi/$(1)-$(shell mpicc.$(1) -dumpversion 2>/dev/null)-$(s
 # Not members of the workspace: they are built for each MPI library.
 MPI_CRATES := shim src/mpibench examples/amr/mpi
 
-.PHONY: help setup build demo demo-cg test bench evidence conformance install clean lint $(MPIS:%=mpi-%)
+.PHONY: help setup build demo demo-cg test bench evidence book conformance install clean lint $(MPIS:%=mpi-%)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,15 @@ bench: build ## measure; reports under target/bench/
 evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
 	target/release/colltune bench $(QUICK) ompicolltune
 	target/release/colltune emulate evidence $(QUICK) -o target/evidence
+
+book: ## the book, target/book/index.html; installs mdBook below Cargo's folder where there is none
+	@PATH="$(CARGO_DIR)/mdbook/bin:$$PATH"; type -P mdbook >/dev/null || \
+	  $(CARGO) install mdbook --locked --version 0.5.4 --no-default-features --features search --root $(CARGO_DIR)/mdbook; \
+	  mdbook build --dest-dir $(abspath target/book) docs/book
+
+.PHONY: sbom
+sbom: ## what is in each program and library, as CycloneDX, target/sbom; installs cargo-cyclonedx where there is none
+	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/sbom
 
 conformance: build ## the long suites
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" COLLTUNE_LONG=1 scripts/test

@@ -397,7 +397,8 @@ impl Job {
     }
 }
 
-pub(crate) fn is_root() -> bool {
+/// Whether the tests may play other users.
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 

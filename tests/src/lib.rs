@@ -38,7 +38,7 @@ pub use cluster::Cluster;
 pub use duty::DutyCycle;
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use forcing::own_forcing;
-pub use job::{Job, Part, job, part};
+pub use job::{Job, Part, is_root, job, part};
 pub use library::{Mpi, colltune, target_folder};
 pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;

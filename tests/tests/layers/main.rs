@@ -17,7 +17,7 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 20] = [
+const ROOTS: [&str; 21] = [
     "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
@@ -35,6 +35,7 @@ const ROOTS: [&str; 20] = [
     "src/timeline/src/lib.rs",
     "examples/amr/src/lib.rs",
     "examples/amr/mpi/src/main.rs",
+    "docs/check/src/lib.rs",
     "tests/src/lib.rs",
     "shim/src/lib.rs",
     // Its targets stand alone.

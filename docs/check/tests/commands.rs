@@ -1,0 +1,107 @@
+//! Every `colltune ...` that a page or a session names is one: its subcommand and its options are in the help.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use colltune_book::markdown::Markdown;
+use colltune_book::{page, pages, sessions};
+use colltune_tests::colltune;
+
+/// The lines that enter something, of all pages and sessions, with where they stand.
+fn lines() -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    for name in pages() {
+        let read = Markdown::of(&page(&name));
+        let blocks = read.blocks.iter().filter(|(language, _)| language == "sh");
+        let blocks = blocks.map(|(_, code)| code.replace("\\\n", ""));
+        for text in blocks.chain(read.spans.iter().cloned()) {
+            lines.extend(text.lines().map(|line| (name.clone(), line.to_owned())));
+        }
+    }
+    for path in sessions() {
+        let text = std::fs::read_to_string(&path).expect("a session of ours");
+        let text = text.replace("\\\n> ", "");
+        let name = path.display().to_string();
+        lines.extend(text.lines().map(|line| (name.clone(), line.to_owned())));
+    }
+    lines
+}
+
+/// Subcommands and options of each `colltune` in a line, up to what it starts.
+fn used(line: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let mut found = Vec::new();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    for (at, _) in words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| **word == "colltune")
+    {
+        let behind: Vec<&str> = words[at + 1..]
+            .iter()
+            .copied()
+            .take_while(|word| !["--", "#", "|", "&&", ";", "&", "then"].contains(word))
+            .collect();
+        let is_name = |word: &&&str| {
+            word.chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+                && !word.starts_with('-')
+        };
+        let names = behind
+            .iter()
+            .take_while(is_name)
+            .map(|word| (*word).to_owned());
+        let options = behind.iter().filter(|word| word.starts_with("--"));
+        let options = options.map(|word| {
+            let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            word[..end.unwrap_or(word.len())].to_owned()
+        });
+        found.push((names.collect(), options.collect()));
+    }
+    found
+}
+
+/// What `colltune NAMES --help` says; the longest beginning of the names that is a subcommand counts.
+fn help(names: &[String]) -> Option<String> {
+    let output = Command::new(colltune())
+        .args(names)
+        .arg("--help")
+        .output()
+        .expect("colltune starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+#[test]
+fn commands_and_options_that_are_named_are_there() {
+    let mut helps: BTreeMap<Vec<String>, Option<String>> = BTreeMap::new();
+    let mut faults = Vec::new();
+    let mut n_commands = 0;
+    for (place, line) in lines() {
+        for (names, options) in used(&line) {
+            // `colltune db list`, and of `colltune telemetry summary FOLDER` no more than the first two.
+            let names = &names[..names.len().min(2)];
+            if names.is_empty() {
+                continue;
+            }
+            let mut of = |names: &[String]| {
+                let entry = helps.entry(names.to_vec());
+                entry.or_insert_with(|| help(names)).clone()
+            };
+            let takes_one = |text: &String| !text.contains("\nCommands:\n");
+            let found = of(names).or_else(|| of(&names[..1]).filter(takes_one));
+            let Some(text) = found else {
+                faults.push(format!("{place}: {line}: no such subcommand"));
+                continue;
+            };
+            n_commands += 1;
+            for option in options {
+                let is_one = text.split([' ', '\n', ',', '[']).any(|word| word == option);
+                if !is_one {
+                    faults.push(format!("{place}: {line}: no {option}"));
+                }
+            }
+        }
+    }
+    assert_eq!(faults, [""; 0]);
+    assert!(n_commands > 40, "{n_commands}");
+}

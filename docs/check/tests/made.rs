@@ -1,0 +1,63 @@
+//! Parts of pages that are made of the code: between `<!-- made: NAME -->` and `<!-- end -->`.
+
+use colltune_book::formats::PARTS;
+use colltune_book::{page, pages, pages_folder, settings};
+
+const BEGINS: &str = "<!-- made: ";
+const ENDS: &str = "<!-- end -->";
+
+/// The page with every part made anew; the names that it has.
+fn renewed(text: &str) -> (String, Vec<String>) {
+    let (mut renewed, mut names, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((before, behind)) = rest.split_once(BEGINS) {
+        let (name, behind) = behind.split_once(" -->").expect("a mark ends");
+        let (_, behind) = behind
+            .split_once(ENDS)
+            .unwrap_or_else(|| panic!("{name} has no {ENDS}"));
+        let part = PARTS.iter().find(|(known, _)| *known == name);
+        let (_, make) = part.unwrap_or_else(|| panic!("nothing makes {name}"));
+        let made = make();
+        renewed += &format!(
+            "{before}{BEGINS}{name} -->\n\n{}\n\n{ENDS}",
+            made.trim_end()
+        );
+        names.push(name.to_owned());
+        rest = behind;
+    }
+    (renewed + rest, names)
+}
+
+/// Holds a page against what it should be; writes it where `COLLTUNE_BLESS=1` asks for it.
+fn is_up_to_date(name: &str, wanted: &str) {
+    if std::env::var_os("COLLTUNE_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(pages_folder().join(name), wanted).expect("the page can be written");
+    }
+    let stands = page(name);
+    let differing = stands
+        .lines()
+        .zip(wanted.lines())
+        .find(|(one, other)| one != other);
+    assert!(
+        stands == wanted,
+        "docs/book/src/{name} is not what the code says: COLLTUNE_BLESS=1 writes it anew\n{differing:?}"
+    );
+}
+
+#[test]
+fn parts_that_are_made_of_the_code_are_what_it_says() {
+    let mut used = Vec::new();
+    for name in pages() {
+        let (wanted, names) = renewed(&page(&name));
+        is_up_to_date(&name, &wanted);
+        used.extend(names);
+    }
+    let unused = PARTS
+        .iter()
+        .find(|(name, _)| !used.contains(&(*name).to_owned()));
+    assert_eq!(unused.map(|(name, _)| name), None, "is on no page");
+}
+
+#[test]
+fn the_page_of_settings_is_the_table_of_settings() {
+    is_up_to_date("settings.md", &settings::page());
+}
