@@ -186,6 +186,8 @@ pub fn rank_in_environment() -> u32 {
         "OMPI_COMM_WORLD_RANK",
         "PMIX_RANK",
         "PMI_RANK",
+        "PALS_RANKID",
+        "FLUX_TASK_RANK",
         "SLURM_PROCID",
     ]
     .into_iter()

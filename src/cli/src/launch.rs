@@ -1,5 +1,9 @@
 //! How a job is started: read the launcher's line, find the MPI library, put the shim before the ranks.
 
+pub mod queue;
+
+mod options;
+
 pub mod line;
 
 mod elf;
@@ -11,5 +15,7 @@ pub mod library;
 pub mod presets;
 
 pub mod shim;
+
+pub mod container;
 
 pub mod prefix;

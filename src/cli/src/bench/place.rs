@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use colltune_core::library::{Abi, Library};
+use serde::de::DeserializeOwned;
 
 use crate::launch::library::{Launcher, of_abi, of_launcher};
 use crate::launch::needs::resolve;
@@ -162,6 +163,14 @@ impl Place {
             &[]
         }
     }
+}
+
+/// The line of JSON that the helper's rank 0 printed: launchers may put words of their own before and behind it.
+pub fn answer_in<T: DeserializeOwned>(text: &str) -> Option<T> {
+    text.lines().find_map(|line| {
+        let (begin, end) = (line.find('{')?, line.rfind('}')?);
+        serde_json::from_str(line.get(begin..=end)?).ok()
+    })
 }
 
 /// The program of one MPI library that jobs run.

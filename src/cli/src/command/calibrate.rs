@@ -6,6 +6,7 @@
 //! ```
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,23 +16,24 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
-use colltune_core::library::Library;
+use colltune_core::library::{Abi, Library};
 use colltune_db::Database;
 use serde_json::Value;
 
 use super::compare::interrupted;
 use super::output::{print, tell};
-use crate::bench::place::helper;
+use crate::bench::place::{answer_in, helper};
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
-use crate::launch::line::is_launcher;
+use crate::launch::line::find_launcher;
+use crate::parse::abi;
 use crate::progress;
 use crate::trial::{Ended, Interrupt, watched};
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
-    let (library, calibration) = into(&db, &args.line, &Interrupt::listen()?)?;
+    let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?)?;
     progress::clear();
     print(&calibration.to_toml())?;
     if calibration.between.is_none() {
@@ -56,10 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn into(
     db: &Database,
     line: &[OsString],
+    told: Option<Abi>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Library, Calibration)> {
     let settings = db.settings()?;
-    let measured = measure(line, interrupt)?;
+    let measured = measure(line, told, interrupt)?;
     let calibration = calibration(&measured, db.machine(&settings))?;
     if calibration.inside.is_none() && calibration.between.is_none() {
         bail!(
@@ -94,6 +97,7 @@ pub fn into(
 #[command(after_help = "\
 Examples:
   colltune calibrate --db ./hydra.db -- mpirun -n 8
+  colltune calibrate --db ./hydra.db --mpi openmpi -- srun -N 2 -n 8 --mpi=pmix
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
@@ -108,6 +112,9 @@ pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
+    /// The MPI library, where the launcher does not tell: openmpi, mpich, mpi_abi
+    #[arg(long, value_parser = abi, value_name = "LIBRARY")]
+    mpi: Option<Abi>,
     /// The launcher with its options, without a program
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
@@ -115,56 +122,57 @@ pub struct Args {
 
 /// The job takes seconds unless it hangs.
 const JOB_TIME_MAX: Duration = Duration::from_secs(300);
-/// How much of a failed job's messages is shown.
-const STDERR_BYTES_MAX: u64 = 16 << 10;
+/// How much of a job's output is read.
+const OUTPUT_BYTES_MAX: u64 = 16 << 10;
 /// How often signals are looked for while variants are simulated.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What the helper program says.
-fn measure(line: &[OsString], interrupt: &Interrupt) -> anyhow::Result<Value> {
+fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyhow::Result<Value> {
     // Something may stand before it, as `chrt -r 1 mpirun`.
-    let named = line.iter().find(|word| is_launcher(word));
+    let named = find_launcher(line).map(|place| &line[place]);
     let first = line.first().map_or(OsStr::new(""), OsString::as_os_str);
     let launcher = named.map_or(first, OsString::as_os_str);
-    let Some(abi) = of_launcher(launcher).abi() else {
+    let Some(abi) = told.or_else(|| of_launcher(launcher).abi()) else {
         return Err(usage(format!(
-            "calibrate: {} does not say which MPI library it starts; name its own mpirun or mpiexec",
+            "calibrate: {} does not say which MPI library it starts; say it with --mpi openmpi or --mpi mpich",
             launcher.display()
         )));
     };
-    let answer =
-        std::env::temp_dir().join(format!("colltune-calibrate-{}.json", std::process::id()));
     let mut command = Command::new(first);
     command.args(&line[1..]).arg(helper(abi)?).arg("calibrate");
-    command.arg("--json").arg(&answer);
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
-    let mut said = tempfile::tempfile().context("make a temporary file for the job's output")?;
-    let stderr = said.try_clone().context("pass the job's output on")?;
+    // Rank 0 may be on a node that shares no folder with this one.
+    let file = || tempfile::tempfile().context("make a temporary file for the job's output");
+    let (mut answer, mut said) = (file()?, file()?);
+    let passed = |file: &File| file.try_clone().context("pass the job's output on");
+    let (stdout, stderr) = (passed(&answer)?, passed(&said)?);
     command
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(stdout)
         .stderr(stderr);
     let ended = watched(&mut command, Some(JOB_TIME_MAX), interrupt, &mut || ());
-    let text = std::fs::read_to_string(&answer);
-    let _ = std::fs::remove_file(&answer);
     let (_, status) = ended.map_err(|ended| match ended {
         Ended::Interrupted(signal) => interrupted(signal),
         Ended::NotStarted(error) => error,
         other => anyhow!("finish the job that measures: {other}"),
     })?;
     if !status.success() {
-        let mut stderr = Vec::new();
-        let _ = said.seek(SeekFrom::Start(0));
-        let _ = said.take(STDERR_BYTES_MAX).read_to_end(&mut stderr);
-        let stderr = String::from_utf8_lossy(&stderr);
-        bail!("finish the job ({status}):\n{}", stderr.trim());
+        bail!("finish the job ({status}):\n{}", start_of(&mut said).trim());
     }
-    let text = text.context("read what colltune-mpibench measured; is the folder of temporary files shared with the first node?")?;
-    serde_json::from_str(&text).context("read what colltune-mpibench measured")
+    answer_in(&start_of(&mut answer))
+        .context("read what colltune-mpibench measured; is it as old as this command?")
+}
+
+fn start_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.seek(SeekFrom::Start(0));
+    let _ = file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Reads the helper's answer.

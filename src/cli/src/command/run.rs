@@ -17,10 +17,11 @@ use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::{self, Forced, Mode};
 
 use crate::failure::usage;
-use crate::launch::line::{Context, Line, is_launcher};
+use crate::launch::container::Container;
+use crate::launch::line::{Context, Line, find_launcher};
 use crate::launch::needs::{self, Needs};
-use crate::launch::prefix::{self, Assignments};
-use crate::launch::{library, presets, shim};
+use crate::launch::prefix::{self, Assignments, Given};
+use crate::launch::{container, library, presets, queue, shim};
 use crate::parse::{RunsOn, mode, runs_on};
 
 /// Starts the job. Returns only if it could not be started.
@@ -242,13 +243,10 @@ pub fn read_line(words: &[OsString]) -> anyhow::Result<Line> {
         needs::resolve(&words[0], None)
             .is_some_and(|file| matches!(needs::of_file(&file), Needs::Mpi(_)))
     };
-    let launcher = match is_launcher(&words[0]) {
-        true => Some(0),
-        false => words
-            .iter()
-            .position(|word| is_launcher(word))
-            .filter(|_| !is_mpi_program()),
-    };
+    let launcher = find_launcher(words).filter(|place| *place == 0 || !is_mpi_program());
+    if let Some(refusal) = queue::refusal(words, launcher.is_some()) {
+        return Err(usage(refusal));
+    }
     if let Some(launcher) = launcher
         .map(|place| &words[place])
         .filter(|launcher| !resolves(launcher, None))
@@ -290,6 +288,8 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
             Needs::NoMpi => may_load_mpi_later |= place == 0 && is_interpreter(&file),
         }
     }
+    // Its programs are not to be seen from here.
+    may_load_mpi_later |= container::find(words).is_some();
     if needs::resolve(&words[0], context.wdir.as_deref()).is_none() {
         may_load_mpi_later = true; // the launcher may find it on another node, or will say itself that it is missing
     }
@@ -371,11 +371,7 @@ fn sanitizer(line: &Line, context: &Context) -> Option<String> {
     files.find_map(|file| needs::sanitizer_of(&file))
 }
 
-fn with_shim(
-    abi: Abi,
-    runtime: Option<String>,
-    variables: &Assignments,
-) -> anyhow::Result<Assignments> {
+fn with_shim(abi: Abi, runtime: Option<String>, variables: &Assignments) -> anyhow::Result<Given> {
     let mut preload = OsString::new();
     if let Some(runtime) = runtime {
         preload.push(runtime);
@@ -384,21 +380,38 @@ fn with_shim(
     preload.push(shim::file(abi)?);
     let mut given = vec![("LD_PRELOAD".to_owned(), preload)];
     given.extend(variables.iter().cloned());
-    Ok(given)
+    Ok(Given {
+        abi,
+        variables: given,
+    })
 }
 
 /// Replaces this process by the job.
-fn start(line: &Line, given: &[Option<Assignments>]) -> anyhow::Result<()> {
+fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
     let own_preload = std::env::var_os("LD_PRELOAD");
     let mut command;
-    if line.launcher.is_some() {
-        let words = prefix::apply(line, given, own_preload.as_deref());
-        command = Command::new(&words[0]);
-        command.args(&words[1..]);
+    if let Some(launcher) = line.launcher {
+        for (context, _) in line
+            .contexts
+            .iter()
+            .zip(given)
+            .filter(|one| one.1.is_some())
+        {
+            tell_unsure(&line.words[launcher], context);
+        }
+        for (context, given) in line.contexts.iter().zip(given) {
+            let words = &line.words[context.program..context.end];
+            if let (Some(container), Some(given)) = (container::find(words), given) {
+                tell_container(container, words, given);
+            }
+        }
+        let applied = prefix::apply(line, given, own_preload.as_deref());
+        command = Command::new(&applied.words[0]);
+        command.args(&applied.words[1..]).envs(applied.environment);
     } else {
         command = Command::new(&line.words[0]);
         command.args(&line.words[1..]);
-        for (name, value) in given.iter().flatten().flatten() {
+        for (name, value) in given.iter().flatten().flat_map(|given| &given.variables) {
             match name.as_str() {
                 "LD_PRELOAD" => command.env(name, prefix::preload(value, own_preload.as_deref())),
                 _ => command.env(name, value),
@@ -407,4 +420,42 @@ fn start(line: &Line, given: &[Option<Assignments>]) -> anyhow::Result<()> {
     }
     let error = command.exec();
     Err(error).with_context(|| format!("start {}", line.words[0].display()))
+}
+
+fn tell_unsure(launcher: &OsStr, context: &Context) {
+    if let Some(option) = &context.unsure {
+        eprintln!(
+            "colltune: {option} of {0} is not known here, so it is not certain which word is the program: the tuner is put \
+             into the ranks' environment by {0}'s own means",
+            launcher.display()
+        );
+    }
+}
+
+/// What a user has to do, or know, before ranks in a container are tuned.
+fn tell_container(container: Container, words: &[OsString], given: &Given) {
+    let paths = container::to_bind(&given.variables);
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let floor = paths
+        .first()
+        .and_then(|shim| shim::glibc_floor(Path::new(shim)));
+    let floor = floor.map_or_else(
+        || "that of this machine".to_owned(),
+        |minor| format!("glibc 2.{minor}"),
+    );
+    if !container.binds() {
+        eprintln!(
+            "colltune: bind these into the container, at the same place, or its ranks run untuned: {}",
+            paths.join(", ")
+        );
+    }
+    if !container.tries(words) {
+        eprintln!(
+            "colltune: the container's C library has to be {floor} or newer: no program starts in it where it is older \
+             (--mode off then)"
+        );
+    }
 }

@@ -30,6 +30,7 @@ use crate::database::usual;
 use crate::failure::Stopped;
 use crate::launch::library::of_launcher;
 use crate::launch::line::Line;
+use crate::parse::runs_on;
 use crate::progress;
 use crate::trial::{Interrupt, Trials, Tuner};
 
@@ -169,17 +170,33 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
         return Ok(());
     };
     let known = of_launcher(&line.words[launcher]);
-    let Some(library) = known.library.filter(|_| known.abi().is_some()) else {
-        progress::tell("Not calibrated: the launcher does not say which MPI library it starts.");
+    // Slurm does not say which library it starts; the program does.
+    let told = args.mpi.as_deref().and_then(|text| runs_on(text).ok());
+    let told = || {
+        let abis = super::run::libraries(line, told.map(|told| told.abi)).ok()?;
+        abis.into_iter().flatten().next()
+    };
+    let Some(abi) = known.abi().or_else(told) else {
+        progress::tell(
+            "Not calibrated: neither launcher nor program says which MPI library it is.",
+        );
         return Ok(());
     };
     // It is written last: what was interrupted before is measured again.
-    if db.simulated(library).exists() {
+    let is_there = match known.library {
+        Some(library) => db.simulated(library).exists(),
+        None => db
+            .settings()?
+            .simulated
+            .keys()
+            .any(|library| abi.serves(library.product)),
+    };
+    if is_there {
         return Ok(());
     }
     progress::show("calibrating: what messages cost on this machine");
     let words = &args.line[..first.program];
-    match super::calibrate::into(db, words, &session.trials.interrupt) {
+    match super::calibrate::into(db, words, Some(abi), &session.trials.interrupt) {
         Ok(_) => progress::tell("Calibrated: what is hopeless on this machine is not tried."),
         Err(error) if error.is::<Stopped>() => return Err(error),
         // One rank alone sends no messages; a launcher may be bound to this program.

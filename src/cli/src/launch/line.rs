@@ -5,14 +5,16 @@
 //!      ^launcher          ^context 1             ^context 2
 //! ```
 //! A context is what `:` separates in a multi-program line; each has a program and its arguments.
-//! The options of Open MPI's and Hydra's launchers do not contradict each other, so one table
-//! serves both; `srun` has its own. An option that is in no table takes the next word if that
-//! word is no program.
+//! Which options take a word is in the launcher's own table ([`super::options`]). An option that is in no
+//! table takes the next word if that word is no program; where it could still be another word that is the program,
+//! the context is not certain, and nothing may be put in front of it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use thiserror::Error;
+
+use super::options::{Dialect, Takes};
 
 /// A line with the places of its launcher and programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Line {
 /// One program of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
+    /// Where the launcher's options for it begin.
+    pub options: usize,
     /// Place of the program; its arguments go up to `end`.
     pub program: usize,
     pub end: usize,
@@ -33,6 +37,8 @@ pub struct Context {
     pub wdir: Option<OsString>,
     /// The `LD_PRELOAD` that the launcher's options set for the ranks.
     pub preload: Option<OsString>,
+    /// An option in no table, behind which it is not certain which word is the program.
+    pub unsure: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,87 +52,44 @@ pub enum LineError {
     NoProgram(String),
 }
 
-/// How many words follow an option; what it means for us.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Words(usize),
-    /// `--option=value` or an optional value glued to it.
-    Wdir,
-    /// `NAME=VALUE` in one word.
-    Assignment,
-    /// `NAME` and `VALUE` in two words, for every context (`-genv`) or this one (`-env`).
-    Genv,
-    Env,
-    /// A file that names the programs.
-    Programs,
-    /// Prints something and starts nothing.
-    Information,
-    /// In no table.
-    Unknown,
+/// Where the launcher of a line stands, if it has one: the first word that is the name or path of a program that starts
+/// MPI jobs.
+pub fn find_launcher(words: &[OsString]) -> Option<usize> {
+    (0..words.len()).find(|place| is_launcher(&words[*place..]))
 }
 
-const NONE: &str = "allow-run-as-root bind-to-core bind-to-socket bycore bynode byslot continuous d debug-devel \
-    debug debug-daemons debug-daemons-file disable-recovery display-allocation display-devel-allocation \
-    display-devel-map display-diffable-map display-map display-topo do-not-launch do-not-resolve dvm \
-    enable-instant-on-support enable-recovery fwd-mpirun-port get-stack-traces index-argv-by-rank \
-    leave-session-attached merge-stderr-to-stdout nolocal nooversubscribe noprefix novm output-proctable \
-    oversubscribe pernode q quiet report-bindings report-child-jobs-separately report-state-on-timeout \
-    preload-binary set-cwd-to-session-dir show-progress tag-output timestamp-output tv use-hwthread-cpus use-regexp \
-    v verbose xml xterm-leave stop-on-exec forward-signals-all personality-any noguess \
-    genvnone genvall envnone envall enable-x disable-x print-all-exitcodes profile l prepend-rank \
-    disable-auto-cleanup disable-hostname-propagation pmi-port skip-launch-node rr grr-all";
-const ONE: &str = "am bind-to c np n N cf cartofile cpu-list cpu-set cpus-per-proc cpus-per-rank debugger \
-    default-hostfile H host hnp hostfile launch-agent machinefile machine map-by max-restarts max-vm-size npernode \
-    npersocket ompi-server output-filename path personality ppr prefix preload-files rank-by report-events \
-    report-pid report-uri rf rankfile stdin timeout tune slot-list xterm dvm-uri pset display output stream-buffering \
-    runtime-options with-ft soft arch file \
-    genvlist f hosts envlist launcher launcher-exec rmk topolib membind demux iface ppn perhost prepend-pattern \
-    outfile-pattern errfile-pattern nameserver order-nodes localhost usize gpus-per-proc bootstrap bootstrap-exec \
-    ckpoint-interval ckpoint-prefix ckpoint-num ckpointlib grr";
-const TWO: &str = "mca gmca omca ompimca prtemca pmixmca gpmixmca";
-/// Of `srun`: what takes no word; everything else takes one, glued to it or after it.
-const SRUN_NONE: &str = "E H I k K l O s u v Q X Z contiguous disable-status exact exclusive hold immediate \
-    kill-on-bad-exit label mpi-list no-kill no-allocate oom-kill-step overcommit overlap oversubscribe preserve-env \
-    propagate pty quiet reboot spread-job test-only unbuffered use-min-nodes verbose whole interactive \
-    get-user-env no-shell x11 resv-ports";
-
-impl Takes {
-    fn of(option: &str, srun: bool) -> Takes {
-        let name = option.trim_start_matches('-');
-        let in_list = |list: &str| list.split_whitespace().any(|known| known == name);
-        match name {
-            "V" | "version" | "help" | "usage" | "info" => Takes::Information,
-            "h" if !srun || option == "-h" => Takes::Information,
-            "wd" | "wdir" | "chdir" => Takes::Wdir,
-            "D" if srun => Takes::Wdir,
-            "multi-prog" if srun => Takes::Programs,
-            "export" if srun => Takes::Assignment,
-            _ if srun => Takes::Words(usize::from(!in_list(SRUN_NONE))),
-            "x" => Takes::Assignment,
-            "genv" => Takes::Genv,
-            "env" => Takes::Env,
-            "app" | "configfile" => Takes::Programs,
-            _ if in_list(NONE) => Takes::Words(0),
-            _ if in_list(ONE) => Takes::Words(1),
-            _ if in_list(TWO) => Takes::Words(2),
-            _ => Takes::Unknown,
-        }
-    }
-}
-
-/// Whether a word is the name or path of a program that starts MPI jobs.
-pub fn is_launcher(word: &OsStr) -> bool {
-    let Some(name) = Path::new(word).file_name().and_then(OsStr::to_str) else {
+/// Whether a line begins with the name or path of a program that starts MPI jobs.
+pub fn is_launcher(words: &[OsString]) -> bool {
+    let name = |word: &OsString| Path::new(word).file_name()?.to_str().map(str::to_owned);
+    let Some(name) = words.first().and_then(name) else {
         return false;
     };
     let begins_as = |stem: &str| {
         name.strip_prefix(stem)
             .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    matches!(name, "orterun" | "prterun" | "prun" | "srun")
-        || ["mpirun", "mpiexec"]
+    match name.as_str() {
+        "orterun" | "prterun" | "prun" | "srun" | "aprun" => true,
+        "flux" => n_commands(&words[1..]).is_some(),
+        _ => ["mpirun", "mpiexec"]
             .into_iter()
-            .any(|stem| begins_as(stem) || name.ends_with(stem))
+            .any(|stem| begins_as(stem) || name.ends_with(stem)),
+    }
+}
+
+/// How many words `flux` takes to say that it starts a job: `run`, or `mini run` of old.
+fn n_commands(words: &[OsString]) -> Option<usize> {
+    let is_one_of = |place: usize, names: &[&str]| {
+        words
+            .get(place)
+            .and_then(|word| word.to_str())
+            .is_some_and(|word| names.contains(&word))
+    };
+    let starts = |place| is_one_of(place, &["run", "submit"]);
+    match is_one_of(0, &["mini"]) {
+        true => starts(1).then_some(2),
+        false => starts(0).then_some(1),
+    }
 }
 
 impl Line {
@@ -141,10 +104,12 @@ impl Line {
     ) -> Result<Line, LineError> {
         let Some(start) = launcher else {
             let whole = Context {
+                options: 0,
                 program: 0,
                 end: words.len(),
                 wdir: None,
                 preload: None,
+                unsure: None,
             };
             return Ok(Line {
                 words,
@@ -152,18 +117,27 @@ impl Line {
                 contexts: vec![whole],
             });
         };
-        let srun = Path::new(&words[start]).file_name() == Some(OsStr::new("srun"));
+        let dialect = Dialect::of(&words[start]);
         let mut contexts = Vec::new();
         let mut for_all = None;
         let mut from = start + 1;
+        if dialect == Dialect::Flux {
+            from += n_commands(&words[from..]).unwrap_or(0);
+        }
         while from < words.len() {
-            let Some(context) = read_context(&words, from, srun, &mut for_all, is_program)? else {
+            let reader = Reader {
+                words: &words,
+                dialect,
+                is_program,
+            };
+            let Some(context) = reader.context(from, &mut for_all)? else {
                 break;
             };
             from = context.end + 1;
             contexts.push(context);
         }
-        if words.last().is_some_and(|word| word == ":") && !contexts.is_empty() {
+        let separates = dialect.has_several_programs();
+        if separates && words.last().is_some_and(|word| word == ":") && !contexts.is_empty() {
             return Err(LineError::NoProgram(":".to_owned()));
         }
         for context in &mut contexts {
@@ -175,104 +149,159 @@ impl Line {
             contexts,
         })
     }
+
+    /// Whose options it has.
+    pub fn dialect(&self) -> Option<Dialect> {
+        Some(Dialect::of(&self.words[self.launcher?]))
+    }
 }
 
-fn read_context(
-    words: &[OsString],
-    from: usize,
-    srun: bool,
-    for_all: &mut Option<OsString>,
-    is_program: &dyn Fn(&OsStr, Option<&OsStr>) -> bool,
-) -> Result<Option<Context>, LineError> {
-    let (mut wdir, mut preload) = (None, None);
-    let mut at = from;
-    while let Some(word) = words.get(at) {
-        let text = word.to_string_lossy();
-        if text == "--" {
-            at += 1;
-            break;
-        }
-        if !text.starts_with('-') || text == "-" {
-            break;
-        }
-        let (option, glued) = match text.split_once('=') {
-            Some((option, value)) => (option.to_owned(), Some(OsString::from(value))),
-            None if srun
-                && !text.starts_with("--")
-                && text.len() > 2
-                && text.is_char_boundary(2) =>
-            {
-                (text[..2].to_owned(), Some(OsString::from(&text[2..])))
+/// What is known of a line while its programs are looked for.
+struct Reader<'a> {
+    words: &'a [OsString],
+    dialect: Dialect,
+    is_program: &'a dyn Fn(&OsStr, Option<&OsStr>) -> bool,
+}
+
+/// What the options of a context say.
+#[derive(Default)]
+struct Said {
+    wdir: Option<OsString>,
+    preload: Option<OsString>,
+    /// An option in no table whose value the word behind it was taken for.
+    with_value: Option<String>,
+    /// An option in no table that was taken to have none, and its place.
+    without: Option<(String, usize)>,
+}
+
+impl Reader<'_> {
+    /// The context whose options begin at `from`; `None` where no program is started any more.
+    fn context(
+        &self,
+        from: usize,
+        for_all: &mut Option<OsString>,
+    ) -> Result<Option<Context>, LineError> {
+        let mut said = Said::default();
+        let mut at = from;
+        while let Some(word) = self.words.get(at) {
+            let text = word.to_string_lossy();
+            if text == "--" {
+                at += 1;
+                (said.with_value, said.without) = (None, None);
+                break;
             }
-            None => (text.to_string(), None),
-        };
-        let value = |offset: usize| {
-            glued
-                .clone()
-                .or_else(|| words.get(at + offset).cloned())
-                .unwrap_or_default()
-        };
+            if !text.starts_with('-') || text == "-" {
+                break;
+            }
+            match self.option(at, &text, &mut said, for_all)? {
+                Some(words) => at += 1 + words,
+                None => return Ok(None),
+            }
+        }
+        let end = self.end(at);
+        if at < end {
+            return Ok(Some(Context {
+                options: from,
+                program: at,
+                end,
+                unsure: self.unsure(at, end, &said),
+                wdir: said.wdir,
+                preload: said.preload,
+            }));
+        }
+        match end < self.words.len() {
+            true => Err(LineError::NoProgram(
+                self.words[end - 1].to_string_lossy().into_owned(),
+            )),
+            false => Ok(None),
+        }
+    }
+
+    /// Where the context ends that `at` is in.
+    fn end(&self, at: usize) -> usize {
+        let separates = |word: &OsString| self.dialect.has_several_programs() && word == ":";
+        let mut rest = self.words.iter().skip(at);
+        rest.position(separates)
+            .map_or(self.words.len(), |length| at + length)
+    }
+
+    /// Reads one option; how many words it takes, or `None` where it starts no program.
+    fn option(
+        &self,
+        at: usize,
+        text: &str,
+        said: &mut Said,
+        for_all: &mut Option<OsString>,
+    ) -> Result<Option<usize>, LineError> {
+        let (option, glued) = self.dialect.split(text);
+        let next = self.words.get(at + 1);
+        let value = glued.clone().or_else(|| next.cloned()).unwrap_or_default();
         let one = usize::from(glued.is_none());
-        at += 1 + match Takes::of(&option, srun) {
-            Takes::Words(count) => {
-                if glued.is_some() {
-                    0
-                } else {
-                    count
-                }
-            }
+        let next_is = |fits: &dyn Fn(&str) -> bool| {
+            next.is_some_and(|word| fits(&word.to_string_lossy())) && glued.is_none()
+        };
+        Ok(Some(match self.dialect.takes(&option) {
+            Takes::Words(count) => count * one,
+            Takes::Number => usize::from(next_is(&|word| {
+                word.bytes().all(|byte| byte.is_ascii_digit())
+            })),
             Takes::Information => return Ok(None),
             Takes::Wdir => {
-                wdir = Some(value(1));
+                said.wdir = Some(value);
                 one
             }
             Takes::Assignment => {
-                preload = assigned_preload(&value(1)).or(preload);
+                said.preload = assigned_preload(&value).or(said.preload.take());
                 one
             }
             kind @ (Takes::Genv | Takes::Env) => {
-                if words.get(at + 1).is_some_and(|name| name == "LD_PRELOAD") {
-                    let place = if kind == Takes::Genv {
-                        &mut *for_all
-                    } else {
-                        &mut preload
-                    };
-                    *place = words.get(at + 2).cloned();
+                let in_one_word = glued.is_some() || next_is(&|word| word.contains('='));
+                let preload = match in_one_word {
+                    true => assigned_preload(&value),
+                    false if value == "LD_PRELOAD" => self.words.get(at + 2).cloned(),
+                    false => None,
+                };
+                let place = match kind {
+                    Takes::Genv => &mut *for_all,
+                    _ => &mut said.preload,
+                };
+                *place = preload.or(place.take());
+                match in_one_word {
+                    true => one,
+                    false => 2,
                 }
-                2
             }
             Takes::Programs => {
-                let file = value(1).to_string_lossy().into_owned();
+                let file = value.to_string_lossy().into_owned();
                 return Err(LineError::ProgramsInFile { option, file });
             }
             Takes::Unknown => {
-                let next_is_value = words.get(at + 1).is_some_and(|next| {
-                    !next.to_string_lossy().starts_with('-')
-                        && next != ":"
-                        && !is_program(next, wdir.as_deref())
+                let takes_next = next_is(&|word| {
+                    let is_program = (self.is_program)(OsStr::new(word), said.wdir.as_deref());
+                    !word.starts_with('-') && word != ":" && !is_program
                 });
-                usize::from(glued.is_none() && next_is_value)
+                match takes_next {
+                    true => said.with_value = Some(option),
+                    false if glued.is_none() => said.without = Some((option, at)),
+                    false => {}
+                }
+                usize::from(takes_next)
             }
-        };
+        }))
     }
-    let end = words
-        .iter()
-        .skip(at)
-        .position(|word| word == ":")
-        .map_or(words.len(), |length| at + length);
-    if at < end {
-        return Ok(Some(Context {
-            program: at,
-            end,
-            wdir,
-            preload,
-        }));
-    }
-    match end < words.len() {
-        true => Err(LineError::NoProgram(
-            words[end - 1].to_string_lossy().into_owned(),
-        )),
-        false => Ok(None),
+
+    /// The option behind which another word than that at `program` may be the program.
+    fn unsure(&self, program: usize, end: usize, said: &Said) -> Option<String> {
+        let can_start = |word: &OsString| (self.is_program)(word, said.wdir.as_deref());
+        let words = &self.words[program..end];
+        // Neither the value nor this one can be started here.
+        let value = said.with_value.as_ref().filter(|_| !can_start(&words[0]));
+        // Were this one the option's value, something that can be started would follow.
+        let flag = said
+            .without
+            .as_ref()
+            .filter(|(_, place)| place + 1 == program && words[1..].iter().any(can_start));
+        value.or(flag.map(|(option, _)| option)).cloned()
     }
 }
 
@@ -290,7 +319,7 @@ mod tests {
 
     fn read(line: &str) -> Result<Line, LineError> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let launcher = words.iter().position(|word| is_launcher(word));
+        let launcher = find_launcher(&words);
         Line::read(words, launcher, &|word, _| {
             word.to_string_lossy().starts_with("./")
         })
@@ -321,11 +350,26 @@ mod tests {
             "./my-mpirun",
             "mpiexec-openmpi-gcc",
             "prterun",
+            "aprun",
+            "flux run -n2",
+            "/opt/bin/flux mini submit",
         ] {
-            assert!(is_launcher(OsStr::new(word)), "{word}");
+            let words: Vec<OsString> = word.split(' ').map(OsString::from).collect();
+            assert!(is_launcher(&words), "{word}");
         }
-        for word in ["mpirunner", "./prog", "mpicc", "", "/mpirun/prog"] {
-            assert!(!is_launcher(OsStr::new(word)), "{word}");
+        for word in [
+            "mpirunner",
+            "./prog",
+            "mpicc",
+            "",
+            "/mpirun/prog",
+            "flux",
+            "flux alloc",
+            "flux mini",
+            "run",
+        ] {
+            let words: Vec<OsString> = word.split(' ').map(OsString::from).collect();
+            assert!(!is_launcher(&words), "{word}");
         }
     }
 

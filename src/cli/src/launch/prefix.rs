@@ -1,14 +1,19 @@
 //! Puts `env LD_PRELOAD=... COLLTUNE_...=...` in front of every program of a line.
 //!
-//! This way and no other, because it reaches the ranks and nothing else (not the launcher, not its
+//! This way where it can be, because it reaches the ranks and nothing else (not the launcher, not its
 //! daemons), in every application context, on every node, with every launcher: Open MPI's `-x`
-//! and Hydra's `-genv` differ in reach and spelling, and srun has neither.
+//! and Hydra's `-genv` differ in reach and spelling, and srun has neither. Where it is not certain which word of a line
+//! is the program, nothing may stand in front of any: there the launcher passes the variables on by its own means.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use colltune_core::library::Abi;
+
+use super::container;
 use super::line::{Context, Line};
 use super::needs::is_sanitizer;
+use super::options::Dialect;
 use super::shim;
 
 /// Variables and their values, in the order in which they are set.
@@ -32,30 +37,80 @@ pub fn preload(given: &OsStr, users: Option<&OsStr>) -> OsString {
     [first, given, rest].concat().join(":").into()
 }
 
-/// What each program of a line is given; `None` leaves a program as it is.
-pub fn apply(
-    line: &Line,
-    given: &[Option<Assignments>],
-    own_preload: Option<&OsStr>,
-) -> Vec<OsString> {
-    let mut words = line.words[..line
-        .contexts
-        .first()
-        .map_or(line.words.len(), |first| first.program)]
-        .to_vec();
-    for (place, context) in line.contexts.iter().enumerate() {
-        let next = line
-            .contexts
-            .get(place + 1)
-            .map_or(line.words.len(), |next| next.program);
+/// What a program is given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub abi: Abi,
+    pub variables: Assignments,
+}
+
+/// A line that can be started.
+#[derive(Debug, Default)]
+pub struct Applied {
+    pub words: Vec<OsString>,
+    /// For the launcher itself, which passes it on.
+    pub environment: Assignments,
+}
+
+/// Gives each program of a line what is its own; `None` leaves a program as it is.
+pub fn apply(line: &Line, given: &[Option<Given>], own_preload: Option<&OsStr>) -> Applied {
+    let mut applied = Applied::default();
+    let mut at = 0;
+    for (context, given) in line.contexts.iter().zip(given) {
+        applied
+            .words
+            .extend_from_slice(&line.words[at..context.options]);
+        let options = &line.words[context.options..context.program];
         let program = &line.words[context.program..context.end];
-        match &given[place] {
-            Some(assignments) => words.extend(prefixed(program, context, assignments, own_preload)),
-            None => words.extend(program.iter().cloned()),
+        at = context.end;
+        match given {
+            Some(given) if context.unsure.is_some() => {
+                let users = context.preload.as_deref().or(own_preload);
+                let variables = assigned(&given.variables, users);
+                match given.abi == Abi::OpenMpi && line.dialect() == Some(Dialect::Mpi) {
+                    true => applied.words.extend(exported(&variables)),
+                    false => applied.environment.extend(variables),
+                }
+                applied
+                    .words
+                    .extend_from_slice(&line.words[context.options..at]);
+            }
+            Some(given) => {
+                let program = prefixed(program, context, &given.variables, own_preload);
+                applied.words.extend_from_slice(options);
+                applied.words.extend(program);
+            }
+            None => applied
+                .words
+                .extend_from_slice(&line.words[context.options..at]),
         }
-        words.extend(line.words[context.end..next].iter().cloned());
     }
-    words
+    applied.words.extend_from_slice(&line.words[at..]);
+    applied
+}
+
+/// The variables with what the user preloads in them.
+fn assigned(variables: &Assignments, users_preload: Option<&OsStr>) -> Assignments {
+    let with_users = |(name, value): &(String, OsString)| {
+        let value = match name.as_str() {
+            "LD_PRELOAD" => preload(value, users_preload),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    };
+    variables.iter().map(with_users).collect()
+}
+
+/// As options of Open MPI's launcher, which passes on nothing else to other nodes.
+fn exported(variables: &Assignments) -> Vec<OsString> {
+    let words = variables.iter().flat_map(|one| ["-x".into(), word(one)]);
+    words.collect()
+}
+
+fn word((name, value): &(String, OsString)) -> OsString {
+    let mut word = OsString::from(format!("{name}="));
+    word.push(value);
+    word
 }
 
 fn prefixed(
@@ -76,16 +131,28 @@ fn prefixed(
         })
         .or_else(|| context.preload.clone())
         .or_else(|| own_preload.map(OsStr::to_owned));
-    let assigned = assignments.iter().map(|(name, value)| {
-        let value = if name == "LD_PRELOAD" {
-            preload(value, users_preload.as_deref())
-        } else {
-            value.clone()
+    let assigned = assigned(assignments, users_preload.as_deref());
+    if let Some(container) = container::find(program) {
+        let said = |name: &str| {
+            let value = |word: &OsString| {
+                let (said, value) = word.to_str()?.split_once('=')?;
+                (said == name).then(|| OsString::from(value))
+            };
+            users_env.iter().rev().find_map(value)
         };
-        let mut word = OsString::from(format!("{name}="));
-        word.push(value);
-        word
-    });
+        let read = |name: &str| said(name).or_else(|| std::env::var_os(name));
+        let entered = container.enter(program, assigned, read);
+        if entered.variables.is_empty() {
+            return entered.program;
+        }
+        return in_front_of(&entered.program, context, &entered.variables);
+    }
+    in_front_of(program, context, &assigned)
+}
+
+/// The program behind its variables.
+fn in_front_of(program: &[OsString], context: &Context, assigned: &Assignments) -> Vec<OsString> {
+    let in_front = users_env(program);
     let mut words = match in_front {
         Some(count) => program[..count].to_vec(),
         None => vec![OsString::from(if Path::new("/usr/bin/env").exists() {
@@ -94,7 +161,7 @@ fn prefixed(
             "env"
         })],
     };
-    words.extend(assigned);
+    words.extend(assigned.iter().map(word));
     words.extend(program[in_front.unwrap_or(0)..].iter().cloned());
     let first = words.len() - (program.len() - in_front.unwrap_or(0));
     words[first] = findable(&words[first], context.wdir.as_deref());
@@ -135,23 +202,60 @@ fn findable(program: &OsStr, wdir: Option<&OsStr>) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::line::is_launcher;
+    use crate::launch::line::find_launcher;
+
+    fn applied(line: &str, abi: Abi, own_preload: Option<&str>) -> Applied {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let launcher = find_launcher(&words);
+        let is_program =
+            |word: &OsStr, _: Option<&OsStr>| word.as_encoded_bytes().starts_with(b"./");
+        let line = Line::read(words, launcher, &is_program).unwrap();
+        let given = Given {
+            abi,
+            variables: vec![
+                ("LD_PRELOAD".to_owned(), "/l/libcolltune.so".into()),
+                ("COLLTUNE_DB".to_owned(), "/d b".into()),
+            ],
+        };
+        let given = vec![Some(given); line.contexts.len()];
+        apply(&line, &given, own_preload.map(OsStr::new))
+    }
+
+    fn text(words: &[OsString]) -> String {
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        words.join(" ")
+    }
 
     fn apply_to(line: &str, own_preload: Option<&str>) -> String {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let launcher = words.iter().position(|word| is_launcher(word));
-        let line = Line::read(words, launcher, &|_, _| true).unwrap();
-        let given = vec![
-            ("LD_PRELOAD".to_owned(), "/l/libcolltune.so".into()),
-            ("COLLTUNE_DB".to_owned(), "/d b".into()),
-        ];
-        let given = vec![Some(given); line.contexts.len()];
-        let words = apply(&line, &given, own_preload.map(OsStr::new));
-        words
-            .iter()
-            .map(|word| word.to_str().unwrap())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let applied = applied(line, Abi::OpenMpi, own_preload);
+        assert!(applied.environment.is_empty());
+        text(&applied.words)
+    }
+
+    #[test]
+    fn where_the_program_is_not_certain_the_launcher_passes_the_variables_on() {
+        for line in [
+            "mpirun --from-the-future ./x ./a",
+            "mpirun --from-the-future x a",
+        ] {
+            let with = applied(line, Abi::OpenMpi, Some("/u.so"));
+            let options = "mpirun -x LD_PRELOAD=/l/libcolltune.so:/u.so -x COLLTUNE_DB=/d b --from-the-future";
+            assert!(
+                text(&with.words).starts_with(options),
+                "{}",
+                text(&with.words)
+            );
+            assert!(with.environment.is_empty());
+        }
+        for line in [
+            "mpiexec --from-the-future ./x ./a",
+            "srun --from-the-future=1 --another ./x ./a",
+            "flux run --another x a",
+        ] {
+            let with = applied(line, Abi::Mpich, None);
+            assert_eq!(text(&with.words), line);
+            assert_eq!(with.environment.len(), 2, "{line}");
+        }
     }
 
     #[test]

@@ -42,6 +42,20 @@ pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
     )
 }
 
+/// The `N` of the newest `GLIBC_2.N` that a file asks the C library for.
+pub fn glibc_floor(file: &Path) -> Option<u32> {
+    const MARK: &[u8] = b"GLIBC_2.";
+    let held = std::fs::read(file).ok()?;
+    let strings = held.split(|byte| *byte == 0);
+    let versions = strings.filter_map(|string| string.strip_prefix(MARK));
+    versions
+        .filter_map(|version| {
+            let minor = version.split(|byte| *byte == b'.').next()?;
+            std::str::from_utf8(minor).ok()?.parse().ok()
+        })
+        .max()
+}
+
 /// The sources of a shim that lies in a checkout, where they are newer than it is.
 pub fn newer_sources(shim: &Path) -> Option<PathBuf> {
     let sources = shim.parent()?.join("../../shim").canonicalize().ok()?;

@@ -15,6 +15,7 @@ use colltune_db::hosts::{self, HostRow};
 use colltune_telemetry::nodes::{Node, nearest, sick};
 use serde::Deserialize;
 
+use crate::bench::place::answer_in;
 use crate::command::output::tell;
 use crate::command::run::{libraries, read_line};
 use crate::failure::{Stopped, usage};
@@ -197,15 +198,7 @@ fn measure(line: &Line, abi: Abi) -> anyhow::Result<Found> {
         bail!("measure the nodes: the job ended with {status}");
     }
     let text = reader.join().ok().and_then(Result::ok).unwrap_or_default();
-    read(&text).context("read what colltune-mpibench wrote; is it as old as this command?")
-}
-
-/// Launchers may put words of their own before and behind what rank 0 prints.
-fn read(text: &str) -> Option<Found> {
-    text.lines().find_map(|line| {
-        let (begin, end) = (line.find('{')?, line.rfind('}')?);
-        serde_json::from_str(line.get(begin..=end)?).ok()
-    })
+    answer_in(&text).context("read what colltune-mpibench wrote; is it as old as this command?")
 }
 
 /// The line with `HELPER nodes` instead of each program and its arguments.
@@ -297,14 +290,14 @@ mod tests {
     fn what_launchers_add_to_the_line_does_not_disturb() {
         let text = "[1,0]<stdout>:{\"nodes\":[{\"host\":\"a\",\"kernel_ns\":[2.0,4.0,9.0],\"memory_bytes_per_ns\":[1.0,2.0,3.0],\
                     \"throttled\":null}],\"pings\":[]} \nbye\n";
-        let found = read(text).expect("it is read");
+        let found = answer_in::<Found>(text).expect("it is read");
         let [node] = &found.nodes()[..] else { panic!() };
         assert_eq!(
             (node.ranks, node.kernel_ns, node.memory_bytes_per_ns),
             (3, 4.0, 6.0)
         );
         assert!(node.small_ns.is_nan() && told(node).contains("6.0 GB/s"));
-        assert!(read("nothing\n{}").is_none());
+        assert!(answer_in::<Found>("nothing\n{}").is_none());
     }
 
     #[test]
