@@ -420,7 +420,12 @@ fn new_mark() -> String {
 /// Kills what the launcher put into process groups of its own: every process that carries the mark
 /// in its environment. Returns how many there were.
 fn sweep(mark: &str) -> usize {
-    let wanted = format!("{MARK}={mark}");
+    kill_all_with(MARK, mark)
+}
+
+/// Kills every process with this variable in its environment. Returns how many there were.
+pub(crate) fn kill_all_with(name: &str, value: &str) -> usize {
+    let wanted = format!("{name}={value}");
     let carries = |process: &str| {
         std::fs::read(format!("/proc/{process}/environ")).is_ok_and(|text| {
             text.split(|byte| *byte == 0)

@@ -44,7 +44,7 @@ pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
 pub use program::{program, sanitized, tool};
 pub use skip::{is_long, runs_long, skip};
-pub use slurm::Slurm;
+pub use slurm::{Batch, Slurm};
 pub use trace::{Trace, open_traces, read_trace, traces};
 pub use viewers::{is_readable_in_a_browser, is_valid_html, seen_in_viewers};
 pub use wheel::wheel;

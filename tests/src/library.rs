@@ -166,7 +166,7 @@ impl Mpi {
             let (mark, prefix) = match self.product() {
                 Product::OpenMpi => (") ", "Open MPI v"),
                 Product::Mpich => ("Version:", "MPICH Version:"),
-                Product::Intel => (", Version", "Intel(R) MPI Library"),
+                _ => (", Version", "Intel(R) MPI Library"),
             };
             let version = text
                 .split_once(mark)

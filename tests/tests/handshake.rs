@@ -146,6 +146,22 @@ on_each_library! {
         outcome.claim(traces(db.path()).is_empty(), "something was recorded");
     }
 
+    /// Of which launchers each says in its own way that it started all ranks on one node.
+    fn ranks_of_pals_and_flux_on_one_node_ask_nobody(mpi: Mpi) {
+        let told = [&[("PALS_LOCAL_SIZE", "2")][..], &[("FLUX_JOB_SIZE", "2"), ("FLUX_JOB_NNODES", "1")]];
+        for variables in told {
+            let db = folder();
+            // Rank 0 lets the others come for a thousandth of it.
+            let job = nameless(mpi, db.path()).env("COLLTUNE_HANDSHAKE_TIMEOUT", "10000s");
+            let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
+            job.run_parts(&[rank(), rank()]).succeeds().prints("ok\n").is_silent();
+            assert_eq!(traces(db.path()).len(), 2, "{variables:?}");
+        }
+        let db = folder();
+        let job = nameless(mpi, db.path()).env("FLUX_JOB_SIZE", "2").env("FLUX_JOB_NNODES", "2");
+        job.run_parts(&[rank(), rank()]).succeeds().prints("ok\n").says(&["no name service", "untuned"]);
+    }
+
     fn trust_lets_the_ranks_ask_each_other(mpi: Mpi) {
         for job in [asking, nameless] {
             let db = folder();

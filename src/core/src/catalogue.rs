@@ -38,6 +38,7 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         Product::OpenMpi => openmpi::variants(collective),
         Product::Mpich => mpich::variants(library, collective),
         Product::Intel => intel::variants(collective),
+        Product::Cray | Product::Mvapich => Vec::new(),
     };
     let own = own::variants(library.product, collective);
     std::iter::once(default).chain(native).chain(own).collect()

@@ -219,6 +219,15 @@ const OPEN_MPI: &[&str] = &[
 ];
 /// The same of MPICH and of Intel MPI; Hydra sets the first of the exceptions for itself on every node.
 const MPICH: &[&str] = &["MPIR_CVAR_", "FI_", "UCX_"];
+/// What MVAPICH's launcher sets for itself.
+const OF_ONE_RANK: &[&str] = &[
+    "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MV2_NODE_ID",
+];
 const INTEL: &[&str] = &[
     "I_MPI_ADJUST_",
     "I_MPI_FABRICS",
@@ -228,6 +237,9 @@ const INTEL: &[&str] = &[
     "FI_",
     "UCX_",
 ];
+/// Of those that derive from MPICH, whose settings have names of their own.
+const CRAY: &[&str] = &["MPICH_", "MPIR_CVAR_", "FI_"];
+const MVAPICH: &[&str] = &["MV2_", "MVP_", "MPIR_CVAR_", "FI_", "UCX_"];
 const OF_ONE_NODE: &[&str] = &["MPIR_CVAR_CH3_INTERFACE_HOSTNAME"];
 
 /// The environment of a rank.
@@ -269,6 +281,8 @@ impl Variables<'_> {
         match library.product {
             Product::OpenMpi => self.all(OPEN_MPI, &[]),
             Product::Mpich => self.all(MPICH, OF_ONE_NODE),
+            Product::Cray => self.all(CRAY, OF_ONE_NODE),
+            Product::Mvapich => self.all(MVAPICH, OF_ONE_RANK),
             Product::Intel if is_drawn => self.all(INTEL, &drawn),
             Product::Intel => self.all(INTEL, &[]),
         }
@@ -277,7 +291,9 @@ impl Variables<'_> {
     fn transport(&self, product: Product) -> Transport {
         let name = match product {
             Product::OpenMpi => self.open_mpi(),
-            Product::Mpich => self.netmod(self.first(&["MPIR_CVAR_CH4_NETMOD"])),
+            Product::Mpich | Product::Cray | Product::Mvapich => {
+                self.netmod(self.first(&["MPIR_CVAR_CH4_NETMOD"]))
+            }
             Product::Intel => {
                 let fabrics = self
                     .first(&["I_MPI_FABRICS"])

@@ -38,7 +38,10 @@ impl Abi {
         match self {
             Abi::Standard => true,
             Abi::OpenMpi => matches!(product, Product::OpenMpi),
-            Abi::Mpich => matches!(product, Product::Mpich | Product::Intel),
+            Abi::Mpich => matches!(
+                product,
+                Product::Mpich | Product::Intel | Product::Cray | Product::Mvapich
+            ),
         }
     }
 }
@@ -49,17 +52,29 @@ pub enum Product {
     OpenMpi,
     Mpich,
     Intel,
+    /// Cray MPICH and MVAPICH derive from MPICH, and choose among collective algorithms of their own, which nobody can
+    /// name here: they are tuned with ours alone.
+    Cray,
+    Mvapich,
 }
 
 impl Product {
-    pub const ALL: [Product; 3] = [Product::OpenMpi, Product::Mpich, Product::Intel];
+    pub const ALL: [Product; 5] = [
+        Product::OpenMpi,
+        Product::Mpich,
+        Product::Intel,
+        Product::Cray,
+        Product::Mvapich,
+    ];
 
-    /// The first word of its database keys: `openmpi`, `mpich`, `intel`.
+    /// The first word of its database keys: `openmpi`, `mpich`, `intel`, `cray`, `mvapich`.
     pub const fn name(self) -> &'static str {
         match self {
             Product::OpenMpi => "openmpi",
             Product::Mpich => "mpich",
             Product::Intel => "intel",
+            Product::Cray => "cray",
+            Product::Mvapich => "mvapich",
         }
     }
 
@@ -69,6 +84,8 @@ impl Product {
             Product::OpenMpi => "Open MPI",
             Product::Mpich => "MPICH",
             Product::Intel => "Intel MPI",
+            Product::Cray => "Cray MPICH",
+            Product::Mvapich => "MVAPICH",
         }
     }
 
@@ -87,7 +104,9 @@ pub struct Library {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
-    #[error("recognise the MPI library {0:?} (known: Open MPI, MPICH, Intel MPI)")]
+    #[error(
+        "recognise the MPI library {0:?} (known: Open MPI, MPICH, Intel MPI, Cray MPICH, MVAPICH)"
+    )]
     Unknown(String),
     #[error("read a version number out of {0:?}")]
     NoVersion(String),
@@ -102,10 +121,17 @@ impl Library {
     ///
     /// Errors: `Unknown` for another library, `NoVersion` where no `a.b[.c]` follows its name.
     pub fn from_version_text(text: &str) -> Result<Library, LibraryError> {
+        // HPC-X calls itself Open MPI and ParaStation MPI names the MPICH that it is; both have its algorithms.
         let known = [
             ("Open MPI v", Product::OpenMpi),
             ("MPICH Version:", Product::Mpich),
             ("Intel(R) MPI Library", Product::Intel),
+            ("CRAY MPICH version", Product::Cray),
+            ("MVAPICH Version", Product::Mvapich),
+            ("MVAPICH2 Version", Product::Mvapich),
+            ("MVAPICH2-X Version", Product::Mvapich),
+            ("MVAPICH2-GDR Version", Product::Mvapich),
+            ("MVAPICH-Plus Version", Product::Mvapich),
         ];
         let Some((product, rest)) = known
             .into_iter()
@@ -113,7 +139,7 @@ impl Library {
         else {
             return Err(LibraryError::Unknown(text.chars().take(60).collect()));
         };
-        let version = version_at_start(rest.trim_start())
+        let version = version_at_start(rest.trim_start_matches([' ', '\t', ':']))
             .ok_or_else(|| LibraryError::NoVersion(text.chars().take(60).collect()))?;
         Ok(Library { product, version })
     }
@@ -186,6 +212,32 @@ mod tests {
             (
                 "Intel(R) MPI Library 2021.19.0 for Linux* OS\n",
                 "intel-2021.19.0",
+            ),
+            (
+                "MPI VERSION    : CRAY MPICH version 8.1.26.7 (ANL base 3.4a2)\n\
+                 MPI BUILD INFO : Wed Apr 19 13:37 2023 (git hash f0bb5de)\n",
+                "cray-8.1.26",
+            ),
+            (
+                "MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Release date : Wed March 02 22:00:00 EST 2022\n\
+                 MVAPICH2 Device       :\tch3:mrail\n",
+                "mvapich-2.3.7",
+            ),
+            (
+                "MVAPICH Version:      3.0\nMVAPICH Release date: 12/23/2023\nMVAPICH ABI:          13:12:1\n\
+                 MVAPICH Device:       ch4:ofi\n",
+                "mvapich-3.0.0",
+            ),
+            // HPC-X 2.18.
+            (
+                "Open MPI v4.1.7a1, package: Open MPI root@hpc-kernel-03 Distribution, ident: 4.1.7a1, repo rev: \
+                 v4.1.5-115-g41ba5192d2, Unreleased developer copy",
+                "openmpi-4.1.7",
+            ),
+            // ParaStation MPI: MPICH on another device.
+            (
+                "MPICH Version:      4.1.1\nMPICH Release date: Mon Mar  6 14:14:15 CST 2023\nMPICH Device:       ch3:psp\n",
+                "mpich-4.1.1",
             ),
         ];
         for (text, key) in texts {

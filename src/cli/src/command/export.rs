@@ -39,7 +39,9 @@ pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> 
     for key in generation::trained(&opened)? {
         let (library, key) = (key.library, key.to_string());
         let published = published::load(db, Some(&key), Some(library.product))?;
-        let format = Format::of(library);
+        let Some(format) = Format::of(library) else {
+            continue;
+        };
         let folder = folder.join(&key);
         write(&folder, &files(&published, format, None)?)?;
         let departs = |status: &&CellStatistics| plan::native(status, library).is_some();
@@ -102,12 +104,13 @@ enum Format {
 
 impl Format {
     /// What a library reads itself.
-    const fn of(library: Library) -> Format {
+    const fn of(library: Library) -> Option<Format> {
         match library.product {
-            Product::OpenMpi if library.version.0 >= 6 => Format::Openmpi6,
-            Product::OpenMpi => Format::Openmpi,
-            Product::Mpich => Format::Mpich,
-            Product::Intel => Format::Intel,
+            Product::OpenMpi if library.version.0 >= 6 => Some(Format::Openmpi6),
+            Product::OpenMpi => Some(Format::Openmpi),
+            Product::Mpich => Some(Format::Mpich),
+            Product::Intel => Some(Format::Intel),
+            Product::Cray | Product::Mvapich => None,
         }
     }
 

@@ -16,6 +16,8 @@ pub const fn reference(product: Product) -> Library {
         Product::OpenMpi => (4, 1, 4),
         Product::Mpich => (4, 0, 2),
         Product::Intel => (2021, 19, 0),
+        Product::Cray => (8, 1, 0),
+        Product::Mvapich => (3, 0, 0),
     };
     Library { product, version }
 }

@@ -71,6 +71,8 @@ pub fn is_launcher(words: &[OsString]) -> bool {
     match name.as_str() {
         "orterun" | "prterun" | "prun" | "srun" | "aprun" => true,
         "flux" => n_commands(&words[1..]).is_some(),
+        // Hosts and variables stand before its program.
+        "mpirun_rsh" => false,
         _ => ["mpirun", "mpiexec"]
             .into_iter()
             .any(|stem| begins_as(stem) || name.ends_with(stem)),

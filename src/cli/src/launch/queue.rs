@@ -15,6 +15,13 @@ pub fn refusal(words: &[OsString], has_launcher: bool) -> Option<String> {
         ("flux", Some("batch")) => ("flux batch".to_owned(), true),
         (name @ ("salloc" | "bsub"), _) if !has_launcher => (name.to_owned(), name == "bsub"),
         ("flux", Some("alloc")) if !has_launcher => ("flux alloc".to_owned(), false),
+        ("mpirun_rsh", _) => {
+            return Some(
+                "find the program behind mpirun_rsh, which takes hosts and variables before it: start the job with the \
+                 library's own mpiexec"
+                    .to_owned(),
+            );
+        }
         _ => return None,
     };
     Some(match script {
@@ -54,6 +61,8 @@ mod tests {
             let text = refused(line).unwrap_or_else(|| panic!("{line} is not refused"));
             assert!(text.contains("colltune run ... --"), "{line}: {text}");
         }
+        let text = refused("mpirun_rsh -np 2 n0 n1 A=1 ./a").expect("it is refused");
+        assert!(text.contains("mpiexec"));
         for line in [
             "salloc -N2 srun ./a",
             "bsub -n 4 mpirun ./a",

@@ -29,7 +29,8 @@ fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Var
     composition::rows(collective).map(move |row| {
         let of_library = match product {
             Product::Intel => intel::need_of(row.composition),
-            Product::OpenMpi | Product::Mpich => None,
+            // What those choose among is not known: nor is any need of theirs.
+            Product::OpenMpi | Product::Mpich | Product::Cray | Product::Mvapich => None,
         };
         let needs = some.into_iter().chain(row.needs.iter().copied());
         Variant {

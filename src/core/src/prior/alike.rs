@@ -386,7 +386,7 @@ pub fn alike(product: Product, collective: Collective, algorithm: &str) -> Optio
     let pattern = Pattern::of(collective)?;
     let own = match product {
         Product::OpenMpi => OPENMPI,
-        Product::Mpich | Product::Intel => &[],
+        Product::Mpich | Product::Intel | Product::Cray | Product::Mvapich => &[],
     };
     let mut rows = own.iter().chain(ALIKE);
     let found = rows.find(|(of, names, _)| *of == pattern && names.contains(&algorithm));
