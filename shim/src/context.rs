@@ -4,8 +4,10 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 
-use colltune_core::context::{Context, Machine};
+use colltune_core::context::{COMPONENT, Context, Machine};
 use colltune_core::library::Library;
+
+use crate::steer;
 
 /// More than the kernel says of one processor.
 const FIRST_PROCESSOR_BYTES: u64 = 4096;
@@ -27,6 +29,10 @@ pub fn read(library: Library, shares_processors: bool) -> Context {
     };
     let processors = format!("{shared}, {} of this rank", allowed_processors());
     context.columns.push(("processors".to_owned(), processors));
+    if let Some(component) = steer::component() {
+        let column = (COMPONENT.to_owned(), component.to_owned());
+        context.columns.push(column);
+    }
     context
 }
 

@@ -13,9 +13,9 @@ pub use bcast::bcast_as_bytes;
 #[cfg(mpi = "openmpi")]
 mod openmpi;
 #[cfg(mpi = "openmpi")]
-pub use openmpi::{CarrierComms, Steer};
+pub use openmpi::{CarrierComms, Steer, component};
 
 #[cfg(not(mpi = "openmpi"))]
 mod mpich;
 #[cfg(not(mpi = "openmpi"))]
-pub use mpich::{CarrierComms, Steer};
+pub use mpich::{CarrierComms, Steer, component};

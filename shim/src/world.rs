@@ -5,6 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::time::Duration;
 
+use colltune_core::launched;
+
 use crate::abi::{self, Comm, Datatype, Op, bits};
 use crate::flight;
 use crate::frames;
@@ -182,15 +184,5 @@ impl World {
 
 /// This process's rank by what launchers put into the environment; 0 without any.
 pub fn rank_in_environment() -> u32 {
-    [
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "PALS_RANKID",
-        "FLUX_TASK_RANK",
-        "SLURM_PROCID",
-    ]
-    .into_iter()
-    .find_map(|name| std::env::var(name).ok()?.parse().ok())
-    .unwrap_or(0)
+    launched::rank(|name| std::env::var(name).ok()).unwrap_or(0)
 }

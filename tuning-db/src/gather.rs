@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::context::{COLUMNS, COMPONENT, DataKey};
 
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError};
@@ -160,6 +160,7 @@ fn take(
                     String::from_utf8_lossy(word).into_owned()
                 }),
                 owner: held.owner,
+                component: held.component.clone(),
                 host: held.host.clone(),
                 ..Run::default()
             };
@@ -223,6 +224,7 @@ fn finish(
                 generation: header.generation,
                 context: COLUMNS.map(|name| word(header, name)),
                 owner: *owner,
+                component: word(header, COMPONENT),
                 host: header.host.clone(),
                 ..Run::default()
             };

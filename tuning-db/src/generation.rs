@@ -71,6 +71,9 @@ pub struct Meta {
     /// Share of the recorded time that was work, which bounds what tuning can gain.
     #[serde(default = "all")]
     pub work: f64,
+    /// The component of the library that `default` is of in the last run that says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub component: String,
     /// Why there is nothing to gain in any cell; empty where there may be.
     #[serde(default)]
     pub nothing_to_gain: String,

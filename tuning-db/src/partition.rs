@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::context::{COLUMNS, COMPONENT, DataKey};
 use colltune_core::record::{CallClass, Header, Manner, Record};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -34,6 +34,9 @@ pub struct Held {
     /// Who owned the trace's file, by number; what was taken by earlier versions does not say.
     #[serde(default)]
     pub owner: Option<u32>,
+    /// The component that its library's own choice is of, where the library says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub component: String,
     /// The host that it says to be of.
     #[serde(default)]
     pub host: String,
@@ -145,6 +148,7 @@ impl Piece {
             machine: self.header.machine.clone(),
             colltune_version: self.header.colltune_version.clone(),
             owner: self.owner,
+            component: self.context(COMPONENT).to_owned(),
             host: self.header.host.clone(),
             world_ranks: self.header.world_ranks,
         }

@@ -234,6 +234,7 @@ impl Training<'_> {
             passed: said.passed,
             shaped_by: String::new(),
             work: 1.0,
+            component: said.component().to_owned(),
             nothing_to_gain: String::new(),
             learn_ms: 0,
         }

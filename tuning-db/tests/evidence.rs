@@ -193,6 +193,29 @@ fn runs_on_different_settings_of_the_library_are_learned_from_and_somebody_is_to
 }
 
 #[test]
+fn a_generation_says_whose_the_librarys_own_choice_was_in_the_last_run_that_tells() {
+    let (_folder, db) = database("");
+    let of = || {
+        let generation = Generation::load(&db, LIBRARY).unwrap();
+        generation.meta.expect("it is trained").component
+    };
+    for (job, seed, told, component) in [
+        ("a", 1, "", ""),
+        ("b", 2, "han", "han"),
+        ("c", 3, "", "han"),
+    ] {
+        let run = Run {
+            seed,
+            context: vec![("component".to_owned(), told.to_owned())],
+            ..small(job)
+        };
+        run.write(&db.incoming()).unwrap();
+        trained(&db);
+        assert_eq!(of(), component, "{job}");
+    }
+}
+
+#[test]
 fn whatever_shapes_a_training_makes_another_one_and_nothing_else_does() {
     let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();

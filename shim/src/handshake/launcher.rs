@@ -4,6 +4,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
+use colltune_core::launched;
 use colltune_core::library::{Library, Product};
 use colltune_core::roster::hash_bytes;
 
@@ -41,7 +42,10 @@ impl Manager {
                 Manager::SlurmPmi { socket, job }
             }
             _ => Manager::Other {
-                world: world_of(&namespace, &job, hydra_port(), variable),
+                world: launched::world(
+                    [namespace, job, hydra_port().unwrap_or_default()].concat(),
+                    variable,
+                ),
             },
         }
     }
@@ -78,62 +82,14 @@ impl Manager {
     }
 }
 
-/// What PALS and Flux call a job; of no use where it could be that of a job around this one.
-const JOBS: [&str; 2] = ["PALS_APID", "FLUX_JOB_ID"];
-const LOCAL_SIZES: [&str; 4] = [
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "PMI_LOCAL_SIZE",
-    "PALS_LOCAL_SIZE",
-];
-const LOCAL_RANKS: [&str; 4] = [
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "PMI_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
-];
-
-/// What no other job at the same name server has, or nothing.
-fn world_of(
-    namespace: &str,
-    job: &str,
-    port: Option<String>,
-    read: impl Fn(&str) -> Option<String>,
-) -> String {
-    let own = [namespace, job, &port.unwrap_or_default()].concat();
-    match own.is_empty() {
-        true => JOBS.into_iter().find_map(read).unwrap_or_default(),
-        false => own,
-    }
-}
-
 /// How many ranks but rank 0 the launcher says it started on this node; `None` where it does not say.
 pub fn followers_on_node(rank: u32) -> Option<u32> {
-    if let (Some(size), Some(place)) = (number(LOCAL_SIZES), number(LOCAL_RANKS)) {
-        // Where ranks fill one node after the other, rank 0 is on the node whose places are the ranks.
-        return Some(size - u32::from(place == rank && size > 0));
-    }
-    let tasks = variable("SLURM_GTIDS")?;
-    Some(tasks.split(',').filter(|task| *task != "0").count() as u32)
+    launched::followers_on_node(rank, variable)
 }
 
 /// Whether the launcher says that it started all ranks on this node.
 pub fn has_one_node(n_ranks: u32) -> bool {
-    ranks_on_node(variable) == Some(n_ranks)
-}
-
-fn ranks_on_node(read: impl Fn(&str) -> Option<String>) -> Option<u32> {
-    let number = |name: &str| read(name)?.parse::<u32>().ok();
-    let tasks = || Some(read("SLURM_GTIDS")?.split(',').count() as u32);
-    // Flux says it where there is one node.
-    let of_flux = || number("FLUX_JOB_SIZE").filter(|_| number("FLUX_JOB_NNODES") == Some(1));
-    let told = LOCAL_SIZES.into_iter().find_map(number);
-    told.or_else(of_flux).or_else(tasks)
-}
-
-fn number(names: [&str; 4]) -> Option<u32> {
-    let mut texts = names.into_iter().filter_map(variable);
-    texts.find_map(|text| text.parse().ok())
+    launched::ranks_on_node(variable) == Some(n_ranks)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -176,44 +132,4 @@ fn hydra_port() -> Option<String> {
         process = fields.split(' ').nth(1)?.to_owned();
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn among(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
-        move |name| {
-            let found = variables.iter().find(|(other, _)| *other == name);
-            found.map(|(_, value)| (*value).to_owned())
-        }
-    }
-
-    #[test]
-    fn a_world_is_named_by_its_own_launcher_before_that_of_a_job_around_it() {
-        let around = among(&[("FLUX_JOB_ID", "f1"), ("PALS_APID", "p1")]);
-        assert_eq!(world_of("ns", "", None, &around), "ns");
-        assert_eq!(world_of("", "kvs", Some("h:1".to_owned()), &around), "kvsh:1");
-        assert_eq!(world_of("", "", None, &around), "p1");
-        assert_eq!(world_of("", "", None, among(&[("FLUX_JOB_ID", "f1")])), "f1");
-        assert_eq!(world_of("", "", None, among(&[])), "");
-    }
-
-    #[test]
-    fn launchers_say_how_many_ranks_they_started_on_a_node() {
-        for (variables, ranks) in [
-            (&[("PALS_LOCAL_SIZE", "4"), ("SLURM_GTIDS", "0,1")][..], Some(4)),
-            (&[("FLUX_JOB_SIZE", "8"), ("FLUX_JOB_NNODES", "1")], Some(8)),
-            (&[("FLUX_JOB_SIZE", "8"), ("FLUX_JOB_NNODES", "2")], None),
-            // A job of Flux around one of Hydra's.
-            (
-                &[("FLUX_JOB_SIZE", "8"), ("FLUX_JOB_NNODES", "1"), ("MPI_LOCALNRANKS", "2")],
-                Some(2),
-            ),
-            (&[("SLURM_GTIDS", "0,1,2")], Some(3)),
-            (&[], None),
-        ] {
-            assert_eq!(ranks_on_node(among(variables)), ranks, "{variables:?}");
-        }
-    }
 }

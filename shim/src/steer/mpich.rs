@@ -70,6 +70,11 @@ impl CarrierComms {
     pub fn free(&mut self, _: &Pmpi) {}
 }
 
+/// MPICH has no components to tell of.
+pub fn component() -> Option<&'static str> {
+    None
+}
+
 impl Steer {
     pub fn new(variants: &[Vec<Variant>; COLLECTIVES]) -> Steer {
         let steerable = |variant: &Variant| matches!(variant.steering, Steering::Mpich { .. });

@@ -12,6 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
+use colltune_core::context::{self, Component};
 
 use crate::abi::Comm;
 use crate::library::{self, Pmpi};
@@ -62,6 +63,11 @@ impl CarrierComms {
             carrier.free(pmpi);
         }
     }
+}
+
+/// The component that `default` is of.
+pub fn component() -> Option<&'static str> {
+    context::component(&Lookup::new()?.components())
 }
 
 impl Steer {
@@ -182,11 +188,12 @@ impl Variables {
     fn find(steered: &[bool; COLLECTIVES]) -> Option<Variables> {
         let lookup = Lookup::new()?;
         let priority = *lookup.int(c"tuned", c"priority")?;
-        let above = [c"adapt", c"sm", c"hcoll", c"ucc", c"fca", c"portals4"];
-        let beaten = above
+        let above = ["adapt", "sm", "hcoll", "ucc", "fca", "portals4"];
+        let beaten = lookup
+            .components()
             .into_iter()
-            .filter_map(|component| lookup.int(component, c"priority"))
-            .any(|other| *other > priority);
+            .filter(|other| other.enabled && above.contains(&other.name))
+            .any(|other| other.priority > priority);
         let use_dynamic_rules = lookup
             .storage(c"tuned", c"use_dynamic_rules")?
             .cast::<bool>();
@@ -322,6 +329,34 @@ impl Lookup {
             (self.get)(index, target, std::ptr::null_mut(), std::ptr::null_mut())
         };
         (code == 0 && !storage.is_null()).then_some(storage)
+    }
+
+    /// Those that may run the collectives of a communicator of the world's ranks.
+    fn components(&self) -> Vec<Component<'static>> {
+        let all = [
+            c"tuned",
+            c"han",
+            c"hcoll",
+            c"ucc",
+            c"xhc",
+            c"acoll",
+            c"adapt",
+            c"sm",
+            c"fca",
+            c"portals4",
+            c"basic",
+        ];
+        let known = |component: &'static CStr| {
+            let enable = self.storage(component, c"enable");
+            // SAFETY: the variable is an int, or a bool, whose one byte says the same.
+            let enabled = enable.is_none_or(|enable| unsafe { *enable.cast::<u8>() } != 0);
+            Some(Component {
+                name: component.to_str().ok()?,
+                priority: *self.int(component, c"priority")?,
+                enabled,
+            })
+        };
+        all.into_iter().filter_map(known).collect()
     }
 
     fn int(&self, component: &CStr, name: &CStr) -> Option<&'static mut c_int> {

@@ -38,6 +38,24 @@ pub struct Context {
     pub columns: Vec<(String, String)>,
 }
 
+/// The column that says whose the library's own choice is, where the library tells.
+pub const COMPONENT: &str = "component";
+
+/// A component of Open MPI that runs collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Component<'a> {
+    pub name: &'a str,
+    pub priority: i32,
+    /// Some run only where they are told to.
+    pub enabled: bool,
+}
+
+/// The component that runs most collectives on MPI_COMM_WORLD: of those that may run, the one with the highest priority.
+pub fn component<'a>(all: &[Component<'a>]) -> Option<&'a str> {
+    let may_run = all.iter().filter(|one| one.enabled && one.priority > 0);
+    may_run.max_by_key(|one| one.priority).map(|one| one.name)
+}
+
 /// What the environment does not say.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine<'a> {
@@ -422,6 +440,26 @@ mod tests {
         let context = Context::new(&environment, library.parse().unwrap(), machine);
         assert!(context.is_valid(), "{context:?}");
         context
+    }
+
+    #[test]
+    fn the_component_with_the_highest_priority_is_the_librarys_choice() {
+        let one = |name, priority, enabled| Component {
+            name,
+            priority,
+            enabled,
+        };
+        // Open MPI 4.1, 5.0, HPC-X, and that without its own.
+        let (tuned, han) = (one("tuned", 30, true), one("han", 35, true));
+        assert_eq!(component(&[tuned, one("han", 0, true)]), Some("tuned"));
+        assert_eq!(component(&[tuned, han, one("ucc", 10, false)]), Some("han"));
+        let hcoll = one("hcoll", 90, true);
+        assert_eq!(component(&[tuned, han, hcoll]), Some("hcoll"));
+        assert_eq!(
+            component(&[tuned, han, one("hcoll", 90, false)]),
+            Some("han")
+        );
+        assert_eq!(component(&[]), None);
     }
 
     #[test]

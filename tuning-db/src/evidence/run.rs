@@ -30,6 +30,9 @@ pub struct Run {
     /// Who owned its traces' files, by number; what was taken by earlier versions does not say.
     #[serde(default)]
     pub owner: Option<u32>,
+    /// The component of the library that its own choice is of, where it says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub component: String,
     /// The host that its first trace says to be of, and the shape that the traces claim: ranks of the job, and the
     /// most nodes, and ranks on one, of any of its communicators.
     #[serde(default)]
@@ -92,6 +95,12 @@ impl Said {
     /// How many different runs there are.
     pub fn n_runs(&self) -> usize {
         self.sequences.len()
+    }
+
+    /// The component that `default` is of in the last run that says so.
+    pub fn component(&self) -> &str {
+        let mut all = self.runs.iter().rev().map(|run| run.component.as_str());
+        all.find(|component| !component.is_empty()).unwrap_or("")
     }
 
     /// How many of them stood there when that was the last that had been published.

@@ -160,6 +160,9 @@ struct Json<'a> {
     library: Option<String>,
     machine: String,
     generation: u64,
+    /// The component of the library that `default` is of; empty where no run says so.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    component: &'a str,
     node_hours: NodeHours,
     /// What the jobs with this database took, of every library.
     ledger: Ledger,
@@ -180,6 +183,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             library: None,
             machine: machine()?,
             generation: 0,
+            component: "",
             node_hours: NodeHours::default(),
             ledger,
             cells: Vec::new(),
@@ -191,6 +195,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             library: Some(generation.key.to_string()),
             machine: generation.model.machine.clone(),
             generation: generation.number,
+            component: (generation.meta.as_ref()).map_or("", |meta| &meta.component),
             node_hours: NodeHours::of(&generation.cells),
             ledger,
             cells: chosen(generation, args),
@@ -230,6 +235,12 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
             generation.key, meta.machine, generation.number, meta.runs, meta.calls
         ),
     };
+    let component = (generation.meta.as_ref()).map_or("", |meta| &meta.component);
+    if !component.is_empty() {
+        text.push_str(&format!(
+            "default is what the library's {component} chooses\n"
+        ));
+    }
     let shown = chosen(generation, args);
     if !shown.is_empty() {
         text.push_str(&cells_table(&shown, args));
