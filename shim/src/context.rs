@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 
-use colltune_core::context::{COMPONENT, Context, Machine};
+use colltune_core::component;
+use colltune_core::context::{Context, Machine};
 use colltune_core::library::Library;
 
 use crate::steer;
@@ -30,7 +31,7 @@ pub fn read(library: Library, shares_processors: bool) -> Context {
     let processors = format!("{shared}, {} of this rank", allowed_processors());
     context.columns.push(("processors".to_owned(), processors));
     if let Some(component) = steer::component() {
-        let column = (COMPONENT.to_owned(), component.to_owned());
+        let column = (component::COLUMN.to_owned(), component.to_owned());
         context.columns.push(column);
     }
     context

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub struct Slurm {
 pub struct Batch<'a> {
     slurm: &'a Slurm,
     id: String,
+    /// How the files begin that hold what it prints.
+    output: String,
 }
 
 impl Slurm {
@@ -69,7 +72,10 @@ impl Slurm {
                 command.env_remove(name);
             }
         }
-        let output = format!("--output={}", self.folder.path().join("out-%j").display());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let output = format!("out-{}-", COUNT.fetch_add(1, Ordering::Relaxed));
+        let file = self.folder.path().join(format!("{output}%j"));
+        let to_file = format!("--output={}", file.display());
         let submitted = command
             .env("SLURM_CONF", self.configuration())
             .envs([
@@ -81,7 +87,7 @@ impl Slurm {
             ])
             .env("COLLTUNE_LIB", target_folder())
             .envs(variables.iter().copied())
-            .args(["--parsable", "--overcommit", &output])
+            .args(["--parsable", "--overcommit", &to_file])
             .args(options)
             .arg(self.folder.path().join("script"))
             .stdout(Stdio::piped())
@@ -89,7 +95,11 @@ impl Slurm {
             .expect("sbatch starts");
         let id = String::from_utf8_lossy(&submitted.stdout).trim().to_owned();
         assert!(!id.is_empty(), "sbatch takes no script: {}", self.log());
-        Batch { slurm: self, id }
+        Batch {
+            slurm: self,
+            id,
+            output,
+        }
     }
 
     /// What a program of Slurm's prints.
@@ -254,7 +264,7 @@ impl Batch<'_> {
             .flatten()
             .flatten()
             .map(|entry| entry.path())
-            .filter(|path| path.to_string_lossy().contains("/out-"))
+            .filter(|path| path.to_string_lossy().contains(&self.output))
             .collect();
         files.sort();
         let texts = files

@@ -96,7 +96,7 @@ on_each_library! {
             let bind = format!("\n{upper}_BIND={before}{shim}:{shim},{at}:{at}\n");
             assert!(environment.contains(&bind), "{environment}");
             assert!(environment.contains(&format!("\n{upper}ENV_COLLTUNE_DB={at}\n")), "{environment}");
-            assert!(!environment.contains("LD_PRELOAD="), "{environment}");
+            assert!(!environment.contains("\nLD_PRELOAD="), "{environment}");
             assert!(held(scratch.path(), "arguments").starts_with("exec --nv -B /a:/b image.sif sh -c "));
         }
     }

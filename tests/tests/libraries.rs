@@ -262,3 +262,29 @@ fn what_intel_mpi_was_told_labels_the_samples() {
         "{own:?}"
     );
 }
+
+/// Open MPI's own choice is that of the component with the highest priority, which a user or a maker may change.
+#[test]
+fn status_says_which_component_of_open_mpi_the_default_is_of() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    for (told, component) in [("0", "tuned"), ("90", "han")] {
+        let db = folder();
+        let job = job(2).mpi(mpi).preload().db(db.path()).mode("explore");
+        let job = job.env("OMPI_MCA_coll_han_priority", told);
+        job.run("frequent", &["500", "10"]).succeeds();
+        for command in ["train", "status"] {
+            let words = ["60", &colltune().to_string_lossy(), command, "--db"].map(str::to_owned);
+            let output = std::process::Command::new("timeout")
+                .args(words)
+                .arg(db.path())
+                .output();
+            let output = output.expect("timeout starts");
+            assert!(output.status.success());
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let sentence = format!("default is what the library's {component} chooses");
+            assert!(command == "train" || text.contains(&sentence), "{text}");
+        }
+    }
+}

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use colltune_core::context::{COLUMNS, COMPONENT, DataKey};
+use colltune_core::component;
+use colltune_core::context::{COLUMNS, DataKey};
 
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError};
@@ -224,7 +225,7 @@ fn finish(
                 generation: header.generation,
                 context: COLUMNS.map(|name| word(header, name)),
                 owner: *owner,
-                component: word(header, COMPONENT),
+                component: word(header, component::COLUMN),
                 host: header.host.clone(),
                 ..Run::default()
             };

@@ -7,7 +7,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use colltune_core::context::{COLUMNS, COMPONENT, DataKey};
+use colltune_core::component;
+use colltune_core::context::{COLUMNS, DataKey};
 use colltune_core::record::{CallClass, Header, Manner, Record};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -148,7 +149,7 @@ impl Piece {
             machine: self.header.machine.clone(),
             colltune_version: self.header.colltune_version.clone(),
             owner: self.owner,
-            component: self.context(COMPONENT).to_owned(),
+            component: self.context(component::COLUMN).to_owned(),
             host: self.header.host.clone(),
             world_ranks: self.header.world_ranks,
         }

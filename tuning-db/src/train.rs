@@ -231,10 +231,10 @@ impl Training<'_> {
             sequence: said.sequences.last().copied().unwrap_or(0),
             seconds: said.seconds,
             cells_measured: 0,
+            component: said.component().to_owned(),
             passed: said.passed,
             shaped_by: String::new(),
             work: 1.0,
-            component: said.component().to_owned(),
             nothing_to_gain: String::new(),
             learn_ms: 0,
         }

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
-use colltune_core::context::{self, Component};
+use colltune_core::component::{self, Component};
 
 use crate::abi::Comm;
 use crate::library::{self, Pmpi};
@@ -67,7 +67,7 @@ impl CarrierComms {
 
 /// The component that `default` is of.
 pub fn component() -> Option<&'static str> {
-    context::component(&Lookup::new()?.components())
+    component::chosen(&Lookup::new()?.components())
 }
 
 impl Steer {

@@ -38,24 +38,6 @@ pub struct Context {
     pub columns: Vec<(String, String)>,
 }
 
-/// The column that says whose the library's own choice is, where the library tells.
-pub const COMPONENT: &str = "component";
-
-/// A component of Open MPI that runs collectives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Component<'a> {
-    pub name: &'a str,
-    pub priority: i32,
-    /// Some run only where they are told to.
-    pub enabled: bool,
-}
-
-/// The component that runs most collectives on MPI_COMM_WORLD: of those that may run, the one with the highest priority.
-pub fn component<'a>(all: &[Component<'a>]) -> Option<&'a str> {
-    let may_run = all.iter().filter(|one| one.enabled && one.priority > 0);
-    may_run.max_by_key(|one| one.priority).map(|one| one.name)
-}
-
 /// What the environment does not say.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine<'a> {
@@ -237,15 +219,6 @@ const OPEN_MPI: &[&str] = &[
 ];
 /// The same of MPICH and of Intel MPI; Hydra sets the first of the exceptions for itself on every node.
 const MPICH: &[&str] = &["MPIR_CVAR_", "FI_", "UCX_"];
-/// What MVAPICH's launcher sets for itself.
-const OF_ONE_RANK: &[&str] = &[
-    "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
-    "MV2_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "MV2_NODE_ID",
-];
 const INTEL: &[&str] = &[
     "I_MPI_ADJUST_",
     "I_MPI_FABRICS",
@@ -258,6 +231,15 @@ const INTEL: &[&str] = &[
 /// Of those that derive from MPICH, whose settings have names of their own.
 const CRAY: &[&str] = &["MPICH_", "MPIR_CVAR_", "FI_"];
 const MVAPICH: &[&str] = &["MV2_", "MVP_", "MPIR_CVAR_", "FI_", "UCX_"];
+/// What MVAPICH's launcher sets for itself.
+const OF_ONE_RANK: &[&str] = &[
+    "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MV2_NODE_ID",
+];
 const OF_ONE_NODE: &[&str] = &["MPIR_CVAR_CH3_INTERFACE_HOSTNAME"];
 
 /// The environment of a rank.
@@ -440,26 +422,6 @@ mod tests {
         let context = Context::new(&environment, library.parse().unwrap(), machine);
         assert!(context.is_valid(), "{context:?}");
         context
-    }
-
-    #[test]
-    fn the_component_with_the_highest_priority_is_the_librarys_choice() {
-        let one = |name, priority, enabled| Component {
-            name,
-            priority,
-            enabled,
-        };
-        // Open MPI 4.1, 5.0, HPC-X, and that without its own.
-        let (tuned, han) = (one("tuned", 30, true), one("han", 35, true));
-        assert_eq!(component(&[tuned, one("han", 0, true)]), Some("tuned"));
-        assert_eq!(component(&[tuned, han, one("ucc", 10, false)]), Some("han"));
-        let hcoll = one("hcoll", 90, true);
-        assert_eq!(component(&[tuned, han, hcoll]), Some("hcoll"));
-        assert_eq!(
-            component(&[tuned, han, one("hcoll", 90, false)]),
-            Some("han")
-        );
-        assert_eq!(component(&[]), None);
     }
 
     #[test]
