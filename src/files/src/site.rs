@@ -78,7 +78,10 @@ mod tests {
         assert!(matches!(look(&site), Look::Gone(_)), "no site yet");
         std::fs::write(site.join("site.json"), SiteState::default().to_json()).unwrap();
         assert!(is_site(&site));
-        assert_eq!((state(&site), look(&site)), (Ok(SiteState::default()), Look::On));
+        assert_eq!(
+            (state(&site), look(&site)),
+            (Ok(SiteState::default()), Look::On)
+        );
         let off = site.join("OFF");
         std::fs::write(&off, "it\u{7} hangs \nsecond line\n").unwrap();
         assert_eq!(look(&site), Look::Off("it hangs".to_owned()));
@@ -94,6 +97,9 @@ mod tests {
         std::fs::remove_dir(&off).unwrap();
         std::fs::write(site.join("site.json"), "{\"sch").unwrap();
         let problem = state(&site).unwrap_err();
-        assert!(problem.contains("site.json") && problem.contains("damaged"), "{problem}");
+        assert!(
+            problem.contains("site.json") && problem.contains("damaged"),
+            "{problem}"
+        );
     }
 }
