@@ -111,7 +111,14 @@ pub fn read(variables: &[(String, String)], library: Library, nodes: u64, ppn: u
     let mut warnings = Vec::new();
     let seed = Seed::draw();
     let handout = match read_request(variables, library, &seed.job, &mut warnings) {
-        Ok(request) => read_database(request, seed, variables, library, (nodes, ppn), &mut warnings),
+        Ok(request) => read_database(
+            request,
+            seed,
+            variables,
+            library,
+            (nodes, ppn),
+            &mut warnings,
+        ),
         Err(problem) => {
             warnings.push(problem);
             None

@@ -19,7 +19,9 @@ impl Version {
     pub fn remedy(&self) -> String {
         let site = self.site.display();
         match self.rollout {
-            Rollout::InForce => format!("`colltune publish {site} --rollback` puts the one before in force"),
+            Rollout::InForce => {
+                format!("`colltune publish {site} --rollback` puts the one before in force")
+            }
             Rollout::Canary => {
                 format!("it is on trial, and `colltune publish {site} --rollback` ends that")
             }
@@ -37,7 +39,10 @@ pub fn find(folder: &Path, job: &str) -> Result<Option<Version>, String> {
     }
     let site = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     if let Look::Off(reason) = look(&site) {
-        return Err(format!("{}; collectives run untuned", is_off(&site, &reason)));
+        return Err(format!(
+            "{}; collectives run untuned",
+            is_off(&site, &reason)
+        ));
     }
     let named = site::job_name(|name| std::env::var(name).ok());
     let found = state(&site).and_then(|state| {

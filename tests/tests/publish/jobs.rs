@@ -105,6 +105,19 @@ on_each_library! {
         assert_eq!(RANKS, 2, "one of each");
     }
 
+    fn what_explorers_sum_up_is_not_written_by_everybodys_jobs(mpi: Mpi) {
+        let site = Site::published(mpi);
+        let file = site.scratch.path().join("runs.jsonl");
+        let summary = format!("summary = \"{}\"\n", file.display());
+        site.write("versions/000001/colltune.toml", &summary);
+        site.runs(site.job(), FIRST);
+        assert!(!file.exists());
+        // The site's own word.
+        site.write("colltune.toml", &summary);
+        site.runs(site.job(), FIRST);
+        assert!(file.exists());
+    }
+
     fn who_asks_for_another_mode_is_told_that_jobs_only_read(mpi: Mpi) {
         let site = Site::published(mpi);
         let (variants, outcome) = site.ran(site.job().mode("explore"));
