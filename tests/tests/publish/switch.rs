@@ -20,6 +20,8 @@ fn switched(
     let job = job.db(site.path()).mode("exploit").seed(1).log(log.path());
     let job = job
         .env("COLLTUNE_HEED_EVERY", "200ms")
+        // A choice that a watch leaves would look as if it had been switched off.
+        .env("COLLTUNE_WATCH", "0")
         .env("COLLTUNE_REPRODUCIBLE", reproducible);
     let outcome = job.run("switched", &[BEFORE, SECONDS, what[0], what[1]]);
     outcome.succeeds().prints("ok\n");
