@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use colltune_core::context::DataKey;
@@ -90,7 +90,7 @@ impl SiteFolder {
             let made = made.mode(0o755).create(path);
             made.map_err(at("make the folder", path))?;
             // The umask has taken what it wanted.
-            let mode = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+            let mode = fs::Permissions::from_mode(0o755);
             fs::set_permissions(path, mode).map_err(at("make the folder", path))?;
         }
         let folder = Folder::root_for_readers(path).map_err(at("open the folder", path))?;

@@ -181,7 +181,7 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
     }
     let keys: Vec<&DataKey> = tables.iter().map(|one| &one.key).collect();
     let mut abis: Vec<Abi> = Vec::new();
-    for abi in keys.iter().filter_map(|key| abi_of(key)) {
+    for abi in keys.iter().filter_map(abi_of) {
         if !abis.contains(&abi) {
             abis.push(abi);
         }
