@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::context::{Context, DataKey, Machine};
-use colltune_core::decide::rules::JobTerms;
+use colltune_core::decide::rules::{JobTerms, TablesFrom};
 use colltune_core::decide::table::CellTable;
 use colltune_core::environment;
 use colltune_core::library::Library;
@@ -20,6 +20,8 @@ use colltune_core::request::{self, Forced, Mode};
 use colltune_core::roster::hash_bytes;
 use colltune_core::settings::{Settings, SummaryTo};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
+
+use crate::site::{self, Version};
 
 /// The setting of a seed for one job, as `colltune run --seed` makes it.
 const SEED: &str = "COLLTUNE_SEED";
@@ -36,6 +38,8 @@ pub struct Handout {
     pub incoming: Option<String>,
     /// Where the run's file in the ledger goes; `None` without a database.
     pub ledger: Option<String>,
+    /// The site folder whose switch the job heeds.
+    pub site: Option<String>,
 }
 
 /// What rank 0 found, with the messages that it has for the user.
@@ -105,31 +109,62 @@ fn flight_folder(variables: &[(String, String)]) -> Option<String> {
 /// `nodes` and `ppn` are those of the world: cells that it cannot reach are left out.
 pub fn read(variables: &[(String, String)], library: Library, nodes: u64, ppn: u64) -> Found {
     let mut warnings = Vec::new();
-    let handout = match read_request(variables, library, &mut warnings) {
-        Ok(request) => read_database(request, variables, library, nodes, ppn, &mut warnings),
+    let seed = Seed::draw();
+    let handout = match read_request(variables, library, &seed.job, &mut warnings) {
+        Ok(request) => read_database(
+            request,
+            seed,
+            variables,
+            library,
+            (nodes, ppn),
+            &mut warnings,
+        ),
         Err(problem) => {
-            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            warnings.push(problem);
             None
         }
     };
     Found { handout, warnings }
 }
 
+/// What tells a job from all others: its name in files, and a random number.
+struct Seed {
+    job: String,
+    random: u64,
+}
+
+impl Seed {
+    fn draw() -> Seed {
+        let random = RandomState::new().build_hasher().finish();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |time| time.as_nanos() as u64);
+        Seed {
+            job: format!("{:016x}{:08x}", now, random as u32),
+            random,
+        }
+    }
+}
+
 struct Request {
     db: Option<PathBuf>,
+    /// The version of a site folder that `db` is.
+    version: Option<Version>,
     mode: Mode,
     forced: Vec<Forced>,
     log: Option<String>,
     flight: Option<String>,
 }
 
+/// Errors: a sentence that says why the job runs untuned.
 fn read_request(
     variables: &[(String, String)],
     library: Library,
+    job: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Request, String> {
     let text = |name: &str| variable(variables, name);
-    let named = |name: &str, error: request::RequestError| format!("{error} in {name}");
+    let untuned = |problem: String| format!("failed to {problem}; collectives run untuned");
+    let named = |name: &str, error: request::RequestError| untuned(format!("{error} in {name}"));
     let mode = text(environment::MODE).map(|mode| {
         mode.parse::<Mode>()
             .map_err(|error| named(environment::MODE, error))
@@ -143,8 +178,21 @@ fn read_request(
         .transpose()
         .map_err(|error| named(environment::LOG, error))?;
     let flight = flight_folder(variables);
-    let db = text(environment::DB).map(PathBuf::from);
+    let mut db = text(environment::DB).map(PathBuf::from);
+    let found = db.as_deref().map(|db| site::find(db, job)).transpose();
+    let version = match (found, mode) {
+        // Nothing is wanted of it.
+        (Err(_), Some(Mode::Off)) => {
+            db = None;
+            None
+        }
+        (found, _) => found?.flatten(),
+    };
+    if let Some(version) = &version {
+        db = Some(version.folder.clone());
+    }
     let mode = match (mode, &db) {
+        (mode, Some(_)) if version.is_some() => site::mode(mode, warnings),
         (Some(mode), Some(_)) => mode,
         (None, Some(_)) => Mode::Explore,
         (Some(Mode::Off), None) => Mode::Off,
@@ -161,33 +209,56 @@ fn read_request(
     };
     let mut request = Request {
         db,
+        version,
         mode,
         forced,
         log,
         flight,
     };
     if request.mode == Mode::Off {
-        request.forced.clear();
-        (request.log, request.flight) = (None, None);
+        request.turn_off();
     }
     Ok(request)
 }
 
+impl Request {
+    fn turn_off(&mut self) {
+        self.mode = Mode::Off;
+        self.forced.clear();
+        (self.log, self.flight) = (None, None);
+    }
+
+    /// Says why the job runs untuned, and what to do.
+    fn untuned(&self, problem: String) -> String {
+        match &self.version {
+            Some(version) => {
+                let remedy = version.remedy();
+                format!("failed to {problem}; collectives run untuned; {remedy}")
+            }
+            None => format!("failed to {problem}; collectives run untuned"),
+        }
+    }
+}
+
 fn read_database(
-    request: Request,
+    mut request: Request,
+    seed: Seed,
     variables: &[(String, String)],
     library: Library,
-    nodes: u64,
-    ppn: u64,
+    (nodes, ppn): (u64, u64),
     warnings: &mut Vec<String>,
 ) -> Option<Handout> {
-    let mut settings = match read_settings(request.db.as_deref(), variables) {
+    let mut settings = match read_settings(&request, variables) {
         Ok(settings) => settings,
         Err(problem) => {
-            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            warnings.push(request.untuned(problem));
             return None;
         }
     };
+    // The other ranks look at their own programs.
+    if !settings.programs().allow(&own_program()) {
+        request.turn_off();
+    }
     let machine = settings.machine.clone().unwrap_or_else(machine_name);
     if let SummaryTo::File(file) = &mut settings.summary
         && let Ok(whole) = std::path::absolute(&*file)
@@ -210,11 +281,13 @@ fn read_database(
         }
         Some(Ok(Some(model))) => model,
         Some(Err(problem)) => {
-            warnings.push(format!("failed to {problem}; collectives run untuned"));
+            warnings.push(request.untuned(problem));
             return None;
         }
     };
-    let ledger = request.db.as_deref().map(|db| {
+    let site = request.version.map(|version| version.site);
+    let database = request.db.as_deref().filter(|_| site.is_none());
+    let ledger = database.map(|db| {
         let folder = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
         folder.join("incoming").to_string_lossy().into_owned()
     });
@@ -223,11 +296,7 @@ fn read_database(
         settings.setup_after = 1;
     }
     settings.simulated.clear();
-    let random = RandomState::new().build_hasher().finish();
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_nanos() as u64);
-    let job = format!("{:016x}{:08x}", now, random as u32);
+    let Seed { job, random } = seed;
     let is_of_this_job = variable(variables, SEED).is_some();
     let seed = match settings.seed {
         Some(seed) if is_of_this_job => seed,
@@ -242,9 +311,13 @@ fn read_database(
         forced: request.forced,
         cells: CellTable::new(&model.within(nodes, ppn), library),
         settings,
+        tables_from: match site {
+            Some(_) => TablesFrom::Site,
+            None => TablesFrom::Database,
+        },
     };
-    let db = request.db.as_deref().filter(|_| terms.records());
-    let incoming = db.and_then(|db| make_incoming(db, terms.mode, warnings));
+    let database = database.filter(|_| terms.records());
+    let incoming = database.and_then(|db| make_incoming(db, terms.mode, warnings));
     Some(Handout {
         job,
         terms,
@@ -252,7 +325,13 @@ fn read_database(
         flight: request.flight,
         incoming,
         ledger,
+        site: site.map(|site| site.to_string_lossy().into_owned()),
     })
+}
+
+/// The file of this rank's program; a path that nobody allows by name where the system does not tell.
+pub fn own_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_default()
 }
 
 /// The folder that gets the job's traces. Who only exploits a database may have no right to write to it.
@@ -303,9 +382,10 @@ fn read_presets(
     presets
 }
 
-fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Settings, String> {
+/// The database's, or the version's and over them the site's own; then those of the environment.
+fn read_settings(request: &Request, variables: &[(String, String)]) -> Result<Settings, String> {
     let mut settings = Settings::default();
-    if let Some(db) = db {
+    if let Some(db) = &request.db {
         let metadata = std::fs::metadata(db)
             .map_err(|error| format!("open the database {}: {error}", db.display()))?;
         if !metadata.is_dir() {
@@ -314,15 +394,12 @@ fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Se
                 db.display()
             ));
         }
-        let file = db.join("colltune.toml");
-        match read_text(&file, SETTINGS_BYTES_MAX) {
-            Ok(text) => {
-                settings = Settings::from_toml(&text)
-                    .map_err(|error| format!("{error} ({})", file.display()))?
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("read {}: {error}", file.display())),
-        }
+        settings = settings_over(settings, db)?;
+    }
+    if let Some(version) = &request.version {
+        // Whoever explores wanted to see it, maybe.
+        settings.summary = SummaryTo::Nobody;
+        settings = settings_over(settings, &version.site)?;
     }
     for (name, value) in variables {
         settings
@@ -330,6 +407,18 @@ fn read_settings(db: Option<&Path>, variables: &[(String, String)]) -> Result<Se
             .map_err(|error| error.to_string())?;
     }
     Ok(settings)
+}
+
+/// Those of a folder's `colltune.toml` over others.
+fn settings_over(settings: Settings, folder: &Path) -> Result<Settings, String> {
+    let file = folder.join("colltune.toml");
+    match read_text(&file, SETTINGS_BYTES_MAX) {
+        Ok(text) => settings
+            .with_toml(&text)
+            .map_err(|error| format!("{error} ({})", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(settings),
+        Err(error) => Err(format!("read {}: {error}", file.display())),
+    }
 }
 
 /// What `colltune calibrate` found for `library`, as settings hold it; `None` where it never ran.

@@ -15,7 +15,9 @@ mod world;
 
 mod handout;
 mod handshake;
+mod site;
 mod start;
+mod switch;
 
 mod account;
 mod arguments;

@@ -30,11 +30,12 @@ use crate::limits;
 use crate::pending;
 use crate::private;
 use crate::steer::Steer;
+use crate::switch;
 use crate::tune::Tuner;
 use crate::warn::say;
 use crate::world::{World, rank_in_environment};
 use meet::{identity, shake_hands};
-use open::{JobFacts, Opened};
+use open::{JobFacts, Opened, Programs};
 use tell::{Card, exchange, hand_out};
 
 /// Called in front of the library's MPI_Init, which takes long enough for a rate to be read from it.
@@ -64,6 +65,7 @@ pub fn start_up(code: c_int, before: Reading) {
 
 /// Called in front of the library's MPI_Finalize.
 pub fn wind_down() {
+    switch::let_be();
     if let Some(tuner) = fence::disarm() {
         floating::by_default(|| tuner.finish());
     }
@@ -225,6 +227,7 @@ fn build(
         incoming,
         flight,
         ledger,
+        site,
     } = handout;
     let mut rules = Rules::new(terms, library, Telling::Needed);
     let mut first_variant = [0; Collective::ALL.len()];
@@ -248,7 +251,12 @@ fn build(
         log,
         recorder,
         messages,
+        programs,
     } = open::open(pmpi, &handles, facts)?;
+    let flight = flight.filter(|_| programs == Programs::Allowed);
+    if programs == Programs::Denied {
+        rules.turn_off();
+    }
     // Where every decision is told, by all ranks, communicators get their numbers at the first call.
     if log.is_some() || flight.is_some() {
         rules.telling = Telling::All;
@@ -264,6 +272,10 @@ fn build(
         };
         Flight::arm(folder, &header, clock)
     });
+    let heeded = site.zip(rules.terms.heeds_every());
+    if let Some((site, every)) = heeded.filter(|_| rank == 0 && rules.terms.cells.chooses()) {
+        switch::watch(site.into(), every);
+    }
     let mut thread_level = 0;
     let query = library::find(c"PMPI_Query_thread");
     if !query.is_null() {

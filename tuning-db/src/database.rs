@@ -11,7 +11,7 @@ use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings};
-use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
+use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
 use rayon::prelude::*;
 
 pub use crate::error::DbError;
@@ -39,9 +39,10 @@ pub struct Database {
 impl Database {
     /// A database that exists.
     ///
-    /// Errors: `Missing` where there is no folder.
+    /// Errors: `Missing` where there is no folder, `IsSite` for what is published from one.
     pub fn open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let root = root.into();
+        refuse_site(&root)?;
         if root.is_dir() {
             Ok(Database { root })
         } else {
@@ -52,9 +53,10 @@ impl Database {
     /// A database, made now where there is none: folders, and a `colltune.toml` that explains
     /// every key and names this machine, so that login and compute nodes mean the same one.
     ///
-    /// Errors: `Io` naming what cannot be made.
+    /// Errors: `Io` naming what cannot be made, `IsSite`.
     pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let db = Database { root: root.into() };
+        refuse_site(&db.root)?;
         fs::create_dir_all(&db.root).map_err(at("make the folder", &db.root))?;
         if !db.incoming().is_dir() {
             let root = db.open_root()?;
@@ -261,6 +263,22 @@ impl Database {
     pub fn machine(&self, settings: &Settings) -> String {
         settings.machine.clone().unwrap_or_else(machine_here)
     }
+}
+
+/// What was learned lies in a site folder's versions; nothing else of a database is there.
+fn refuse_site(path: &Path) -> Result<(), DbError> {
+    if !site::is_site(path) {
+        return Ok(());
+    }
+    let in_force = site::state(path).ok().filter(|state| state.current > 0);
+    let remedy = in_force.map_or(String::new(), |state| {
+        let version = site::version(path, state.current);
+        format!("; the version in force is {}", version.display())
+    });
+    Err(DbError::IsSite {
+        path: path.to_owned(),
+        remedy,
+    })
 }
 
 #[cfg(test)]

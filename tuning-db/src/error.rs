@@ -33,6 +33,13 @@ pub enum DbError {
     },
     #[error("read the generation {path}: {problem}", path = path.display())]
     Generation { path: PathBuf, problem: String },
+    #[error("use the site folder {path}: {problem}", path = path.display())]
+    Site { path: PathBuf, problem: String },
+    #[error(
+        "use {path} as a database: it is a site folder, which `colltune publish` alone writes{remedy}",
+        path = path.display()
+    )]
+    IsSite { path: PathBuf, remedy: String },
     #[error("train {key}: {error}")]
     Learn {
         key: DataKey,

@@ -3,7 +3,7 @@
 //! Nothing below a database's own folder is opened through a link, files are made new or not at all, and what is made
 //! gets group and modes from its folder where that is shared (setgid), whatever the user's umask is. In a folder that
 //! somebody else made, who is neither root nor the database's owner, nothing is written, unless the database's group
-//! may write everywhere.
+//! may write everywhere. A site folder, which everybody's jobs read, hands its mode on in any case.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -36,6 +36,16 @@ pub struct Folder {
     file: File,
     path: PathBuf,
     trust: Trust,
+    modes: Modes,
+}
+
+/// When what is made gets the mode of its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Modes {
+    /// Where a group shares it; elsewhere that is the umask's affair.
+    Shared,
+    /// Whatever the umask is, but that nobody else may write.
+    ForReaders,
 }
 
 /// In whose folders a database is written.
@@ -68,6 +78,17 @@ impl Folder {
                 owner: found.uid(),
                 group: (found.mode() & open == open).then(|| found.gid()),
             },
+            modes: Modes::Shared,
+        })
+    }
+
+    /// The same of a folder that others read: who may read it may read what is made there.
+    ///
+    /// Errors: as of the system.
+    pub(crate) fn root_for_readers(path: &Path) -> io::Result<Folder> {
+        Ok(Folder {
+            modes: Modes::ForReaders,
+            ..Folder::root(path)?
         })
     }
 
@@ -93,6 +114,7 @@ impl Folder {
             file,
             path: self.path.join(name),
             trust: self.trust,
+            modes: self.modes,
         })
     }
 
@@ -129,7 +151,11 @@ impl Folder {
     /// The mode of a folder in this one; `None` where that is the umask's affair.
     fn modes(&self) -> io::Result<Option<u32>> {
         let mode = self.file.metadata()?.mode() & MODE_BITS;
-        Ok((mode & SET_GROUP != 0).then_some(mode & !0o1000))
+        let shared = (mode & SET_GROUP != 0).then_some(mode & !0o1000);
+        Ok(match self.modes {
+            Modes::Shared => shared,
+            Modes::ForReaders => shared.or(Some(mode & 0o755)),
+        })
     }
 
     /// Gives what was just made the owner that it would have without root's help, and its mode.
@@ -275,6 +301,18 @@ impl Folder {
         let inside = self.inside(name)?;
         for file in inside.names()? {
             inside.remove(&file)?;
+        }
+        Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Removes a folder with the files and folders in it, so many deep at most.
+    pub(crate) fn remove_tree(&self, name: &OsStr, depth: u32) -> io::Result<()> {
+        let inside = self.inside(name)?;
+        for one in inside.names()? {
+            match inside.kind(&one) {
+                Some(FileType::Directory) if depth > 0 => inside.remove_tree(&one, depth - 1)?,
+                _ => inside.remove(&one)?,
+            }
         }
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
     }

@@ -23,7 +23,7 @@
 //! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],
 //! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
 //! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
-//! what is only counted ([`passed`]).
+//! what is only counted ([`passed`]); last what is published for everybody's jobs ([`site`]).
 #![forbid(unsafe_code)]
 
 pub mod check_word;
@@ -59,6 +59,7 @@ mod reduce;
 pub mod generation;
 pub mod manage;
 pub mod passed;
+pub mod site;
 pub mod train;
 
 pub mod test_support;

@@ -2,7 +2,7 @@
 
 use colltune_core::catalogue::Facts;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
-use colltune_core::decide::rules::{JobTerms, Rules, Telling};
+use colltune_core::decide::rules::{JobTerms, Rules, TablesFrom, Telling};
 use colltune_core::decide::table::CellTable;
 use colltune_core::model::Model;
 use colltune_core::request::Mode;
@@ -97,6 +97,7 @@ impl<'a> Job<'a> {
             presets: Vec::new(),
             cells: CellTable::new(model, site.library),
             settings: site.settings.clone(),
+            tables_from: TablesFrom::Database,
         };
         let comms = (1..).zip(&site.recipe.layouts);
         let comms: Vec<Comm> = comms.map(|(id, layout)| Comm::new(id, *layout)).collect();

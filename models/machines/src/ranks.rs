@@ -120,7 +120,11 @@ fn decided(
             Decision::Chosen(chosen) => return Some(chosen),
             Decision::SetUp => decider.set_up(rules, Some(agreed), call, &|| details),
             Decision::Prepare => decider.prepare(rules, call, &|| details),
-            Decision::Default | Decision::NoMemory | Decision::Unobserved(_) => return None,
+            // Nobody switches a made-up job off.
+            Decision::Default
+            | Decision::NoMemory
+            | Decision::Unobserved(_)
+            | Decision::Heed(_) => return None,
         }
     }
 }

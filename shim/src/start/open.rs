@@ -29,6 +29,15 @@ pub struct Opened {
     pub recorder: Option<Recorder>,
     /// On all ranks or on none.
     pub messages: Messages,
+    pub programs: Programs,
+}
+
+/// Whether the site tunes programs like those of the job; the same on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programs {
+    Allowed,
+    /// One of them is not to be tuned, so none is.
+    Denied,
 }
 
 /// The job as far as it says what is opened.
@@ -63,9 +72,10 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
         code(&log),
         code(&trace),
         u64::from(matches!(made, Some(Private::Failed))),
+        u64::from(!is_allowed(&job)),
     ];
     largest(pmpi, handles, &mut codes);
-    let [unregistered, log_code, trace_code, unmade] = codes;
+    let [unregistered, log_code, trace_code, unmade, denied] = codes;
     let recorder = trace.and_then(Result::ok);
     let made = made.unwrap_or_default();
     if unregistered != 0 {
@@ -76,6 +86,18 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
         // It is empty, and goes.
         let _ = recorder.map(|recorder| recorder.finish());
         return None;
+    }
+    if denied != 0 {
+        messages::take_back(made, pmpi);
+        // As above.
+        let _ = recorder.map(|recorder| recorder.finish());
+        return Some(Opened {
+            registry: registry?,
+            log: None,
+            recorder: None,
+            messages: Messages::default(),
+            programs: Programs::Denied,
+        });
     }
     if let (Some(error), Some(folder)) = (error_of(log_code), job.log) {
         say_at_0(&job, || {
@@ -102,7 +124,14 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
                 Messages::default()
             }
         },
+        programs: Programs::Allowed,
     })
+}
+
+/// Whether this rank's program may be tuned; in a job with several programs they differ.
+fn is_allowed(job: &JobFacts) -> bool {
+    let programs = job.rules.terms.settings.programs();
+    !programs.choose() || programs.allow(&handout::own_program())
 }
 
 fn say_at_0(job: &JobFacts, sentence: impl FnOnce() -> String) {

@@ -96,6 +96,10 @@ impl Tuner {
                     self.take_left(state, left);
                     state.decider.decide(&self.rules, call, &details)
                 }
+                Decision::Heed(heeded) => {
+                    let _under_way = self.under_way(state, call, DEFAULT);
+                    self.heed(state, heeded, (call, &details))
+                }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }

@@ -4,7 +4,10 @@ use std::sync::atomic::Ordering;
 
 use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
-use colltune_core::decide::{AfterSample, Choice, Chosen, Timing, UnderWay};
+use colltune_core::decide::call::{SharedCall, SharedDetails};
+use colltune_core::decide::{
+    AfterSample, Choice, Chosen, Decider, Decision, Heeded, Switch, Timing, UnderWay,
+};
 use colltune_core::record::CallTimes;
 
 use super::Tuner;
@@ -12,6 +15,7 @@ use crate::account::Account;
 use crate::clock;
 use crate::communicator::State;
 use crate::floating;
+use crate::switch;
 
 impl Tuner {
     /// Takes the time of a sampled call, and reviews its cell where that is due. Says whether it did.
@@ -85,5 +89,33 @@ impl Tuner {
         if state.decider.agreed().own_families == Possible::No {
             state.repeat = None;
         }
+    }
+
+    /// Asks the other ranks whether the job was switched off, and decides on the call at which that is due. A
+    /// collective of the library on the program's own communicator, at a call of all its ranks.
+    #[cold]
+    pub(super) fn heed(
+        &self,
+        state: &mut State,
+        heeded: Heeded,
+        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
+    ) -> Decision {
+        let _span = self.account.as_ref().map(Account::agree);
+        let now_ns = self.clock.at_ns(clock::ticks());
+        let mut words = state.decider.heed_words(heeded, switch::switch(), now_ns);
+        if !self.largest(state.comm, &mut words) {
+            state.decider.stand_aside();
+            state.repeat = None;
+            return Decision::Default;
+        }
+        if Decider::heard(words) == Switch::Off {
+            // Other communicators hear it from this rank.
+            switch::hear();
+            state.repeat = None;
+        }
+        let rules = &self.rules;
+        state
+            .decider
+            .heed(rules, heeded, words, now_ns, (call, details))
     }
 }

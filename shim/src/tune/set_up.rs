@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use colltune_core::classify::Layout;
+use colltune_core::decide::Switch;
 use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
 use colltune_core::settings::Gpu;
 
@@ -14,6 +15,7 @@ use crate::fault_tolerance;
 use crate::gpu;
 use crate::library::Pmpi;
 use crate::members::{self, Unknown};
+use crate::switch::switch;
 
 impl Tuner {
     /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
@@ -43,11 +45,11 @@ impl Tuner {
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
         };
-        // The last one says whether a member does not know who the others are.
+        // The last one says whether a member does not know who the others are, or knows that the job was switched off.
         let mut words = [0; ABILITY_WORDS + 1];
         let (of_ability, unknown) = words.split_at_mut(ABILITY_WORDS);
         of_ability.copy_from_slice(&ability.words());
-        unknown[0] = world_ranks.is_none().into();
+        unknown[0] = (world_ranks.is_none() || switch() == Switch::Off).into();
         if !self.largest(state.comm, &mut words) {
             return None;
         }

@@ -22,6 +22,8 @@ pub mod trace;
 
 pub mod export;
 
+pub mod publish;
+
 pub mod bench;
 
 pub mod placement;

@@ -1,13 +1,47 @@
-//! Opening a tuning database for a job.
+//! Opening a tuning database, or what a site folder has of one, for a job or to look at it.
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{anyhow, bail};
 use colltune_core::settings::Settings;
-use colltune_db::{Database, DbError};
+use colltune_core::site::{self, OFF};
+use colltune_db::Database;
+use colltune_files::site::{Look, is_site, look, state, version};
 
-/// Makes sure that a job can use the database `db`: makes it if it does not exist, reads its settings.
-pub fn prepare(db: &Path) -> Result<Settings, DbError> {
-    Database::create_or_open(db)?.settings()
+/// Makes sure that a job can use the database `db`: makes it if it does not exist, reads its settings. Of a site folder
+/// nothing is made.
+pub fn prepare(db: &Path) -> anyhow::Result<Settings> {
+    match is_site(db) {
+        true => {
+            if let Look::Off(reason) = look(db) {
+                bail!(
+                    "use the site folder {}: {OFF} is there ({reason})",
+                    db.display()
+                );
+            }
+            Ok(open(db)?.settings()?)
+        }
+        false => Ok(Database::create_or_open(db)?.settings()?),
+    }
+}
+
+/// A database that exists; of a site folder the version that a job would take that is started here.
+pub fn open(db: &Path) -> anyhow::Result<Database> {
+    if !is_site(db) {
+        return Ok(Database::open(db)?);
+    }
+    let job = site::job_name(|name| std::env::var(name).ok());
+    let state = state(db).map_err(anyhow::Error::msg)?;
+    let taken = match job {
+        Some(job) => state.version_of(&job),
+        None => site::SiteState {
+            canary: None,
+            ..state
+        }
+        .version_of(""),
+    };
+    let taken = taken.map_err(|error| anyhow!("use the site folder {}: {error}", db.display()))?;
+    Ok(Database::open(version(db, taken.version))?)
 }
 
 /// Where the database is if nobody says it: in the folder that the job is started from.

@@ -14,4 +14,6 @@ pub mod csel;
 
 pub mod mpich;
 
+pub mod modules;
+
 pub mod notes;

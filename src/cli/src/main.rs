@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Query(args) => command::query::run(&args),
         Command::Trace(args) => command::trace::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Publish(args) => command::publish::run(&args),
         Command::Variants(args) => command::variants::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Explain(args) => command::explain::run(&args),
@@ -114,6 +115,8 @@ enum Command {
     Trace(command::trace::Args),
     /// Write tables that the MPI libraries read themselves
     Export(command::export::Args),
+    /// Publish what was learned for everybody's jobs, try it with some, take it back
+    Publish(command::publish::Args),
     /// List the variants of each collective and what they need
     Variants(command::variants::Args),
     /// Check what somebody would stumble over

@@ -34,7 +34,7 @@ impl Published {
 ///
 /// Errors: no trained library, several of them and none named, a generation that cannot be read.
 pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::Result<Published> {
-    let db = Database::open(db)?;
+    let db = crate::database::open(db)?;
     let generation = Generation::load(&db, choose_library(&db, key, product)?)?;
     if generation.number == 0 {
         bail!(

@@ -59,7 +59,7 @@ pub struct Variable {
 pub const VARIABLES: [Variable; 19] = [
     users(
         DB,
-        "the folder of the tuning database",
+        "the folder of the tuning database, or a site folder to exploit",
         &[Reader::Job, Reader::Command],
     ),
     users(

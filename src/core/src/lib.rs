@@ -2,7 +2,7 @@
 //!
 //! Modules stand in the order in which data flows through a job:
 //! what is called ([`collective`], [`datatype`], [`library`]), on what ([`context`], [`component`], [`machine`]), how it can be run ([`variant`], [`catalogue`]),
-//! what a site decided ([`settings`], [`space`], [`environment`]), what is worth drawing before anything is known
+//! what a site decided ([`settings`], [`space`], [`environment`], [`programs`]) and published ([`site`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
 //! for that ([`preset`]), how the ranks of a job find each other ([`launched`], [`rendezvous`], [`roster`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`], [`race`]), all that decides on one
@@ -29,12 +29,14 @@ pub mod calibration;
 pub mod environment;
 pub mod model;
 pub mod prior;
+pub mod programs;
 pub mod settings;
 pub mod space;
 
 pub mod launched;
 pub mod rendezvous;
 pub mod roster;
+pub mod site;
 
 pub mod account;
 pub mod classify;

@@ -57,6 +57,13 @@ impl Settings {
     /// Errors: `File` for text that is no TOML, unknown keys, values out of range, and a tuning
     /// space with a gap, an overlap or an empty range; each names the line and the value.
     pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
+        Settings::default().with_toml(text)
+    }
+
+    /// The same over these settings: what the text does not speak of stays.
+    ///
+    /// Errors: as of [`Settings::from_toml`].
+    pub fn with_toml(mut self, text: &str) -> Result<Settings, SettingsError> {
         let at = |(span, problem): (Span<usize>, String)| SettingsError::File {
             line: text[..span.start.min(text.len())].matches('\n').count() + 1,
             problem,
@@ -65,19 +72,20 @@ impl Settings {
             |error: toml::de::Error| at((error.span().unwrap_or(0..0), error.message().to_owned()));
         let values: BTreeMap<Spanned<String>, Spanned<toml::Value>> =
             toml::from_str(text).map_err(no_toml)?;
-        let mut settings = Settings::default();
         for (name, value) in &values {
             if name.get_ref() == "space" {
                 continue;
             }
             let key =
                 find(name.get_ref()).ok_or_else(|| at((name.span(), unknown(name.get_ref()))))?;
-            key.set(&mut settings, value.get_ref())
+            key.set(&mut self, value.get_ref())
                 .map_err(|problem| at((value.span(), format!("{}: {problem}", key.name))))?;
         }
         let tables: Tables = toml::from_str(text).map_err(no_toml)?;
-        settings.space = tables::read(tables.space).map_err(at)?;
-        Ok(settings)
+        if !tables.space.is_empty() {
+            self.space = tables::read(tables.space).map_err(at)?;
+        }
+        Ok(self)
     }
 
     /// Applies one `COLLTUNE_<KEY>` variable. Variables that name no setting are left alone.
@@ -149,6 +157,9 @@ mod tests {
             "[\"n17\", \"n18.hydra\"]",
             "n17, n18.hydra",
         ),
+        ("programs_allow", "[\"gmx*\", \"lmp\"]", "gmx*, lmp"),
+        ("programs_deny", "[\"/apps/*/a?\"]", "/apps/*/a?"),
+        ("heed_every", "\"1m\"", "60"),
     ];
 
     #[test]
@@ -178,6 +189,19 @@ mod tests {
         }
         let error = Settings::default().override_with("COLLTUNE_EXPLORE_TOTAL", "2");
         assert!(error.unwrap_err().to_string().contains("\"2\""));
+    }
+
+    #[test]
+    fn a_second_file_changes_what_it_speaks_of_and_nothing_else() {
+        let space = "[[space]]\ncollective = \"bcast\"\nbytes = [0, \"inf\"]\n";
+        let first = Settings::from_toml(&format!("watch = 0.5\nseed = 7\n{space}")).unwrap();
+        let both = first.clone().with_toml("watch = 0.25\n").unwrap();
+        let expected = Settings {
+            watch: 0.25,
+            ..first.clone()
+        };
+        assert_eq!(both, expected);
+        assert!(first.with_toml("whach = 1").is_err());
     }
 
     #[test]
@@ -220,6 +244,7 @@ mod tests {
         );
         assert!(problem("summary = 2").1.contains("a file"));
         assert!(problem("gpu = \"on\"").1.contains("\"host-only\""));
+        assert!(problem("programs_deny = [\"\"]").1.contains("gmx*"));
         let (line, text) = problem("seed = 1\nspace = 3");
         assert_eq!(line, 2, "{text}");
         assert_eq!(problem("seed = 1\nseed = 2").0, 2);

@@ -5,6 +5,8 @@
 //! nowhere. So a path is looked at before it is opened, looked at again once it is open, and read up to a limit.
 #![forbid(unsafe_code)]
 
+pub mod site;
+
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};

@@ -16,9 +16,12 @@ use std::time::{Duration, Instant};
 use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
 use colltune_core::settings::Settings;
+use colltune_db::site::SiteFolder;
 use colltune_db::{Database, Generation};
+use colltune_files::site::is_site;
 
 use super::output::tell;
+use super::publish;
 use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
 use crate::launch::needs::{self, Needs};
@@ -75,7 +78,7 @@ Examples:
 Each line begins with ok, warn or fail and names the way out. Exit codes: 0 no check failed, 1 one did, 2 wrong usage,
 3 a node is sick.")]
 pub struct Args {
-    /// The tuning database
+    /// The tuning database, or a site folder
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
     /// Start no job: for login nodes
@@ -254,6 +257,9 @@ fn forces(name: &str) -> bool {
 
 fn check_database(report: &mut Report, path: &Path) {
     let shown = path.display();
+    if is_site(path) {
+        return check_site(report, path);
+    }
     let db = match Database::open(path) {
         Ok(db) => db,
         Err(_) if !path.exists() => {
@@ -288,6 +294,32 @@ fn check_database(report: &mut Report, path: &Path) {
         None => {}
     }
     check_generations(report, &db);
+}
+
+/// Where tables come from, and whether jobs get them.
+fn check_site(report: &mut Report, path: &Path) {
+    let found = SiteFolder::open(path).map_err(anyhow::Error::from);
+    let site = match found.and_then(|site| publish::Report::of(&site)) {
+        Ok(site) => site,
+        Err(error) => return report.fail(format!("failed to {error:#}")),
+    };
+    let is_well = site.is_on() && site.problems().next().is_none();
+    for line in site.sentence().lines() {
+        match is_well {
+            true => report.ok(format!("site folder {line}")),
+            false => report.warn(format!("site folder {line}")),
+        }
+    }
+    for problem in site.problems() {
+        report.fail(format!(
+            "failed to {problem}; jobs run untuned; `colltune publish {} --rollback` takes it back",
+            path.display()
+        ));
+    }
+    match crate::database::open(path) {
+        Ok(db) => check_generations(report, &db),
+        Err(error) => report.fail(format!("failed to {error:#}")),
+    }
 }
 
 fn check_generations(report: &mut Report, db: &Database) {

@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use colltune_core::library::{Library, Product};
 use colltune_db::Database;
 use colltune_db::generation;
+use colltune_db::site::Tables;
 use colltune_models::statistics::CellStatistics;
 
 use crate::export::notes::Notes;
@@ -35,20 +36,36 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// cells depart from the default there by an algorithm of the library's own.
 pub fn every(db: &Path, folder: &Path) -> anyhow::Result<Vec<(PathBuf, usize)>> {
     let mut written = Vec::new();
-    let opened = Database::open(db)?;
-    for key in generation::trained(&opened)? {
-        let (library, key) = (key.library, key.to_string());
-        let published = published::load(db, Some(&key), Some(library.product))?;
-        let Some(format) = Format::of(library) else {
-            continue;
-        };
-        let folder = folder.join(&key);
-        write(&folder, &files(&published, format, None)?)?;
-        let departs = |status: &&CellStatistics| plan::native(status, library).is_some();
-        let n_departing = published.cells.iter().filter(departs).count();
+    let all = of_libraries(db)?.into_iter();
+    for (tables, n_departing) in all.filter(|(tables, _)| !tables.files.is_empty()) {
+        let folder = folder.join(tables.key.to_string());
+        write(&folder, &tables.files)?;
         written.push((folder, n_departing));
     }
     Ok(written)
+}
+
+/// The tables of every trained library of a database.
+pub fn of_every(db: &Path) -> anyhow::Result<Vec<Tables>> {
+    let all = of_libraries(db)?;
+    Ok(all.into_iter().map(|(tables, _)| tables).collect())
+}
+
+/// These, each in the library's own format, and how many cells depart from the default in them; no files where a library
+/// reads none.
+fn of_libraries(db: &Path) -> anyhow::Result<Vec<(Tables, usize)>> {
+    let mut all = Vec::new();
+    for key in generation::trained(&Database::open(db)?)? {
+        let library = key.library;
+        let published = published::load(db, Some(&key.to_string()), Some(library.product))?;
+        let format = Format::of(library);
+        let files = format.map(|format| files(&published, format, None));
+        let files = files.transpose()?.unwrap_or_default();
+        let departs = |status: &&CellStatistics| plan::native(status, library).is_some();
+        let n_departing = published.cells.iter().filter(departs).count();
+        all.push((Tables { key, files }, n_departing));
+    }
+    Ok(all)
 }
 
 #[derive(clap::Args, Debug)]

@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use colltune_core::environment;
 use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::{self, Forced, Mode};
+use colltune_files::site::is_site;
 
 use crate::failure::usage;
 use crate::launch::container::Container;
@@ -89,11 +90,11 @@ COLLTUNE_* variable of your environment reaches the ranks, on other nodes too.
 A program that no MPI library can be seen in is started as it is, with a warning. So is every program
 where the database cannot be used; --strict refuses the job instead.")]
 pub struct Args {
-    /// The tuning database; made if it does not exist. Without one, nothing is tuned
+    /// The tuning database; made if it does not exist. Or a site folder, to exploit. Without one, nothing is tuned
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
     /// explore (draw and record), exploit (best known), record (default, timed), off
-    /// [default: explore with a database, else off]
+    /// [default: explore with a database, exploit with a site folder, else off]
     #[arg(long, value_parser = mode, value_name = "MODE")]
     mode: Option<Mode>,
     /// Seed of every draw; the same seed and calls give the same variants
@@ -135,6 +136,13 @@ impl Request<'_> {
                 "start the job: --mode {mode} needs --db DIR (or COLLTUNE_DB)"
             )));
         }
+        let records = args.mode.is_some_and(Mode::records);
+        if let Some(site) = args.db.as_deref().filter(|db| records && is_site(db)) {
+            return Err(usage(format!(
+                "start the job: {} is a site folder, which jobs only read; --mode exploit, or a database of your own",
+                site.display()
+            )));
+        }
         if let Some(seed) = args.seed.filter(|seed| *seed > i64::MAX as u64) {
             return Err(usage(format!(
                 "use the seed {seed}: it is a whole number from 0 to {}",
@@ -163,10 +171,12 @@ impl Request<'_> {
     /// What decides before the job begins, for a library that needs that; from arguments or environment.
     fn asked(&self) -> presets::Asked<'_> {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let is_site = self.args.db.as_deref().is_some_and(is_site);
         let mode = match (self.args.mode, text(environment::MODE)) {
             (Some(mode), _) => mode,
             // The shim says what is wrong with the variable, and runs untuned.
             (None, Some(mode)) => mode.parse().unwrap_or(Mode::Off),
+            (None, None) if is_site => Mode::Exploit,
             (None, None) => Mode::Explore,
         };
         presets::Asked {

@@ -15,11 +15,14 @@ use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
 use colltune_core::variant::{DEFAULT, Size};
+use colltune_db::site::SiteFolder;
 use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
+use colltune_files::site::is_site;
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
 use super::output::print;
+use super::publish;
 use crate::comparison::percent;
 use crate::failure::usage;
 use crate::ledger::{Ledger, short};
@@ -28,16 +31,28 @@ use crate::published::is_known;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let db = Database::open(&args.db)?;
+    let site = site(args)?;
+    let db = crate::database::open(&args.db)?;
     let generations = generations(&db, args)?;
     let text = if args.json {
-        json(&db, &generations, args)?
+        json(&db, &generations, site.as_ref(), args)?
     } else if args.prometheus {
         prometheus::text(&generations, &runs::all(&db, &mut Vec::new()))
     } else {
-        table(&db, &generations, args)
+        let from = site
+            .as_ref()
+            .map_or(String::new(), publish::Report::sentence);
+        from + &table(&db, &generations, args)
     };
     print(&text)
+}
+
+/// The site folder that is asked about, where it is one.
+fn site(args: &Args) -> anyhow::Result<Option<publish::Report>> {
+    match is_site(&args.db) {
+        true => Ok(Some(publish::Report::of(&SiteFolder::open(&args.db)?)?)),
+        false => Ok(None),
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -61,7 +76,7 @@ where none is shown, the best variant is the default. Node-hours are those of th
 but in the last line: there they are the whole times of all jobs that ended with this database.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
-    /// The tuning database
+    /// The tuning database, or a site folder
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
     /// Print the cells as JSON
@@ -167,6 +182,9 @@ struct Json<'a> {
     /// What the jobs with this database took, of every library.
     ledger: Ledger,
     cells: Vec<&'a CellStatistics>,
+    /// Where these tables come from, if they are a site folder's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<&'a publish::Report>,
     /// Why nothing is to be gained; empty where something may be.
     #[serde(skip_serializing_if = "str::is_empty")]
     nothing_to_gain: &'a str,
@@ -174,7 +192,12 @@ struct Json<'a> {
     passed: &'a [Passed],
 }
 
-fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Result<String> {
+fn json(
+    db: &Database,
+    generations: &[Generation],
+    site: Option<&publish::Report>,
+    args: &Args,
+) -> anyhow::Result<String> {
     let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
     let ledger = Ledger::read(db);
     let json = match generations.first() {
@@ -187,6 +210,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             node_hours: NodeHours::default(),
             ledger,
             cells: Vec::new(),
+            site,
             nothing_to_gain: "",
             passed: &[],
         },
@@ -199,6 +223,7 @@ fn json(db: &Database, generations: &[Generation], args: &Args) -> anyhow::Resul
             node_hours: NodeHours::of(&generation.cells),
             ledger,
             cells: chosen(generation, args),
+            site,
             nothing_to_gain: (generation.meta.as_ref()).map_or("", |meta| &meta.nothing_to_gain),
             passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },

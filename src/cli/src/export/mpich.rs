@@ -480,19 +480,27 @@ impl Context<'_> {
     }
 }
 
+/// The files, and the variables that name them.
+pub const SELECTION: [(&str, &str); 2] = [
+    ("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "mpir.json"),
+    ("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE", "ch4.json"),
+];
+
 /// The script that switches the tables on, to be read with `.`.
 pub fn activate() -> String {
-    "# Switches on the tables of this folder for MPICH: . /path/to/activate.sh\n\
-     # With bash and zsh the folder is found; in another shell set COLLTUNE_TABLES to it before.\n\
-     COLLTUNE_TABLES=${COLLTUNE_TABLES:-$(cd \"$(dirname \"${BASH_SOURCE:-$0}\")\" && pwd)}\n\
-     if [ -r \"$COLLTUNE_TABLES/mpir.json\" ] && [ -r \"$COLLTUNE_TABLES/ch4.json\" ]; then\n\
-     \x20   export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=\"$COLLTUNE_TABLES/mpir.json\"\n\
-     \x20   export MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE=\"$COLLTUNE_TABLES/ch4.json\"\n\
-     else\n\
-     \x20   echo \"colltune: no mpir.json and ch4.json in $COLLTUNE_TABLES; nothing switched on\" >&2\n\
-     fi\n\
-     unset COLLTUNE_TABLES\n"
-        .to_owned()
+    let [(mpir, mpir_file), (ch4, ch4_file)] = SELECTION;
+    format!(
+        "# Switches on the tables of this folder for MPICH: . /path/to/activate.sh\n\
+         # With bash and zsh the folder is found; in another shell set COLLTUNE_TABLES to it before.\n\
+         COLLTUNE_TABLES=${{COLLTUNE_TABLES:-$(cd \"$(dirname \"${{BASH_SOURCE:-$0}}\")\" && pwd)}}\n\
+         if [ -r \"$COLLTUNE_TABLES/{mpir_file}\" ] && [ -r \"$COLLTUNE_TABLES/{ch4_file}\" ]; then\n\
+         \x20   export {mpir}=\"$COLLTUNE_TABLES/{mpir_file}\"\n\
+         \x20   export {ch4}=\"$COLLTUNE_TABLES/{ch4_file}\"\n\
+         else\n\
+         \x20   echo \"colltune: no {mpir_file} and {ch4_file} in $COLLTUNE_TABLES; nothing switched on\" >&2\n\
+         fi\n\
+         unset COLLTUNE_TABLES\n"
+    )
 }
 
 #[cfg(test)]

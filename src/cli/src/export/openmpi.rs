@@ -323,6 +323,10 @@ pub(super) fn warn(published: &Published, library: Library, notes: &mut Notes) {
     }
 }
 
+/// The variables that switch rules on, and name their file.
+pub const SWITCH: &str = "OMPI_MCA_coll_tuned_use_dynamic_rules";
+pub const RULES: &str = "OMPI_MCA_coll_tuned_dynamic_rules_filename";
+
 /// The script that switches the table in `file` on, to be read with `.`.
 pub fn activate(file: &str) -> String {
     format!(
@@ -330,8 +334,8 @@ pub fn activate(file: &str) -> String {
          # With bash and zsh the folder is found; in another shell set COLLTUNE_TABLES to it before.\n\
          COLLTUNE_TABLES=${{COLLTUNE_TABLES:-$(cd \"$(dirname \"${{BASH_SOURCE:-$0}}\")\" && pwd)}}\n\
          if [ -r \"$COLLTUNE_TABLES/{file}\" ]; then\n\
-         \x20   export OMPI_MCA_coll_tuned_use_dynamic_rules=1\n\
-         \x20   export OMPI_MCA_coll_tuned_dynamic_rules_filename=\"$COLLTUNE_TABLES/{file}\"\n\
+         \x20   export {SWITCH}=1\n\
+         \x20   export {RULES}=\"$COLLTUNE_TABLES/{file}\"\n\
          else\n\
          \x20   echo \"colltune: no {file} in $COLLTUNE_TABLES; nothing switched on\" >&2\n\
          fi\n\

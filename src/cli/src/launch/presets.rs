@@ -13,7 +13,7 @@ use colltune_core::request::{Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::space::Range;
 use colltune_core::variant::Family;
-use colltune_db::{Database, Generation};
+use colltune_db::Generation;
 
 use super::line::Line;
 use super::prefix::Assignments;
@@ -61,7 +61,7 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
     let (Some(db), Mode::Explore | Mode::Exploit) = (asked.db, asked.mode) else {
         return Ok(Vec::new());
     };
-    let db = Database::open(db)?;
+    let db = crate::database::open(db)?;
     let mut settings = db.settings()?;
     // With a seed of the database's all jobs would draw alike: only one that is meant for this job counts.
     settings.seed = None;

@@ -10,6 +10,7 @@ use crate::thin::{next_sampled, rehearsals};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
+use super::beat::Beat;
 use super::rules::Rules;
 use super::watch::Watch;
 
@@ -39,8 +40,10 @@ pub struct CellState {
     pub model_cell: u32,
     /// Calls of this cell so far.
     pub(super) calls: u64,
+    /// Calls before this one run `best`, and nothing more.
+    pub(super) quiet_until: u64,
     /// From this call on to the sampled one, calls run what is drawn for that.
-    pub(super) next_drawn: u64,
+    next_drawn: u64,
     /// The number of the next sampled call.
     pub(super) next_sample: u64,
     /// The variant that runs when nothing is sampled, by its place in the collective's variants.
@@ -59,6 +62,7 @@ pub struct CellState {
     /// The place of `default` in `arms`.
     default_arm: Option<usize>,
     learning: Learning,
+    beat: Beat,
     first_ns: u64,
     /// The least message size of the cell.
     least_bytes: u64,
@@ -226,6 +230,7 @@ impl CellState {
         let mut cell = CellState {
             model_cell,
             calls: 0,
+            quiet_until: u64::MAX,
             next_drawn: u64::MAX,
             next_sample: u64::MAX,
             best,
@@ -238,6 +243,7 @@ impl CellState {
             arms: Vec::new(),
             default_arm: None,
             learning: Learning::Nothing,
+            beat: Beat::NEVER,
             first_ns: 0,
             least_bytes: entry.bytes.lo,
             fresh: Vec::new(),
@@ -258,7 +264,34 @@ impl CellState {
             cell.next_sample = watch.next_sample(key, 0, rehearsals, 0);
             cell.next_drawn = cell.next_sample - rehearsals;
         }
+        if let Some(every_ns) = rules.heed_ns(membership).filter(|_| best != DEFAULT) {
+            cell.beat = Beat::new(every_ns, entry.bytes.lo);
+        }
+        cell.keep_quiet();
         Ok(cell)
+    }
+
+    /// Behind every change of what happens at which call.
+    #[inline]
+    fn keep_quiet(&mut self) {
+        self.quiet_until = self.next_drawn.min(self.beat.next);
+    }
+
+    /// Whether the ranks ask each other at call `index` whether the job was switched off.
+    #[inline(always)]
+    pub(super) fn heeds_at(&self, index: u64) -> bool {
+        index >= self.quiet_until && index >= self.beat.next
+    }
+
+    /// How long it has been since they last asked.
+    pub(super) fn unheeded_ns(&self, now_ns: u64) -> u64 {
+        self.beat.elapsed_ns(now_ns)
+    }
+
+    /// They did, at call `index`, and agreed on how long it had been.
+    pub(super) fn heed(&mut self, index: u64, elapsed_ns: u64, now_ns: u64) {
+        self.beat.plan(index, elapsed_ns, now_ns);
+        self.keep_quiet();
     }
 
     /// The variants that are drawn, from the cell's first call on.
@@ -285,7 +318,7 @@ impl CellState {
     #[inline(always)]
     pub(super) fn wish(&self, index: u64) -> Wish {
         let sampled = index == self.next_sample;
-        if index < self.next_drawn {
+        if index < self.quiet_until || index < self.next_drawn {
             return Wish {
                 variant: self.best,
                 sampled,
@@ -382,11 +415,14 @@ impl CellState {
             }
         };
         self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
+        self.keep_quiet();
     }
 
-    /// Samples nothing more.
+    /// Samples nothing more, and runs nothing that could be switched off.
     pub(super) fn end_samples(&mut self) {
         (self.next_drawn, self.next_sample) = (u64::MAX, u64::MAX);
+        self.beat = Beat::NEVER;
+        self.keep_quiet();
     }
 
     /// The words of a review: of the time since the first sample, and of every fresh one.

@@ -74,12 +74,33 @@ pub enum Decision {
     /// The collective's cells are to be made first: [`Decider::prepare`] does so, and decides. Nobody else is
     /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
     Prepare,
+    /// All members tell each other whether the job was switched off ([`Decider::heed_words`]); then
+    /// [`Decider::heed`] decides.
+    Heed(Heeded),
     Chosen(Chosen),
     /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
     /// must this one ([`Decider::observe`]), and then decide anew: the present call is not counted yet.
     Unobserved(UnderWay),
     /// This rank has no memory for what the others are about to do.
     NoMemory,
+}
+
+/// A call at which the members ask each other whether the job was switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heeded {
+    collective: Collective,
+    place: usize,
+    index: u64,
+}
+
+/// Words of which the largest is wanted then.
+pub const HEED_WORDS: usize = 2;
+
+/// Whether a job on a site folder was switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
 }
 
 /// What a call in its cell runs.
@@ -274,8 +295,15 @@ impl Decider {
         let cell = &mut cells.states[place];
         let index = cell.calls;
         cell.calls = index + 1;
-        if index < cell.next_drawn && cell.best == DEFAULT && rules.telling == Telling::Needed {
+        if index < cell.quiet_until && cell.best == DEFAULT && rules.telling == Telling::Needed {
             return Decision::Default;
+        }
+        if cell.heeds_at(index) {
+            return Decision::Heed(Heeded {
+                collective: call.collective,
+                place,
+                index,
+            });
         }
         self.choose(rules, call, details, (place, index))
     }
@@ -308,6 +336,46 @@ impl Decider {
         self.words.reserve()?;
         self.cells[collective.index()] = Some(Cells { by_size, states });
         Ok(())
+    }
+
+    /// What this rank tells the others where they ask each other whether the job was switched off.
+    #[cold]
+    pub fn heed_words(&self, heeded: Heeded, switch: Switch, now_ns: u64) -> [u64; HEED_WORDS] {
+        let cell = self.cell(heeded.collective, heeded.place);
+        [u64::from(switch == Switch::Off), cell.unheeded_ns(now_ns)]
+    }
+
+    /// What the largest of each of the members' words say.
+    pub fn heard([off, _]: [u64; HEED_WORDS]) -> Switch {
+        match off {
+            0 => Switch::On,
+            _ => Switch::Off,
+        }
+    }
+
+    /// Takes these, and decides on the call that asked for them: where any member knows that the job was switched off,
+    /// all run `default` from here on.
+    #[cold]
+    pub fn heed(
+        &mut self,
+        rules: &Rules,
+        heeded: Heeded,
+        words: [u64; HEED_WORDS],
+        now_ns: u64,
+        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
+    ) -> Decision {
+        if Decider::heard(words) == Switch::Off {
+            self.stand_aside();
+            return Decision::Default;
+        }
+        let [_, elapsed_ns] = words;
+        let Heeded {
+            collective,
+            place,
+            index,
+        } = heeded;
+        cell_mut(&mut self.cells, collective, place).heed(index, elapsed_ns, now_ns);
+        self.choose(rules, call, details, (place, index))
     }
 
     /// What a call that is more than `default` runs. All collectives share it.
@@ -383,7 +451,7 @@ impl Decider {
         let cells = self.cells[collective.index()].as_mut()?;
         let cell = cells.states.get_mut(place)?;
         let index = cell.calls;
-        if index >= cell.next_drawn || cell.best != variant {
+        if index >= cell.quiet_until || cell.best != variant {
             return None;
         }
         cell.calls = index + 1;

@@ -19,13 +19,14 @@ pub mod table;
 pub mod agreed;
 pub mod rooms;
 
+mod beat;
 mod watch;
 
 mod cell;
 pub use cell::{Choice, Timing, Words};
 
 mod decider;
-pub use decider::{AfterSample, Chosen, Decider, Decision, UnderWay};
+pub use decider::{AfterSample, Chosen, Decider, Decision, HEED_WORDS, Heeded, Switch, UnderWay};
 
 pub mod impasse;
 

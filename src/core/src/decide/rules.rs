@@ -1,5 +1,7 @@
 //! What holds for every decision of a job: handed out by rank 0, with the library's variants beside it.
 
+use std::time::Duration;
+
 use bincode::{Decode, Encode};
 
 use crate::algorithm::pattern::Pattern;
@@ -32,6 +34,16 @@ pub struct JobTerms {
     /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
     /// which this job's draws are confined; `None`: to those of the model.
     pub settings: Settings,
+    pub tables_from: TablesFrom,
+}
+
+/// Where a job's tables come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum TablesFrom {
+    /// A database, or nowhere.
+    Database,
+    /// A site folder, which jobs only read, and whose switch they heed.
+    Site,
 }
 
 impl JobTerms {
@@ -50,7 +62,18 @@ impl JobTerms {
 
     /// Whether what sampled calls say is kept for the next training: in `exploit` where there are choices to watch.
     pub fn records(&self) -> bool {
-        self.mode.records() || self.watch_gap().is_some() && self.cells.chooses()
+        self.tables_from == TablesFrom::Database
+            && (self.mode.records() || self.watch_gap().is_some() && self.cells.chooses())
+    }
+
+    /// How often a running job asks whether it was switched off; `None`: never. Where one choice is promised for the
+    /// run it is kept.
+    pub fn heeds_every(&self) -> Option<Duration> {
+        let every = self.settings.heed_every;
+        let heeds = self.tables_from == TablesFrom::Site
+            && self.mode == Mode::Exploit
+            && self.settings.reproducible != Reproducible::Run;
+        (heeds && !every.is_zero()).then_some(every)
     }
 }
 
@@ -162,6 +185,20 @@ impl Rules {
     pub(super) fn watch_gap(&self, membership: Membership) -> Option<u64> {
         let gap = self.terms.watch_gap()?;
         (membership.layout.n_ranks > 1).then_some(gap)
+    }
+
+    /// How often the members of a communicator ask each other whether the job was switched off.
+    pub(super) fn heed_ns(&self, membership: Membership) -> Option<u64> {
+        let every = self.terms.heeds_every()?.as_nanos();
+        (membership.layout.n_ranks > 1).then(|| u64::try_from(every).unwrap_or(u64::MAX))
+    }
+
+    /// Runs nothing but `default` from now on: a program of the job is not to be tuned. All ranks do so, before
+    /// anything is decided.
+    pub fn turn_off(&mut self) {
+        self.terms.mode = Mode::Off;
+        self.terms.forced.clear();
+        self.forced = Default::default();
     }
 
     /// What the cell's sampled calls draw from on a communicator: variants and their weights.

@@ -7,6 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::library::Library;
 use crate::prior::simulated::{HOPELESS_SIMULATED, Simulated};
+use crate::programs::ProgramLists;
 use crate::space::Space;
 use crate::variant::Family;
 
@@ -100,6 +101,11 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Hosts that are left out of host files.
     pub exclude_hosts: Vec<String>,
+    /// Patterns of the programs that are tuned, all where there are none, and of those that are not.
+    pub programs_allow: Vec<String>,
+    pub programs_deny: Vec<String>,
+    /// How often a job on a site folder asks whether it was switched off; zero: never.
+    pub heed_every: Duration,
 }
 
 impl Default for Settings {
@@ -129,6 +135,9 @@ impl Default for Settings {
             stale_after: Duration::from_secs(3600),
             seed: None,
             exclude_hosts: Vec::new(),
+            programs_allow: Vec::new(),
+            programs_deny: Vec::new(),
+            heed_every: Duration::from_secs(10),
         }
     }
 }
@@ -157,6 +166,14 @@ impl Settings {
             } else {
                 HOPELESS_BY_SHAPE
             })
+    }
+
+    /// Which programs are tuned.
+    pub fn programs(&self) -> ProgramLists<'_> {
+        ProgramLists {
+            allow: &self.programs_allow,
+            deny: &self.programs_deny,
+        }
     }
 
     /// `explore_budget` in millionths, as ranks reckon with it.

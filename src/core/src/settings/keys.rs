@@ -39,6 +39,7 @@ impl Shown {
 enum Takes {
     Name(fn(&mut Settings, String)),
     Hosts(fn(&mut Settings, Vec<String>)),
+    Programs(fn(&mut Settings, Vec<String>)),
     Variants(fn(&mut Settings, Vec<String>)),
     Families(fn(&mut Settings, Vec<Family>)),
     /// The least and the most.
@@ -66,6 +67,9 @@ impl fmt::Display for Takes {
         match self {
             Takes::Name(_) => f.write_str("a name of 1 to 64 letters, digits, '-', '_' or '.'"),
             Takes::Hosts(_) => f.write_str("a list of hosts such as [\"n17\", \"n18.hydra\"]"),
+            Takes::Programs(_) => {
+                f.write_str("a list of programs such as [\"gmx*\", \"/apps/*/lmp\"]")
+            }
             Takes::Variants(_) => f.write_str("a list such as [\"native:linear\"]"),
             Takes::Families(_) => {
                 let names = listed(&mut FAMILIES.iter().map(|family| family.name()));
@@ -101,6 +105,11 @@ impl Key {
                 let list = value.as_array().ok_or_else(refused)?;
                 let names: Option<Vec<String>> = list.iter().map(values::name).collect();
                 set(settings, names.ok_or_else(refused)?);
+            }
+            Takes::Programs(set) => {
+                let list = value.as_array().ok_or_else(refused)?;
+                let patterns: Option<Vec<String>> = list.iter().map(values::pattern).collect();
+                set(settings, patterns.ok_or_else(refused)?);
             }
             Takes::Variants(set) => {
                 let list = value.as_array().ok_or_else(refused)?;
@@ -143,14 +152,16 @@ impl Key {
         match self.takes {
             // "inf" is a number, too.
             Takes::Age(_) => toml::Value::String(text.to_owned()),
-            Takes::Hosts(_) | Takes::Variants(_) | Takes::Families(_) => toml::Value::Array(
-                // As in the file, too: ["native", "node"].
-                text.split([',', '[', ']'])
-                    .map(|name| name.trim().trim_matches('"'))
-                    .filter(|name| !name.is_empty())
-                    .map(toml::Value::from)
-                    .collect(),
-            ),
+            Takes::Hosts(_) | Takes::Programs(_) | Takes::Variants(_) | Takes::Families(_) => {
+                toml::Value::Array(
+                    // As in the file, too: ["native", "node"].
+                    text.split([',', '[', ']'])
+                        .map(|name| name.trim().trim_matches('"'))
+                        .filter(|name| !name.is_empty())
+                        .map(toml::Value::from)
+                        .collect(),
+                )
+            }
             _ => text
                 .parse::<i64>()
                 .map(toml::Value::Integer)
@@ -349,6 +360,26 @@ pub static KEYS: &[Key] = &[
         Takes::Hosts(|settings, hosts| settings.exclude_hosts = hosts),
         Shown::Example("[\"n17\"]"),
         "Hosts that `colltune doctor --nodes --write-hostfile` leaves out whatever it measures.",
+    ),
+    key(
+        "programs_allow",
+        Takes::Programs(|settings, patterns| settings.programs_allow = patterns),
+        Shown::Example("[\"gmx*\"]"),
+        "The programs that are tuned, by name: * stands for any characters, ? for one, and a pattern with a slash\n\
+         is about the whole path. Without any all are. A job in which one program is not is not tuned at all.",
+    ),
+    key(
+        "programs_deny",
+        Takes::Programs(|settings, patterns| settings.programs_deny = patterns),
+        Shown::Example("[\"python*\"]"),
+        "The programs that are not tuned; goes before programs_allow.",
+    ),
+    key(
+        "heed_every",
+        Takes::Time(|settings, time| settings.heed_every = time),
+        Shown::Default("\"10s\""),
+        "How often a running job that got its tables from a site folder asks whether it was switched off there\n\
+         (`colltune publish SITE --off`); \"0s\": never. With reproducible = \"run\" only new jobs obey.",
     ),
 ];
 

@@ -19,6 +19,15 @@ pub(super) fn name(value: &toml::Value) -> Option<String> {
     }
 }
 
+/// The longest pattern: as long as a path may be.
+const PATTERN_BYTES_MAX: usize = 4096;
+
+pub(super) fn pattern(value: &toml::Value) -> Option<String> {
+    let text = value.as_str()?;
+    let is_one = !text.is_empty() && text.len() <= PATTERN_BYTES_MAX;
+    is_one.then(|| text.to_owned())
+}
+
 /// Errors: a sentence that names the item of the list.
 pub(super) fn variant_names(list: &[toml::Value]) -> Result<Vec<String>, String> {
     let read = |item: &toml::Value| {

@@ -12,7 +12,9 @@ use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::impasse::{Impasse, Reason};
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::rules::Rules;
-use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, Decider, Decision, Timing, Words};
+use crate::decide::{
+    AfterSample, Choice, Chosen, DEFAULT, Decider, Decision, Heeded, Switch, Timing, Words,
+};
 use crate::record::CallTimes;
 use crate::select::mix;
 use crate::settings::Reproducible;
@@ -42,6 +44,8 @@ pub enum Mistake {
     SetUpLate,
     /// A communicator's decisions outlive it, and go on with the next one of its handle.
     FreedKept,
+    /// Whether this rank knows that the job was switched off decides.
+    OwnSwitch,
 }
 
 /// What all agents of a job share.
@@ -58,6 +62,10 @@ pub struct Surroundings {
     pub ran: HashMap<Shape, u16>,
     /// What ranks heard in a review of a communicator.
     pub heard: HashMap<(u32, u64), u64>,
+    /// From this act on rank 0 sees that the job was switched off.
+    pub off_from: Option<u32>,
+    /// The ranks that have heard of it.
+    pub knows_off: Vec<bool>,
 }
 
 /// What a choice may depend on.
@@ -84,6 +92,9 @@ pub struct Tally {
     /// Reviews in which the choice of a cell changed, and those that left one that was watched.
     pub replaced: u64,
     pub demoted: u64,
+    /// How often ranks asked each other whether the job was switched off, and heard that it was.
+    pub asked: u64,
+    pub off: u64,
 }
 
 /// Why a job did not come to its end.
@@ -96,6 +107,17 @@ pub enum End {
     Irreproducible(Shape, [u16; 2]),
     /// Ranks heard different times of one sample, in an operation of a communicator.
     HeardOtherwise(u32, u64),
+}
+
+impl Surroundings {
+    /// What a rank knows when it comes to an act.
+    fn switch(&self, rank: u32, act: u32) -> Switch {
+        let sees = rank == 0 && self.off_from.is_some_and(|from| act >= from);
+        match sees || self.knows_off[rank as usize] {
+            true => Switch::Off,
+            false => Switch::On,
+        }
+    }
 }
 
 pub enum Progress {
@@ -133,6 +155,7 @@ enum Awaited {
     Room(SharedCall, Chosen, Class),
     Call(SharedCall, Option<Chosen>),
     Review(SharedCall, Reviewed, Behind),
+    Heed(SharedCall, Heeded),
     Split,
 }
 
@@ -374,6 +397,8 @@ impl Agent {
                     job.tally.set_ups += 1;
                     self.own_words.clear();
                     self.own_words.extend(ability.words());
+                    self.own_words
+                        .push((job.switch(self.rank, act) == Switch::Off).into());
                     return Ok(Next::Enter(Operation::SetUp, Awaited::SetUp(call)));
                 }
                 Decision::Unobserved(left) => {
@@ -396,6 +421,14 @@ impl Agent {
                 Decision::Prepare => seat.decider.prepare(rules, call, &|| details),
                 Decision::NoMemory => {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
+                }
+                Decision::Heed(heeded) => {
+                    let switch = job.switch(self.rank, act);
+                    job.tally.asked += 1;
+                    let words = seat.decider.heed_words(heeded, switch, self.clock_ns);
+                    self.own_words.clear();
+                    self.own_words.extend(words);
+                    return Ok(Next::Enter(Operation::Heed, Awaited::Heed(call, heeded)));
                 }
                 Decision::Chosen(chosen) => return self.make_ready(job, act, call, chosen),
             };
@@ -523,14 +556,34 @@ impl Agent {
             Awaited::Split => Ok(Next::Done),
             Awaited::SetUp(call) => {
                 let mut words = [0; 3];
-                words.copy_from_slice(&self.words);
+                words.copy_from_slice(&self.words[..3]);
                 if is_deaf(Mistake::OwnAbility) {
-                    words[1..].copy_from_slice(&self.own_words[1..]);
+                    words[1..].copy_from_slice(&self.own_words[1..3]);
                 }
+                let off = match is_deaf(Mistake::OwnSwitch) {
+                    true => self.own_words[3],
+                    false => self.words[3],
+                };
                 let nodes = job.script.comms[comm as usize].members.iter();
                 let members = Membership::of(nodes.map(|rank| rank / job.ppn));
-                let agreed = Some((Agreed::of(words), members));
+                let agreed = (off == 0).then(|| (Agreed::of(words), members));
+                job.knows_off[self.rank as usize] |= off != 0;
                 let decision = seat.decider.set_up(rules, agreed, call, &|| details);
+                self.follow(job, act, call, decision)
+            }
+            Awaited::Heed(call, heeded) => {
+                let words = match is_deaf(Mistake::OwnSwitch) {
+                    true => &self.own_words,
+                    false => &self.words,
+                };
+                let words = [words[0], words[1]];
+                let is_off = Decider::heard(words) == Switch::Off;
+                job.tally.off += u64::from(is_off);
+                job.knows_off[self.rank as usize] |= is_off;
+                let now_ns = self.clock_ns;
+                let decision = seat
+                    .decider
+                    .heed(rules, heeded, words, now_ns, (call, &|| details));
                 self.follow(job, act, call, decision)
             }
             Awaited::Room(call, mut chosen, class) => {

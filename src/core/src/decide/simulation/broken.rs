@@ -11,6 +11,7 @@ fn noticed(mistake: Mistake, faults: Faults) -> Option<Report> {
         let ranks = job(2 + seed as u32 % 7).programs(seed).faults(faults);
         match mistake {
             Mistake::SetUpLate => ranks.reproducible(Reproducible::Run),
+            Mistake::OwnSwitch => ranks.on_a_site(),
             _ => ranks,
         }
     });
@@ -27,6 +28,7 @@ fn is_found(mistake: Mistake, faults: Faults) {
     let ranks = job(2 + seed as u32 % 7).programs(seed).faults(faults);
     let right = match mistake {
         Mistake::SetUpLate => ranks.reproducible(Reproducible::Run),
+        Mistake::OwnSwitch => ranks.on_a_site(),
         _ => ranks,
     };
     right.run(4_000).assert_all_decided_alike();
@@ -75,6 +77,7 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
     is_found(Mistake::OwnRoom, Faults::MANY);
     is_found(Mistake::OwnTimes, Faults::NONE);
     is_found(Mistake::FailedForgotten, Faults::MANY);
+    is_found(Mistake::OwnSwitch, Faults::NONE);
 }
 
 #[test]

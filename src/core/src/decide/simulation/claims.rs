@@ -40,6 +40,8 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.reviews += tally.reviews;
         all.replaced += tally.replaced;
         all.demoted += tally.demoted;
+        all.asked += tally.asked;
+        all.off += tally.off;
     }
     all
 }
@@ -124,4 +126,17 @@ fn one_choice_holds_from_a_communicators_first_call() {
         report.assert_all_decided_alike();
         report.tally
     });
+}
+
+#[test]
+fn a_job_that_is_switched_off_falls_back_alike_on_all_ranks() {
+    let tally = with_seeds(6_000, 60, |seed| {
+        let job = job(few(seed)).programs(seed).threads(1 + (seed % 3) as u32);
+        let report = job.on_a_site().faults(Faults::MANY).run(10_000);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+    println!("{tally:?}");
+    let many = tally.off > 100 && tally.asked > 5 * tally.off;
+    assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }

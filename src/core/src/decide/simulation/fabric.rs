@@ -17,6 +17,7 @@ pub enum Operation {
         largest: usize,
         sums: usize,
     },
+    Heed,
     Call {
         act: u32,
         variant: u16,

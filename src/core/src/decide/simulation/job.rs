@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::agent::{Agent, End, Mistake, Progress, Surroundings, Tally};
 use super::dice;
@@ -9,7 +10,7 @@ use super::fabric::{Fabric, Operation};
 use super::faults::{Fate, Faults};
 use super::script::{Extent, Script};
 use crate::collective::{Collective, MessageSize};
-use crate::decide::rules::{JobTerms, Rules, Telling};
+use crate::decide::rules::{JobTerms, Rules, TablesFrom, Telling};
 use crate::decide::table::CellTable;
 use crate::library::Library;
 use crate::model::Model;
@@ -27,6 +28,7 @@ pub struct Builder {
     faults: Faults,
     mistake: Option<Mistake>,
     reproducible: Option<Reproducible>,
+    tables_from: Option<TablesFrom>,
 }
 
 /// What became of a job.
@@ -66,6 +68,7 @@ pub fn job(n_ranks: u32) -> Builder {
         faults: Faults::NONE,
         mistake: None,
         reproducible: None,
+        tables_from: None,
     }
 }
 
@@ -98,6 +101,14 @@ impl Builder {
         }
     }
 
+    /// A job on a site folder, which is switched off in its course.
+    pub fn on_a_site(self) -> Builder {
+        Builder {
+            tables_from: Some(TablesFrom::Site),
+            ..self
+        }
+    }
+
     /// Runs so many calls of single ranks.
     pub fn run(self, calls: u64) -> Report {
         let Builder {
@@ -126,6 +137,8 @@ impl Builder {
         let mut agents = agents(&script, n_ranks, threads);
         let members = script.comms.iter().map(|comm| comm.members.len() as u32);
         let mut fabric = Fabric::new(members);
+        let is_on_site = rules.terms.tables_from == TablesFrom::Site;
+        let off_from = dice(seed, 3, 0) % script.acts.len().max(1) as u64;
         let mut job = Surroundings {
             rules,
             script,
@@ -136,6 +149,8 @@ impl Builder {
             tally: Tally::default(),
             ran: HashMap::new(),
             heard: HashMap::new(),
+            off_from: is_on_site.then_some(off_from as u32),
+            knows_off: vec![false; n_ranks as usize],
         };
         let outcome = go(&mut agents, &mut job, &mut fabric, order);
         Report {
@@ -162,6 +177,12 @@ impl Builder {
             _ => Reproducible::Off,
         };
         terms.settings.reproducible = self.reproducible.unwrap_or(reproducible);
+        let site = self.tables_from.is_some() || terms.mode == Mode::Exploit && of(10, 2) == 0;
+        if site {
+            (terms.mode, terms.tables_from) = (Mode::Exploit, TablesFrom::Site);
+            let every_us = [10, 100, 10_000][of(11, 3) as usize];
+            terms.settings.heed_every = Duration::from_micros(every_us);
+        }
         terms.settings.samples_per_cell = [4, 64, 256][of(3, 3) as usize];
         terms.settings.watch = [0.0, 0.005, 0.2, 0.5][of(8, 4) as usize];
         if of(9, 2) == 0 {
@@ -212,6 +233,7 @@ fn basic_rules() -> &'static [Rules; 2] {
                 presets: Vec::new(),
                 cells: CellTable::new(&Model::initial(&settings, library, "none"), library),
                 settings,
+                tables_from: TablesFrom::Database,
             };
             Rules::new(terms, library, Telling::Needed)
         })
