@@ -227,7 +227,7 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
 fn abi_of(key: &&DataKey) -> Option<Abi> {
     match key.library.product {
         Product::OpenMpi => Some(Abi::OpenMpi),
-        Product::Mpich => Some(Abi::Mpich),
+        Product::Mpich | Product::Cray | Product::Mvapich => Some(Abi::Mpich),
         Product::Intel => None,
     }
 }

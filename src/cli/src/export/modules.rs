@@ -63,8 +63,8 @@ pub fn preload(site: &Path, abi: Abi, shim: &Path) -> Module {
     }
 }
 
-/// Switches the tables of the version in force on, for a library that reads them itself; `None` where the values are the
-/// tables, so that no file can be named.
+/// Switches the tables of the version in force on, for a library that reads them itself; `None` where no file can be
+/// named: the values are the tables, or there are none.
 pub fn tables(site: &Path, key: &DataKey) -> Option<Module> {
     let rules = |file| vec![(openmpi::SWITCH, None), (openmpi::RULES, Some(file))];
     let variables = match key.library.product {
@@ -74,7 +74,7 @@ pub fn tables(site: &Path, key: &DataKey) -> Option<Module> {
             let named = mpich::SELECTION.map(|(name, file)| (name, Some(file)));
             named.to_vec()
         }
-        Product::Intel => return None,
+        Product::Intel | Product::Cray | Product::Mvapich => return None,
     };
     let set = |set: &dyn Fn(&str, Option<&str>) -> String| {
         let lines = variables.iter().map(|(name, file)| set(name, *file));
