@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::environment;
 
-use super::prefix::Assignments;
+use super::shim::Assignments;
 
 /// A container that a program is started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,7 @@ use super::line::{Context, Line};
 use super::needs::is_sanitizer;
 use super::options::Dialect;
 use super::shim;
-
-/// Variables and their values, in the order in which they are set.
-pub type Assignments = Vec<(String, OsString)>;
+pub use super::shim::Assignments;
 
 /// The value of LD_PRELOAD: the shim, behind what `given` has before it, then what the user preloads, so that tools
 /// which call `PMPI_` themselves stand behind the shim; only runtimes of sanitizers, which have to be first, stand

@@ -1,5 +1,6 @@
 //! Where the shim for a library lies.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use colltune_core::environment;
@@ -7,6 +8,9 @@ use colltune_core::library::Abi;
 use thiserror::Error;
 
 use crate::stamp;
+
+/// Variables and their values, in the order in which they are set.
+pub type Assignments = Vec<(String, OsString)>;
 
 /// The file that is preloaded.
 pub const FILE: &str = "libcolltune.so";
