@@ -172,23 +172,61 @@ pub fn left_axis(scale: &Scale, left: f64, right: f64, tell: impl Fn(f64) -> Str
     }
 }
 
-/// Pixels beside a plot that a word may need, and those that there are.
-const WORD: f64 = 24.0;
+/// Pixels that a character of a tick takes at most, and those beside a plot.
+const CHARACTER: f64 = 6.8;
 const BESIDE: f64 = 12.0;
+/// Pixels between two words.
+const APART: f64 = 4.0;
 
-/// The horizontal axis below a plot. Beside its end there is less room than half a word needs: what stands there ends
-/// with it.
+/// The horizontal axis below a plot.
 pub fn bottom_axis(scale: &Scale, top: f64, bottom: f64, tell: impl Fn(f64) -> String) -> Markup {
+    let ticks = scale.ticks(5);
     html! {
-        @for tick in scale.ticks(5) {
-            line.grid x1=(px(scale.at(tick))) x2=(px(scale.at(tick))) y1=(px(top)) y2=(px(bottom)) {}
-            @if scale.at(tick) + WORD > scale.range[1] + BESIDE {
-                text x=(px(scale.range[1] + BESIDE)) y=(px(bottom + 15.0)) text-anchor="end" { (tell(tick)) }
-            } @else {
-                text x=(px(scale.at(tick))) y=(px(bottom + 15.0)) text-anchor="middle" { (tell(tick)) }
-            }
+        @for tick in &ticks {
+            line.grid x1=(px(scale.at(*tick))) x2=(px(scale.at(*tick))) y1=(px(top)) y2=(px(bottom)) {}
+        }
+        @for word in words_below(scale, &ticks, tell) {
+            text x=(px(word.x)) y=(px(bottom + 15.0)) text-anchor=(word.anchor) { (word.text) }
         }
     }
+}
+
+/// What stands below a tick.
+struct Word {
+    x: f64,
+    anchor: &'static str,
+    /// At most, where it ends.
+    end: f64,
+    text: String,
+}
+
+/// In the middle of its tick, but never farther beside the plot than there is room, and not where the word before it
+/// stands.
+fn words_below(scale: &Scale, ticks: &[f64], tell: impl Fn(f64) -> String) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let limit = scale.range[1] + BESIDE;
+    for tick in ticks {
+        let text = tell(*tick);
+        let width = CHARACTER * text.chars().count() as f64;
+        let middle = scale.at(*tick);
+        let end = (middle + width / 2.0).min(limit);
+        let (x, anchor) = match end < limit {
+            true => (middle, "middle"),
+            false => (limit, "end"),
+        };
+        if words
+            .last()
+            .is_none_or(|word| word.end + APART <= end - width)
+        {
+            words.push(Word {
+                x,
+                anchor,
+                end,
+                text,
+            });
+        }
+    }
+    words
 }
 
 /// The class of the n-th of several series: a colour, and a dash for those who see no colours.
@@ -208,6 +246,25 @@ pub fn swatch(class: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_below_an_axis_end_beside_it_and_stand_on_no_other() {
+        // From 20 us to 2.1 ms, 270 pixels: the last word has to move to the left, onto the one before.
+        let scale = Scale::log([2e4, 2.1e6], [60.0, 330.0]);
+        let ticks = [2e4, 1e5, 5e5, 1e6, 2e6];
+        let tell = |ns: f64| format!("{:.2} ms", ns / 1e6);
+        let words = words_below(&scale, &ticks, tell);
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(texts, ["0.02 ms", "0.10 ms", "0.50 ms", "2.00 ms"]);
+        let width = CHARACTER * 7.0;
+        assert!(
+            words
+                .windows(2)
+                .all(|pair| pair[0].end < pair[1].end - width)
+        );
+        assert!(words.iter().all(|word| word.end <= 330.0 + BESIDE));
+        assert_eq!([words[0].anchor, words[3].anchor], ["middle", "end"]);
+    }
 
     #[test]
     fn scales_reach_both_ends_and_ticks_are_round() {
