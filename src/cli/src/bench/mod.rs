@@ -105,7 +105,7 @@ pub const SUITES: [Suite; 18] = [
     },
     Suite {
         name: "ompicolltune",
-        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (half an hour)",
+        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (ten minutes)",
         run: ompicolltune::run,
     },
     Suite {
