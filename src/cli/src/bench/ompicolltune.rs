@@ -113,15 +113,21 @@ impl Paper<'_> {
         for batch in 0..n_batches {
             self.batch(&db, batch as u64)?;
         }
+        let mut chosen = Vec::new();
         for (calls, forced) in CALLS.iter().zip(forced) {
             let said = said(
                 &db,
                 &["--shape", "4x2", "--bytes", &calls.bytes.to_string()],
             )?;
-            told_of_history(&said["histories"], calls.bytes, &forced?, report)?;
+            chosen.push(told_of_history(
+                &said["histories"],
+                calls.bytes,
+                &forced?,
+                report,
+            )?);
         }
         let whole = self.whole_runs(&untrained, &db)?;
-        told_of_whole_runs(&whole, n_batches, report);
+        told_of_whole_runs(&whole, n_batches, &chosen[0], report);
         for run in 0..database::RUNS {
             let calls = CALLS[run as usize % CALLS.len()];
             self.progress(&format!("jobs of the unseen layout, {}", run + 1));
