@@ -5,6 +5,7 @@
 //! with the number of records.
 
 mod reduce;
+mod round;
 
 pub(crate) use reduce::STALL;
 pub use reduce::reduce;

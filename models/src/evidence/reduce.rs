@@ -1,18 +1,21 @@
 //! From calls to evidence: block by block, so that only what met is compared.
 //!
-//! A block is 64 calls in a row of one run, communicator and shape. Its calls met the same machine, so their log
-//! times are level of the block + effect of the variant + noise. Both are fitted in turns by medians, which a rare
-//! stall does not move; the moments are then taken of times over levels, so that means stay means.
+//! A block is 64 calls in a row of one run, communicator and shape, more where the program's loop is long. Its calls met
+//! the same machine, so their log times are level of their place in the loop ([`super::round`]) + effect of the variant +
+//! noise. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
+//! times are corrected, as a sum: so a variant's mean stays that over all places. The moments are taken of the corrected
+//! times over the block's level, so that means stay means.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::round::{self, WINDOW};
 use super::{Call, Evidence, Shape};
 
-/// Calls in a block; what is left over at the end joins the block before, if it is short.
-const BLOCK: usize = 64;
-const SHORT: usize = 16;
+/// What is left over at the end joins the block before, if it is a smaller share of one than this.
+const SHORT_SHARE: usize = 4;
+const SHORT: usize = WINDOW / SHORT_SHARE;
 /// A call that took so many times as long as its variant typically does in its block is a stall.
 pub(crate) const STALL: f64 = 8.0;
 /// Runs with more sizes of a layout than this, and few calls of each, have them binned to an eighth of an octave.
@@ -85,11 +88,13 @@ fn bin(layout: &mut [Call]) {
     }
 }
 
-/// The calls of one run at one shape, with their blocks.
+/// The calls of one run at one shape, with their blocks, and places in the loop within these.
 struct Group<'a> {
     calls: &'a [Call],
     block_of: Vec<usize>,
     n_blocks: usize,
+    place_of: Vec<usize>,
+    n_places: usize,
     /// Places of the variants that occur, by number.
     variants: BTreeMap<u16, usize>,
 }
@@ -104,8 +109,9 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         .iter()
         .map(|call| call.time_ns.max(1.0).ln())
         .collect();
-    let (mut levels, effects) = fit(&group, &variant_of, &logs);
-    take_out_drift(&group, &variant_of, &logs, &effects, &mut levels);
+    let (expected, effects) = fit(&group, &variant_of, &logs);
+    let drift = drift(&group, &variant_of, &logs, &effects, &expected);
+    let blocks = levels(&group, &expected);
     let (component, meets) = components(&group, &variant_of);
     let shifts = typical_shifts(&group);
     let counts =
@@ -123,8 +129,11 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         let own = &mut sums[variant];
         (own.variant, own.component) = (call.variant, component[variant] as u16);
         own.calls += 1;
-        let level = levels[index].exp();
+        let log_level = blocks[block] + drift[index];
+        let level = log_level.exp();
         let time = call.time_ns.max(1.0) / level;
+        // By how much calls of its place take longer than those of all.
+        let of_place = (expected[index] - blocks[block]).exp() - 1.0;
         // Few calls do not say what is typical: one that stalled must not pass for the variant's own time.
         let most = if counts[variant] < 4 {
             0.0
@@ -134,14 +143,16 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         let typical = effects[variant].clamp(0.0, most).exp();
         own.work += (call.work_ns / level).clamp(0.0, time);
         let entry = &mut level_sums[component[variant]];
-        *entry = (entry.0 + levels[index], entry.1 + 1.0);
+        *entry = (entry.0 + log_level, entry.1 + 1.0);
         if time > STALL * typical {
             own.stalls += 1;
             own.stall_excess += time - typical;
         } else if meets[block] || n == 1 {
+            let time = time - of_place;
             own.time.push(time);
             if let Some(shift) = call.shift_ns {
-                let shift = ((shift - shifts[block]) / level).clamp(-STALL, STALL);
+                let typical = shifts[group.place_of[index]];
+                let shift = ((shift - typical) / level).clamp(-STALL, STALL);
                 own.shift.push(shift);
                 own.total.push(time + shift);
             }
@@ -157,14 +168,20 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
 
 impl<'a> Group<'a> {
     fn new(calls: &'a [Call]) -> Group<'a> {
-        let mut block_of = Vec::with_capacity(calls.len());
-        let mut n_blocks = 0;
+        let (mut block_of, mut n_blocks) = (Vec::with_capacity(calls.len()), 0);
+        let (mut place_of, mut n_places) = (Vec::with_capacity(calls.len()), 0);
         for comm in calls.chunk_by(|a, b| a.comm == b.comm) {
-            let rest = comm.len() % BLOCK;
-            let blocks = (comm.len() / BLOCK + usize::from(rest >= SHORT)).max(1);
-            block_of
-                .extend((0..comm.len()).map(|place| n_blocks + (place / BLOCK).min(blocks - 1)));
+            let length = round::length(comm);
+            let block = round::window(length);
+            let rest = comm.len() % block;
+            let blocks = (comm.len() / block + usize::from(rest >= block / SHORT_SHARE)).max(1);
+            for (index, call) in comm.iter().enumerate() {
+                let own = (index / block).min(blocks - 1);
+                block_of.push(n_blocks + own);
+                place_of.push(n_places + own * length as usize + (call.index % length) as usize);
+            }
             n_blocks += blocks;
+            n_places += blocks * length as usize;
         }
         let mut variants: BTreeMap<u16, usize> =
             calls.iter().map(|call| (call.variant, 0)).collect();
@@ -176,23 +193,25 @@ impl<'a> Group<'a> {
             calls,
             block_of,
             n_blocks,
+            place_of,
+            n_places,
             variants,
         }
     }
 }
 
-/// Levels by call (all calls of a block share theirs) and effects by variant, both of log times.
+/// By call the level of its place, and effects by variant, both of log times.
 fn fit(group: &Group, variant_of: &[usize], logs: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    let mut of_block = vec![Vec::new(); group.n_blocks];
+    let mut of_place = vec![Vec::new(); group.n_places];
     let mut of_variant = vec![Vec::new(); group.variants.len()];
     for index in 0..logs.len() {
-        of_block[group.block_of[index]].push(index);
+        of_place[group.place_of[index]].push(index);
         of_variant[variant_of[index]].push(index);
     }
-    let mut levels = vec![0.0; group.n_blocks];
+    let mut levels = vec![0.0; group.n_places];
     let mut effects = vec![0.0; group.variants.len()];
     for _ in 0..ROUNDS {
-        for (level, calls) in levels.iter_mut().zip(&of_block) {
+        for (level, calls) in levels.iter_mut().zip(&of_place) {
             *level = median(
                 calls
                     .iter()
@@ -203,7 +222,7 @@ fn fit(group: &Group, variant_of: &[usize], logs: &[f64]) -> (Vec<f64>, Vec<f64>
             *effect = median(
                 calls
                     .iter()
-                    .map(|&index| logs[index] - levels[group.block_of[index]]),
+                    .map(|&index| logs[index] - levels[group.place_of[index]]),
             );
         }
         // Effects stand beside the group's typical call.
@@ -212,19 +231,30 @@ fn fit(group: &Group, variant_of: &[usize], logs: &[f64]) -> (Vec<f64>, Vec<f64>
         levels.iter_mut().for_each(|level| *level += middle);
     }
     (
-        group.block_of.iter().map(|&block| levels[block]).collect(),
+        group.place_of.iter().map(|&place| levels[place]).collect(),
         effects,
     )
 }
 
-/// Adds to the levels of a block the straight line of its residuals, where it is more than noise.
-fn take_out_drift(
+/// By block the logarithm of what a typical call takes in the mean over the places of its calls.
+fn levels(group: &Group, expected: &[f64]) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0.0); group.n_blocks];
+    for (&block, expected) in group.block_of.iter().zip(expected) {
+        let sum = &mut sums[block];
+        *sum = (sum.0 + expected.exp(), sum.1 + 1.0);
+    }
+    sums.into_iter().map(|(sum, n)| f64::ln(sum / n)).collect()
+}
+
+/// By call the straight line of the residuals of its block, where it is more than noise.
+fn drift(
     group: &Group,
     variant_of: &[usize],
     logs: &[f64],
     effects: &[f64],
-    levels: &mut [f64],
-) {
+    expected: &[f64],
+) -> Vec<f64> {
+    let mut lines = vec![0.0; logs.len()];
     let mut start = 0;
     while start < logs.len() {
         let block = group.block_of[start];
@@ -232,7 +262,7 @@ fn take_out_drift(
             .iter()
             .take_while(|&&other| other == block)
             .count();
-        let residual = |index: usize| logs[index] - levels[index] - effects[variant_of[index]];
+        let residual = |index: usize| logs[index] - expected[index] - effects[variant_of[index]];
         let half = n / 2;
         if half >= SHORT / 2 {
             let (first, second) = (start..start + half, start + half..start + n);
@@ -241,13 +271,14 @@ fn take_out_drift(
             if rise.abs() > 3.0 * 1.2533 * spread * (2.0 / half as f64).sqrt() {
                 let slope = rise / half as f64;
                 let middle = (n as f64 - 1.0) / 2.0;
-                for (index, level) in levels[start..start + n].iter_mut().enumerate() {
-                    *level += slope * (index as f64 - middle);
+                for (index, line) in lines[start..start + n].iter_mut().enumerate() {
+                    *line = slope * (index as f64 - middle);
                 }
             }
         }
         start += n;
     }
+    lines
 }
 
 /// The component of each variant, and for each block whether several variants meet in it.
@@ -273,11 +304,11 @@ fn components(group: &Group, variant_of: &[usize]) -> (Vec<usize>, Vec<bool>) {
     (component, meets)
 }
 
-/// By block what typically comes behind a call, whatever its variant.
+/// By place what typically comes behind a call, whatever its variant.
 fn typical_shifts(group: &Group) -> Vec<f64> {
-    let mut shifts = vec![Vec::new(); group.n_blocks];
-    for (call, &block) in group.calls.iter().zip(&group.block_of) {
-        shifts[block].extend(call.shift_ns);
+    let mut shifts = vec![Vec::new(); group.n_places];
+    for (call, &place) in group.calls.iter().zip(&group.place_of) {
+        shifts[place].extend(call.shift_ns);
     }
     shifts
         .into_iter()

@@ -1,6 +1,6 @@
 //! Claims about evidence.
 
-use colltune_models::evidence::{Call, reduce};
+use colltune_models::evidence::{Call, Evidence, reduce};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
@@ -92,4 +92,48 @@ fn many_sizes_with_few_calls_are_binned() {
     let rows = reduce(calls);
     assert!(rows.len() <= 16, "{}", rows.len());
     assert_eq!(rows.iter().map(|row| row.calls).sum::<u64>(), 500);
+}
+
+/// Two dot products an iteration: ranks compute before the first, which gains little, the second follows at once.
+fn dot_products(first_index: impl Fn(u64) -> u64) -> Vec<Call> {
+    let mut random = rand::rngs::StdRng::seed_from_u64(5);
+    let one = |k: u64| {
+        let (place, variant) = (k % 2, random.random_range(0..2u16));
+        let us: f64 = [[40.7, 15.8], [35.5, 8.4]][usize::from(variant)][place as usize];
+        let mut noise = || 0.8 + 0.4 * random.random::<f64>();
+        Call {
+            run: 0,
+            comm: 0,
+            index: first_index(k),
+            shape: shape(8),
+            variant,
+            start_ns: 1000 * k,
+            time_ns: 1e3 * us * noise(),
+            shift_ns: Some([6.7e4, 80.0][place as usize] * noise()),
+            work_ns: 8e3,
+        }
+    };
+    (0..3000).map(one).collect()
+}
+
+#[test]
+fn calls_of_a_loop_are_compared_at_their_place_in_it_and_gain_what_all_places_gain_together() {
+    let truth = (35.5 + 8.4) / (40.7 + 15.8);
+    let spread = |rows: &[Evidence]| {
+        let of = |row: &Evidence| {
+            let unit = row.time.mean;
+            [row.time, row.shift, row.total].map(|of| of.variance().sqrt() / unit)
+        };
+        [of(&rows[0]), of(&rows[1])]
+    };
+    let told_apart = reduce(dot_products(|k| k));
+    let ratio = told_apart[1].time.mean / told_apart[0].time.mean;
+    assert!((ratio / truth - 1.0).abs() < 0.02, "{ratio} for {truth}");
+    // The same calls in a program that calls at will.
+    let mixed = reduce(dot_products(|k| 32 * k + (k * 2_654_435_761 >> 16) % 32));
+    for (own, without) in spread(&told_apart).into_iter().zip(spread(&mixed)) {
+        for (own, without) in own.into_iter().zip(without) {
+            assert!(own < 0.6 * without, "{own} beside {without}");
+        }
+    }
 }
