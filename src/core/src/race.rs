@@ -1,9 +1,10 @@
 //! The race of a cell's arms against `default` inside one job: best-arm identification with a control.
 //!
 //! The samples between two reviews are a window. In each the arms' mean times are contrasted with the default's, so
-//! that whatever drifts from window to window cancels, however the draws have shifted meanwhile. Stalls, far beyond the
-//! window's median and the arm's fastest sample, are counted apart: a mean that holds one says nothing else for
-//! thousands of samples. They are held against an arm that has more of them than the others.
+//! that whatever drifts from window to window cancels, however the draws have shifted meanwhile, each sample at its place
+//! in the program's loop ([`place`]). Stalls, far beyond most of the window and the arm's fastest sample, are counted
+//! apart: a mean that holds one says nothing else for thousands of samples. They are held against an arm that has more
+//! of them than the others.
 //!
 //! An arm replaces `default` when an anytime-valid t-test ([`sequential`]) says that it is faster: looking again costs
 //! nothing, and all arms together are wrong in fewer than one in a hundred cells in which none is faster. Its variance
@@ -16,6 +17,7 @@
 
 mod allocation;
 mod arm;
+mod place;
 mod sample;
 mod sequential;
 
@@ -23,6 +25,7 @@ mod sequential;
 mod simulation;
 
 use arm::{Arm, Sums};
+use place::Places;
 
 pub use sample::Sample;
 
@@ -38,6 +41,7 @@ pub struct Race {
     degrees: f64,
     /// Calls of the cell so far.
     calls: f64,
+    places: Places,
 }
 
 /// What the race says.
@@ -84,7 +88,7 @@ struct Effect {
 
 /// The most samples between two reviews.
 pub const WINDOW_MOST: usize = 64;
-/// A sample that many times as long as its window's median, and as its arm's fastest one, is a stall.
+/// A sample that many times as long as seven eighths of its window, and as its arm's fastest one, is a stall.
 const STALL: f64 = 8.0;
 /// The share of cells in which a replacement of the default may be wrong, all arms together.
 const WRONG: f64 = 0.005;
@@ -96,6 +100,8 @@ const MARGIN: f64 = 0.01;
 /// too, to be no longer the choice.
 const DROPPED: f64 = 3.0;
 const PASSED: f64 = 2.0;
+/// With so many degrees of freedom it is twice as many standard errors.
+const FEW_DEGREES: f64 = 4.0;
 /// Standard errors by which an arm must stall more often than the others not to become the choice, and to be left.
 const STALLS: f64 = 2.0;
 const STALLS_MORE: f64 = 3.0;
@@ -136,18 +142,29 @@ impl Race {
     /// Takes the samples since the last review, at the cell's call number `calls`; `best` is what other calls ran.
     pub fn learn(&mut self, window: &[Sample], best: usize, calls: u64) {
         self.calls = calls as f64;
-        let stall = STALL * median(window.iter().map(|one| one.time_ns));
-        let shift = median(window.iter().filter_map(|one| one.shift_ns));
+        // Of a loop's calls one in eight may be far longer than the others, or be followed by all of its compute.
+        let stall = STALL * quantile(7, window.iter().map(|one| one.time_ns));
+        let shift_most = STALL * quantile(7, window.iter().filter_map(|one| one.shift_ns));
         for sample in window {
             self.arms[sample.arm].see(sample.time_ns);
         }
+        let mut corrected = [Sample::NONE; WINDOW_MOST];
+        for (place, sample) in corrected.iter_mut().zip(window) {
+            let shift_ns = sample.shift_ns.map(|own| own.min(shift_most));
+            *place = self.places.corrected(&Sample {
+                shift_ns,
+                ..*sample
+            });
+        }
+        let known = corrected[..window.len().min(WINDOW_MOST)].iter();
+        let typical = quantile(4, known.filter_map(|one| one.shift_ns));
         let sums = |arm: usize, race: &Race| {
             let stall = stall.max(STALL * race.arms[arm].fastest_ns());
-            let bodies = window.iter();
-            Sums::of(
-                bodies.filter(|one| one.arm == arm && one.time_ns <= stall),
-                |one| one.shift_ns.unwrap_or(shift).min(STALL * shift),
-            )
+            let bodies = window.iter().zip(&corrected);
+            let own = bodies.filter(|(one, _)| one.arm == arm && one.time_ns <= stall);
+            Sums::of(own.map(|(_, one)| one), |one| {
+                one.shift_ns.unwrap_or(typical)
+            })
         };
         let control = sums(self.control, self);
         for place in 0..self.arms.len() {
@@ -166,6 +183,14 @@ impl Race {
                 }
                 arm.contrast(&sums, &control);
             }
+        }
+        if self
+            .places
+            .learn(window.iter().filter(|one| one.time_ns <= stall))
+        {
+            // What was seen before is far noisier than what comes.
+            self.arms.iter_mut().for_each(Arm::start_over);
+            (self.within, self.within_shift, self.degrees) = (0.0, 0.0, 0.0);
         }
         for sample in window {
             let arm = &mut self.arms[sample.arm];
@@ -198,10 +223,10 @@ impl Race {
             .map(|(place, _)| place)
     }
 
-    /// Drops an arm from the rest of the race.
+    /// Drops an arm from the rest of the race, whatever comes.
     pub fn drop_arm(&mut self, place: usize) {
         if place != self.control {
-            self.arms[place].share = 0.0;
+            self.arms[place].ban();
         }
     }
 
@@ -350,10 +375,11 @@ impl Race {
         let Some(leader) = seen.min_by(|a, b| self.order(*a, *b)) else {
             return;
         };
+        let dropped = DROPPED * (1.0 + FEW_DEGREES / (self.degrees + USUAL));
         for place in 0..self.arms.len() {
             let stays = place == best || place == leader || place == self.control;
             let is_seen = self.arms[place].samples() > 0.0;
-            if is_seen && !stays && self.is_behind(place, leader, DROPPED) {
+            if is_seen && !stays && self.is_behind(place, leader, dropped) {
                 self.arms[place].share = 0.0;
             }
         }
@@ -373,8 +399,8 @@ impl Race {
     }
 }
 
-/// The lower median; 0 of nothing.
-fn median(all: impl Iterator<Item = f64>) -> f64 {
+/// The least value that so many eighths of all do not exceed; 0 of nothing.
+fn quantile(eighths: usize, all: impl Iterator<Item = f64>) -> f64 {
     let mut values = [0.0; WINDOW_MOST];
     let mut count = 0;
     for (place, value) in values.iter_mut().zip(all) {
@@ -383,6 +409,6 @@ fn median(all: impl Iterator<Item = f64>) -> f64 {
     }
     let values = &mut values[..count];
     values.sort_unstable_by(f64::total_cmp);
-    let middle = values.get(count.saturating_sub(1) / 2);
-    middle.copied().unwrap_or(0.0)
+    let at = (count * eighths).div_ceil(8).saturating_sub(1);
+    values.get(at).copied().unwrap_or(0.0)
 }

@@ -109,6 +109,8 @@ pub struct Timing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fresh {
     arm: Option<usize>,
+    /// Its number among the cell's calls.
+    call: u64,
     timing: Timing,
     /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
     shift_ns: u64,
@@ -368,6 +370,7 @@ impl CellState {
         if self.fresh.len() < FRESH_MAX {
             self.fresh.push(Fresh {
                 arm,
+                call: self.calls,
                 timing,
                 shift_ns: UNKNOWN,
             });
@@ -453,7 +456,7 @@ impl CellState {
             }
             if let Some(arm) = fresh.arm {
                 self.arms[arm].take(&times);
-                window[known] = sample(arm, &times, sums, members);
+                window[known] = sample((arm, fresh.call), &times, sums, members);
                 known += 1;
             }
         }
@@ -549,10 +552,16 @@ impl Arm {
 }
 
 /// What a race learns from: means over the ranks.
-fn sample(arm: usize, times: &CallTimes, sums: &[u64], members: &Membership) -> Sample {
+fn sample(
+    (arm, call): (usize, u64),
+    times: &CallTimes,
+    sums: &[u64],
+    members: &Membership,
+) -> Sample {
     let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
     Sample {
         arm,
+        call,
         time_ns: mean(sums[0]),
         shift_ns: times.shift_ns.map(|_| mean(sums[1])),
     }
@@ -580,6 +589,7 @@ mod tests {
             let arm = None;
             Fresh {
                 arm,
+                call: 0,
                 timing,
                 shift_ns,
             }

@@ -106,6 +106,7 @@ mod tests {
             }
             fresh.push(Sample {
                 arm,
+                call,
                 time_ns: CALL_NS * [1.0, factor][arm] * noise(seed, call),
                 shift_ns: None,
             });

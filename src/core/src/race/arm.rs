@@ -10,6 +10,8 @@ const POOLED: f64 = 8.0;
 pub(super) struct Arm {
     /// 0 once it is dropped.
     pub share: f64,
+    /// What it was before any sample; 0 where it is dropped for good.
+    first_share: f64,
     /// Samples that were no stalls, and what they took.
     count: f64,
     total_ns: f64,
@@ -60,8 +62,14 @@ impl Arm {
     pub fn new(share: f64) -> Arm {
         Arm {
             share,
+            first_share: share,
             ..Arm::default()
         }
+    }
+
+    /// Drops it for good.
+    pub fn ban(&mut self) {
+        (self.share, self.first_share) = (0.0, 0.0);
     }
 
     /// Takes note of a sample, before it is known what it counts as.
@@ -126,8 +134,21 @@ impl Arm {
     pub fn start_anew(&mut self) {
         *self = Arm {
             share: self.share,
+            first_share: self.first_share,
             count: self.count,
             total_ns: self.total_ns,
+            stalls: self.stalls,
+            stalled_ns: self.stalled_ns,
+            fastest_ns: self.fastest_ns,
+            ..Arm::default()
+        };
+    }
+
+    /// Forgets all but its stalls, as if it had not been drawn.
+    pub fn start_over(&mut self) {
+        *self = Arm {
+            share: self.first_share,
+            first_share: self.first_share,
             stalls: self.stalls,
             stalled_ns: self.stalled_ns,
             fastest_ns: self.fastest_ns,

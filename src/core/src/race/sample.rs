@@ -5,6 +5,8 @@
 pub struct Sample {
     /// Its place among the cell's arms.
     pub arm: usize,
+    /// Its number among the cell's calls.
+    pub call: u64,
     pub time_ns: f64,
     /// From this call's end to the next entry into a tuned function, where that is known.
     pub shift_ns: Option<f64>,
@@ -14,6 +16,7 @@ impl Sample {
     /// That of no call.
     pub const NONE: Sample = Sample {
         arm: 0,
+        call: 0,
         time_ns: 0.0,
         shift_ns: None,
     };
