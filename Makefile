@@ -19,7 +19,7 @@ MPI_CRATES := src/mpi shim src/mpibench examples/amr/mpi
 .PHONY: help setup build demo demo-cg test bench evidence book conformance install clean lint $(MPIS:%=mpi-%)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z -]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
@@ -82,6 +82,10 @@ lint: ## formatting and clippy
 
 install: build ## below PREFIX (default /usr/local), with manual pages and completions; DEBUG=1: debug information, too
 	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(if $(MPICC),$$(for wrapper in $(MPICC); do scripts/mpi-build --abi $$wrapper; done),$(MPIS) $$(cd target && compgen -G mpi_abi))" scripts/install $(if $(DEBUG),--debug)
+
+.PHONY: deb rpm
+deb rpm: build ## a Debian or RPM package of what was built, target/package; cargo-deb is installed where there is none
+	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" MPIS="$(MPIS)" scripts/package $@
 
 clean: ## remove target/
 	rm -rf target
