@@ -6,26 +6,25 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
+# Debian's MPI libraries, or any by their compiler wrappers: make build MPICC=/opt/mpi/bin/mpicc
 MPIS ?= openmpi mpich
+WRAPPERS := $(or $(MPICC),$(MPIS:%=mpicc.%))
 CARGO ?= cargo
 CARGO_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export COLLTUNE_TARGET_DIR := $(abspath target)
 
-# One Cargo directory per MPI library and version: a changed mpicc must not find old objects.
-mpi_dir = $(CARGO_DIR)/mpi/$(1)-$(shell mpicc.$(1) -dumpversion 2>/dev/null)-$(shell scripts/setup --mpi-version $(1))
-
 # Not members of the workspace: they are built for each MPI library.
-MPI_CRATES := shim src/mpibench examples/amr/mpi
+MPI_CRATES := src/mpi shim src/mpibench examples/amr/mpi
 
 .PHONY: help setup build demo demo-cg test bench evidence book conformance install clean lint $(MPIS:%=mpi-%)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z -]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## install what the build needs (as root), or name it
-	@scripts/setup
+	@scripts/setup $(MPICC)
 
-build: setup command $(MPIS:%=mpi-%) shim-mpi_abi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup command mpi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
 .PHONY: command
 command:
@@ -33,24 +32,16 @@ command:
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune target/release/colltune
 
-$(MPIS:%=mpi-%): mpi-%:
-	@for crate in $(MPI_CRATES); do \
-	  MPICC=mpicc.$* $(CARGO) build --release --locked --manifest-path $$crate/Cargo.toml --target-dir $(call mpi_dir,$*) || exit 1; \
-	done
-	@mkdir -p target/$*
-	@# Renamed into place, so that a running job keeps the file that it has mapped.
-	@for file in libcolltune.so colltune-amr colltune-mpibench; do \
-	  install -m 755 $(call mpi_dir,$*)/release/$$file target/$*/.$$file && mv target/$*/.$$file target/$*/$$file || exit 1; \
-	done
+MPI_BUILD := CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/mpi-build
 
 # The standard binary interface: where there is a compiler wrapper for it, in PATH or from PyPI.
-.PHONY: shim-mpi_abi
-shim-mpi_abi:
-	@if compiler=$$(CARGO_TARGET_DIR=$(CARGO_DIR) scripts/setup --mpicc-abi); then \
-	  MPICC=$$compiler $(CARGO) build --release --locked --manifest-path shim/Cargo.toml --target-dir $(CARGO_DIR)/mpi/mpi_abi && \
-	  mkdir -p target/mpi_abi && install -m 755 $(CARGO_DIR)/mpi/mpi_abi/release/libcolltune.so target/mpi_abi/.libcolltune.so && \
-	  mv target/mpi_abi/.libcolltune.so target/mpi_abi/libcolltune.so; \
-	fi
+.PHONY: mpi
+mpi:
+	@for wrapper in $(WRAPPERS); do $(MPI_BUILD) $$wrapper || exit 1; done
+	@$(if $(MPICC),,if compiler=$$(CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/setup --mpicc-abi); then $(MPI_BUILD) $$compiler; fi)
+
+$(MPIS:%=mpi-%): mpi-%:
+	@$(MPI_BUILD) mpicc.$*
 
 demo: build ## tune the mini-app over two batches of ten runs and show what changed, with a picture
 	examples/amr/demo
@@ -87,11 +78,17 @@ lint: ## formatting and clippy
 	$(CARGO) fmt --check
 	for crate in $(MPI_CRATES); do $(CARGO) fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
 	$(CARGO) clippy --release --locked --target-dir $(CARGO_DIR) --all-targets -- -D warnings
-	MPICC=mpicc.openmpi $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,openmpi) -- -D warnings
-	MPICC=mpicc.mpich $(CARGO) clippy --release --manifest-path shim/Cargo.toml --target-dir $(call mpi_dir,mpich) -- -D warnings
+	for wrapper in $(WRAPPERS); do $(MPI_BUILD) --lint $$wrapper || exit 1; done
+
+# What `make build` made, by its folders.
+BUILT = $(if $(MPICC),$$(for wrapper in $(MPICC); do scripts/mpi-build --abi $$wrapper; done),$(MPIS) $$(cd target && compgen -G mpi_abi))
 
 install: build ## below PREFIX (default /usr/local), with manual pages and completions; DEBUG=1: debug information, too
-	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(MPIS)" scripts/install $(if $(DEBUG),--debug)
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" MPIS="$(BUILT)" scripts/install $(if $(DEBUG),--debug)
+
+.PHONY: deb rpm
+deb rpm: build ## a Debian or RPM package of what was built, target/package; cargo-deb is installed where there is none
+	@CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" MPIS="$(BUILT)" scripts/package $@
 
 clean: ## remove target/
 	rm -rf target

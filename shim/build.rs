@@ -148,12 +148,13 @@ const NUMBERS: [&str; 23] = [
 
 fn main() {
     println!("cargo:rerun-if-env-changed=MPICC");
+    println!("cargo:rerun-if-env-changed=MPI_HEADER_SUM");
     let shim =
         PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     for input in stamp::inputs(&shim) {
         println!("cargo:rerun-if-changed={}", input.display());
     }
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcolltune.so");
+    println!("cargo:rustc-link-arg=-Wl,-soname,libcolltune.so");
     let mpicc = env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     let lists: [(&str, &[&str]); 4] = [
         ("HANDLES", &HANDLES),
@@ -174,6 +175,15 @@ fn main() {
         .lines()
         .find_map(|line| line.strip_prefix("colltune_abi "))
         .unwrap_or_else(|| panic!("{mpicc} is neither Open MPI's nor MPICH's compiler, nor one for the standard binary interface"));
+    let feature = match abi.trim() {
+        "standard" => "MPI_ABI".to_owned(),
+        name => name.to_uppercase(),
+    };
+    assert!(
+        env::var_os(format!("CARGO_FEATURE_{feature}")).is_some(),
+        "{mpicc} is a compiler for {abi}: build with the feature {}",
+        feature.to_lowercase()
+    );
     println!("cargo:rustc-cfg=mpi=\"{}\"", abi.trim());
 
     // Persistent collectives are of MPI 4; Open MPI 4 has them as an extension.

@@ -15,7 +15,7 @@ pub fn inputs(shim: &Path) -> Vec<PathBuf> {
     let manifest = shim.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap_or_default();
     let beside = text.lines().filter_map(|line| {
-        let (_, path) = line.split_once("path = \"")?;
+        let (_, path) = line.split_once("{ path = \"")?;
         Some(shim.join(path.split('"').next()?))
     });
     let crates: Vec<PathBuf> = [shim.to_owned()].into_iter().chain(beside).collect();

@@ -40,17 +40,18 @@ pub enum LearnError {
     /// No job would take such a model.
     #[error("publish what was learned: {0}")]
     Invalid(#[from] ModelError),
-    #[error("predict by XGBoost, as `predictor` in the settings says: this build is without it")]
-    NoXgboost,
+    #[error("load XGBoost, which `predictor` in the settings asks for: {0}")]
+    NoXgboost(String),
 }
 
 /// Learns from all evidence of one library, in whatever order it comes.
 ///
-/// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` in a build without that predictor.
+/// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` where its library cannot be loaded.
 pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
-    let named = || predict::chosen(context.settings.predictor);
-    let predictor = context.predictor.or_else(named);
-    let predictor = predictor.ok_or(LearnError::NoXgboost)?;
+    let predictor = match context.predictor {
+        Some(predictor) => predictor,
+        None => predict::chosen(context.settings.predictor).map_err(LearnError::NoXgboost)?,
+    };
     let cells = Cells::new(evidence, &context);
     let (beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
     let choices = choice::choose(&beliefs, &cells.allowed(), &cells.before());

@@ -5,7 +5,6 @@ mod gaussian;
 mod predictor;
 mod simulator;
 mod spread;
-#[cfg(feature = "xgboost")]
 mod xgboost;
 
 use colltune_core::settings::Predicting;
@@ -13,17 +12,15 @@ use colltune_core::settings::Predicting;
 pub use gaussian::Gaussian;
 pub use predictor::{Place, Point, Prediction, Predictor};
 pub use simulator::Simulator;
-#[cfg(feature = "xgboost")]
 pub use xgboost::XgBoost;
 
-/// The predictor that the settings name; `None` where this build has it not.
-pub fn chosen(predicting: Predicting) -> Option<&'static dyn Predictor> {
-    match predicting {
-        #[cfg(feature = "xgboost")]
-        Predicting::Xgboost => Some(&XgBoost),
-        #[cfg(not(feature = "xgboost"))]
-        Predicting::Xgboost => None,
-        Predicting::GaussianProcess => Some(&Gaussian),
-        Predicting::Simulator => Some(&Simulator),
-    }
+/// The predictor that the settings name.
+///
+/// Errors: why XGBoost cannot be had here.
+pub fn chosen(predicting: Predicting) -> Result<&'static dyn Predictor, String> {
+    Ok(match predicting {
+        Predicting::Xgboost => XgBoost::loaded()?,
+        Predicting::GaussianProcess => &Gaussian,
+        Predicting::Simulator => &Simulator,
+    })
 }

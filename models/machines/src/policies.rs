@@ -3,18 +3,23 @@
 mod cells;
 
 mod oracle;
-#[cfg(feature = "xgboost")]
 mod paper;
 mod product;
 mod uniform;
 
+use colltune_models::predict::XgBoost;
+
 use crate::policy::Policy;
 
-/// All of them: the product's own, which alone says what it knows, first, the reference last.
-pub const POLICIES: &[&dyn Policy] = &[
-    &product::Product,
-    #[cfg(feature = "xgboost")]
-    &paper::Paper,
-    &uniform::Uniform,
-    &oracle::Oracle,
-];
+/// The product's own, which alone says what it knows.
+pub const PRODUCT: &dyn Policy = &product::Product;
+/// The reference: it knows the truth.
+pub const ORACLE: &dyn Policy = &oracle::Oracle;
+
+/// Every policy that can be had here (the paper's needs XGBoost): the product's first, the reference last.
+pub fn policies() -> Vec<&'static dyn Policy> {
+    let mut all = vec![PRODUCT, &uniform::Uniform, ORACLE];
+    let paper = XgBoost::loaded().ok().map(|_| &paper::Paper as &dyn Policy);
+    all.splice(1..1, paper);
+    all
+}

@@ -232,7 +232,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::campaign::{Plan, campaign};
-    use crate::policies::POLICIES;
+    use crate::policies::{ORACLE, PRODUCT};
     use crate::recipe::{CLUSTER, Recipe};
     use crate::site::Site;
 
@@ -247,8 +247,7 @@ mod tests {
 
     #[test]
     fn who_knows_the_truth_reaches_all_of_it_and_is_never_wrong() {
-        let oracle = POLICIES[POLICIES.len() - 1];
-        let history = campaign(few(), oracle, &Plan::each(3));
+        let history = campaign(few(), ORACLE, &Plan::each(3));
         assert!((history.share_of_gain(1) - 1.0).abs() < 1e-12);
         assert_eq!(history.jobs_until_near(), 1.0);
         assert_eq!(history.replacements().wrong, 0.0);
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn a_campaign_is_made_by_its_seed() {
         let bests = || {
-            let history = campaign(few(), POLICIES[0], &Plan::each(2));
+            let history = campaign(few(), PRODUCT, &Plan::each(2));
             history.trainings[1].best.clone()
         };
         assert_eq!(bests(), bests());

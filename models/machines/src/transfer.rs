@@ -6,9 +6,7 @@
 use colltune_core::catalogue::Variant;
 use colltune_core::variant::Family;
 use colltune_models::evidence::Shape;
-#[cfg(feature = "xgboost")]
-use colltune_models::predict::XgBoost;
-use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator};
+use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator, XgBoost};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -52,14 +50,16 @@ impl Predictor for Nearest {
     }
 }
 
-/// All that are compared.
-pub const PREDICTORS: &[&dyn Predictor] = &[
-    &Gaussian,
-    #[cfg(feature = "xgboost")]
-    &XgBoost,
-    &Simulator,
-    &Nearest,
-];
+/// All that are compared: those that can be had here.
+pub fn predictors() -> Vec<&'static dyn Predictor> {
+    let xgboost = XgBoost::loaded()
+        .ok()
+        .map(|xgboost| xgboost as &dyn Predictor);
+    let own: [&dyn Predictor; 3] = [&Gaussian, &Simulator, &Nearest];
+    let mut all = own.to_vec();
+    all.splice(1..1, xgboost);
+    all
+}
 
 fn distance(a: &Place, b: &Place) -> f64 {
     let axes = |place: &Place| [place.bytes, place.nodes, place.ppn];

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 
 use crate::campaign::{History, Plan, campaign};
-use crate::policies::POLICIES;
+use crate::policies::{PRODUCT, policies};
 use crate::policy::Policy;
 use crate::recipe::Recipe;
 use crate::report::{Bound, Row, Spread};
@@ -35,7 +35,7 @@ impl Scope {
         Scope {
             extent,
             seeds: 1..=machines,
-            policies: POLICIES.to_vec(),
+            policies: policies(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Scope {
 
     /// Those that say what they know.
     pub(crate) fn learners(&self) -> Vec<&'static dyn Policy> {
-        let learns = |policy: &&'static dyn Policy| policy.name() == POLICIES[0].name();
+        let learns = |policy: &&'static dyn Policy| policy.name() == PRODUCT.name();
         self.policies.iter().copied().filter(learns).collect()
     }
 }

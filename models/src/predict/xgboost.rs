@@ -1,21 +1,29 @@
 //! Gradient-boosted trees on the contrast, as in the paper: features are log bytes, nodes and ranks per node, and
 //! what the simulator says. XGBoost runs with one thread and rows in a fixed order, so one data set gives one model.
 
-use std::collections::HashMap;
+use std::sync::OnceLock;
 
+use colltune_xgboost::{Rows, XgBoostError};
 use rayon::prelude::*;
-use xgboost_rs::{Booster, DMatrix, XGBResult};
 
 use super::predictor::{FOLDS, Place, Point, Prediction, Predictor};
 use super::spread::{CONTRAST_MAX, Spread};
 
 /// Source: Hunold & Steiner, PMBS 2022, section III.
-pub struct XgBoost;
+pub struct XgBoost(colltune_xgboost::XgBoost);
 
-const FEATURES: usize = 4;
 const ROUNDS: i32 = 50;
 /// Fewer points than this say nothing of a slope.
 const POINTS_LEAST: usize = 4;
+
+impl XgBoost {
+    /// XGBoost, where its library can be loaded; else the reason.
+    pub fn loaded() -> Result<&'static XgBoost, String> {
+        static LOADED: OnceLock<Result<XgBoost, String>> = OnceLock::new();
+        let load = || colltune_xgboost::XgBoost::load().map(XgBoost);
+        LOADED.get_or_init(load).as_ref().map_err(Clone::clone)
+    }
+}
 
 impl Predictor for XgBoost {
     fn name(&self) -> &'static str {
@@ -28,18 +36,23 @@ impl Predictor for XgBoost {
         both.into_par_iter()
             .map(|(points, places)| {
                 // What XGBoost cannot do, for want of points or whatever it reports, the means of the variant do.
-                regressed(points, places, &spread)
+                regressed(self.0, points, places, &spread)
                     .unwrap_or_else(|| simple(points, places, &spread))
             })
             .collect()
     }
 }
 
-fn regressed(points: &[Point], places: &[Place], spread: &Spread) -> Option<Vec<Prediction>> {
+fn regressed(
+    xgboost: colltune_xgboost::XgBoost,
+    points: &[Point],
+    places: &[Place],
+    spread: &Spread,
+) -> Option<Vec<Prediction>> {
     if points.len() < POINTS_LEAST || places.is_empty() {
         return None;
     }
-    let means = fitted(points, places).ok()?;
+    let means = fitted(xgboost, points, places).ok()?;
     // How wrong it is where it was not taught.
     let mut squares = 3.0 * spread.between_cells;
     for fold in 0..FOLDS {
@@ -52,7 +65,7 @@ fn regressed(points: &[Point], places: &[Place], spread: &Spread) -> Option<Vec<
         if left_out.is_empty() {
             continue;
         }
-        let predicted = fitted(&others, &left_out).ok()?;
+        let predicted = fitted(xgboost, &others, &left_out).ok()?;
         for ((_, point), mean) in inside.iter().zip(predicted) {
             squares += ((point.mean.clamp(-CONTRAST_MAX, CONTRAST_MAX) - mean).powi(2)
                 - point.variance)
@@ -81,21 +94,22 @@ fn simple(points: &[Point], places: &[Place], spread: &Spread) -> Vec<Prediction
         .collect()
 }
 
-fn fitted(points: &[Point], places: &[Place]) -> XGBResult<Vec<f64>> {
-    let mut rows = matrix(points.iter().map(|point| point.place))?;
+fn fitted(
+    xgboost: colltune_xgboost::XgBoost,
+    points: &[Point],
+    places: &[Place],
+) -> Result<Vec<f64>, XgBoostError> {
     let label = |point: &Point| point.mean.clamp(-CONTRAST_MAX, CONTRAST_MAX) as f32;
-    rows.set_labels(&points.iter().map(label).collect::<Vec<_>>())?;
+    let labels: Vec<f32> = points.iter().map(label).collect();
     let weight = |point: &Point| (1.0 / (0.01 + point.variance)) as f32;
     let weights: Vec<f32> = points.iter().map(weight).collect();
-    rows.set_weights(&weights)?;
     let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
-    let mean = points
-        .iter()
-        .zip(&weights)
-        .map(|(point, weight)| f64::from(label(point)) * f64::from(*weight))
+    let weighted = labels.iter().zip(&weights);
+    let mean = weighted
+        .map(|(label, weight)| f64::from(*label) * f64::from(*weight))
         .sum::<f64>()
         / total;
-    let config: HashMap<String, String> = [
+    let parameters = [
         ("verbosity", "0".to_owned()),
         ("nthread", "1".to_owned()),
         ("seed", "1".to_owned()),
@@ -106,42 +120,20 @@ fn fitted(points: &[Point], places: &[Place]) -> XGBResult<Vec<f64>> {
         ("eta", "0.15".to_owned()),
         ("lambda", (total / points.len() as f64).to_string()),
         ("min_child_weight", "0".to_owned()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value))
-    .collect();
-    let mut booster = Booster::new_with_json_config(&[&rows], config)?;
-    for round in 0..ROUNDS {
-        booster.update(&rows, round)?;
-    }
-    let asked = matrix(places.iter().copied())?;
-    Ok(booster
-        .predict(&asked)?
-        .into_iter()
-        .map(f64::from)
-        .collect())
+    ];
+    let known = rows(points.iter().map(|point| point.place));
+    let asked = rows(places.iter().copied());
+    let said = xgboost.regress(&known, &labels, &weights, &parameters, ROUNDS, &asked)?;
+    Ok(said.into_iter().map(f64::from).collect())
 }
 
-fn matrix(places: impl Iterator<Item = Place>) -> XGBResult<DMatrix> {
-    let features = |place: Place| {
+fn rows(places: impl Iterator<Item = Place>) -> Rows {
+    Rows::new(places.map(|place| {
         [
             place.bytes as f32,
             place.nodes as f32,
             place.ppn as f32,
             place.simulated as f32,
         ]
-    };
-    let values: Vec<f32> = places.flat_map(features).collect();
-    let n_rows = values.len() / FEATURES;
-    let value_bytes = size_of::<f32>();
-    // Row by row, whatever the function's name says; its sibling would take every 0 for missing.
-    DMatrix::from_col_major_f32(
-        &values,
-        FEATURES * value_bytes,
-        value_bytes,
-        n_rows,
-        FEATURES,
-        1,
-        f32::NAN,
-    )
+    }))
 }

@@ -23,6 +23,8 @@ pub const SUMMARY: &str = "COLLTUNE_SUMMARY";
 pub const LEDGER: &str = "COLLTUNE_LEDGER";
 pub const LABEL: &str = "COLLTUNE_LABEL";
 pub const LIB: &str = "COLLTUNE_LIB";
+/// No setting: a database that others write to must not say which code is loaded.
+pub const XGBOOST: &str = "COLLTUNE_XGBOOST";
 
 /// Who reads a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 20] = [
     users(
         DB,
         "the folder of the tuning database, or a site folder to exploit",
@@ -100,6 +102,11 @@ pub const VARIABLES: [Variable; 19] = [
     users(
         LIB,
         "`libcolltune.so`, or the folder with `openmpi/` and `mpich/` that hold it",
+        &[Reader::Command],
+    ),
+    users(
+        XGBOOST,
+        "`libxgboost.so`, where `predictor = \"xgboost\"` and the dynamic linker does not find it",
         &[Reader::Command],
     ),
     users(

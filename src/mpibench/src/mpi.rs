@@ -5,12 +5,11 @@
 //! neither tuned nor recorded.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use colltune_core::collective::{Collective, MessageSize};
-use mpi_sys as ffi;
+use colltune_mpi as ffi;
 
 /// A communicator with the caller's place in it.
 #[derive(Clone, Copy)]
@@ -129,7 +128,7 @@ pub fn init() -> (Comm, Duration) {
     let took = start.elapsed();
     check("MPI_Init", code);
     // SAFETY: MPI_Init has returned, which makes the library's handles valid.
-    (place(unsafe { ffi::RSMPI_COMM_WORLD }), took)
+    (place(unsafe { ffi::COMM_WORLD }), took)
 }
 
 /// Ends MPI.
@@ -141,13 +140,13 @@ pub fn finalize() {
 /// Ends the job at once.
 pub fn abort(status: i32) -> ! {
     // SAFETY: only reached between `init` and `finalize`.
-    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, status) };
+    unsafe { ffi::MPI_Abort(ffi::COMM_WORLD, status) };
     std::process::exit(status)
 }
 
 pub fn myself() -> Comm {
     // SAFETY: reading a constant handle.
-    place(unsafe { ffi::RSMPI_COMM_SELF })
+    place(unsafe { ffi::COMM_SELF })
 }
 
 fn place(raw: ffi::MPI_Comm) -> Comm {
@@ -220,8 +219,8 @@ impl Comm {
         // SAFETY: reading constant handles.
         let (datatype, op) = unsafe {
             match element {
-                Element::Double => (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM),
-                Element::Byte => (ffi::RSMPI_UINT8_T, ffi::RSMPI_BXOR),
+                Element::Double => (ffi::DOUBLE, ffi::SUM),
+                Element::Byte => (ffi::UINT8_T, ffi::BXOR),
             }
         };
         let count =
@@ -266,7 +265,7 @@ impl Comm {
     pub fn sum(self, send: &[f64; 1], recv: &mut [f64; 1]) {
         // SAFETY: both buffers hold one double.
         let code = unsafe {
-            let (datatype, op) = (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM);
+            let (datatype, op) = (ffi::DOUBLE, ffi::SUM);
             let (send, recv) = (send.as_ptr().cast(), recv.as_mut_ptr().cast());
             ffi::MPI_Allreduce(send, recv, 1, datatype, op, self.raw)
         };
@@ -289,8 +288,8 @@ impl Comm {
                 values.as_ptr().cast(),
                 result.as_mut_ptr().cast(),
                 count,
-                ffi::RSMPI_DOUBLE,
-                ffi::RSMPI_MAX,
+                ffi::DOUBLE,
+                ffi::MAX,
                 self.raw,
             )
         });
@@ -306,13 +305,7 @@ impl Comm {
         let mut node = self.raw;
         // SAFETY: the communicator is valid, the new one is freed below.
         let code = unsafe {
-            ffi::PMPI_Comm_split_type(
-                self.raw,
-                ffi::RSMPI_COMM_TYPE_SHARED,
-                0,
-                null_info(),
-                &mut node,
-            )
+            ffi::PMPI_Comm_split_type(self.raw, ffi::COMM_TYPE_SHARED, 0, null_info(), &mut node)
         };
         check("PMPI_Comm_split_type", code);
         // The largest of what counts down is the lowest rank.
@@ -328,7 +321,7 @@ impl Comm {
         let (own, result) = ((&raw const number).cast(), all.as_mut_ptr().cast());
         // SAFETY: one number goes out, and one from each rank comes in, for which there is room.
         check("PMPI_Allgather", unsafe {
-            let number = ffi::RSMPI_UINT64_T;
+            let number = ffi::UINT64_T;
             ffi::PMPI_Allgather(own, 1, number, result, 1, number, self.raw)
         });
         all
@@ -340,7 +333,7 @@ impl Comm {
         // SAFETY: the communicator is valid; the request is tested until it is done; a status is
         // plain numbers, for which zero is a value.
         unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let mut request = ffi::REQUEST_NULL;
             let mut status: ffi::MPI_Status = std::mem::zeroed();
             check("PMPI_Ibarrier", ffi::PMPI_Ibarrier(self.raw, &mut request));
             while done == 0 {
@@ -356,13 +349,7 @@ impl Comm {
         let mut node = self.raw;
         // SAFETY: the communicator is valid, the new one is freed below.
         let code = unsafe {
-            ffi::PMPI_Comm_split_type(
-                self.raw,
-                ffi::RSMPI_COMM_TYPE_SHARED,
-                0,
-                null_info(),
-                &mut node,
-            )
+            ffi::PMPI_Comm_split_type(self.raw, ffi::COMM_TYPE_SHARED, 0, null_info(), &mut node)
         };
         check("PMPI_Comm_split_type", code);
         let n_ranks = place(node).n_ranks;
@@ -444,21 +431,18 @@ pub fn reduce_local(from: &[f64], to: &mut [f64]) {
             from.as_ptr().cast(),
             to.as_mut_ptr().cast(),
             count,
-            ffi::RSMPI_DOUBLE,
-            ffi::RSMPI_SUM,
+            ffi::DOUBLE,
+            ffi::SUM,
         )
     });
 }
 
 fn null_info() -> ffi::MPI_Info {
     // SAFETY: reading a constant handle.
-    unsafe { ffi::RSMPI_INFO_NULL }
+    unsafe { ffi::INFO_NULL }
 }
 
-/// MPI_IN_PLACE: a macro, so mpi-sys has none. 1 in Open MPI, -1 in MPICH and its descendants.
 fn in_place() -> *const c_void {
-    static OPEN_MPI: OnceLock<bool> = OnceLock::new();
-    let open_mpi = *OPEN_MPI.get_or_init(|| library_version().starts_with("Open MPI"));
-    let value: isize = if open_mpi { 1 } else { -1 };
-    value as *const c_void
+    // SAFETY: reading a constant.
+    unsafe { ffi::IN_PLACE }
 }

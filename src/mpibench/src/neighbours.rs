@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use mpi_sys as ffi;
+use colltune_mpi as ffi;
 use serde_json::{Value, json};
 
 use crate::mpi::{self, Comm};
@@ -154,13 +154,7 @@ impl Exchange {
     fn round(&mut self) {
         let n = self.receives.len() + self.sends.len();
         // SAFETY: reading constant handles.
-        let (world, datatype, null) = unsafe {
-            (
-                ffi::RSMPI_COMM_WORLD,
-                ffi::RSMPI_UINT8_T,
-                ffi::RSMPI_REQUEST_NULL,
-            )
-        };
+        let (world, datatype, null) = unsafe { (ffi::COMM_WORLD, ffi::UINT8_T, ffi::REQUEST_NULL) };
         let mut requests: Vec<ffi::MPI_Request> = vec![null; n];
         // SAFETY: a status is plain data, for which zeroes are a valid value; MPI fills it in.
         let mut statuses: Vec<ffi::MPI_Status> =
@@ -214,7 +208,7 @@ impl Exchange {
         for ((_, buffer, fill), status) in self.receives.iter_mut().zip(statuses) {
             let mut bytes: c_int = 0;
             // SAFETY: the status is that of a finished receive, the result is valid for writing.
-            let code = unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut bytes) };
+            let code = unsafe { ffi::MPI_Get_count(status, ffi::UINT8_T, &mut bytes) };
             assert!(code == 0, "MPI_Get_count returned error code {code}");
             self.bytes_received += bytes as u64;
             if self.rounds == 0 && buffer.iter().any(|byte| byte != fill) {

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use mpi_sys as ffi;
+use colltune_mpi as ffi;
 
 use crate::mpi::{Comm, check};
 
@@ -43,7 +43,7 @@ impl Pair {
             ffi::PMPI_Send(
                 self.buffer.as_ptr().cast(),
                 bytes as c_int,
-                ffi::RSMPI_UINT8_T,
+                ffi::UINT8_T,
                 self.peer,
                 tag,
                 self.comm,
@@ -64,7 +64,7 @@ impl Pair {
             ffi::PMPI_Recv(
                 self.buffer.as_mut_ptr().cast(),
                 bytes as c_int,
-                ffi::RSMPI_UINT8_T,
+                ffi::UINT8_T,
                 self.peer,
                 tag,
                 self.comm,
@@ -106,13 +106,13 @@ impl Pair {
 
     fn post(&mut self, bytes: usize) -> ffi::MPI_Request {
         // SAFETY: reading a constant handle.
-        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        let mut request = unsafe { ffi::REQUEST_NULL };
         // SAFETY: the buffer holds that many bytes, and lives until the request is waited for.
         check("PMPI_Isend", unsafe {
             ffi::PMPI_Isend(
                 self.buffer.as_ptr().cast(),
                 bytes as c_int,
-                ffi::RSMPI_UINT8_T,
+                ffi::UINT8_T,
                 self.peer,
                 TAG,
                 self.comm,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 use colltune_amr::ranks::{Op, Ranks, Request, Tag};
-use mpi_sys as ffi;
+use colltune_mpi as ffi;
 
 /// A communicator, seen from one of its ranks.
 pub struct Comm {
@@ -37,7 +37,7 @@ pub fn init() -> Comm {
         ffi::MPI_Init(std::ptr::null_mut(), std::ptr::null_mut())
     });
     // SAFETY: MPI_Init has returned, which makes the constant handle valid.
-    Comm::new(unsafe { ffi::RSMPI_COMM_WORLD })
+    Comm::new(unsafe { ffi::COMM_WORLD })
 }
 
 /// Ends MPI, after the world has been given back.
@@ -59,9 +59,9 @@ fn op(op: Op) -> ffi::MPI_Op {
     // SAFETY: reading constant handles.
     unsafe {
         match op {
-            Op::Sum => ffi::RSMPI_SUM,
-            Op::Min => ffi::RSMPI_MIN,
-            Op::Max => ffi::RSMPI_MAX,
+            Op::Sum => ffi::SUM,
+            Op::Min => ffi::MIN,
+            Op::Max => ffi::MAX,
         }
     }
 }
@@ -74,21 +74,21 @@ trait Number: Copy + Default {
 impl Number for f64 {
     fn datatype() -> ffi::MPI_Datatype {
         // SAFETY: reading a constant handle.
-        unsafe { ffi::RSMPI_DOUBLE }
+        unsafe { ffi::DOUBLE }
     }
 }
 
 impl Number for i64 {
     fn datatype() -> ffi::MPI_Datatype {
         // SAFETY: reading a constant handle.
-        unsafe { ffi::RSMPI_INT64_T }
+        unsafe { ffi::INT64_T }
     }
 }
 
 impl Number for i32 {
     fn datatype() -> ffi::MPI_Datatype {
         // SAFETY: reading a constant handle.
-        unsafe { ffi::RSMPI_INT32_T }
+        unsafe { ffi::INT32_T }
     }
 }
 
@@ -152,7 +152,7 @@ impl UnderWay {
         start: impl FnOnce(*mut c_void, c_int, &mut ffi::MPI_Request),
     ) -> Request {
         // SAFETY: reading a constant handle.
-        let mut raw = unsafe { ffi::RSMPI_REQUEST_NULL };
+        let mut raw = unsafe { ffi::REQUEST_NULL };
         start(buffer.as_mut_ptr().cast(), count(buffer.len()), &mut raw);
         let message = Some(Message { raw, buffer });
         match self.free.pop() {
@@ -342,7 +342,7 @@ impl Ranks for Comm {
         }
         let mut all = vec![0u8; total];
         // SAFETY: reading a constant handle.
-        let byte = unsafe { ffi::RSMPI_UINT8_T };
+        let byte = unsafe { ffi::UINT8_T };
         // SAFETY: `all` has room for every rank's bytes at the starts and lengths given.
         check("MPI_Allgatherv", unsafe {
             ffi::MPI_Allgatherv(
@@ -400,5 +400,5 @@ impl Drop for Comm {
 
 fn ignored_status() -> *mut ffi::MPI_Status {
     // SAFETY: reading a constant.
-    unsafe { ffi::RSMPI_STATUS_IGNORE }
+    unsafe { ffi::STATUS_IGNORE }
 }

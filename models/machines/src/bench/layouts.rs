@@ -4,7 +4,7 @@ use colltune_models::predict::Predictor;
 use rayon::prelude::*;
 
 use crate::report::{Bound, Spread, Table};
-use crate::transfer::{PREDICTORS, Transferred, leave_out};
+use crate::transfer::{Transferred, leave_out, predictors};
 use crate::trial::{Scope, row};
 
 pub(super) fn left_out(scope: &Scope) -> Table {
@@ -14,7 +14,8 @@ pub(super) fn left_out(scope: &Scope) -> Table {
             .map(|seed| leave_out(seed, if scope.is_full() { 5 } else { 2 }, predictor))
             .collect()
     };
-    let found: Vec<Vec<Transferred>> = PREDICTORS.iter().map(|predictor| of(*predictor)).collect();
+    let predictors = predictors();
+    let found: Vec<Vec<Transferred>> = predictors.iter().map(|predictor| of(*predictor)).collect();
     let share = |of: fn(&Transferred) -> f64| {
         let spread = |machines: &Vec<Transferred>| {
             Spread::of(machines.iter().map(|one| of(one) / one.cells).collect())
@@ -23,7 +24,7 @@ pub(super) fn left_out(scope: &Scope) -> Table {
     };
     Table {
         title: "predictors of left-out layouts",
-        policies: PREDICTORS
+        policies: predictors
             .iter()
             .map(|predictor| predictor.name())
             .collect(),

@@ -27,6 +27,7 @@ impl Policy for Paper {
         Box::new(Database {
             site,
             means: Means::default(),
+            xgboost: XgBoost::loaded().expect("the policy is listed where XGBoost is"),
         })
     }
 }
@@ -34,6 +35,7 @@ impl Policy for Paper {
 struct Database<'a> {
     site: &'a Site,
     means: Means,
+    xgboost: &'static XgBoost,
 }
 
 impl Database<'_> {
@@ -62,7 +64,7 @@ impl Database<'_> {
             .map(|variant| of(variant).collect())
             .collect();
         let places: Vec<Place> = cells.iter().map(|&cell| self.place(cell)).collect();
-        let predicted = XgBoost.predict(&known, &vec![places; n_variants]);
+        let predicted = self.xgboost.predict(&known, &vec![places; n_variants]);
         let time = |(points, of): (&Vec<Point>, Vec<Prediction>)| {
             let known = !points.is_empty();
             of.iter()

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
-use colltune_core::settings::Settings;
+use colltune_core::settings::{Predicting, Settings};
 use colltune_db::site::SiteFolder;
 use colltune_db::{Database, Generation};
 use colltune_files::site::is_site;
@@ -271,10 +271,16 @@ fn check_database(report: &mut Report, path: &Path) {
     };
     match db.settings() {
         Err(error) => report.fail(format!("database {shown}: failed to {error}")),
-        Ok(settings) => report.ok(format!(
-            "database {shown}: serves the machine {}",
-            db.machine(&settings)
-        )),
+        Ok(settings) => {
+            let machine = db.machine(&settings);
+            report.ok(format!("database {shown}: serves the machine {machine}"));
+            if settings.predictor == Predicting::Xgboost {
+                match colltune_xgboost::XgBoost::load() {
+                    Ok(xgboost) => report.ok(format!("predictor: {}", xgboost.describe())),
+                    Err(reason) => report.fail(format!("predictor: no XGBoost: {reason}")),
+                }
+            }
+        }
     }
     match writable(&db.incoming()) {
         Ok(()) => report.ok(format!("database {shown}: jobs can record here")),
