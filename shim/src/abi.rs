@@ -36,6 +36,15 @@ mod handles {
     pub fn bits(handle: Handle) -> u64 {
         handle as usize as u64
     }
+
+    /// The handle that stands in memory.
+    ///
+    /// # Safety
+    /// A handle of the library's stands there.
+    pub unsafe fn handle_at(place: *const c_void) -> Handle {
+        // SAFETY: as the caller promises; handles are pointers.
+        unsafe { *place.cast::<Handle>() }
+    }
 }
 
 #[cfg(mpi = "mpich")]
@@ -70,9 +79,18 @@ mod handles {
     pub fn bits(handle: Handle) -> u64 {
         handle & 0xffff_ffff
     }
+
+    /// The handle that stands in memory.
+    ///
+    /// # Safety
+    /// A handle of the library's stands there.
+    pub unsafe fn handle_at(place: *const c_void) -> Handle {
+        // SAFETY: as the caller promises; handles are 32-bit numbers.
+        u64::from(unsafe { *place.cast::<u32>() })
+    }
 }
 
-pub use handles::{Handle, NO_HANDLE, Request, bits, request, request_bits};
+pub use handles::{Handle, NO_HANDLE, Request, bits, handle_at, request, request_bits};
 
 pub type Comm = Handle;
 pub type Datatype = Handle;

@@ -4,7 +4,7 @@
 //! 14 ns that `MPI_Comm_get_attr` takes. States are recycled and never given back to the
 //! allocator, so a stale pointer in the cache is harmless: it is compared by handle.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -77,6 +77,7 @@ impl State {
         Parent {
             comm: self.comm,
             begun: self.passing.calls(),
+            copied: self.passing.copied,
         }
     }
 
@@ -217,6 +218,8 @@ impl Registry {
         }
         let slot = if flag != 0 {
             value.cast::<Slot>()
+        } else if FREED.get() == handle {
+            return None;
         } else {
             self.attach(comm)?
         };
@@ -272,6 +275,26 @@ impl Registry {
         Some(slot)
     }
 
+    /// Runs what frees a communicator. What hangs on it goes first, and calls on it that callbacks of the program make
+    /// meanwhile are not tuned: in which order attributes go is each rank's own affair, and one that is set by then
+    /// may never go.
+    pub fn while_freed(&self, comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
+        let handle = bits(comm);
+        let _being_freed = BeingFreed(FREED.replace(handle));
+        if self.is_known(handle) {
+            // SAFETY: the communicator has our attribute, so it is valid.
+            unsafe { (self.pmpi.comm_delete_attr)(comm, self.keyval) };
+        }
+        free()
+    }
+
+    fn is_known(&self, handle: u64) -> bool {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: slots are never freed.
+        let handle_of = |slot: &SlotPtr| unsafe { (*slot.0).handle.load(Ordering::Relaxed) };
+        slots.0.iter().any(|slot| handle_of(slot) == handle)
+    }
+
     fn recycle(&self, slot: *mut Slot) {
         // SAFETY: slots are never freed.
         let handle = unsafe { (*slot).handle.swap(FREE, Ordering::AcqRel) };
@@ -303,6 +326,20 @@ impl Registry {
             let state = unsafe { &mut *(*slot).state.get() };
             state.free(self.pmpi);
         }
+    }
+}
+
+thread_local! {
+    /// The handle of the communicator that this thread is freeing; [`FREE`] while there is none.
+    static FREED: Cell<u64> = const { Cell::new(FREE) };
+}
+
+/// A communicator is being freed; what was being freed before it.
+struct BeingFreed(u64);
+
+impl Drop for BeingFreed {
+    fn drop(&mut self) {
+        FREED.set(self.0);
     }
 }
 

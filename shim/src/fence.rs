@@ -18,7 +18,7 @@ use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::abi;
+use crate::abi::{self, Comm};
 use crate::frames;
 use crate::tune::Tuner;
 use crate::world::rank_in_environment;
@@ -70,6 +70,28 @@ impl Drop for Entered {
 pub fn armed() -> Option<&'static Tuner> {
     let here = 0u8;
     tuner().filter(|tuner| !tuner.is_entered((&raw const here).addr()))
+}
+
+/// Runs what frees a communicator; one that is none of the program's own the library refuses to free.
+pub fn freed(comm: Option<Comm>, free: impl FnOnce() -> c_int) -> c_int {
+    let found = tuner().zip(comm).filter(|(tuner, comm)| {
+        let handles = &tuner.handles;
+        let kept = [handles.comm_world, handles.comm_self, handles.comm_null];
+        !kept.map(abi::bits).contains(&abi::bits(*comm))
+    });
+    match found {
+        Some((tuner, comm)) => tuner.registry.while_freed(comm, free),
+        None => free(),
+    }
+}
+
+/// Notes that a communicator is about to be copied while calls on it go on.
+pub fn copied(comm: Comm) {
+    // SAFETY: the application passed a communicator for a collective, so no other is under way on it.
+    let state = armed().and_then(|tuner| unsafe { tuner.registry.find(comm) });
+    if let Some(state) = state {
+        state.passing.copied = true;
+    }
 }
 
 /// The tuner between MPI_Init and MPI_Finalize.

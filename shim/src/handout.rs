@@ -336,6 +336,8 @@ pub fn own_program() -> PathBuf {
 
 /// The folder that gets the job's traces. Who only exploits a database may have no right to write to it.
 fn make_incoming(db: &Path, mode: Mode, warnings: &mut Vec<String>) -> Option<String> {
+    // The program may go elsewhere before the traces get their names.
+    let db = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
     let folder = db.join("incoming");
     match std::fs::create_dir_all(&folder) {
         Ok(()) => Some(folder.to_string_lossy().into_owned()),

@@ -1,6 +1,7 @@
 //! The functions that the application sees. Three moves each, no logic.
 
 mod completing;
+mod lifetime;
 mod meeting;
 mod passing;
 

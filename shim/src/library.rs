@@ -90,6 +90,7 @@ functions! {
         comm_create_keyval: unsafe extern "C-unwind" fn(CopyFn, DeleteFn, *mut c_int, *mut c_void) -> c_int
             = "Comm_create_keyval";
         comm_set_attr: unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void) -> c_int = "Comm_set_attr";
+        comm_delete_attr: unsafe extern "C-unwind" fn(Comm, c_int) -> c_int = "Comm_delete_attr";
         comm_get_attr: unsafe extern "C-unwind" fn(Comm, c_int, *mut c_void, *mut c_int) -> c_int = "Comm_get_attr";
         comm_get_errhandler: unsafe extern "C-unwind" fn(Comm, *mut Errhandler) -> c_int = "Comm_get_errhandler";
         comm_set_errhandler: unsafe extern "C-unwind" fn(Comm, Errhandler) -> c_int = "Comm_set_errhandler";

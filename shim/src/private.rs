@@ -7,6 +7,9 @@
 //! Programs may get away with beginning a nonblocking collective before a blocking one on some ranks and behind it
 //! on others, which is wrong, but not noticed: the messages of the two differ. Open MPI's MPI_Comm_split is both, and
 //! would wait for ever. So the ranks compare how many they have begun, and make ours when these are as many on all.
+//! Of a communicator that is being copied none is made, nor later: Open MPI's MPI_Comm_idup goes through stages as the
+//! library finds time, each with a nonblocking collective of its own, and where a rank makes another communicator
+//! between two of them and others elsewhere, all wait for ever (4.1.4, without the shim as well).
 //! Where they differ time after time, as behind a call that went past the shim on one rank, none is made any more.
 
 use std::ffi::c_int;
@@ -47,6 +50,8 @@ pub struct Parent {
     pub comm: Comm,
     /// Nonblocking collectives that this rank has begun on it.
     pub begun: u64,
+    /// Whether it may be in the middle of being copied (MPI_Comm_idup), on all ranks alike.
+    pub copied: bool,
 }
 
 /// Which members of a program's communicator are together in one of ours, and in which order.
@@ -81,10 +86,14 @@ impl Private {
     /// `Failed` on all ranks or on none, and put off on all where a nonblocking collective has begun on some alone.
     #[cold]
     fn make(world: &World, parent: Parent, tries: u32, split: impl FnOnce() -> Private) -> Private {
-        let Parent { comm, begun } = parent;
+        let Parent {
+            comm,
+            begun,
+            copied,
+        } = parent;
         let bytes = bytes(world.pmpi, comm);
         let affordable = hold(bytes);
-        let alive = match affordable {
+        let alive = match affordable && !copied {
             true => ALIVE.load(Ordering::Relaxed),
             false => ALIVE_MAX,
         };

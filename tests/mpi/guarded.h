@@ -13,7 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { MARK = 256, PAGES_BYTES = 1 << 20 };
+enum { MARK = 256, PAGES_BYTES = 1 << 20, FILLED_MOST = 16 << 20 };
 static const uint64_t BLOCK_WORD = 0x6b636f6c62646e75u;
 
 /* What was noticed since `noticed` was last cleared. */
@@ -41,8 +41,9 @@ void *memalign(size_t alignment, size_t bytes) {
     char *memory = base + before;
     *block_of(memory) = (Block){base, bytes, BLOCK_WORD};
     memset(memory - MARK + sizeof(Block), 0x5a, MARK - sizeof(Block));
-    /* What nobody has written is wrong wherever it is used. */
-    memset(memory, 0xa5, bytes);
+    /* What nobody has written is wrong wherever it is used. MPICH asks for gigabytes of which it touches little, for
+     * elements that overlap: not all of that is filled, or the ranks of a node run out of memory. */
+    memset(memory, 0xa5, bytes < FILLED_MOST ? bytes : FILLED_MOST);
     memset(memory + bytes, 0x5a, MARK);
     return memory;
 }

@@ -479,10 +479,12 @@ int main(int argc, char **argv) {
     MPI_Op_create(own_affine, 0, &ops[AFFINE]);
     for (int which = ALLREDUCE; which <= EXSCAN; which++) {
         collective = REDUCTIONS[which];
+        turn = 0; /* so that a call has one name, whichever collectives are asked for */
         if (is_asked(argc, argv, collective)) reductions(which);
     }
     for (int which = BCAST; which <= ALLTOALLV; which++) {
         collective = MOVEMENTS[which];
+        turn = 0;
         if (is_asked(argc, argv, collective)) movements(which);
     }
     int all = 0;

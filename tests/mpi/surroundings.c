@@ -1,6 +1,7 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
- * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors
+ * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors|
+ *        freed|copied|elsewhere
  * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -185,6 +186,65 @@ static int errors(int rank) {
     return right;
 }
 
+/* A callback that runs while its communicator is freed, and calls collectives on it. */
+static int all_are_there = 1;
+static int on_delete(MPI_Comm comm, int key, void *value, void *state) {
+    (void)key, (void)value, (void)state;
+    int one = 1, sum = 0, size;
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < 3; i++) {
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+        all_are_there &= sum == size;
+        MPI_Barrier(comm);
+    }
+    return MPI_SUCCESS;
+}
+
+/* Ranks set the attribute at different times, so that callbacks of others come before it or behind it. */
+static int freed(void) {
+    int key, rank, right = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
+    for (int i = 0; i < 40; i++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        int is_late = i % 4 == 3 ? rank % 2 : i % 2;
+        if (!is_late) MPI_Comm_set_attr(comm, key, NULL);
+        right &= i % 3 ? steps(comm, 1) : 1;
+        if (is_late) MPI_Comm_set_attr(comm, key, NULL);
+        if (i % 5) MPI_Comm_free(&comm);
+        else MPI_Comm_disconnect(&comm);
+    }
+    MPI_Comm_free_keyval(&key);
+    return right & all_are_there & steps(MPI_COMM_WORLD, 1);
+}
+
+/* Collectives on a communicator that is being copied meanwhile. */
+static int copied(void) {
+    int size, right = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 30; i++) {
+        MPI_Comm first, second;
+        MPI_Request request;
+        MPI_Comm_idup(MPI_COMM_WORLD, &first, &request);
+        right &= i % 2 ? steps(MPI_COMM_WORLD, 1) : 1;
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Comm_idup(first, &second, &request);
+        right &= steps(first, 1);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        right &= steps(second, 1);
+        MPI_Comm_free(&first);
+        MPI_Comm_free(&second);
+    }
+    return right;
+}
+
+/* The folder that the program was started in is not the one that it ends in. */
+static int elsewhere(void) {
+    int right = steps(MPI_COMM_WORLD, 2);
+    return right & (chdir("/") == 0) & steps(MPI_COMM_WORLD, 2);
+}
+
 #if MPI_VERSION >= 4
 static int session(int *rank) {
     MPI_Session session;
@@ -255,6 +315,9 @@ int main(int argc, char **argv) {
     if (!strcmp(way, "directly")) right = directly();
     if (is_number) right = numbers(rank);
     if (!strcmp(way, "errors")) right = errors(rank);
+    if (!strcmp(way, "freed")) right = freed();
+    if (!strcmp(way, "copied")) right = copied();
+    if (!strcmp(way, "elsewhere")) right = elsewhere();
     if (is_number) MPI_T_finalize();
     return conclude(right);
 }

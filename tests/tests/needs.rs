@@ -46,12 +46,16 @@ const REQUESTS: [&str; 11] = [
     "MPI_Request_free",
 ];
 /// Functions without counts.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 9] = [
     "MPI_Init",
     "MPI_Init_thread",
     "MPI_Finalize",
     "MPI_Barrier",
     "MPI_Intercomm_merge",
+    "MPI_Comm_free",
+    "MPI_Comm_disconnect",
+    "MPI_Comm_idup",
+    "MPI_Comm_idup_with_info",
 ];
 
 fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String {

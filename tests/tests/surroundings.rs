@@ -3,6 +3,20 @@
 
 use colltune_tests::{Mpi, folder, job, on_each_library};
 
+/// A way of the program under which families that are off by default run, too.
+fn is_right_whatever_runs(mpi: Mpi, way: &str) {
+    job(3).mpi(mpi).run("surroundings", &[way]).succeeds().prints("ok\n");
+    for families in ["native", "native,node,p2p,mockup"] {
+        let db = folder();
+        let tuned = job(3).mpi(mpi).preload().db(db.path()).mode("explore").seed(3);
+        let tuned = tuned
+            .env("COLLTUNE_SETUP_AFTER", "1")
+            .env("COLLTUNE_FAMILIES", families)
+            .env("COLLTUNE_EXPLORE_BUDGET", "1");
+        tuned.run("surroundings", &[way]).succeeds().prints("ok\n");
+    }
+}
+
 /// Runs the program bare and tuned; all that it prints must be the same.
 fn is_as_without_the_shim(mpi: Mpi, way: &str) {
     let bare = job(2).mpi(mpi).run("surroundings", &[way]);
@@ -65,5 +79,34 @@ on_each_library! {
 
     fn error_strings_and_codes(mpi: Mpi) {
         is_as_without_the_shim(mpi, "errors");
+    }
+
+    fn callbacks_that_use_the_communicator_that_is_freed(mpi: Mpi) {
+        is_right_whatever_runs(mpi, "freed");
+    }
+
+    /// Open MPI 4.1 copies in stages, beside which no communicator of ours may be made.
+    fn communicators_that_are_being_copied(mpi: Mpi) {
+        is_right_whatever_runs(mpi, "copied");
+    }
+
+    fn a_program_that_goes_to_another_folder(mpi: Mpi) {
+        let start = folder();
+        std::fs::create_dir(start.path().join("db")).unwrap();
+        let within = ["env", "-C", start.path().to_str().unwrap()];
+        let job = job(2).mpi(mpi).preload().db("db").mode("explore").seed(1);
+        let job = job.env("COLLTUNE_SETUP_AFTER", "1").prefix(&within);
+        job.run("surroundings", &["elsewhere"]).succeeds().prints("ok\n").is_silent();
+        let incoming = std::fs::read_dir(start.path().join("db/incoming")).unwrap();
+        let names: Vec<_> = incoming.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(names.iter().any(|name| name.ends_with(".trace")), "{names:?}");
+        assert!(!names.iter().any(|name| name.ends_with(".open")), "{names:?}");
+    }
+
+    fn functions_of_the_programs_own_with_names_of_the_systems(mpi: Mpi) {
+        job(2).mpi(mpi).run("own_names", &[]).succeeds().prints("ok\n");
+        let db = folder();
+        let tuned = job(2).mpi(mpi).preload().db(db.path()).mode("explore");
+        tuned.run("own_names", &[]).succeeds().prints("ok\n");
     }
 }

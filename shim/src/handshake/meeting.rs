@@ -3,15 +3,19 @@
 //! Whoever comes first is the head and asks the board for all; the others are members. A member tells who it is;
 //! the head tells it that it is counted, what to publish (each group says hello under its lowest rank), and in the
 //! end what became of it. A rank of another user, or in another network namespace, is not met: who meets nobody is
-//! head of itself. Where the launcher has all ranks on one node, rank 0 is everybody's head ([`super::near`]).
+//! head of itself. A program may have functions of its own named `send` and `recv`, which would be called instead of
+//! the system's, so lines are written and read as files are. Where the launcher has all ranks on one node, rank 0 is everybody's head ([`super::near`]).
 
-use std::io::{ErrorKind, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use colltune_core::rendezvous::Pace;
+
+use crate::quiet::quietly;
 
 /// Tries to get in where the head has just left.
 const ATTEMPTS: u32 = 3;
@@ -65,7 +69,7 @@ pub fn join(place: &str) -> Option<Line> {
 
 /// A connection that carries lines and never waits.
 pub struct Line {
-    stream: UnixStream,
+    stream: File,
     read: Vec<u8>,
 }
 
@@ -86,7 +90,7 @@ impl Line {
         (user_at(stream.as_raw_fd())? == own).then_some(())?;
         stream.set_nonblocking(true).ok()?;
         Some(Line {
-            stream,
+            stream: File::from(OwnedFd::from(stream)),
             read: Vec::new(),
         })
     }
@@ -94,7 +98,9 @@ impl Line {
     /// Whether the other side will get it. Lines are few and short, so they fit the socket's room.
     pub fn say(&mut self, text: &str) -> bool {
         let line = format!("{text}\n");
-        send_all(self.stream.as_raw_fd(), line.as_bytes())
+        // A closed connection raises no signal this way.
+        let written = quietly(|| self.stream.write(line.as_bytes()));
+        written.is_ok_and(|length| length == line.len())
     }
 
     pub fn hear(&mut self) -> Heard {
@@ -136,19 +142,6 @@ fn watch(sockets: impl Iterator<Item = RawFd>, pause: Duration) {
     let count = watched.len() as libc::nfds_t;
     // SAFETY: as many descriptors of ours are watched as the list has; no signal mask is given.
     unsafe { libc::ppoll(watched.as_mut_ptr(), count, &pause, std::ptr::null()) };
-}
-
-fn send_all(socket: RawFd, bytes: &[u8]) -> bool {
-    // SAFETY: the buffer has the length given. A closed connection raises no signal this way.
-    let sent = unsafe {
-        libc::send(
-            socket,
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            libc::MSG_NOSIGNAL,
-        )
-    };
-    sent == bytes.len() as isize
 }
 
 /// The effective user of the process at the other end.

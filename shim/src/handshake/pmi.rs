@@ -5,10 +5,10 @@
 //! ours are spoken in between, in MPI_Init alone, and their answers are read to the end before the library goes on.
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
-use std::os::unix::net::UnixStream;
 
 use crate::handshake::board::{Board, with_spaces, without_spaces};
 
@@ -33,7 +33,7 @@ impl Pmi {
 
     fn ask(&self, request: &str) -> Option<String> {
         // SAFETY: the descriptor stays the library's: it is not closed here, and only read and written.
-        let stream = unsafe { UnixStream::from_raw_fd(self.socket) };
+        let stream = unsafe { File::from_raw_fd(self.socket) };
         let mut stream = ManuallyDrop::new(stream);
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = Vec::new();
