@@ -5,10 +5,19 @@ use colltune_tests::{Mpi, folder, job, on_each_library};
 
 /// A way of the program under which families that are off by default run, too.
 fn is_right_whatever_runs(mpi: Mpi, way: &str) {
-    job(3).mpi(mpi).run("surroundings", &[way]).succeeds().prints("ok\n");
+    job(3)
+        .mpi(mpi)
+        .run("surroundings", &[way])
+        .succeeds()
+        .prints("ok\n");
     for families in ["native", "native,node,p2p,mockup"] {
         let db = folder();
-        let tuned = job(3).mpi(mpi).preload().db(db.path()).mode("explore").seed(3);
+        let tuned = job(3)
+            .mpi(mpi)
+            .preload()
+            .db(db.path())
+            .mode("explore")
+            .seed(3);
         let tuned = tuned
             .env("COLLTUNE_SETUP_AFTER", "1")
             .env("COLLTUNE_FAMILIES", families)

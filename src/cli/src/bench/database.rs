@@ -62,6 +62,7 @@ pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
     let mut command = Command::new("timeout");
     command
         .args(&words)
+        .envs(place.variables.iter().cloned())
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     let output = command

@@ -47,7 +47,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 18] = [
+pub const SUITES: [Suite; 19] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -99,9 +99,14 @@ pub const SUITES: [Suite; 18] = [
         run: telemetry::run,
     },
     Suite {
-        name: "programs",
+        name: "programs-node",
         about: "whole time of programs that people run: bare, exploring, tuned; what could be gained at all",
-        run: programs::run,
+        run: programs::run_on_node,
+    },
+    Suite {
+        name: "programs-cluster",
+        about: "the same on 4 nodes x 2 ranks at 1 Gbit/s, simulated on this machine",
+        run: programs::run_on_cluster,
     },
     Suite {
         name: "ompicolltune",

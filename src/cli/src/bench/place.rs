@@ -147,6 +147,11 @@ impl Place {
             line.extend(own.map(OsString::from));
         }
         line.extend(options.iter().map(OsString::from));
+        if self.cluster.is_some() {
+            // Its remote shell hands over little.
+            let passed = self.variables.iter().flat_map(|(name, _)| ["-x", name]);
+            line.extend(passed.map(OsString::from));
+        }
         line.extend([OsString::from("-n"), n_ranks.to_string().into()]);
         if self.cluster.is_none() {
             line.extend(["sh", "-c", PIN].map(OsString::from)); // the cluster's own mpirun pins

@@ -29,7 +29,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
 }
 
-pub fn run(bench: &Bench) -> anyhow::Result<Report> {
+pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, Place::node(Abi::OpenMpi, 8))
+}
+
+pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, Place::cluster())
+}
+
+fn run(bench: &Bench, place: anyhow::Result<Place>) -> anyhow::Result<Report> {
     let mut report = Report::comparing("bare, s per job", "with colltune, s per job");
     report.notes = [
         "a: the job without the shim, from the start of mpirun to its end, beside each job of b; ratio above 1: faster with \
@@ -37,11 +45,12 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
         "counted: mode off with a summary; exploring: both batches; tuned: mode exploit after `colltune calibrate` and one \
          batch of explore runs, or two",
         "in collectives: share of the time from MPI_Init to MPI_Finalize, mean over ranks, median over jobs; possible: how \
-         many times as fast the counted job were without collectives, but for the waiting that explore runs know of",
+         many times as fast the counted job were without collectives, but for the waiting that explore runs know of; where \
+         ranks share a core, most of that is others' turns on it, and far less can be gained",
     ]
     .map(str::to_owned)
     .to_vec();
-    let mut place = match Place::node(Abi::OpenMpi, 8) {
+    let mut place = match place {
         Ok(place) => place,
         Err(error) => {
             report.skipped.push(format!("failed to {error:#}"));

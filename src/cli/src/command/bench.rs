@@ -14,7 +14,7 @@ use crate::bench::{Bench, FOLDER, SUITES, Suite, programs};
 use crate::failure::usage;
 use crate::progress;
 
-/// The suite whose programs can be named.
+/// The suites whose programs can be named.
 const PROGRAMS: &str = "programs";
 
 /// Runs the suites one after the other; one that fails does not keep the others from running.
@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .iter()
         .cloned()
         .partition(|name| programs::names().any(|known| known == name));
-    if !programs.is_empty() && !names.iter().any(|name| name == PROGRAMS) {
+    if !programs.is_empty() && !names.iter().any(|name| name.starts_with(PROGRAMS)) {
         names.push(PROGRAMS.to_owned());
     }
     let suites = chosen(&names)?;
@@ -62,14 +62,15 @@ Examples:
   colltune bench --list
   colltune bench --quick              everything, about a minute a suite
   colltune bench tuned-node           one suite in full
-  colltune bench programs lammps fft  of the programs these alone
+  colltune bench tuned                tuned-node and tuned-cluster
+  colltune bench programs lammps fft  of the programs these alone, on a node and on the cluster
 
 Each suite writes NAME.json and NAME.txt, and the table to stdout. In a row, `ratio` is a / b.
 A target that is missed is said on the table; it is no failure: the exit code is 0 as soon as every
 suite could measure. A suite that this machine cannot run (no root, one MPI library missing) says so.
 Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit).")]
 pub struct Args {
-    /// Suites to run [default: all], and programs of the suite `programs`
+    /// Suites to run [default: all], and programs of the suites `programs-*`
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// List the suites
@@ -90,19 +91,22 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {
     if names.is_empty() {
         return Ok(SUITES.iter().collect());
     }
-    let find = |name: &String| {
-        SUITES
-            .iter()
-            .find(|suite| suite.name == name)
-            .ok_or_else(|| {
-                let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
-                usage(format!(
-                    "run the benchmark {name:?}: allowed are {}",
-                    known.join(", ")
-                ))
-            })
-    };
-    names.iter().map(find).collect()
+    let mut chosen = Vec::new();
+    for name in names {
+        let before = chosen.len();
+        // One name stands for a suite wherever it can run.
+        let anywhere = format!("{name}-");
+        let is_named = |suite: &&Suite| suite.name == name || suite.name.starts_with(&anywhere);
+        chosen.extend(SUITES.iter().filter(is_named));
+        if chosen.len() == before {
+            let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+            return Err(usage(format!(
+                "run the benchmark {name:?}: allowed are {}",
+                known.join(", ")
+            )));
+        }
+    }
+    Ok(chosen)
 }
 
 fn run_one(suite: &Suite, bench: &Bench) -> anyhow::Result<()> {
