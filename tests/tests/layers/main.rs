@@ -17,16 +17,18 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 21] = [
+const ROOTS: [&str; 23] = [
     "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
     "src/placement/capi/src/lib.rs",
     "src/emulate/src/lib.rs",
     "src/cli/src/main.rs",
+    "src/mpi/src/lib.rs",
     "src/mpibench/src/main.rs",
     "models/src/lib.rs",
     "models/machines/src/lib.rs",
+    "models/xgboost/src/lib.rs",
     "tuning-db/src/lib.rs",
     "src/report/src/lib.rs",
     "src/query/src/lib.rs",
