@@ -119,7 +119,11 @@ fn functions_of_the_programs_own_with_names_of_the_systems() {
     let Some(mpi) = Mpi::Mpich.installed() else {
         return;
     };
-    job(2).mpi(mpi).run("own_names", &[]).succeeds().prints("ok\n");
+    job(2)
+        .mpi(mpi)
+        .run("own_names", &[])
+        .succeeds()
+        .prints("ok\n");
     let db = folder();
     let tuned = job(2).mpi(mpi).preload().db(db.path()).mode("explore");
     tuned.run("own_names", &[]).succeeds().prints("ok\n");
