@@ -206,3 +206,54 @@ fn the_rpm_package_tunes_jobs_of_a_user_who_cannot_write_there() {
     let other = faults.filter(|line| !stated.iter().any(|known| line.contains(known)));
     assert_eq!(other.collect::<Vec<_>>(), Vec::<&str>::new());
 }
+
+#[test]
+fn every_recipe_is_of_the_version_that_is_built() {
+    let version = env!("CARGO_PKG_VERSION");
+    let packaging = top().join("packaging");
+    let names = |file: &str, line: &str| {
+        let text = std::fs::read_to_string(packaging.join(file)).expect(file);
+        assert!(
+            text.lines().any(|one| one.trim() == line),
+            "{file} lacks {line}"
+        );
+    };
+    names("colltune.spec", &format!("Version:        {version}"));
+    names(
+        "spack/packages/colltune/package.py",
+        &format!("version(\"{version}\")"),
+    );
+    let easybuild = std::fs::read_dir(packaging.join("easybuild")).expect("recipes");
+    let recipes = easybuild.map(|file| {
+        file.expect("a recipe")
+            .file_name()
+            .into_string()
+            .expect("UTF-8")
+    });
+    for recipe in recipes {
+        assert!(
+            recipe.starts_with(&format!("colltune-{version}-")),
+            "{recipe}"
+        );
+        names(
+            &format!("easybuild/{recipe}"),
+            &format!("version = '{version}'"),
+        );
+    }
+}
+
+#[test]
+fn who_names_a_file_that_is_not_xgboost_is_told_what_would_be() {
+    let db = folder();
+    std::fs::write(db.path().join("colltune.toml"), "predictor = \"xgboost\"\n").expect("ours");
+    let doctor = Command::new(colltune())
+        .args(["doctor", "--no-self-test", "--db", text(db.path())])
+        .env("COLLTUNE_XGBOOST", "/no/such/libxgboost.so")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert!(
+        said.contains("/no/such/libxgboost.so") && said.contains("libxgboost0"),
+        "{said}"
+    );
+}

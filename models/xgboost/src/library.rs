@@ -58,9 +58,13 @@ impl XgBoost {
     /// Errors: what was tried and why it failed, with the way out.
     pub fn load() -> Result<XgBoost, String> {
         static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
-        let loaded = LOADED.get_or_init(|| match std::env::var_os(environment::XGBOOST) {
-            Some(file) if !file.is_empty() => of_file(PathBuf::from(file)),
-            _ => of_names(),
+        let loaded = LOADED.get_or_init(|| {
+            let named = std::env::var_os(environment::XGBOOST).filter(|file| !file.is_empty());
+            let found = match named {
+                Some(file) => of_file(PathBuf::from(file)),
+                None => of_names(),
+            };
+            found.map_err(|error| format!("{error}; {}", remedy()))
         });
         let functions = loaded.as_ref().map_err(Clone::clone)?;
         Ok(XgBoost { functions })
@@ -84,11 +88,14 @@ fn of_names() -> Result<Functions, String> {
             Err(error) => errors.push(error),
         }
     }
-    let remedy = format!(
-        "install Debian's libxgboost0, or set {} to the libxgboost.so of `pip install xgboost-cpu`",
+    Err(errors.join("; "))
+}
+
+fn remedy() -> String {
+    format!(
+        "install Debian's libxgboost0, or set {} to the libxgboost.so of XGBoost 1.4 or newer, as of `pip install xgboost-cpu`",
         environment::XGBOOST
-    );
-    Err(format!("{}; {remedy}", errors.join("; ")))
+    )
 }
 
 fn of_file(file: PathBuf) -> Result<Functions, String> {
