@@ -24,7 +24,7 @@ fn main() {
     });
     let mut c = cc::Build::new();
     c.file("src/constants.c").includes(&library.include_paths);
-    c.define("COLLTUNE_IS_MPICH", if is_mpich { "1" } else { "0" });
+    c.define("HANDLES_ARE_NUMBERS", if is_mpich { "1" } else { "0" });
     if let Some(mpicc) = &library.mpicc {
         c.compiler(mpicc);
     }

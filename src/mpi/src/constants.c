@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <stdint.h>
 
-#if COLLTUNE_IS_MPICH
+#if HANDLES_ARE_NUMBERS
 #ifdef OPEN_MPI
 #error "MPICC is Open MPI's compiler, and the feature says mpich"
 #endif
