@@ -130,7 +130,7 @@ fn calls_of_a_loop_are_compared_at_their_place_in_it_and_gain_what_all_places_ga
     let ratio = told_apart[1].time.mean / told_apart[0].time.mean;
     assert!((ratio / truth - 1.0).abs() < 0.02, "{ratio} for {truth}");
     // The same calls in a program that calls at will.
-    let mixed = reduce(dot_products(|k| 32 * k + (k * 2_654_435_761 >> 16) % 32));
+    let mixed = reduce(dot_products(|k| 32 * k + ((k * 2_654_435_761) >> 16) % 32));
     for (own, without) in spread(&told_apart).into_iter().zip(spread(&mixed)) {
         for (own, without) in own.into_iter().zip(without) {
             assert!(own < 0.6 * without, "{own} beside {without}");
