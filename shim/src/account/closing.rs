@@ -25,8 +25,10 @@ const COLLECTIVES: usize = Collective::ALL.len();
 /// the calls that were refused.
 const SUMS: usize = KINDS * WORDS + OTHERS + 2 * COLLECTIVES;
 const OTHERS: usize = 3;
-/// Of what the largest counts: the wall time, the time in collectives, that of agreements, and by collective.
-const LARGEST: usize = 3 + COLLECTIVES;
+/// Of what the largest counts: the wall time, the time in collectives, that of agreements, whether ranks share
+/// processors, and by collective.
+const LARGEST: usize = SINGLE + COLLECTIVES;
+const SINGLE: usize = 4;
 
 const UNFIT: &str = "the variant does not apply to them";
 const LACKING: &str = "a rank lacks memory or a communicator for the variant";
@@ -42,7 +44,7 @@ impl Account {
             }
             return;
         }
-        let (mut sums, mut largest) = self.words();
+        let (mut sums, mut largest) = self.words(world.shares_processors);
         let handler = private::silence(world.pmpi, &world.handles, world.handles.comm_world);
         let combined = combine(world, &mut sums, world.handles.sum)
             && combine(world, &mut largest, world.handles.max);
@@ -59,7 +61,7 @@ impl Account {
     }
 
     /// What this rank adds, and what may be the largest.
-    fn words(&self) -> (Vec<u64>, Vec<u64>) {
+    fn words(&self, shares_processors: bool) -> (Vec<u64>, Vec<u64>) {
         let wall_ns = self.wall_ns();
         let kinds: Vec<Together> = self.kinds().collect();
         let of_collectives = kinds.chunks_exact(SIZES);
@@ -91,6 +93,7 @@ impl Account {
         sums.extend([number(&self.passed), number(&self.sampled), overhead_ns]);
         sums.extend(self.unfit.iter().chain(&self.lacking).map(number));
         let mut largest = vec![wall_ns, all_ns.min(wall_ns), overhead_ns];
+        largest.push(u64::from(shares_processors));
         largest.extend(ns.into_iter().map(within));
         debug_assert!(sums.len() == SUMS && largest.len() == LARGEST);
         (sums, largest)
@@ -108,7 +111,7 @@ impl Account {
         let kinds: Vec<Together> = words.iter().map(|words| Together::of(*words)).collect();
         let (unfit, lacking) = rest[OTHERS..].split_at(COLLECTIVES);
         let mut longest_of_ns = [0; COLLECTIVES];
-        longest_of_ns.copy_from_slice(&largest[3..]);
+        longest_of_ns.copy_from_slice(&largest[SINGLE..]);
         let facts = JobFacts {
             wall_ns: largest[0],
             longest_ns: largest[1],
@@ -117,6 +120,7 @@ impl Account {
             sampled: rest[1],
             overhead_ns: rest[2],
             longest_overhead_ns: largest[2],
+            shares_processors: largest[3] != 0,
             refused: refused(unfit, UNFIT)
                 .chain(refused(lacking, LACKING))
                 .collect(),

@@ -209,6 +209,9 @@ const RUNS: &[Field<JobSummary>] = &[
     Field::new("best_possible_gain", Domain::Real, |run| {
         Value::Real(run.best_possible_gain)
     }),
+    Field::new("shares_processors", Domain::Integer, |run| {
+        whole(u64::from(run.shares_processors))
+    }),
 ];
 
 fn ledger(asked: &Queried, journal: &Journal) -> Relation {

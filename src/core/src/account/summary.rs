@@ -115,6 +115,10 @@ pub struct JobSummary {
     pub waiting_share: Option<f64>,
     /// How many times as fast the program would be if collectives took no time, but for the waiting that is known.
     pub best_possible_gain: f64,
+    /// Whether some node has more ranks than processors. There most of the time in a collective is others' turns on
+    /// them, which no variant saves: far less than `best_possible_gain` can be had.
+    #[serde(default)]
+    pub shares_processors: bool,
     /// How many times as fast the job was as it would have been with the library's own choices, by what trainings have
     /// measured; `None` where nothing was learned before, or the job explored.
     #[serde(default)]
@@ -200,6 +204,7 @@ pub struct JobFacts {
     pub refused: Vec<Refused>,
     /// Whether it runs what was learned, so that there is something to compare the library's own choices with.
     pub runs_choices: bool,
+    pub shares_processors: bool,
 }
 
 impl JobSummary {
@@ -287,6 +292,7 @@ impl JobSummary {
             by_collective,
             waiting_share,
             best_possible_gain: best_possible_gain(work_s, wall_s),
+            shares_processors: facts.shares_processors,
             estimated_gain: facts
                 .runs_choices
                 .then(|| estimated_gain(mean_s(all.default_ns) - mean_s(all.ns), wall_s)),
@@ -327,9 +333,13 @@ impl JobSummary {
             } = one;
             format!("; {calls} of {collective} not tuned: {reason}")
         });
+        let shared = match self.shares_processors {
+            true => ", far less where ranks share processors, as here",
+            false => "",
+        };
         format!(
             "{:.3} s on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned{gained}; faster \
-             collectives can make the job {:.2} times as fast at most{}",
+             collectives can make the job {:.2} times as fast at most{shared}{}",
             self.wall_s,
             self.ranks,
             percent(in_them),
@@ -471,6 +481,26 @@ mod tests {
         let older = line.replace(r#""estimated_gain":1.1,"#, "");
         let older: JobSummary = serde_json::from_str(&older).unwrap();
         assert_eq!(older.estimated_gain, None);
+    }
+
+    #[test]
+    fn a_bound_that_counts_turns_on_processors_is_called_far_off() {
+        let kinds = vec![Together::default(); KINDS];
+        let [alone, shared] = [false, true].map(|shares_processors| {
+            let facts = JobFacts {
+                shares_processors,
+                ..facts()
+            };
+            JobSummary::new(facts, &kinds)
+        });
+        assert!(!alone.sentence().contains("share processors"));
+        assert!(
+            shared
+                .sentence()
+                .ends_with("at most, far less where ranks share processors, as here")
+        );
+        let older = shared.line().replace(r#","shares_processors":true"#, "");
+        assert_eq!(serde_json::from_str::<JobSummary>(&older).unwrap(), alone);
     }
 
     #[test]
