@@ -24,6 +24,7 @@ mod skip;
 mod trace;
 
 mod cluster;
+mod copies;
 mod duty;
 
 mod fingerprint;
@@ -35,6 +36,7 @@ mod viewers;
 
 pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use cluster::Cluster;
+pub use copies::{copy_to_run, open_to_all, write_to_run};
 pub use duty::DutyCycle;
 pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
 pub use forcing::own_forcing;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use colltune_core::account::{Exit, JobSummary, OfCollective};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, traces};
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, open_to_all, traces};
 
 const MODES: [&str; 4] = ["explore", "exploit", "record", "off"];
 const RANKS: u64 = 2;
@@ -279,14 +279,8 @@ on_each_library! {
 
     fn a_database_that_may_only_be_read_is_no_error_where_nothing_is_recorded(mpi: Mpi) {
         let db = folder();
-        // The build may lie where others cannot look: they get copies.
         let shared = folder();
-        let copy = |file: &Path| {
-            let target = shared.path().join(file.file_name().expect("a file"));
-            std::fs::copy(file, &target).expect("the folder is ours");
-            target
-        };
-        let (shim, program) = (copy(&mpi.shim()), copy(&colltune_tests::program(mpi, "frequent")));
+        let [shim, program] = open_to_all([&mpi.shim(), &colltune_tests::program(mpi, "frequent")], shared.path());
         let Some(nobody) = job(2).mpi(mpi).preload_shim(shim).as_nobody() else { return };
         let program = program.to_str().expect("a name in UTF-8");
         nobody.db(db.path()).mode("exploit").run(program, &["100", "10"]).succeeds().prints("ok\n").is_silent();

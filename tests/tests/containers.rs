@@ -1,11 +1,10 @@
 //! Programs in containers. The runtimes are scripts that stand in for the real ones: they write down what they are told,
 //! give the program the environment that a container would have, and run it where they are.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, program, target_folder, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, program, target_folder, traces, write_to_run,
 };
 
 /// Writes down its words and environment; sets what it is told to set, and passes on to the program behind the image.
@@ -39,9 +38,7 @@ exec "$@"
 
 fn stand_in(folder: &Path, name: &str, script: &str) -> String {
     let file = folder.join(name);
-    std::fs::write(&file, script).expect("the folder is ours");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&file, mode).expect("the file is ours");
+    write_to_run(script, &file);
     file.to_string_lossy().into_owned()
 }
 

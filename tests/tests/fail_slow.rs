@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use colltune_tests::{
-    Cluster, DutyCycle, Mpi, colltune as command, folder, is_long, target_folder,
+    Cluster, DutyCycle, Mpi, colltune as command, copy_to_run, folder, is_long, target_folder,
 };
 use serde_json::Value;
 
@@ -307,7 +307,7 @@ fn a_sick_node_is_found_before_the_job_and_left_out_of_the_host_file() {
     let (lib, built) = (place.path().join("lib"), mpi.mini_app());
     std::fs::create_dir(&lib).expect("a folder");
     for name in ["libcolltune.so", "colltune-mpibench"] {
-        std::fs::copy(built.with_file_name(name), lib.join(name)).expect("copied");
+        copy_to_run(&built.with_file_name(name), &lib.join(name));
     }
     let lib = lib.join("libcolltune.so");
     let (db, hosts) = (place.path().join("db"), place.path().join("hosts"));

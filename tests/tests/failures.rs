@@ -7,7 +7,9 @@ use std::process::Command;
 
 use colltune_core::model::Model;
 use colltune_core::settings::Settings;
-use colltune_tests::{Job, Mpi, colltune, folder, job, on_each_library, target_folder, traces};
+use colltune_tests::{
+    Job, Mpi, colltune, folder, job, on_each_library, open_to_all, target_folder, traces,
+};
 
 /// Runs a program that ends with code 3; the shim must give exactly one message with these parts.
 #[track_caller]
@@ -126,14 +128,8 @@ on_each_library! {
         let db = folder();
         fs::set_permissions(db.path(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(db.path().join("colltune.toml"), "").unwrap();
-        // The build may lie where others cannot look: they get copies.
         let shared = folder();
-        let copy = |file: &Path| {
-            let target = shared.path().join(file.file_name().unwrap());
-            fs::copy(file, &target).unwrap();
-            target
-        };
-        let (shim, program) = (copy(&mpi.shim()), copy(&colltune_tests::program(mpi, "ends")));
+        let [shim, program] = open_to_all([&mpi.shim(), &colltune_tests::program(mpi, "ends")], shared.path());
         let Some(job) = job(2).mpi(mpi).preload_shim(shim).db(db.path()).as_nobody() else { return };
         let outcome = job.run(program.to_str().unwrap(), &["exit", "3"]);
         outcome.exits(3).prints("sum 2\n").says(&["failed to", "Permission denied", "untuned"]);

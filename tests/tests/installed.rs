@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use colltune_tests::{colltune, folder, job, on_each_library, program, target_folder, traces};
+use colltune_tests::{
+    colltune, copy_to_run, folder, job, on_each_library, program, target_folder, traces,
+};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -46,7 +48,7 @@ on_each_library! {
         let started = [text(&prefix.join("bin/colltune")), "run", "--db", text(&db), "--"].map(str::to_owned);
         let program = program(mpi, "left");
         let copy = scratch.path().join("program");
-        std::fs::copy(program, &copy).expect("a copy");
+        copy_to_run(&program, &copy);
         open(scratch.path());
         let everybody = Command::new("chmod").arg("a+rwx").arg(scratch.path()).status();
         assert!(everybody.expect("chmod starts").success());

@@ -1,11 +1,11 @@
 //! Launchers of other makers, which scripts stand in for: they take these options, and start the ranks with the library's
 //! own launcher.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use colltune_tests::{
     Mpi, Outcome, colltune, folder, job, on_each_library, program, target_folder, traces,
+    write_to_run,
 };
 
 /// `NAME COMMAND OPTIONS -n RANKS -- PROGRAM ...` without what is not the library's; `$1` is how it starts ranks.
@@ -34,9 +34,7 @@ fn started(mpi: Mpi, db: &Path, words: &[&str]) -> Outcome {
         false => mpi.launcher(),
     };
     let script = STAND_IN.replace("LAUNCHER", &own);
-    std::fs::write(&launcher, script).expect("the folder is ours");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&launcher, mode).expect("the file is ours");
+    write_to_run(&script, &launcher);
     let (command, db) = (colltune(), db.to_string_lossy().into_owned());
     let program = program(mpi, "first_receive");
     let named = [&command, &launcher, &program].map(|path| path.to_string_lossy().into_owned());

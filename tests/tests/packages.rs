@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use colltune_tests::{
-    Mpi, colltune, folder, job, program, runs_long, skip, target_folder, traces, wheel,
+    Mpi, colltune, copy_to_run, folder, job, program, runs_long, skip, target_folder, traces, wheel,
 };
 
 fn top() -> PathBuf {
@@ -122,7 +122,7 @@ fn tunes_for_nobody(prefix: &Path) {
     let scratch = folder();
     let db = scratch.path().join("db");
     let copy = scratch.path().join("program");
-    std::fs::copy(program(Mpi::OpenMpi, "left"), &copy).expect("a copy");
+    copy_to_run(&program(Mpi::OpenMpi, "left"), &copy);
     printed("chmod", &["-R", "a+rwX", text(scratch.path())]);
     printed("chmod", &["-R", "a+rX,go-w", text(prefix)]);
     let words = [

@@ -10,7 +10,8 @@ use std::process::{Child, Command, Output};
 
 use colltune_core::record::{Header, Record};
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, program, read_trace, skip, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, open_to_all, program, read_trace, skip,
+    traces,
 };
 
 const GROUP: u32 = 20_100;
@@ -43,11 +44,7 @@ thread_local! {
 /// A copy of a file that everybody can run.
 fn open(file: &Path) -> PathBuf {
     OPEN.with(|folder| {
-        let copy = folder.path().join(file.file_name().unwrap());
-        if !copy.exists() {
-            fs::copy(file, &copy).unwrap();
-            fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        let [copy] = open_to_all([file], folder.path());
         copy
     })
 }

@@ -66,7 +66,13 @@ fn program() -> &'static Path {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let path = folder.path().join("test");
-        fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        // Another process writes it: what this one has open for writing is for a moment open in every child that another
+        // test starts, and nobody may run it then.
+        let copied = Command::new("cp")
+            .arg(std::env::current_exe().unwrap())
+            .arg(&path)
+            .status();
+        assert!(copied.unwrap().success());
         (folder, path)
     });
     path

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use colltune_core::site::{Canary, Rollout, SiteState};
-use colltune_tests::{Mpi, Part, folder, job, on_each_library, part, program};
+use colltune_tests::{
+    Mpi, Part, copy_to_run, folder, job, on_each_library, open_to_all, part, program,
+};
 
 use super::{FIRST, RANKS, SECOND, Site, logged};
 
@@ -26,7 +28,7 @@ fn job_name(share: f64, rollout: Rollout) -> String {
 /// A copy of a program under another name.
 fn renamed(mpi: Mpi, name: &str, site: &Site) -> PathBuf {
     let copy = site.scratch.path().join(name);
-    std::fs::copy(program(mpi, "frequent"), &copy).unwrap();
+    copy_to_run(&program(mpi, "frequent"), &copy);
     copy
 }
 
@@ -52,14 +54,8 @@ on_each_library! {
         let mut site = Site::new(mpi);
         site.umask = "077";
         site.publish(FIRST, &[]);
-        // The build may lie where others cannot look: they get copies.
         let shared = folder();
-        let copy = |file: PathBuf| {
-            let target = shared.path().join(file.file_name().unwrap());
-            std::fs::copy(file, &target).unwrap();
-            target
-        };
-        let (shim, program) = (copy(mpi.shim()), copy(program(mpi, "frequent")));
+        let [shim, program] = open_to_all([&mpi.shim(), &program(mpi, "frequent")], shared.path());
         let job = job(RANKS).mpi(mpi).preload_shim(shim).db(site.path()).mode("exploit").seed(1);
         if let Some(job) = job.as_nobody() {
             let program = program.to_str().unwrap();

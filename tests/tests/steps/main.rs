@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use colltune_tests::{Mpi, colltune, folder, is_root, job, on_each_library, skip, target_folder};
+use colltune_tests::{
+    Mpi, colltune, copy_to_run, folder, is_root, job, on_each_library, skip, target_folder,
+};
 use session::{Step, matches, steps};
 
 /// A session takes seconds; beside other work more.
@@ -79,7 +81,7 @@ impl Installed {
 /// Another name of a file that other users can reach; a copy where that cannot be.
 fn open(file: &Path, to: &Path) {
     if fs::hard_link(file, to).is_err() {
-        fs::copy(file, to).expect("a built file can be copied");
+        copy_to_run(file, to);
     }
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).expect("the file is ours");
 }
