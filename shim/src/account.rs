@@ -36,9 +36,6 @@ pub struct Account {
     passed: AtomicU64,
     /// Calls that are timed to learn from.
     sampled: AtomicU64,
-    /// In which the ranks agreed, and how long that took.
-    agreements: AtomicU64,
-    overhead_ticks: AtomicU64,
     /// By collective, calls to which the variant that was meant does not apply, and those for which a rank had not
     /// what it needs.
     unfit: [AtomicU64; Collective::ALL.len()],
@@ -74,8 +71,8 @@ pub struct Span<'a> {
     threads: Threads,
     calls: &'a AtomicU64,
     ticks: &'a AtomicU64,
-    /// Takes what the library's own choice would have taken; `None` of what is no call of the program's.
-    default_ticks: Option<&'a AtomicU64>,
+    /// Takes what the library's own choice would have taken.
+    default_ticks: &'a AtomicU64,
     /// The time of the library's own choice over that of what runs, as far as it is known.
     gain: Cell<f64>,
     /// For how many calls it stands.
@@ -97,10 +94,8 @@ impl Drop for Span<'_> {
         add(self.calls, self.weight, self.threads);
         let ticks = ticks.wrapping_mul(self.weight);
         add(self.ticks, ticks, self.threads);
-        if let Some(default_ticks) = self.default_ticks {
-            let more = account::default_ticks(ticks, self.gain.get());
-            add(default_ticks, more, self.threads);
-        }
+        let more = account::default_ticks(ticks, self.gain.get());
+        add(self.default_ticks, more, self.threads);
     }
 }
 
@@ -124,8 +119,6 @@ impl Account {
             kinds: std::iter::repeat_with(Kind::default).take(KINDS).collect(),
             passed: AtomicU64::new(0),
             sampled: AtomicU64::new(0),
-            agreements: AtomicU64::new(0),
-            overhead_ticks: AtomicU64::new(0),
             unfit: none(),
             lacking: none(),
             threads,
@@ -170,7 +163,7 @@ impl Account {
             threads: self.threads,
             calls,
             ticks,
-            default_ticks: Some(default_ticks),
+            default_ticks,
             gain: Cell::new(1.0),
             weight: weight.unwrap_or(1),
             begun: clock::ticks(),
@@ -187,19 +180,6 @@ impl Account {
     #[inline]
     pub fn sample(&self) {
         add(&self.sampled, 1, self.threads);
-    }
-
-    /// The ranks agree about something until the span goes, which the program would not wait for.
-    pub fn agree(&self) -> Span<'_> {
-        Span {
-            threads: self.threads,
-            calls: &self.agreements,
-            ticks: &self.overhead_ticks,
-            default_ticks: None,
-            gain: Cell::new(1.0),
-            weight: 1,
-            begun: clock::ticks(),
-        }
     }
 
     /// The call runs something else than the library's own choice.

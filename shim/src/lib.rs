@@ -51,6 +51,7 @@ mod private;
 mod quiet;
 mod recorder;
 mod scratch;
+mod spending;
 mod steer;
 mod tune;
 mod watch;

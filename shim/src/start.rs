@@ -29,6 +29,7 @@ use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
 use crate::pending;
 use crate::private;
+use crate::spending::Spending;
 use crate::steer::Steer;
 use crate::switch;
 use crate::tune::Tuner;
@@ -306,6 +307,7 @@ fn build(
             node_of_rank,
             messages,
             wait_word_after: rules.terms.settings.wait_word_after,
+            spending: Spending::begin(),
         },
         steer: Steer::new(&rules.variants),
         is_plain: account.is_none() && rules.telling == Telling::Needed,

@@ -11,6 +11,7 @@ use crate::abi::{self, Comm, Datatype, Op, bits};
 use crate::flight;
 use crate::frames;
 use crate::library::{self, HandleTable, Handles, Pmpi, TakenBy, TypeFacts};
+use crate::spending::Spending;
 
 /// How long launchers are given to pass a job's last words on: Hydra drops what it has not read.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -40,6 +41,7 @@ pub struct World {
     pub messages: Messages,
     /// How long this rank waits in shared memory before it says so.
     pub wait_word_after: Duration,
+    pub spending: Spending,
 }
 
 /// The communicator with all ranks of the world that carries everything of ours; see [`crate::messages`].
@@ -115,6 +117,7 @@ impl World {
     }
 
     fn combine(&self, comm: Comm, numbers: &mut [u64], op: Op) -> bool {
+        let _agreement = self.spending.agreement();
         let (send, recv) = (abi::MPI_IN_PLACE as *const c_void, numbers.as_mut_ptr());
         // SAFETY: the buffer holds as many 64-bit numbers as are announced.
         let code = unsafe {

@@ -4,6 +4,7 @@ use colltune_core::decide::agreed::{Agreed, Membership, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Rules;
 use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, Timing, Words};
+use colltune_core::review::spent_ppm;
 
 /// One communicator.
 pub struct Ranks {
@@ -11,6 +12,8 @@ pub struct Ranks {
     agreed: (Agreed, Membership),
     /// Of the last sampled call, when each rank left it.
     open: Option<(SharedCall, Chosen, Vec<f64>)>,
+    /// What samples have cost beyond other calls; agreements cost nothing here.
+    spent_ns: u64,
 }
 
 impl Ranks {
@@ -19,12 +22,14 @@ impl Ranks {
             id,
             native: Possible::Yes,
             own_families: Possible::Yes,
+            spent_ppm: 0,
         };
         let node_of = (0..nodes * ppn).map(|rank| rank / ppn);
         Ranks {
             deciders: node_of.clone().map(|_| Decider::new()).collect(),
             agreed: (agreed, Membership::of(node_of)),
             open: None,
+            spent_ns: 0,
         }
     }
 
@@ -85,16 +90,26 @@ impl Ranks {
             .iter_mut()
             .zip(left_ns)
             .map(|(decider, now_ns)| {
-                decider.review(call.collective, &chosen, *now_ns as u64, Possible::Yes)
+                let spent_ppm = spent_ppm(self.spent_ns, *now_ns as u64);
+                decider.review(
+                    call.collective,
+                    &chosen,
+                    *now_ns as u64,
+                    spent_ppm,
+                    Possible::Yes,
+                )
             });
         let told: Vec<Words> = told.collect();
         let Some(agreed) = told.into_iter().reduce(together) else {
             return;
         };
+        let mut cost_ns = 0;
         for decider in &mut self.deciders {
             let words = agreed.clone();
-            decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
+            let concluded = decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
+            cost_ns = concluded.cost_ns;
         }
+        self.spent_ns += cost_ns;
     }
 }
 

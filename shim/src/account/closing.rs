@@ -44,7 +44,7 @@ impl Account {
             }
             return;
         }
-        let (mut sums, mut largest) = self.words(world.shares_processors);
+        let (mut sums, mut largest) = self.words(world);
         let handler = private::silence(world.pmpi, &world.handles, world.handles.comm_world);
         let combined = combine(world, &mut sums, world.handles.sum)
             && combine(world, &mut largest, world.handles.max);
@@ -61,7 +61,7 @@ impl Account {
     }
 
     /// What this rank adds, and what may be the largest.
-    fn words(&self, shares_processors: bool) -> (Vec<u64>, Vec<u64>) {
+    fn words(&self, world: &World) -> (Vec<u64>, Vec<u64>) {
         let wall_ns = self.wall_ns();
         let kinds: Vec<Together> = self.kinds().collect();
         let of_collectives = kinds.chunks_exact(SIZES);
@@ -89,11 +89,11 @@ impl Account {
             sums.extend(kind.words());
         }
         let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let overhead_ns = self.clock.span_ns(number(&self.overhead_ticks));
+        let overhead_ns = world.spending.agreeing_ns(&self.clock);
         sums.extend([number(&self.passed), number(&self.sampled), overhead_ns]);
         sums.extend(self.unfit.iter().chain(&self.lacking).map(number));
         let mut largest = vec![wall_ns, all_ns.min(wall_ns), overhead_ns];
-        largest.push(u64::from(shares_processors));
+        largest.push(u64::from(world.shares_processors));
         largest.extend(ns.into_iter().map(within));
         debug_assert!(sums.len() == SUMS && largest.len() == LARGEST);
         (sums, largest)

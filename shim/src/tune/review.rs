@@ -11,7 +11,6 @@ use colltune_core::decide::{
 use colltune_core::record::CallTimes;
 
 use super::Tuner;
-use crate::account::Account;
 use crate::clock;
 use crate::communicator::State;
 use crate::floating;
@@ -57,12 +56,13 @@ impl Tuner {
     /// communicator, at a call of all its ranks.
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
-        let _span = self.account.as_ref().map(Account::agree);
+        let _agreement = self.spending.agreement();
         let now_ns = self.clock.at_ns(clock::ticks());
         let mut words = state.decider.review(
             collective,
             chosen,
             now_ns,
+            self.spending.share_ppm(&self.clock),
             // A runtime for devices may have been loaded since.
             (!self.may_have_device_memory()).into(),
         );
@@ -80,10 +80,11 @@ impl Tuner {
                 account.compared(collective, bytes, times.time_ns, times.work_ns);
             }
         };
-        let choice = state
+        let concluded = state
             .decider
             .conclude(&self.rules, collective, chosen, words, correct);
-        if choice == Choice::Demoted {
+        self.spending.add_draws(concluded.cost_ns);
+        if concluded.choice == Choice::Demoted {
             self.demoted.fetch_add(1, Ordering::Relaxed);
         }
         if state.decider.agreed().own_families == Possible::No {
@@ -100,7 +101,7 @@ impl Tuner {
         heeded: Heeded,
         (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
     ) -> Decision {
-        let _span = self.account.as_ref().map(Account::agree);
+        let _agreement = self.spending.agreement();
         let now_ns = self.clock.at_ns(clock::ticks());
         let mut words = state.decider.heed_words(heeded, switch::switch(), now_ns);
         if !self.largest(state.comm, &mut words) {

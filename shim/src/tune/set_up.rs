@@ -9,7 +9,6 @@ use colltune_core::settings::Gpu;
 
 use super::Tuner;
 use crate::abi::{self, Comm};
-use crate::account::Account;
 use crate::communicator::State;
 use crate::fault_tolerance;
 use crate::gpu;
@@ -22,7 +21,7 @@ impl Tuner {
     /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
     #[cold]
     pub(super) fn agree(&self, state: &mut State) -> Option<(Agreed, Membership)> {
-        let _span = self.account.as_ref().map(Account::agree);
+        let _agreement = self.spending.agreement();
         if !is_among_its_own(self.pmpi, state.comm) {
             return None;
         }
@@ -44,6 +43,7 @@ impl Tuner {
             number,
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
+            spent_ppm: self.spending.share_ppm(&self.clock),
         };
         // The last one says whether a member does not know who the others are, or knows that the job was switched off.
         let mut words = [0; ABILITY_WORDS + 1];

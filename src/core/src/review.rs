@@ -49,6 +49,11 @@ pub const SAMPLES_TO_DROP: u64 = 3;
 pub const LEARNING_SAMPLES: u64 = 64;
 pub const LEARNING_GAP: u64 = 4;
 
+/// As if a job had run that long at least: what learning costs at its start is made up for later on.
+const CREDIT_NS: u64 = 1_000_000_000;
+/// Samples are at most that many times as far apart as their own cell asks for.
+const STRETCH_MAX: u64 = 64;
+
 /// Messages from this size on come seldom, and a review is quick beside them.
 const REVIEWED_EARLY_FROM: u64 = 32 << 10;
 
@@ -97,6 +102,22 @@ pub fn gap_least(excess_ns: u64, samples: u64, progress: Progress) -> u64 {
         false => u64::MAX,
     };
     gap.clamp(1, gap_most)
+}
+
+/// What learning on all its communicators has cost a rank, in millionths of its time. Total.
+pub fn spent_ppm(spent_ns: u64, elapsed_ns: u64) -> u64 {
+    let spent = u128::from(spent_ns) * 1_000_000 / u128::from(elapsed_ns.max(CREDIT_NS));
+    u64::try_from(spent).unwrap_or(u64::MAX)
+}
+
+/// The least distance of a cell's samples where learning as a whole has cost `spent_ppm` of the time of the rank that it
+/// cost most: as many times as far apart as that is beyond `budget_ppm`. No cell knows of the others, and agreements cost
+/// something, too. Total.
+pub fn stretched(gap_least: u64, spent_ppm: u64, budget_ppm: u64) -> u64 {
+    let budget_ppm = budget_ppm.max(1);
+    let spent_ppm = spent_ppm.clamp(budget_ppm, budget_ppm.saturating_mul(STRETCH_MAX));
+    let gap = u128::from(gap_least) * u128::from(spent_ppm) / u128::from(budget_ppm);
+    u64::try_from(gap).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -182,6 +203,25 @@ mod tests {
         let each_costs_three = gap_least(500, 160, rehearsed);
         assert_eq!(each_costs_three, 7);
         assert_eq!(gap_least(0, 160, progress), 1);
+    }
+
+    #[test]
+    fn what_learning_has_cost_beyond_its_share_spreads_the_samples_of_every_cell() {
+        let minute = 60_000_000_000;
+        assert_eq!(spent_ppm(minute / 50, minute), 20_000);
+        assert_eq!(
+            spent_ppm(5_000_000, 10_000_000),
+            5_000,
+            "half of ten milliseconds is 0.5 % of the first second"
+        );
+        assert_eq!(stretched(12, 20_000, 20_000), 12);
+        assert_eq!(stretched(12, 1_000, 20_000), 12, "nothing is made up for");
+        assert_eq!(stretched(12, 50_000, 20_000), 30);
+        assert_eq!(stretched(12, 900_000_000, 20_000), 12 * STRETCH_MAX);
+        for ppm in [0, 1, u64::MAX] {
+            assert!(stretched(1, ppm, 0) >= 1 && stretched(u64::MAX, ppm, ppm) == u64::MAX);
+            assert_eq!(spent_ppm(0, ppm), 0);
+        }
     }
 
     #[test]

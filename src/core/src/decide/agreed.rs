@@ -44,6 +44,8 @@ pub struct Ability {
     pub native: Possible,
     /// Whether our own algorithms may touch its buffers, wait for its neighbours and rely on them.
     pub own_families: Possible,
+    /// What learning has cost it so far ([`crate::review::spent_ppm`]).
+    pub spent_ppm: u64,
 }
 
 /// Whether something can be done; what one member cannot is done by none.
@@ -60,14 +62,19 @@ impl From<bool> for Possible {
 }
 
 /// Words of an [`Ability`]; the members' are combined by the largest of each.
-pub const ABILITY_WORDS: usize = 3;
+pub const ABILITY_WORDS: usize = 4;
 
 impl Ability {
     /// A word each, so that the largest of all members' says whether one of them cannot. What more is to be agreed
     /// gets a word more.
     pub fn words(self) -> [u64; ABILITY_WORDS] {
         let unable = |possible| u64::from(possible == Possible::No);
-        [self.number, unable(self.native), unable(self.own_families)]
+        [
+            self.number,
+            unable(self.native),
+            unable(self.own_families),
+            self.spent_ppm,
+        ]
     }
 }
 
@@ -78,6 +85,8 @@ pub struct Agreed {
     pub id: u64,
     pub native: Possible,
     pub own_families: Possible,
+    /// What learning had cost the member that it had cost most.
+    pub spent_ppm: u64,
 }
 
 impl Agreed {
@@ -86,15 +95,17 @@ impl Agreed {
         id: 0,
         native: Possible::No,
         own_families: Possible::No,
+        spent_ppm: 0,
     };
 
     /// From the largest of each of the members' words.
     pub fn of(words: [u64; ABILITY_WORDS]) -> Agreed {
-        let [id, no_native, no_own] = words;
+        let [id, no_native, no_own, spent_ppm] = words;
         Agreed {
             id,
             native: Possible::from(no_native == 0),
             own_families: Possible::from(no_own == 0),
+            spent_ppm,
         }
     }
 
@@ -117,15 +128,21 @@ mod tests {
             number: 0,
             native: Possible::Yes,
             own_families: Possible::Yes,
+            spent_ppm: 5,
         };
         let largest = |members: &[Ability]| {
             let words = members.iter().map(|member| member.words());
             let all = words.reduce(|a, b| std::array::from_fn(|at| a[at].max(b[at])));
             Agreed::of(all.expect("there are members"))
         };
-        let first = Ability { number: 7, ..able };
+        let first = Ability {
+            number: 7,
+            spent_ppm: 50,
+            ..able
+        };
         let agreed = largest(&[first, able, able]);
         assert_eq!((agreed.id, agreed.native), (7, Possible::Yes));
+        assert_eq!(agreed.spent_ppm, 50);
         let unable = Ability {
             native: Possible::No,
             ..able

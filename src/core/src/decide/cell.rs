@@ -6,6 +6,7 @@ use crate::race::{Finding, Race, Sample, Standing};
 use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
 use crate::select::{Chooser, key, mix, word};
+use crate::settings::Settings;
 use crate::thin::{next_sampled, rehearsals};
 
 use super::DEFAULT;
@@ -31,6 +32,17 @@ const FEW_ARMS: u64 = 6;
 pub(super) struct Budget {
     pub explore_ppm: u64,
     pub watch_ppm: u64,
+    /// What learning may cost on all communicators together, and what it has cost the rank that it cost most.
+    pub job_ppm: u64,
+    pub spent_ppm: u64,
+}
+
+/// What a review found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concluded {
+    pub choice: Choice,
+    /// What the samples that were told of, and their rehearsals, took beyond calls of the choice.
+    pub cost_ns: u64,
 }
 
 /// One cell on one communicator.
@@ -150,11 +162,13 @@ pub struct Words {
 /// Words of a sample in a review.
 const LARGEST: usize = 5;
 const SUMS: usize = 2;
+/// Words of the review itself, of which the largest is wanted.
+pub(super) const OF_REVIEW: usize = 3;
 
 impl Words {
     /// Room for those of any review.
     pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
-        self.largest.try_reserve(2 + LARGEST * FRESH_MAX)?;
+        self.largest.try_reserve(OF_REVIEW + LARGEST * FRESH_MAX)?;
         self.sums.try_reserve(SUMS * FRESH_MAX)
     }
 }
@@ -262,15 +276,30 @@ impl CellState {
                 None => Learning::Explore(race, Standing::Open),
             };
         }
-        if let Learning::Exploit(watch) = &cell.learning {
-            cell.next_sample = watch.next_sample(key, 0, rehearsals, 0);
-            cell.next_drawn = cell.next_sample - rehearsals;
+        match &cell.learning {
+            Learning::Exploit(watch) => {
+                cell.next_sample = watch.next_sample(key, 0, rehearsals, 0);
+                cell.next_drawn = cell.next_sample - rehearsals;
+            }
+            Learning::Explore(..) => cell.begin_late(&rules.terms.settings, agreed.spent_ppm),
+            Learning::Nothing => {}
         }
         if let Some(every_ns) = rules.heed_ns(membership).filter(|_| best != DEFAULT) {
             cell.beat = Beat::new(every_ns, entry.bytes.lo);
         }
         cell.keep_quiet();
         Ok(cell)
+    }
+
+    /// Where learning has cost more than its share before the cell's first call, that is not sampled.
+    fn begin_late(&mut self, settings: &Settings, spent_ppm: u64) {
+        let budget_ppm = settings.explore_budget_ppm();
+        if spent_ppm <= budget_ppm {
+            return;
+        }
+        let gap = review::LEARNING_GAP * (self.rehearsals + 1);
+        self.gap_least = review::stretched(gap, spent_ppm, budget_ppm);
+        self.plan(0, settings.samples_per_cell);
     }
 
     /// Behind every change of what happens at which call.
@@ -439,14 +468,14 @@ impl CellState {
     }
 
     /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
-    /// of them.
+    /// of them. Returns what they cost.
     pub(super) fn hear(
         &mut self,
         words: &Words,
         members: &Membership,
         mut correct: impl FnMut(usize, CallTimes),
-    ) {
-        let samples = words.largest[2..].chunks_exact(LARGEST);
+    ) -> u64 {
+        let samples = words.largest[OF_REVIEW..].chunks_exact(LARGEST);
         let samples = samples.zip(words.sums.chunks_exact(SUMS));
         let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
         for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
@@ -461,12 +490,16 @@ impl CellState {
             }
         }
         let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
+        let calls_per_sample = (self.rehearsals + 1) as f64;
         let race = match &mut self.learning {
-            Learning::Nothing => return,
+            Learning::Nothing => return 0,
             Learning::Explore(race, _) => race,
             Learning::Exploit(watch) => &mut watch.race,
         };
         race.learn(&window[..known], run, self.calls);
+        let drawn = window[..known].iter();
+        let excess = drawn.map(|sample| sample.time_ns - race.expected_ns(run));
+        (excess.sum::<f64>() * calls_per_sample) as u64
     }
 
     /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
@@ -484,7 +517,7 @@ impl CellState {
         match &mut self.learning {
             Learning::Nothing => Choice::Stays,
             Learning::Explore(..) => {
-                self.conclude_race(progress);
+                self.conclude_race(progress, budget);
                 Choice::Stays
             }
             Learning::Exploit(watch) => {
@@ -505,7 +538,7 @@ impl CellState {
         self.arms.iter().position(|arm| arm.variant == self.best)
     }
 
-    fn conclude_race(&mut self, progress: Progress) {
+    fn conclude_race(&mut self, progress: Progress, budget: Budget) {
         let run = self.choice_arm();
         let Learning::Explore(race, standing) = &mut self.learning else {
             return;
@@ -531,7 +564,8 @@ impl CellState {
         for (arm, share) in self.arms.iter_mut().zip(race.shares()) {
             arm.weight = share;
         }
-        self.gap_least = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
+        let gap = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
+        self.gap_least = review::stretched(gap, budget.spent_ppm, budget.job_ppm);
         if verdict.standing == Standing::Settled && self.samples >= review::LEARNING_SAMPLES {
             self.gap_least = self.gap_least.max(SETTLED_GAP);
         }

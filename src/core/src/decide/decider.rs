@@ -10,7 +10,7 @@ use crate::record::CallTimes;
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Possible};
 use super::call::{SharedCall, SharedDetails};
-use super::cell::{Budget, CellState, Choice, Timing, Words};
+use super::cell::{Budget, CellState, Choice, Concluded, Timing, Words};
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
 
@@ -552,25 +552,28 @@ impl Decider {
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
-    /// concluded from. What made our own families possible in the set-up may have changed.
+    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what learning
+    /// has cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
     #[cold]
     pub fn review(
         &mut self,
         collective: Collective,
         chosen: &Chosen,
         now_ns: u64,
+        spent_ppm: u64,
         own_families: Possible,
     ) -> Words {
         let mut words = std::mem::take(&mut self.words);
         words.largest.clear();
         words.sums.clear();
         words.largest.push(u64::from(own_families == Possible::No));
+        words.largest.push(spent_ppm);
         self.cell(collective, chosen.place).tell(now_ns, &mut words);
         words
     }
 
-    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of this rank's records of the samples, with
-    /// what is agreed on them.
+    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records of the samples, with what
+    /// is agreed on them.
     #[cold]
     pub fn conclude(
         &mut self,
@@ -579,27 +582,33 @@ impl Decider {
         chosen: &Chosen,
         words: Words,
         correct: impl FnMut(usize, CallTimes),
-    ) -> Choice {
+    ) -> Concluded {
         let Some(members) = self.membership else {
             unreachable!("calls are sampled only behind the set-up");
         };
         let settings = &rules.terms.settings;
-        let budget = Budget {
-            explore_ppm: settings.explore_budget_ppm() / self.cells_in_use.max(1),
-            watch_ppm: settings.watch_ppm(),
+        let &[without_own, spent_ppm, elapsed_ns, ..] = &words.largest[..] else {
+            unreachable!("a review has these words");
         };
-        if words.largest[0] != 0 {
+        let job_ppm = settings.explore_budget_ppm();
+        let budget = Budget {
+            explore_ppm: job_ppm / self.cells_in_use.max(1),
+            watch_ppm: settings.watch_ppm(),
+            job_ppm,
+            spent_ppm,
+        };
+        if without_own != 0 {
             self.agreed.own_families = Possible::No;
         }
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        cell.hear(&words, &members, correct);
-        let choice = cell.conclude(words.largest[1], budget);
+        let cost_ns = cell.hear(&words, &members, correct);
+        let choice = cell.conclude(elapsed_ns, budget);
         match choice {
             Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
             Choice::Demoted => cell.end_samples(),
         }
         self.words = words;
-        choice
+        Concluded { choice, cost_ns }
     }
 
     /// What the cell of a call runs when nothing is sampled.

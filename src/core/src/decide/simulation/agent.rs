@@ -7,7 +7,7 @@ use super::fabric::{Fabric, Mismatch, Operation, Step};
 use super::faults::Fate;
 use super::script::{Deed, Message, Script};
 use crate::collective::{Collective, MessageSize};
-use crate::decide::agreed::{Ability, Agreed, Membership, Possible};
+use crate::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::impasse::{Impasse, Reason};
 use crate::decide::rooms::{Class, Rooms};
@@ -393,6 +393,7 @@ impl Agent {
                         number,
                         native: (!native).into(),
                         own_families: (!own_families).into(),
+                        spent_ppm: self.spent_ppm(job),
                     };
                     job.tally.set_ups += 1;
                     self.own_words.clear();
@@ -555,15 +556,14 @@ impl Agent {
         match awaited {
             Awaited::Split => Ok(Next::Done),
             Awaited::SetUp(call) => {
-                let mut words = [0; 3];
-                words.copy_from_slice(&self.words[..3]);
+                let (mut words, mut off) = ([0; ABILITY_WORDS], self.words[ABILITY_WORDS]);
+                words.copy_from_slice(&self.words[..ABILITY_WORDS]);
                 if is_deaf(Mistake::OwnAbility) {
-                    words[1..].copy_from_slice(&self.own_words[1..3]);
+                    words[1..].copy_from_slice(&self.own_words[1..ABILITY_WORDS]);
                 }
-                let off = match is_deaf(Mistake::OwnSwitch) {
-                    true => self.own_words[3],
-                    false => self.words[3],
-                };
+                if is_deaf(Mistake::OwnSwitch) {
+                    off = self.own_words[ABILITY_WORDS];
+                }
                 let nodes = job.script.comms[comm as usize].members.iter();
                 let members = Membership::of(nodes.map(|rank| rank / job.ppn));
                 let agreed = (off == 0).then(|| (Agreed::of(words), members));
@@ -654,11 +654,11 @@ impl Agent {
                     heard = words.into_iter().fold(mix(heard, record as u64), mix);
                 };
                 let before = seat.decider.choice(collective, &chosen);
-                let choice = seat
+                let concluded = seat
                     .decider
                     .conclude(rules, collective, &chosen, words, hear);
                 let after = seat.decider.choice(collective, &chosen);
-                job.tally.demoted += u64::from(choice == Choice::Demoted);
+                job.tally.demoted += u64::from(concluded.choice == Choice::Demoted);
                 job.tally.replaced += u64::from(before != after);
                 let review = (comm, seat.position);
                 if *job.heard.entry(review).or_insert(heard) != heard {
@@ -675,6 +675,13 @@ impl Agent {
         }
     }
 
+    /// What learning has cost this rank, which has been on communicators that others have not: in one job of four more
+    /// than its share.
+    fn spent_ppm(&self, job: &Surroundings) -> u64 {
+        let bound = [1_000, 10_000, 20_000, 200_000][(job.fate.seed % 4) as usize];
+        dice(job.fate.seed, 12, self.clock_ns ^ u64::from(self.rank)) % bound
+    }
+
     fn review(
         &mut self,
         job: &mut Surroundings,
@@ -684,10 +691,11 @@ impl Agent {
         behind: Behind,
     ) -> Next {
         job.tally.reviews += 1;
+        let spent_ppm = self.spent_ppm(job);
         let seat = self.seats.get_mut(&comm).expect("it was made");
-        let told = seat
-            .decider
-            .review(collective, &chosen, self.clock_ns, Possible::Yes);
+        let told =
+            seat.decider
+                .review(collective, &chosen, self.clock_ns, spent_ppm, Possible::Yes);
         let (largest, sums) = (told.largest.len(), told.sums.len());
         self.own_words = [told.largest, told.sums].concat();
         let reviewed = Reviewed {

@@ -1,0 +1,70 @@
+//! What learning has cost this rank since MPI_Init, on all communicators together.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use colltune_core::review::spent_ppm;
+
+use crate::clock::{self, Conversion};
+
+pub struct Spending {
+    /// When MPI_Init returned.
+    began: u64,
+    /// In which ranks agreed on something that the program would not have waited for.
+    agreeing_ticks: AtomicU64,
+    is_agreeing: AtomicBool,
+    /// What sampled calls, with those that rehearse them, took beyond others.
+    draws_ns: AtomicU64,
+}
+
+/// The ranks agree until this goes.
+pub struct Agreement<'a> {
+    spending: &'a Spending,
+    begun: u64,
+}
+
+impl Spending {
+    /// Begins now.
+    pub fn begin() -> Spending {
+        Spending {
+            began: clock::ticks(),
+            agreeing_ticks: AtomicU64::new(0),
+            is_agreeing: AtomicBool::new(false),
+            draws_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// `None` within another one. Where several threads agree at once, one of them is timed.
+    #[cold]
+    pub fn agreement(&self) -> Option<Agreement<'_>> {
+        let within = self.is_agreeing.swap(true, Ordering::Relaxed);
+        (!within).then(|| Agreement {
+            spending: self,
+            begun: clock::ticks(),
+        })
+    }
+
+    /// Adds what samples have cost.
+    pub fn add_draws(&self, cost_ns: u64) {
+        self.draws_ns.fetch_add(cost_ns, Ordering::Relaxed);
+    }
+
+    pub fn agreeing_ns(&self, clock: &Conversion) -> u64 {
+        clock.span_ns(self.agreeing_ticks.load(Ordering::Relaxed))
+    }
+
+    /// All of it, as the ranks compare it.
+    pub fn share_ppm(&self, clock: &Conversion) -> u64 {
+        let draws_ns = self.draws_ns.load(Ordering::Relaxed);
+        let elapsed_ns = clock.span_ns(clock::ticks().wrapping_sub(self.began));
+        spent_ppm(self.agreeing_ns(clock).saturating_add(draws_ns), elapsed_ns)
+    }
+}
+
+impl Drop for Agreement<'_> {
+    fn drop(&mut self) {
+        let ticks = clock::ticks().wrapping_sub(self.begun);
+        let Agreement { spending, .. } = self;
+        spending.agreeing_ticks.fetch_add(ticks, Ordering::Relaxed);
+        spending.is_agreeing.store(false, Ordering::Relaxed);
+    }
+}
