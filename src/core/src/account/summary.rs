@@ -107,7 +107,7 @@ pub struct JobSummary {
     /// Calls whose variant was drawn and timed to learn from; of all ranks together.
     #[serde(default)]
     pub sampled: u64,
-    /// Time of a rank in which the tuner's ranks agreed: set-ups of communicators, and reviews.
+    /// Time of a rank in which the tuner's ranks agreed: set-ups of communicators, reviews, what variants need.
     #[serde(default)]
     pub overhead_s: OverRanks,
     pub by_collective: Vec<OfCollective>,

@@ -218,7 +218,8 @@ pub static KEYS: &[Key] = &[
         "explore_budget",
         Takes::Share(|settings, share| settings.explore_budget = share),
         Shown::Default("0.02"),
-        "The most that exploring may cost the time spent in a communicator's collectives.",
+        "The most that exploring may cost the time spent in a communicator's collectives, and, with all that ranks agree on, \
+         the job's time on all of them together.",
     ),
     key(
         "watch",
