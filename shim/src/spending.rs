@@ -1,4 +1,4 @@
-//! What learning has cost this rank since MPI_Init, on all communicators together.
+//! What agreements have cost this rank since MPI_Init, on all communicators together.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,8 +12,6 @@ pub struct Spending {
     /// In which ranks agreed on something that the program would not have waited for.
     agreeing_ticks: AtomicU64,
     is_agreeing: AtomicBool,
-    /// What sampled calls, with those that rehearse them, took beyond others.
-    draws_ns: AtomicU64,
 }
 
 /// The ranks agree until this goes.
@@ -29,7 +27,6 @@ impl Spending {
             began: clock::ticks(),
             agreeing_ticks: AtomicU64::new(0),
             is_agreeing: AtomicBool::new(false),
-            draws_ns: AtomicU64::new(0),
         }
     }
 
@@ -43,20 +40,14 @@ impl Spending {
         })
     }
 
-    /// Adds what samples have cost.
-    pub fn add_draws(&self, cost_ns: u64) {
-        self.draws_ns.fetch_add(cost_ns, Ordering::Relaxed);
-    }
-
     pub fn agreeing_ns(&self, clock: &Conversion) -> u64 {
         clock.span_ns(self.agreeing_ticks.load(Ordering::Relaxed))
     }
 
-    /// All of it, as the ranks compare it.
+    /// The same as the ranks compare it.
     pub fn share_ppm(&self, clock: &Conversion) -> u64 {
-        let draws_ns = self.draws_ns.load(Ordering::Relaxed);
         let elapsed_ns = clock.span_ns(clock::ticks().wrapping_sub(self.began));
-        spent_ppm(self.agreeing_ns(clock).saturating_add(draws_ns), elapsed_ns)
+        spent_ppm(self.agreeing_ns(clock), elapsed_ns)
     }
 }
 

@@ -4,7 +4,6 @@ use colltune_core::decide::agreed::{Agreed, Membership, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::Rules;
 use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, Timing, Words};
-use colltune_core::review::spent_ppm;
 
 /// One communicator.
 pub struct Ranks {
@@ -12,8 +11,6 @@ pub struct Ranks {
     agreed: (Agreed, Membership),
     /// Of the last sampled call, when each rank left it.
     open: Option<(SharedCall, Chosen, Vec<f64>)>,
-    /// What samples have cost beyond other calls; agreements cost nothing here.
-    spent_ns: u64,
 }
 
 impl Ranks {
@@ -29,7 +26,6 @@ impl Ranks {
             deciders: node_of.clone().map(|_| Decider::new()).collect(),
             agreed: (agreed, Membership::of(node_of)),
             open: None,
-            spent_ns: 0,
         }
     }
 
@@ -90,7 +86,8 @@ impl Ranks {
             .iter_mut()
             .zip(left_ns)
             .map(|(decider, now_ns)| {
-                let spent_ppm = spent_ppm(self.spent_ns, *now_ns as u64);
+                // Agreements take no time here.
+                let spent_ppm = 0;
                 decider.review(
                     call.collective,
                     &chosen,
@@ -103,13 +100,10 @@ impl Ranks {
         let Some(agreed) = told.into_iter().reduce(together) else {
             return;
         };
-        let mut cost_ns = 0;
         for decider in &mut self.deciders {
             let words = agreed.clone();
-            let concluded = decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
-            cost_ns = concluded.cost_ns;
+            decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
         }
-        self.spent_ns += cost_ns;
     }
 }
 

@@ -80,11 +80,10 @@ impl Tuner {
                 account.compared(collective, bytes, times.time_ns, times.work_ns);
             }
         };
-        let concluded = state
+        let choice = state
             .decider
             .conclude(&self.rules, collective, chosen, words, correct);
-        self.spending.add_draws(concluded.cost_ns);
-        if concluded.choice == Choice::Demoted {
+        if choice == Choice::Demoted {
             self.demoted.fetch_add(1, Ordering::Relaxed);
         }
         if state.decider.agreed().own_families == Possible::No {

@@ -332,7 +332,7 @@ impl Race {
     }
 
     /// What a call is expected to take, for comparing arms with each other.
-    pub fn expected_ns(&self, place: usize) -> f64 {
+    fn expected_ns(&self, place: usize) -> f64 {
         let arm = &self.arms[place];
         match arm.has_body() {
             true => arm.mean_ns() + self.stall_loss_ns(place, STALLS),

@@ -49,7 +49,7 @@ pub const SAMPLES_TO_DROP: u64 = 3;
 pub const LEARNING_SAMPLES: u64 = 64;
 pub const LEARNING_GAP: u64 = 4;
 
-/// As if a job had run that long at least: what learning costs at its start is made up for later on.
+/// As if a job had run that long at least: what agreements cost at its start is made up for later on.
 const CREDIT_NS: u64 = 1_000_000_000;
 /// Samples are at most that many times as far apart as their own cell asks for.
 const STRETCH_MAX: u64 = 64;
@@ -104,15 +104,15 @@ pub fn gap_least(excess_ns: u64, samples: u64, progress: Progress) -> u64 {
     gap.clamp(1, gap_most)
 }
 
-/// What learning on all its communicators has cost a rank, in millionths of its time. Total.
+/// What agreements on all its communicators have cost a rank, in millionths of its time. Total.
 pub fn spent_ppm(spent_ns: u64, elapsed_ns: u64) -> u64 {
     let spent = u128::from(spent_ns) * 1_000_000 / u128::from(elapsed_ns.max(CREDIT_NS));
     u64::try_from(spent).unwrap_or(u64::MAX)
 }
 
-/// The least distance of a cell's samples where learning as a whole has cost `spent_ppm` of the time of the rank that it
-/// cost most: as many times as far apart as that is beyond `budget_ppm`. No cell knows of the others, and agreements cost
-/// something, too. Total.
+/// The least distance of a cell's samples where agreements have cost `spent_ppm` of the time of the rank that they cost
+/// most: as many times as far apart as that is beyond `budget_ppm`. Fewer samples draw fewer variants that the ranks have
+/// not agreed on yet, and lead to fewer reviews. Total.
 pub fn stretched(gap_least: u64, spent_ppm: u64, budget_ppm: u64) -> u64 {
     let budget_ppm = budget_ppm.max(1);
     let spent_ppm = spent_ppm.clamp(budget_ppm, budget_ppm.saturating_mul(STRETCH_MAX));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_learning_has_cost_beyond_its_share_spreads_the_samples_of_every_cell() {
+    fn what_agreements_cost_beyond_their_share_spreads_the_samples_of_every_cell() {
         let minute = 60_000_000_000;
         assert_eq!(spent_ppm(minute / 50, minute), 20_000);
         assert_eq!(

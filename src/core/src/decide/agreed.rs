@@ -44,7 +44,7 @@ pub struct Ability {
     pub native: Possible,
     /// Whether our own algorithms may touch its buffers, wait for its neighbours and rely on them.
     pub own_families: Possible,
-    /// What learning has cost it so far ([`crate::review::spent_ppm`]).
+    /// What agreements have cost it so far ([`crate::review::spent_ppm`]).
     pub spent_ppm: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Agreed {
     pub id: u64,
     pub native: Possible,
     pub own_families: Possible,
-    /// What learning had cost the member that it had cost most.
+    /// What agreements had cost the member that they had cost most.
     pub spent_ppm: u64,
 }
 

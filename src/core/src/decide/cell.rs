@@ -32,17 +32,9 @@ const FEW_ARMS: u64 = 6;
 pub(super) struct Budget {
     pub explore_ppm: u64,
     pub watch_ppm: u64,
-    /// What learning may cost on all communicators together, and what it has cost the rank that it cost most.
+    /// What agreements may cost on all communicators together, and what they have cost the rank that they cost most.
     pub job_ppm: u64,
     pub spent_ppm: u64,
-}
-
-/// What a review found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Concluded {
-    pub choice: Choice,
-    /// What the samples that were told of, and their rehearsals, took beyond calls of the choice.
-    pub cost_ns: u64,
 }
 
 /// One cell on one communicator.
@@ -291,7 +283,7 @@ impl CellState {
         Ok(cell)
     }
 
-    /// Where learning has cost more than its share before the cell's first call, that is not sampled.
+    /// Where agreements have cost more than their share before the cell's first call, that is not sampled.
     fn begin_late(&mut self, settings: &Settings, spent_ppm: u64) {
         let budget_ppm = settings.explore_budget_ppm();
         if spent_ppm <= budget_ppm {
@@ -468,13 +460,13 @@ impl CellState {
     }
 
     /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
-    /// of them. Returns what they cost.
+    /// of them.
     pub(super) fn hear(
         &mut self,
         words: &Words,
         members: &Membership,
         mut correct: impl FnMut(usize, CallTimes),
-    ) -> u64 {
+    ) {
         let samples = words.largest[OF_REVIEW..].chunks_exact(LARGEST);
         let samples = samples.zip(words.sums.chunks_exact(SUMS));
         let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
@@ -490,16 +482,12 @@ impl CellState {
             }
         }
         let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
-        let calls_per_sample = (self.rehearsals + 1) as f64;
         let race = match &mut self.learning {
-            Learning::Nothing => return 0,
+            Learning::Nothing => return,
             Learning::Explore(race, _) => race,
             Learning::Exploit(watch) => &mut watch.race,
         };
         race.learn(&window[..known], run, self.calls);
-        let drawn = window[..known].iter();
-        let excess = drawn.map(|sample| sample.time_ns - race.expected_ns(run));
-        (excess.sum::<f64>() * calls_per_sample) as u64
     }
 
     /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart

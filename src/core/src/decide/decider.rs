@@ -10,7 +10,7 @@ use crate::record::CallTimes;
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Possible};
 use super::call::{SharedCall, SharedDetails};
-use super::cell::{Budget, CellState, Choice, Concluded, Timing, Words};
+use super::cell::{Budget, CellState, Choice, Timing, Words};
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
 
@@ -552,8 +552,8 @@ impl Decider {
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
-    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what learning
-    /// has cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
+    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what
+    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
     #[cold]
     pub fn review(
         &mut self,
@@ -572,7 +572,7 @@ impl Decider {
         words
     }
 
-    /// Concludes from the words of all ranks. `correct` gets the places of this rank's records of the samples, with what
+    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of this rank's records of the samples, with what
     /// is agreed on them.
     #[cold]
     pub fn conclude(
@@ -582,7 +582,7 @@ impl Decider {
         chosen: &Chosen,
         words: Words,
         correct: impl FnMut(usize, CallTimes),
-    ) -> Concluded {
+    ) -> Choice {
         let Some(members) = self.membership else {
             unreachable!("calls are sampled only behind the set-up");
         };
@@ -601,14 +601,14 @@ impl Decider {
             self.agreed.own_families = Possible::No;
         }
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        let cost_ns = cell.hear(&words, &members, correct);
+        cell.hear(&words, &members, correct);
         let choice = cell.conclude(elapsed_ns, budget);
         match choice {
             Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
             Choice::Demoted => cell.end_samples(),
         }
         self.words = words;
-        Concluded { choice, cost_ns }
+        choice
     }
 
     /// What the cell of a call runs when nothing is sampled.

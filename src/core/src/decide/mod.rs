@@ -23,7 +23,7 @@ mod beat;
 mod watch;
 
 mod cell;
-pub use cell::{Choice, Concluded, Timing, Words};
+pub use cell::{Choice, Timing, Words};
 
 mod decider;
 pub use decider::{AfterSample, Chosen, Decider, Decision, HEED_WORDS, Heeded, Switch, UnderWay};

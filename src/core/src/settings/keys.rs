@@ -218,8 +218,8 @@ pub static KEYS: &[Key] = &[
         "explore_budget",
         Takes::Share(|settings, share| settings.explore_budget = share),
         Shown::Default("0.02"),
-        "The most that exploring may cost the time spent in a communicator's collectives, and, with all that ranks agree on, \
-         the job's time on all of them together.",
+        "The most that exploring may cost the time spent in a communicator's collectives, and what ranks agree on in all \
+         of them the job's time.",
     ),
     key(
         "watch",

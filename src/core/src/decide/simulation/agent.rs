@@ -654,11 +654,11 @@ impl Agent {
                     heard = words.into_iter().fold(mix(heard, record as u64), mix);
                 };
                 let before = seat.decider.choice(collective, &chosen);
-                let concluded = seat
+                let choice = seat
                     .decider
                     .conclude(rules, collective, &chosen, words, hear);
                 let after = seat.decider.choice(collective, &chosen);
-                job.tally.demoted += u64::from(concluded.choice == Choice::Demoted);
+                job.tally.demoted += u64::from(choice == Choice::Demoted);
                 job.tally.replaced += u64::from(before != after);
                 let review = (comm, seat.position);
                 if *job.heard.entry(review).or_insert(heard) != heard {
@@ -675,7 +675,7 @@ impl Agent {
         }
     }
 
-    /// What learning has cost this rank, which has been on communicators that others have not: in one job of four more
+    /// What agreements have cost this rank, which has been on communicators that others have not: in one job of four more
     /// than its share.
     fn spent_ppm(&self, job: &Surroundings) -> u64 {
         let bound = [1_000, 10_000, 20_000, 200_000][(job.fate.seed % 4) as usize];
