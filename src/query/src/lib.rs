@@ -22,6 +22,8 @@ mod made;
 
 mod learned;
 
+mod ledger;
+
 mod database;
 
 mod telemetry;

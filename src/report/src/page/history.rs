@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::draw::{Column, Scale, left_axis, px, series, svg, swatch, table};
-use super::words::{cell, count, cut, grouped, percent, short};
+use super::words::{cell, count, cut, grouped, joined, percent, short};
 use crate::history::{BAND, GenerationMark, Histories, History, MOVED_MAX, TRAININGS_AT_REST};
 
 const WIDTH: f64 = 350.0;
@@ -25,8 +25,9 @@ pub fn section(histories: &Histories) -> Markup {
                     (histories.cells_at_rest) " of " (count(histories.cells as u64, "measured cell")) " have come to rest: for "
                     (TRAININGS_AT_REST) " trainings no probability moved by more than " (percent(MOVED_MAX))
                     " and the choice stayed, which is where the paper stops. Shown are the cells with the most timed calls. "
-                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0, and variants that no training gave more than "
-                    (percent(BAND)) ", the paper’s floor, are one grey band."
+                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0: there is no floor. "
+                    "Where little is left to find, all others together get at most " (percent(histories.explore_total))
+                    " (explore_total). Variants that no training gave more than " (percent(BAND)) ", the floor of the paper, are one grey band."
                 }
             }
             div.panels {
@@ -42,13 +43,17 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
     let name = cell(&history.cell);
     let rest = match history.stable_since {
         Some(generation) => format!("Stable since generation {generation}."),
-        None => "Not at rest yet.".to_owned(),
+        None if history.settled.is_empty() => "Not at rest yet.".to_owned(),
+        // Nobody waits for trainings that move nothing.
+        None => format!("Exploring has ended: {}.", joined(&history.settled)),
     };
     html! {
         div.panel {
             h4 id={ "history-" (place) } { (name) }
             p { (rest) " " (count(history.samples, "timed call")) "; chosen: " b { (short(&history.best)) } "."
-                @if !history.settled.is_empty() { " Exploring has ended: " (history.settled) "." }
+                @if history.stable_since.is_some() && !history.settled.is_empty() {
+                    " Exploring has ended: " (joined(&history.settled)) "."
+                }
             }
             section.scroll tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, generations)) }
             ul.legend {

@@ -5,7 +5,9 @@ use colltune_core::model::Source;
 use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
-use super::words::{cell, count, cut, factor, grouped, nanoseconds, percent, short};
+use super::words::{
+    cell, count, cut, factor, grouped, joined, nanoseconds, nanoseconds_at, percent, short,
+};
 use crate::cells::{Opened, Settings};
 
 const ROW: f64 = 20.0;
@@ -38,7 +40,7 @@ pub fn section(opened: Option<&Opened>) -> Markup {
                 ". The gain is " (factor(one.gain)) " (95 % interval " (factor(one.gain_lo)) " to " (factor(one.gain_hi)) "). "
             }
             @if one.source == Source::Measured { (percent(one.waiting)) " of its time is waiting for late ranks." }
-            @if !one.settled.is_empty() { " Exploring has ended here: " (one.settled) "." }
+            @if !one.settled.is_empty() { " Exploring has ended here: " (joined(&one.settled)) "." }
         },
         picture: picture(opened),
         legend: html! {},
@@ -65,7 +67,7 @@ fn picture(opened: &Opened) -> Markup {
     let scale = Scale::log([least / 1.05, most * 1.05], [LEFT, WIDTH - 16.0]);
     let bottom = 4.0 + ROW * timed.len() as f64;
     let inside = html! {
-        (bottom_axis(&scale, 2.0, bottom, nanoseconds))
+        (bottom_axis(&scale, 2.0, bottom, nanoseconds_at))
         text.small x=(px(WIDTH - 16.0)) y=(px(bottom + 31.0)) text-anchor="end" {
             "median time of a call, with its 95 % interval; logarithmic"
         }

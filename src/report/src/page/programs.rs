@@ -59,6 +59,10 @@ fn one(place: usize, program: &Program) -> Markup {
                 (percent(program.in_collectives)) " of them in collectives; " (waiting)
                 ". If collectives took no time beyond that, the program would be " (factor(program.best_possible_gain))
                 " times as fast." (largest)
+                @if let Some(gain) = program.estimated_gain {
+                    " The " (count(program.exploited, "run")) " that used what was learned would have taken " (factor(gain))
+                    " times as long with the library’s own choices, by what trainings measured."
+                }
             },
             picture: bars(&title, parts),
             legend: html! {
