@@ -3,10 +3,8 @@
 //! Records and evidence are Parquet and are read as such, where the database's own code finds that they count;
 //! everything else is what that code reads.
 
-use std::path::Path;
-
 use colltune_db::evidence::Store;
-use colltune_db::{DataKey, Database, DbError, Generation, evidence, generation, partition};
+use colltune_db::{DataKey, DbError, Generation, evidence, generation, partition};
 use rusqlite::types::Value;
 
 use crate::decoded::Domain;
@@ -14,33 +12,9 @@ use crate::learned::{self, CELLS, GENERATIONS, OfCell, OfVariant, PASSED, VARIAN
 use crate::ledger;
 use crate::made::{Field, Made, empty, text, whole};
 use crate::parquet_file::ParquetFile;
+use crate::queried::Queried;
 use crate::relation::{Journal, Named, Relation};
 use crate::row_group::{self, Counting, Role};
-
-/// A database that is asked: where it is, what it holds, and whose it is.
-#[derive(Clone)]
-pub struct Queried {
-    pub db: Database,
-    pub keys: Vec<DataKey>,
-    pub machine: String,
-}
-
-impl Queried {
-    /// Errors: as `Database::open`; `Io` for its folder; `Settings`.
-    pub fn open(path: &Path) -> Result<Queried, DbError> {
-        let db = Database::open(path)?;
-        let keys = db.keys()?;
-        let machine = db.machine(&db.settings()?);
-        Ok(Queried { db, keys, machine })
-    }
-
-    fn whose(&self, key: &DataKey) -> [(&'static str, Value); 2] {
-        [
-            ("library", text(&key.library.to_string())),
-            ("machine", text(&self.machine)),
-        ]
-    }
-}
 
 /// Columns that say whose rows are.
 const WHOSE: [(&str, Domain); 2] = [("library", Domain::Text), ("machine", Domain::Text)];

@@ -7,9 +7,9 @@ use colltune_core::collective::Collective;
 use colltune_db::runs as recorded;
 use rusqlite::types::Value;
 
-use crate::database::Queried;
 use crate::decoded::Domain::{Integer, Real, Text};
 use crate::made::{Field, Made, empty, text, whole};
+use crate::queried::Queried;
 use crate::relation::{Journal, Relation};
 
 /// The columns of `runs`.

@@ -20,6 +20,8 @@ mod row_group;
 
 mod made;
 
+mod queried;
+
 mod learned;
 
 mod ledger;

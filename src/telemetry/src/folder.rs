@@ -1,6 +1,7 @@
 //! A folder of telemetry: `TABLE.GGGG.parquet`, read by column, as much of it as can be read.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -139,6 +140,21 @@ impl Folder {
         }
     }
 
+    /// What an analysis finds. Files may hold any numbers, and sums of them may be larger than any number: that is no
+    /// answer.
+    ///
+    /// Errors: those of the analysis; `Nonsense`.
+    pub fn analysed<T>(
+        &self,
+        analysis: impl FnOnce() -> Result<T, FolderError>,
+    ) -> Result<T, FolderError> {
+        catch_unwind(AssertUnwindSafe(analysis)).unwrap_or_else(|_| {
+            Err(FolderError::Nonsense {
+                folder: self.path.clone(),
+            })
+        })
+    }
+
     /// As [`Folder::read`], and nothing where there is none.
     pub fn read_if_there(&self, wanted: &Wanted) -> Option<Columns> {
         match self.has(wanted.table) {
@@ -194,7 +210,31 @@ fn columns_of(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
         let mut read = read;
         read().map_err(|error| format!("row group {group}: {error}"))?;
     }
+    for (name, values) in wanted.numbers.iter().zip(&columns.numbers) {
+        let possible = possible(name);
+        if let Some(odd) = values.iter().find(|value| !possible.contains(*value)) {
+            return Err(format!(
+                "its column {name} holds {odd}: it is damaged, or another program wrote it"
+            ));
+        }
+    }
     Ok((version.unwrap_or(0), columns))
+}
+
+/// More ranks than any machine has: there are tables of all.
+const RANKS_MOST: i64 = 1 << 24;
+
+/// What a column of numbers can hold.
+fn possible(name: &str) -> Range<i64> {
+    match name {
+        "rank" | "partner" => 0..RANKS_MOST,
+        // Nobody.
+        "last_from" => -1..RANKS_MOST,
+        // Numbers of blocks use all bits.
+        "block" => i64::MIN..i64::MAX,
+        _ if name.ends_with("_ns") || name.contains("step") || name == "bytes" => 0..i64::MAX,
+        _ => 0..i64::from(u32::MAX),
+    }
 }
 
 fn numbers_of(
