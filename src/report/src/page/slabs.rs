@@ -13,7 +13,7 @@ use super::draw::{px, svg};
 use super::words::{cut, factor, numbers, short, sizes};
 use crate::cells::{Cells, expected};
 
-const WIDE: f64 = 112.0;
+const WIDE: f64 = 116.0;
 const TALL: f64 = 34.0;
 /// Between layouts with different numbers of ranks per node.
 const APART: f64 = 8.0;
