@@ -64,7 +64,11 @@ pub fn nanoseconds(value: f64) -> String {
 
 /// A round time at an axis: without digits that say nothing, as in `2 µs`.
 pub fn nanoseconds_at(value: f64) -> String {
-    let text = nanoseconds(value);
+    seconds_at(value / 1e9)
+}
+
+pub fn seconds_at(value: f64) -> String {
+    let text = seconds(value);
     match text.split_once(JOINED) {
         Some((digits, unit)) if digits.contains('.') => {
             let digits = digits.trim_end_matches('0').trim_end_matches('.');
@@ -79,14 +83,26 @@ pub fn joined(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }
 
-/// A factor, as in `1.32`.
+/// A factor, as in `1.32`; digits behind the point say nothing of large ones.
 pub fn factor(value: f64) -> String {
-    format!("{value:.2}")
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Nodes' time, of a small program in seconds.
+pub fn node_time(hours: f64) -> String {
+    match hours {
+        hours if hours >= 0.1 => format!("{} node-hours", number(hours)),
+        _ => format!("{} node-seconds", number(3600.0 * hours)),
+    }
 }
 
 pub fn interval(estimate: Interval) -> String {
     let Interval { low, value, high } = estimate;
-    format!("{value:.3} (95 % interval {low:.3} to {high:.3})")
+    format!("{value:.3} (95{JOINED}% interval {low:.3} to {high:.3})")
 }
 
 /// The number and its noun, in the plural but for one.
@@ -214,6 +230,9 @@ mod tests {
             round.map(|text| text.replace('\u{a0}', " ")),
             ["2 µs", "500 µs", "1.5 ms", "100 ms", "20 s"]
         );
+        assert_eq!([1.234, 12.34, 179.25].map(factor), ["1.23", "12.3", "179"]);
+        assert_eq!(node_time(0.001), "3.60 node-seconds");
+        assert_eq!(node_time(2.0), "2.00 node-hours");
         assert_eq!(joined("3 % of 5 %"), "3\u{a0}% of 5\u{a0}%");
         assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(1, "run") + " " + &count(2, "run"), "1 run 2 runs");
