@@ -64,14 +64,13 @@ fn every_file_in_turn_may_be_cut_off_or_damaged_and_what_is_left_is_shown() {
         if bytes.is_empty() || file.ends_with("colltune.toml") {
             continue;
         }
-        for round in 0..5 {
+        for round in 0..3 {
             let mut damaged = bytes.clone();
             match round {
                 0 => damaged.truncate(bytes.len() / 2),
-                1 => damaged.truncate(bytes.len() - 1),
-                2 => damaged.clear(),
+                1 => damaged.clear(),
                 _ => {
-                    for _ in 0..1 + round % 3 {
+                    for _ in 0..3 {
                         let place = random(damaged.len());
                         damaged[place] = random(256) as u8;
                     }
