@@ -8,7 +8,7 @@ use crate::text::time;
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 80.0;
-const RIGHT: f64 = WIDTH - 24.0;
+const RIGHT: f64 = WIDTH - 44.0;
 const LANE: f64 = 44.0;
 const BAR: f64 = 28.0;
 const TOP: f64 = 76.0;
@@ -74,7 +74,7 @@ pub fn svg(path: &Path) -> String {
         }
         @for tick in ticks(len) {
             line.line x1=(px(at(tick))) x2=(px(at(tick))) y1=(TOP - 6.0) y2=(bottom) {}
-            text.soft x=(px(at(tick))) y=(bottom + 16.0) text-anchor="middle" { (time(tick)) }
+            text.soft x=(px(at(tick))) y=(bottom + 16.0) text-anchor="middle" { (at_axis(tick)) }
         }
         @for rank in &ranks {
             text x="12" y=(y(*rank) + 19.0) { "rank " (rank) }
@@ -84,6 +84,30 @@ pub fn svg(path: &Path) -> String {
     drawing::svg(WIDTH, bottom + 28.0, &title, inside)
 }
 
+/// A round time, without digits that say nothing.
+fn at_axis(ns: f64) -> String {
+    let text = time(ns);
+    match text.split_once(' ') {
+        Some(("0", _)) => "0".to_owned(),
+        Some((digits, unit)) if digits.contains('.') => {
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits} {unit}")
+        }
+        _ => text,
+    }
+}
+
 fn px(value: f64) -> String {
     format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_at_the_axis_are_short() {
+        let said = [0.0, 1e7, 2.5e6, 2e5, 500.0].map(at_axis);
+        assert_eq!(said, ["0", "10 ms", "2.5 ms", "200 us", "500 ns"]);
+    }
 }
