@@ -102,6 +102,10 @@ on_each_library! {
                 job.run("frequent", &["2000", "10"]).succeeds().prints("ok\n");
             }
             succeeds(&["train", "--db", path(db.path())]);
+            // One generation is enough for a page.
+            let (page, said) = report(db.path(), &[]);
+            is_sound(&page);
+            assert_eq!((page.contains("NaN"), said["warnings"].as_array().map(Vec::len)), (false, Some(0)), "{}", said["warnings"]);
         }
         run("exploit", "<b>\"night\" & 'day'</b>", &["200", "10"]);
         // One that dies.
@@ -136,6 +140,7 @@ on_each_library! {
         let parts = program["parts"].as_array().expect("parts");
         let shares: f64 = parts.iter().map(|part| number(part, "share")).sum();
         assert!((shares - number(program, "in_collectives")).abs() < 1e-6, "{program}");
+        parts_are_those_of_query(db.path(), parts);
         // What ran: as many calls as were learned from.
         let ran = program["cells"].as_array().expect("cells");
         let calls: u64 = ran.iter().filter_map(|cell| cell["calls"].as_u64()).sum();
@@ -178,6 +183,26 @@ on_each_library! {
     }
 }
 
+/// Where the time of the one program went, the largest part first.
+fn parts_are_those_of_query(db: &Path, parts: &[Value]) {
+    let sql = "SELECT collective, message_bytes AS bytes, sum(calls) AS calls,
+                      sum(seconds) / (SELECT sum(wall_s) FROM runs WHERE exit = 'finalized') AS share,
+                      sum(calls * tuned_share) / sum(calls) AS tuned
+               FROM run_collectives GROUP BY collective, message_bytes ORDER BY share DESC";
+    let rows = json(&["query", "--db", path(db), "--json", sql]);
+    let rows = rows.as_array().expect("rows");
+    assert_eq!(rows.len(), parts.len(), "{rows:?} {parts:?}");
+    for (row, part) in rows.iter().zip(parts) {
+        for name in ["collective", "bytes", "calls"] {
+            assert_eq!(row[name], part[name], "{row} {part}");
+        }
+        for name in ["share", "tuned"] {
+            let shown = part[name].as_f64().expect("a share");
+            assert!(close(&row[name], shown), "{name}: {row} {part}");
+        }
+    }
+}
+
 /// A generation less, half a Parquet file, and a ledger with half a line.
 fn a_damaged_database_is_shown_as_far_as_it_goes(db: &Path) {
     let library = std::fs::read_dir(db)
@@ -201,7 +226,10 @@ fn a_damaged_database_is_shown_as_far_as_it_goes(db: &Path) {
     let (page, said) = report(db, &[]);
     is_sound(&page);
     let warnings = said["warnings"].as_array().expect("warnings");
-    assert!(warnings.len() >= 2, "{warnings:?}");
+    for name in ["evidence", "runs", "half.run"] {
+        let is_named = |one: &Value| one.as_str().is_some_and(|text| text.contains(name));
+        assert!(warnings.iter().any(is_named), "{name}: {warnings:?}");
+    }
     assert!(page.contains("What is missing here") && page.contains("left out"));
     let marks = said["histories"]["generations"].as_array().expect("marks");
     assert_eq!((marks.len(), &marks[1]["runs"]), (3, &Value::Null));

@@ -64,6 +64,8 @@ on_each_library! {
                 (ranks.len(), summary["steps"].as_array().map(Vec::len)),
                 (6, Some(12))
             );
+            // Its own recordings are understood.
+            assert_eq!(summary["warnings"], Value::Array(Vec::new()), "{line}");
             let sum: i64 = ranks.iter().map(whole).sum();
             assert_eq!(sum, whole(&summary["total"]), "{line}");
             assert!(ranks.iter().all(|rank| whole(rank) > 0), "{ranks:?}");
@@ -117,7 +119,7 @@ on_each_library! {
             place.path(),
         );
         let paths = json("path", place.path());
-let mut ranks: Vec<&Value> = paths["ranks"].as_array().expect("ranks").iter().collect();
+        let mut ranks: Vec<&Value> = paths["ranks"].as_array().expect("ranks").iter().collect();
         ranks.sort_by(|a, b| b["windows"].as_f64().partial_cmp(&a["windows"].as_f64()).expect("numbers"));
         assert_eq!(ranks[0]["rank"], 2, "{mpi:?}: {ranks:?}");
         let health = json("health", place.path());

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use colltune_core::account::{Exit, JobSummary};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use serde::Deserialize;
 
 use crate::check_word::check_word;
 use crate::database::{Database, DbError};
@@ -39,9 +40,7 @@ pub fn all(db: &Database, warnings: &mut Vec<String>) -> Vec<JobSummary> {
         Ok(paths) => found.add_tables(&paths, warnings),
         Err(error) => warnings.push(format!("failed to {error}")),
     }
-    for entry in waiting(db) {
-        found.extend(entry.run);
-    }
+    found.extend(readable(waiting(db), warnings));
     found.into_runs()
 }
 
@@ -77,8 +76,7 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
         }
         Err(error) => warnings.push(format!("failed to {error}")),
     }
-    let waiting = waiting(db).into_iter();
-    for run in waiting.filter_map(|entry| entry.run) {
+    for run in readable(waiting(db), warnings) {
         take(Times {
             job: run.job,
             exit: run.exit,
@@ -130,7 +128,7 @@ pub(crate) fn take(
             continue;
         }
         // What cannot be read may be a newer colltune's.
-        if let Some(run) = run {
+        if let Ok(run) = run {
             found.extend([run]);
             taken.push(path);
         }
@@ -184,8 +182,25 @@ impl End {
 struct Entry {
     path: PathBuf,
     written: Option<SystemTime>,
-    run: Option<JobSummary>,
+    /// What it says, or what is wrong with it.
+    run: Result<JobSummary, String>,
     end: End,
+}
+
+/// What can be read of it; the others are warned of, but for jobs that have just begun to write.
+fn readable(entries: Vec<Entry>, warnings: &mut Vec<String>) -> Vec<JobSummary> {
+    let mut runs = Vec::new();
+    for entry in entries {
+        match entry.run {
+            Ok(run) => runs.push(run),
+            Err(_) if entry.end == End::Open => {}
+            Err(problem) => warnings.push(format!(
+                "failed to read {}: {problem}; it is left out",
+                entry.path.display()
+            )),
+        }
+    }
+    runs
 }
 
 /// What jobs left in `incoming/`, by name.
@@ -195,11 +210,12 @@ fn waiting(db: &Database) -> Vec<Entry> {
     };
     let entry = |name: OsString| {
         let end = End::of(name.to_str()?)?;
-        let found = folder.read(&name).ok()?;
+        let found = folder.read(&name).map_err(|error| error.to_string());
+        let written = found.as_ref().ok();
         Some(Entry {
+            written: written.and_then(|found| found.metadata.modified().ok()),
             path: folder.path().join(name),
-            written: found.metadata.modified().ok(),
-            run: read(found),
+            run: found.and_then(read),
             end,
         })
     };
@@ -207,19 +223,45 @@ fn waiting(db: &Database) -> Vec<Entry> {
     names.filter_map(entry).take(WAITING_MAX).collect()
 }
 
-/// What a job said last. `None` for what is no account, or one of another version, and for another name of some file.
-fn read(Opened { file, metadata }: Opened) -> Option<JobSummary> {
-    if metadata.len() > BYTES_MAX || metadata.nlink() != 1 {
-        return None;
+/// What a job said last.
+///
+/// Errors: a sentence about what is no account, one of another version, or another name of some file.
+fn read(Opened { file, metadata }: Opened) -> Result<JobSummary, String> {
+    if metadata.len() > BYTES_MAX {
+        return Err(format!("it has over {BYTES_MAX} bytes"));
+    }
+    if metadata.nlink() != 1 {
+        return Err("it has another name, too".to_owned());
     }
     let mut text = String::new();
-    file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
-    text.lines().rev().find_map(parse)
+    let read = file.take(BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    // The last line may be cut off, where the disk was full.
+    let mut problem = "nothing stands in it".to_owned();
+    for line in text.lines().rev() {
+        match parse(line) {
+            Ok(run) => return Ok(run),
+            Err(found) => problem = found,
+        }
+    }
+    Err(problem)
 }
 
-fn parse(line: &str) -> Option<JobSummary> {
-    let run: JobSummary = serde_json::from_str(line).ok()?;
-    (run.schema == JobSummary::SCHEMA).then_some(run)
+fn parse(line: &str) -> Result<JobSummary, String> {
+    /// What every version has.
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u32,
+    }
+    let damaged = |error: serde_json::Error| format!("it is cut off or damaged: {error}");
+    let Version { schema } = serde_json::from_str(line).map_err(damaged)?;
+    if schema != JobSummary::SCHEMA {
+        let known = JobSummary::SCHEMA;
+        return Err(format!(
+            "it has version {schema}, this colltune reads {known}"
+        ));
+    }
+    serde_json::from_str(line).map_err(damaged)
 }
 
 /// Runs by name; who knows of an end knows more.
@@ -273,7 +315,7 @@ fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
     let lines = lines
         .iter()
         .map(|line| String::from_utf8_lossy(line.data()));
-    Ok(lines.filter_map(|line| parse(&line)).collect())
+    Ok(lines.filter_map(|line| parse(&line).ok()).collect())
 }
 
 fn publish(db: &Database, runs: &[JobSummary]) -> Result<PathBuf, DbError> {
@@ -420,6 +462,44 @@ mod tests {
             (run.program.as_str(), run.label.as_str(), run.wall_s),
             ("<b>solver</b>", "night", 2.0)
         );
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_the_ledger_is_named_and_the_rest_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let write = |name: &str, text: &str| fs::write(db.incoming().join(name), text).unwrap();
+        write("whole.run", &(begun("whole", 1) + &ended("whole", 1)));
+        // Its last line is cut off: that it began is known.
+        let end = ended("cut", 2);
+        write("cut.run", &(begun("cut", 2) + &end[..end.len() / 2]));
+        write("half.run", &end[..end.len() / 2]);
+        write("empty.run", "");
+        write("later.run", r#"{"schema":7,"job":{"name":"later"}}"#);
+        // A job that is about to say that it began.
+        write("new.run.open", "{");
+        let mut warnings = Vec::new();
+        let runs = all(&db, &mut warnings);
+        let known: Vec<(&str, bool)> = runs
+            .iter()
+            .map(|run| (run.job.as_str(), run.exit == Exit::Finalized))
+            .collect();
+        assert_eq!(known, [("whole", true), ("cut", false)]);
+        let says = [
+            ("empty.run", "nothing stands in it"),
+            ("half.run", "cut off"),
+            ("later.run", "version 7, this colltune reads 1"),
+        ];
+        assert_eq!(warnings.len(), says.len(), "{warnings:?}");
+        for (warning, (name, problem)) in warnings.iter().zip(says) {
+            assert!(
+                warning.contains(name) && warning.contains(problem),
+                "{warning}"
+            );
+        }
+        let mut told = Vec::new();
+        assert_eq!(times(&db, &mut told).len(), 2);
+        assert_eq!(told, warnings);
     }
 
     #[test]

@@ -204,7 +204,8 @@ fn exploring(
         .unwrap_or(0);
     let loss = expected_loss(draws, drawable, best, 0.0);
     if loss < LOSS_TO_SETTLE || (most as f64) < ASKING_SHARE * draws.len() as f64 {
-        let share = 100.0 * most as f64 / draws.len() as f64;
+        // Of so many draws none is no proof that there is none.
+        let share = (100.0 * most as f64 / draws.len() as f64).ceil().max(1.0);
         return (
             Exploring::Settled,
             format!("no variant is faster by 3 % with a probability of more than {share:.0} %"),

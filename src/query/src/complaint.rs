@@ -8,18 +8,19 @@ use crate::functions::AGGREGATES;
 use crate::relation::{Journal, Named};
 
 /// Tables that there may be, with what brings them along.
-pub const OF_DATABASES: [&str; 8] = [
+pub const OF_DATABASES: [&str; 9] = [
     "records",
     "calls",
     "evidence",
     "runs",
+    "run_collectives",
     "generations",
     "cells",
     "variants",
     "passed",
 ];
-pub const OF_TELEMETRY: [&str; 7] = [
-    "phases", "windows", "rounds", "messages", "partners", "blocks", "ranks",
+pub const OF_TELEMETRY: [&str; 8] = [
+    "phases", "windows", "rounds", "messages", "partners", "blocks", "ranks", "spans",
 ];
 
 /// Turns what SQLite says about a query into a sentence.

@@ -3,45 +3,18 @@
 //! Records and evidence are Parquet and are read as such, where the database's own code finds that they count;
 //! everything else is what that code reads.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use colltune_core::account::{Exit, JobSummary};
 use colltune_db::evidence::Store;
-use colltune_db::{DataKey, Database, DbError, Generation, evidence, generation, partition, runs};
+use colltune_db::{DataKey, DbError, Generation, evidence, generation, partition};
 use rusqlite::types::Value;
 
 use crate::decoded::Domain;
 use crate::learned::{self, CELLS, GENERATIONS, OfCell, OfVariant, PASSED, VARIANTS};
+use crate::ledger;
 use crate::made::{Field, Made, empty, text, whole};
 use crate::parquet_file::ParquetFile;
+use crate::queried::Queried;
 use crate::relation::{Journal, Named, Relation};
 use crate::row_group::{self, Counting, Role};
-
-/// A database that is asked: where it is, what it holds, and whose it is.
-#[derive(Clone)]
-pub struct Queried {
-    pub db: Database,
-    pub keys: Vec<DataKey>,
-    pub machine: String,
-}
-
-impl Queried {
-    /// Errors: as `Database::open`; `Io` for its folder; `Settings`.
-    pub fn open(path: &Path) -> Result<Queried, DbError> {
-        let db = Database::open(path)?;
-        let keys = db.keys()?;
-        let machine = db.machine(&db.settings()?);
-        Ok(Queried { db, keys, machine })
-    }
-
-    fn whose(&self, key: &DataKey) -> [(&'static str, Value); 2] {
-        [
-            ("library", text(&key.library.to_string())),
-            ("machine", text(&self.machine)),
-        ]
-    }
-}
 
 /// Columns that say whose rows are.
 const WHOSE: [(&str, Domain); 2] = [("library", Domain::Text), ("machine", Domain::Text)];
@@ -74,7 +47,13 @@ pub fn tables(asked: &Queried) -> Vec<Named> {
         of(
             "runs",
             "one row per job of whatever mode, also those that died",
-            ledger,
+            ledger::runs,
+        ),
+        of(
+            "run_collectives",
+            "where the time of each job that ended went: one row per collective and range of message sizes, from \
+             message_bytes to less than 4 times as many",
+            ledger::collectives,
         ),
         of(
             "generations",
@@ -165,67 +144,6 @@ fn listed<T>(found: Result<Vec<T>, DbError>, journal: &Journal) -> Vec<T> {
         journal.warn(format!("failed to {error}"));
         Vec::new()
     })
-}
-
-/// The columns of `runs`.
-const RUNS: &[Field<JobSummary>] = &[
-    Field::new("job", Domain::Text, |run| text(&run.job)),
-    Field::new("program", Domain::Text, |run| text(&run.program)),
-    Field::new("arguments_hash", Domain::Text, |run| {
-        text(&run.arguments_hash)
-    }),
-    Field::new("label", Domain::Text, |run| text(&run.label)),
-    Field::new("library", Domain::Text, |run| text(&run.library)),
-    Field::new("machine", Domain::Text, |run| text(&run.machine)),
-    Field::new("mode", Domain::Text, |run| text(&run.mode)),
-    Field::new("exit", Domain::Text, |run| match run.exit {
-        Exit::Finalized => text("finalized"),
-        Exit::Missing => text("missing"),
-    }),
-    Field::new("generation", Domain::Integer, |run| whole(run.generation)),
-    Field::new("nodes", Domain::Integer, |run| whole(run.nodes)),
-    Field::new("ppn", Domain::Integer, |run| whole(run.ppn)),
-    Field::new("ranks", Domain::Integer, |run| whole(run.ranks)),
-    Field::new("seed", Domain::Integer, |run| whole(run.seed)),
-    Field::new("started_unix_ms", Domain::Integer, |run| {
-        whole(run.started_unix_ms)
-    }),
-    Field::new("wall_s", Domain::Real, |run| Value::Real(run.wall_s)),
-    Field::new("collectives_s", Domain::Real, |run| {
-        Value::Real(run.collectives_s.mean)
-    }),
-    Field::new("waiting_share", Domain::Real, |run| {
-        run.waiting_share.into()
-    }),
-    Field::new("overhead_s", Domain::Real, |run| {
-        Value::Real(run.overhead_s.mean)
-    }),
-    Field::new("calls", Domain::Integer, |run| whole(run.calls)),
-    Field::new("passed", Domain::Integer, |run| whole(run.passed)),
-    Field::new("sampled", Domain::Integer, |run| whole(run.sampled)),
-    Field::new("tuned_share", Domain::Real, |run| {
-        Value::Real(run.tuned_share)
-    }),
-    Field::new("best_possible_gain", Domain::Real, |run| {
-        Value::Real(run.best_possible_gain)
-    }),
-    Field::new("shares_processors", Domain::Integer, |run| {
-        whole(u64::from(run.shares_processors))
-    }),
-];
-
-fn ledger(asked: &Queried, journal: &Journal) -> Relation {
-    let mut relation = empty(&[], RUNS);
-    let mut warnings = Vec::new();
-    let ledger = Arc::new(runs::all(&asked.db, &mut warnings));
-    warnings.into_iter().for_each(|one| journal.warn(one));
-    relation.fragments.push(Box::new(Made {
-        constants: Vec::new(),
-        fields: RUNS,
-        n_rows: ledger.len() as u64,
-        make: move || Ok(ledger.to_vec()),
-    }));
-    relation
 }
 
 fn generations(asked: &Queried, journal: &Journal) -> Relation {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use colltune_db::partition;
 use rusqlite::types::Value;
 
-use crate::database::Queried;
 use crate::decoded::Domain::{Integer, Text};
 use crate::made::{Field, Made, empty, text, whole};
 use crate::parquet_file::ParquetFile;
+use crate::queried::Queried;
 use crate::relation::Named;
 use crate::telemetry::{self, Folder};
 

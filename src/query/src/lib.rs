@@ -20,7 +20,11 @@ mod row_group;
 
 mod made;
 
+mod queried;
+
 mod learned;
+
+mod ledger;
 
 mod database;
 

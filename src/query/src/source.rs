@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::database::{self, Queried};
+use crate::database;
 use crate::engine::Engine;
 use crate::error::QueryError;
 use crate::files;
+use crate::queried::Queried;
 use crate::telemetry::{self, Folder};
 
 /// Opens what is asked. Nothing is read before a query names it.

@@ -69,6 +69,7 @@ fn about(table: &str) -> &'static str {
         "partners" => "who sends what to whom in a step",
         "blocks" => "what each block cost its owner in each step",
         "ranks" => "where each rank ran, and what the system counted for it",
+        "spans" => "when each stretch of a phase was",
         _ => "telemetry",
     }
 }

@@ -29,6 +29,8 @@ pub struct Histories {
     /// Of the measured cells, those that have come to rest.
     pub cells_at_rest: usize,
     pub cells: usize,
+    /// The most that all variants but the best are drawn once little is left to find, by today's settings.
+    pub explore_total: f64,
 }
 
 /// One generation, or its gap.
@@ -104,7 +106,12 @@ impl Point {
     }
 }
 
-pub fn histories(generation: &Generation, past: &[Past], question: &Question) -> Histories {
+pub fn histories(
+    generation: &Generation,
+    past: &[Past],
+    question: &Question,
+    explore_total: f64,
+) -> Histories {
     let measured = |cell: &&CellStatistics| cell.samples() > 0 && question.holds(&cell.cell);
     let mut cells: Vec<&CellStatistics> = generation.cells.iter().filter(measured).collect();
     cells.sort_by_key(|cell| std::cmp::Reverse(cell.samples()));
@@ -124,6 +131,7 @@ pub fn histories(generation: &Generation, past: &[Past], question: &Question) ->
         generations: marks.collect(),
         cells: followed.len(),
         cells_at_rest: followed.iter().flatten().count(),
+        explore_total,
         panels: cells
             .iter()
             .zip(&entries)

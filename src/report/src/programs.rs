@@ -32,6 +32,10 @@ pub struct Program {
     pub waiting_of_recorded: Option<f64>,
     /// How many times as fast it would be if collectives took no time but for the waiting that is known.
     pub best_possible_gain: f64,
+    /// Runs that used what was learned and reckoned what they gained by it, and how many times as long they would have
+    /// taken with the library's own choices.
+    pub exploited: u64,
+    pub estimated_gain: Option<f64>,
     /// By collective and size, all calls, the largest part first.
     pub parts: Vec<Part>,
     /// By cell and communicator, calls that were recorded, the largest first.
@@ -117,8 +121,14 @@ fn of_runs(name: &str, runs: &[&JobSummary], question: &Question) -> Program {
     let mut parts: BTreeMap<(Collective, u64), Sums> = BTreeMap::new();
     let (mut wall, mut inside, mut compared, mut waited) = (0.0, 0.0, 0.0, 0.0);
     let mut node_hours = 0.0;
+    let (mut exploited, mut tuned_s, mut default_s) = (0, 0.0, 0.0);
     for run in runs {
         wall += run.wall_s;
+        if let Some(gain) = run.estimated_gain {
+            exploited += 1;
+            tuned_s += run.wall_s;
+            default_s += run.wall_s * gain;
+        }
         node_hours += run.wall_s * run.nodes as f64 / 3600.0;
         inside += run.collectives_s.mean;
         if let Some(share) = run.waiting_share {
@@ -165,6 +175,8 @@ fn of_runs(name: &str, runs: &[&JobSummary], question: &Question) -> Program {
         waiting,
         waiting_of_recorded: None,
         best_possible_gain: 1.0 / (1.0 - work).max(0.001),
+        exploited,
+        estimated_gain: (tuned_s > 0.0).then(|| default_s / tuned_s),
         parts,
         cells: Vec::new(),
         cells_left_out: 0,

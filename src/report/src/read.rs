@@ -56,7 +56,7 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
         ),
         programs,
         cells: cells::cells(&in_force, question),
-        histories: history::histories(&in_force, &past, question),
+        histories: history::histories(&in_force, &past, question, settings.explore_total),
         unseen: unseen::unseen(&sources, &predicted, &mut warnings),
         whole_runs: whole_runs::whole_runs(&runs, question),
         warnings: Vec::new(),
@@ -74,7 +74,12 @@ pub fn cells_at_rest(db: &Database, key: &DataKey) -> Result<(usize, usize), Rep
     let settings = db.settings()?;
     let in_force = Generation::load(db, key.clone())?;
     let (past, _) = past(db, &in_force, &settings, &mut Vec::new())?;
-    let histories = history::histories(&in_force, &past, &Question::default());
+    let histories = history::histories(
+        &in_force,
+        &past,
+        &Question::default(),
+        settings.explore_total,
+    );
     Ok((histories.cells_at_rest, histories.cells))
 }
 

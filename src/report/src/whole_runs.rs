@@ -19,7 +19,7 @@ const POINTS_MAX: usize = 60;
 pub struct WholeRuns {
     pub panels: Vec<RunPanel>,
     pub panels_left_out: usize,
-    /// Programs with too few runs to compare: name, runs without the tuner, runs with it.
+    /// Programs with too few runs to compare: name and layout, runs without the tuner, runs with it.
     pub too_few: Vec<(String, usize, usize)>,
     /// Runs without an end, which are in no box.
     pub without_end: usize,
@@ -157,7 +157,8 @@ pub fn whole_runs(runs: &[&JobSummary], question: &Question) -> WholeRuns {
         if n_default < RUNS_LEAST || most < RUNS_LEAST {
             let with = others.map(|(_, times)| times.len()).sum();
             let name = if label.is_empty() { program } else { label };
-            found.too_few.push((name.to_owned(), n_default, with));
+            let name = format!("{name} on {nodes} × {ppn}");
+            found.too_few.push((name, n_default, with));
             continue;
         }
         found.panels.push(RunPanel {
@@ -256,7 +257,7 @@ mod tests {
         let found = whole_runs(&few, &Question::default());
         assert_eq!(
             (found.panels.len(), &found.too_few[0]),
-            (0, &("solver".to_owned(), 2, 5))
+            (0, &("solver on 1 × 8".to_owned(), 2, 5))
         );
     }
 

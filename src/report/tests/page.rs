@@ -81,7 +81,7 @@ fn one_run_and_one_training_have_a_page_of_numbers_alone() {
     assert_eq!(report.histories.generations.len(), 2);
     assert!(report.whole_runs.panels.is_empty());
     let page = page::html(&report);
-    for number in ["NaN", ">inf", " inf ", "\u{2212}0 "] {
+    for number in ["NaN", ">inf", " inf ", "\u{2212}0 ", "\u{2212}0\u{a0}"] {
         assert!(!page.contains(number), "{number}");
     }
     assert!(page.contains("There is nothing to compare yet"));

@@ -15,6 +15,11 @@ pub enum FolderError {
         table: &'static str,
         hint: &'static str,
     },
+    #[error(
+        "analyse {}: its numbers contradict each other, so it is damaged, or another version or program wrote it",
+        folder.display()
+    )]
+    Nonsense { folder: PathBuf },
     #[error("analyse {}: {reason}", folder.display())]
     TooLittle { folder: PathBuf, reason: String },
 }

@@ -1,6 +1,8 @@
 //! A folder of telemetry: `TABLE.GGGG.parquet`, read by column, as much of it as can be read.
 
 use std::cell::RefCell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use colltune_files::Links;
@@ -10,6 +12,10 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 
 use crate::FolderError;
+
+/// The version of recordings that is understood, and the key of a file's footer under which it says its own.
+const RECORDING: u64 = 1;
+const RECORDING_KEY: &str = "colltune-amr.recording";
 
 /// A folder whose files are read when an analysis asks for them.
 #[derive(Debug)]
@@ -103,7 +109,14 @@ impl Folder {
         let (mut n_read, mut first_failure) = (0, None);
         for file in self.files_of(wanted.table) {
             match read_file(file, wanted) {
-                Ok(columns) => {
+                Ok((version, columns)) => {
+                    if version > RECORDING {
+                        self.warn(format!(
+                            "{} was written by a later colltune-amr: it has version {version} of recordings, and this \
+                             colltune reads version {RECORDING}, so numbers may mean something else",
+                            self.path.display()
+                        ));
+                    }
                     n_read += 1;
                     let pairs = all.numbers.iter_mut().zip(columns.numbers);
                     pairs.for_each(|(to, from)| to.extend(from));
@@ -127,6 +140,21 @@ impl Folder {
         }
     }
 
+    /// What an analysis finds. Files may hold any numbers, and sums of them may be larger than any number: that is no
+    /// answer.
+    ///
+    /// Errors: those of the analysis; `Nonsense`.
+    pub fn analysed<T>(
+        &self,
+        analysis: impl FnOnce() -> Result<T, FolderError>,
+    ) -> Result<T, FolderError> {
+        catch_unwind(AssertUnwindSafe(analysis)).unwrap_or_else(|_| {
+            Err(FolderError::Nonsense {
+                folder: self.path.clone(),
+            })
+        })
+    }
+
     /// As [`Folder::read`], and nothing where there is none.
     pub fn read_if_there(&self, wanted: &Wanted) -> Option<Columns> {
         match self.has(wanted.table) {
@@ -136,13 +164,23 @@ impl Folder {
     }
 }
 
-fn read_file(path: &Path, wanted: &Wanted) -> Result<Columns, String> {
+/// The version of the recording, and the columns. A file may hold anything, on which the reader of Parquet may panic.
+fn read_file(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
+    catch_unwind(AssertUnwindSafe(|| columns_of(path, wanted)))
+        .unwrap_or_else(|_| Err("it is damaged".into()))
+}
+
+fn columns_of(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
     let file = colltune_files::open(path, Links::Follow).map_err(|error| error.to_string())?;
     let reader = SerializedFileReader::new(file).map_err(|error| {
         format!("{error}; it is cut off or damaged, as files of a run that was killed are")
     })?;
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema_descr();
+    let said = metadata.key_value_metadata().into_iter().flatten();
+    let version = said
+        .filter(|pair| pair.key == RECORDING_KEY)
+        .find_map(|pair| pair.value.as_ref()?.parse().ok());
     let place = |name: &&str| {
         let mut columns = schema.columns().iter();
         columns
@@ -172,7 +210,31 @@ fn read_file(path: &Path, wanted: &Wanted) -> Result<Columns, String> {
         let mut read = read;
         read().map_err(|error| format!("row group {group}: {error}"))?;
     }
-    Ok(columns)
+    for (name, values) in wanted.numbers.iter().zip(&columns.numbers) {
+        let possible = possible(name);
+        if let Some(odd) = values.iter().find(|value| !possible.contains(*value)) {
+            return Err(format!(
+                "its column {name} holds {odd}: it is damaged, or another program wrote it"
+            ));
+        }
+    }
+    Ok((version.unwrap_or(0), columns))
+}
+
+/// More ranks than any machine has: there are tables of all.
+const RANKS_MOST: i64 = 1 << 24;
+
+/// What a column of numbers can hold.
+fn possible(name: &str) -> Range<i64> {
+    match name {
+        "rank" | "partner" => 0..RANKS_MOST,
+        // Nobody.
+        "last_from" => -1..RANKS_MOST,
+        // Numbers of blocks use all bits.
+        "block" => i64::MIN..i64::MAX,
+        _ if name.ends_with("_ns") || name.contains("step") || name == "bytes" => 0..i64::MAX,
+        _ => 0..i64::from(u32::MAX),
+    }
 }
 
 fn numbers_of(

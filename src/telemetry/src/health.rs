@@ -81,6 +81,10 @@ pub struct Health {
 ///
 /// Errors: no blocks, or too few ranks or steps.
 pub fn health(folder: &Folder) -> Result<Health, FolderError> {
+    folder.analysed(|| of_folder(folder))
+}
+
+fn of_folder(folder: &Folder) -> Result<Health, FolderError> {
     folder.read(&rows::BLOCKS)?;
     let (blocks, places) = (rows::blocks(folder), rows::places(folder));
     let too_little = |reason: String| FolderError::TooLittle {

@@ -9,6 +9,7 @@ pub mod folder;
 
 pub mod rows;
 
+mod drawing;
 pub mod statistics;
 pub mod text;
 

@@ -80,6 +80,10 @@ pub struct Matrix {
 ///
 /// Errors: no partners, or none in the step.
 pub fn matrix(folder: &Folder, kind: Freight, step: Option<u64>) -> Result<Matrix, FolderError> {
+    folder.analysed(|| of_folder(folder, kind, step))
+}
+
+fn of_folder(folder: &Folder, kind: Freight, step: Option<u64>) -> Result<Matrix, FolderError> {
     let partners = rows::partners(folder)?;
     let places = rows::places(folder);
     let node_of: BTreeMap<u32, u32> = places.iter().map(|p| (p.rank, p.node)).collect();

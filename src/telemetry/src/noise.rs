@@ -65,6 +65,10 @@ pub struct Noise {
 ///
 /// Errors: no windows.
 pub fn noise(folder: &Folder) -> Result<Noise, FolderError> {
+    folder.analysed(|| of_folder(folder))
+}
+
+fn of_folder(folder: &Folder) -> Result<Noise, FolderError> {
     let run = Run::read(folder, &(0..=u64::MAX))?;
     let blocks = rows::blocks(folder);
     let cells = by_rank_and_step(folder, &run);

@@ -68,6 +68,10 @@ pub struct Paths {
 ///
 /// Errors: no windows.
 pub fn paths(folder: &Folder, steps: &RangeInclusive<u64>) -> Result<Paths, FolderError> {
+    folder.analysed(|| of_folder(folder, steps))
+}
+
+fn of_folder(folder: &Folder, steps: &RangeInclusive<u64>) -> Result<Paths, FolderError> {
     let run = Run::read(folder, steps)?;
     if run.rounds.is_empty() {
         folder.warn(

@@ -67,6 +67,10 @@ pub struct Summary {
 ///
 /// Errors: no windows.
 pub fn summary(folder: &Folder) -> Result<Summary, FolderError> {
+    folder.analysed(|| of_folder(folder))
+}
+
+fn of_folder(folder: &Folder) -> Result<Summary, FolderError> {
     let run = Run::read(folder, &(0..=u64::MAX))?;
     let blocks = rows::blocks(folder);
     let phases = rows::phases(folder).unwrap_or_default();

@@ -175,6 +175,8 @@ struct Json<'a> {
     library: Option<String>,
     machine: String,
     generation: u64,
+    /// The most that exploring may take of a cell's draws once little is left to find, as the settings have it today.
+    explore_total: f64,
     /// The component of the library that `default` is of; empty where no run says so.
     #[serde(skip_serializing_if = "str::is_empty")]
     component: &'a str,
@@ -198,14 +200,16 @@ fn json(
     site: Option<&publish::Report>,
     args: &Args,
 ) -> anyhow::Result<String> {
-    let machine = || Ok::<_, anyhow::Error>(db.machine(&db.settings()?));
+    let settings = db.settings()?;
+    let explore_total = settings.explore_total;
     let ledger = Ledger::read(db);
     let json = match generations.first() {
         None => Json {
             schema: SCHEMA,
             library: None,
-            machine: machine()?,
+            machine: db.machine(&settings),
             generation: 0,
+            explore_total,
             component: "",
             node_hours: NodeHours::default(),
             ledger,
@@ -219,6 +223,7 @@ fn json(
             library: Some(generation.key.to_string()),
             machine: generation.model.machine.clone(),
             generation: generation.number,
+            explore_total,
             component: (generation.meta.as_ref()).map_or("", |meta| &meta.component),
             node_hours: NodeHours::of(&generation.cells),
             ledger,

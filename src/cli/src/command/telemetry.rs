@@ -111,6 +111,8 @@ const BARS_MAX: usize = 64;
 /// What each rank's time went into, as bars.
 fn shares(found: &Summary) -> anyhow::Result<String> {
     let every = found.ranks.len().div_ceil(BARS_MAX).max(1);
+    // So many names with the word in them stand side by side.
+    let word = if found.ranks.len() <= 12 { "rank " } else { "" };
     let bars: Vec<Bar> = found
         .ranks
         .iter()
@@ -126,14 +128,14 @@ fn shares(found: &Summary) -> anyhow::Result<String> {
                 ("collectives", share.call),
             ];
             Bar {
-                name: of.rank.to_string(),
+                name: format!("{word}{}", of.rank),
                 parts: parts.map(|(name, ns)| (name, ns as f64 / 1e9)).to_vec(),
             }
         })
         .collect();
     let title = match every {
-        1 => "Where each rank's time goes".to_owned(),
-        n => format!("Where the time goes, every {n}th rank"),
+        1 => "Where the time of each rank goes".to_owned(),
+        n => format!("Where the time goes, of every {n}th rank"),
     };
     plot::bars(&title, "seconds", &bars)
 }

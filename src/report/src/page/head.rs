@@ -49,7 +49,7 @@ pub fn numbers(head: &Head) -> Markup {
         ul.tiles {
             li {
                 span.big { (grouped(head.cells_tuned)) }
-                span { "of " (count(head.cells_measured, "measured cell")) " run another variant than the library's own choice" }
+                span { "of " (count(head.cells_measured, "measured cell")) " run another variant than the library’s own choice" }
             }
             li {
                 span.big { (factor(head.gain)) "×" }
@@ -62,9 +62,13 @@ pub fn numbers(head: &Head) -> Markup {
                 }
                 span {
                     @if exploring.share().is_some() { "of the time of exploring runs is what exploring cost: " }
-                    @else { "on nodes is what exploring cost, which no run relates to its whole time: " }
-                    (seconds(exploring.sampled)) " on nodes in sampled calls beyond the default’s, "
-                    (seconds(exploring.agreeing)) " in agreements, waiting for each other included"
+                    @else { "of nodes’ time is what exploring cost; how long runs took as a whole none has said. " }
+                    @if exploring.sampled < 0.0 {
+                        "sampled calls took " (seconds(-exploring.sampled)) " less on nodes than with the default, and agreements "
+                    } @else {
+                        (seconds(exploring.sampled)) " on nodes in sampled calls beyond the default’s, and in agreements "
+                    }
+                    (seconds(exploring.agreeing)) ", waiting for each other included"
                     @if exploring.known < 0.995 {
                         ". Of " (percent(1.0 - exploring.known)) " of the sampled calls the default’s time in the same run is not known"
                     }

@@ -3,8 +3,10 @@
 use maud::{Markup, html};
 
 use super::draw::{Column, Scale, left_axis, px, series, svg, swatch, table};
-use super::words::{cell, count, cut, grouped, percent, short};
-use crate::history::{BAND, GenerationMark, Histories, History, MOVED_MAX, TRAININGS_AT_REST};
+use super::words::{cell, count, cut, grouped, joined, percent, short};
+use crate::history::{
+    BAND, GenerationMark, Histories, History, Line, MOVED_MAX, TRAININGS_AT_REST,
+};
 
 const WIDTH: f64 = 350.0;
 const HEIGHT: f64 = 210.0;
@@ -12,6 +14,8 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
+/// More lines nobody tells apart, by colour or by dash; all are in the table.
+const LINES_MAX: usize = 8;
 /// Marks on lines, and words below them, where there are no more generations than this.
 const MARKS_MAX: usize = 12;
 
@@ -25,8 +29,9 @@ pub fn section(histories: &Histories) -> Markup {
                     (histories.cells_at_rest) " of " (count(histories.cells as u64, "measured cell")) " have come to rest: for "
                     (TRAININGS_AT_REST) " trainings no probability moved by more than " (percent(MOVED_MAX))
                     " and the choice stayed, which is where the paper stops. Shown are the cells with the most timed calls. "
-                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0, and variants that no training gave more than "
-                    (percent(BAND)) ", the paper’s floor, are one grey band."
+                    "Generation 0 is what today’s settings would draw before any training; what the learner finds cannot be the best falls to 0: there is no floor. "
+                    "Where little is left to find, all others together get at most " (percent(histories.explore_total))
+                    " (explore_total). Variants that no training gave more than " (percent(BAND)) ", the floor of the paper, are one grey band."
                 }
             }
             div.panels {
@@ -42,21 +47,28 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
     let name = cell(&history.cell);
     let rest = match history.stable_since {
         Some(generation) => format!("Stable since generation {generation}."),
-        None => "Not at rest yet.".to_owned(),
+        None if history.settled.is_empty() => "Not at rest yet.".to_owned(),
+        // Nobody waits for trainings that move nothing.
+        None => format!("Exploring has ended: {}.", joined(&history.settled)),
     };
+    let lines = drawn(history);
+    let others = history.lines.len() - lines.len();
     html! {
         div.panel {
             h4 id={ "history-" (place) } { (name) }
             p { (rest) " " (count(history.samples, "timed call")) "; chosen: " b { (short(&history.best)) } "."
-                @if !history.settled.is_empty() { " Exploring has ended: " (history.settled) "." }
+                @if history.stable_since.is_some() && !history.settled.is_empty() {
+                    " Exploring has ended: " (joined(&history.settled)) "."
+                }
             }
-            section.scroll tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, generations)) }
+            section.scroll tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, &lines, generations)) }
             ul.legend {
-                @for (line, one) in history.lines.iter().enumerate() {
+                @for (line, one) in lines.iter().enumerate() {
                     li { (swatch(&series(line))) span title=(one.variant) { (short(&one.variant)) }
                         @if let Some(last) = one.probabilities.iter().flatten().next_back() { " " (percent(*last)) }
                     }
                 }
+                @if others > 0 { li { (others) " more in the table" } }
                 @if history.in_band > 0 { li { span.box.band {} (history.in_band) " that no training gave more than " (percent(BAND)) } }
             }
             details {
@@ -69,7 +81,25 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
     }
 }
 
-fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Markup {
+/// The lines that are drawn: those with the largest probabilities now, and that of the choice.
+fn drawn(history: &History) -> Vec<&Line> {
+    let mut lines: Vec<&Line> = history.lines.iter().take(LINES_MAX).collect();
+    let mut others = history.lines.iter().skip(LINES_MAX);
+    if let (Some(best), Some(last)) = (
+        others.find(|one| one.variant == history.best),
+        lines.last_mut(),
+    ) {
+        *last = best;
+    }
+    lines
+}
+
+fn picture(
+    name: &str,
+    history: &History,
+    lines: &[&Line],
+    generations: &[GenerationMark],
+) -> Markup {
     let last = generations.len().saturating_sub(1).max(1) as f64;
     let x = Scale::linear([0.0, last], [LEFT + 6.0, RIGHT]);
     let y = Scale::linear([0.0, 1.0], [BOTTOM, TOP]);
@@ -91,7 +121,7 @@ fn picture(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
             } }
         }
         text.small x=(px(RIGHT)) y=(px(HEIGHT - 2.0)) text-anchor="end" { "generation" @if generations.len() <= 8 { ", and new runs" } }
-        @for (place, line) in history.lines.iter().enumerate().rev() {
+        @for (place, line) in lines.iter().enumerate().rev() {
             path.series.(series(place)) d=(path(&line.probabilities, &x, &y)) { title { (line.variant) } }
             @if generations.len() <= MARKS_MAX {
                 @for (at, probability) in line.probabilities.iter().enumerate() {
@@ -189,6 +219,45 @@ fn numbers(name: &str, history: &History, generations: &[GenerationMark]) -> Mar
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_lines_are_drawn_as_can_be_told_apart_the_choice_among_them() {
+        let line = |nth: usize| Line {
+            variant: format!("v{nth}"),
+            probabilities: vec![Some(0.05)],
+        };
+        let range = colltune_core::space::Range { lo: 1, hi: None };
+        let mut history = History {
+            cell: colltune_core::space::Cell {
+                collective: colltune_core::collective::Collective::Bcast,
+                bytes: range,
+                nodes: range,
+                ppn: range,
+            },
+            samples: 1,
+            lines: (0..17).map(line).collect(),
+            in_band: 0,
+            best: "v12".to_owned(),
+            stable_since: None,
+            settled: String::new(),
+        };
+        let names = |history: &History| -> Vec<String> {
+            let lines = drawn(history).into_iter();
+            lines.map(|line| line.variant.clone()).collect()
+        };
+        let first = ["v0", "v1", "v2", "v3", "v4", "v5", "v6"];
+        assert_eq!(names(&history), [&first[..], &["v12"]].concat());
+        let marks = [GenerationMark {
+            number: 1,
+            runs: Some(1),
+        }];
+        let shown = panel(0, &history, &marks).into_string();
+        assert!(shown.contains("9 more in the table") && shown.contains(">v16<"));
+        history.best = "v3".to_owned();
+        assert_eq!(names(&history), [&first[..], &["v7"]].concat());
+        history.lines.truncate(2);
+        assert_eq!(names(&history), ["v0", "v1"]);
+    }
 
     #[test]
     fn a_missing_generation_breaks_the_line() {

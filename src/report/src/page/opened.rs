@@ -5,12 +5,17 @@ use colltune_core::model::Source;
 use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
-use super::words::{cell, count, cut, factor, grouped, nanoseconds, percent, short};
+use super::words::{
+    cell, count, cut, factor, grouped, joined, nanoseconds, nanoseconds_at, percent, short,
+};
 use crate::cells::{Opened, Settings};
 
 const ROW: f64 = 20.0;
-const LEFT: f64 = 190.0;
-const WIDTH: f64 = 680.0;
+/// The longest name, and how wide a letter of the chosen one's is at the most: it is bold.
+const LETTERS: usize = 34;
+const BOLD: f64 = 8.0;
+/// Right of the names.
+const PLOT: f64 = 490.0;
 
 pub fn section(opened: Option<&Opened>) -> Markup {
     let Some(opened) = opened else {
@@ -38,7 +43,7 @@ pub fn section(opened: Option<&Opened>) -> Markup {
                 ". The gain is " (factor(one.gain)) " (95 % interval " (factor(one.gain_lo)) " to " (factor(one.gain_hi)) "). "
             }
             @if one.source == Source::Measured { (percent(one.waiting)) " of its time is waiting for late ranks." }
-            @if !one.settled.is_empty() { " Exploring has ended here: " (one.settled) "." }
+            @if !one.settled.is_empty() { " Exploring has ended here: " (joined(&one.settled)) "." }
         },
         picture: picture(opened),
         legend: html! {},
@@ -62,18 +67,22 @@ fn picture(opened: &Opened) -> Markup {
     if times.is_empty() {
         return html! { p.note { "No variant has a known time." } };
     }
-    let scale = Scale::log([least / 1.05, most * 1.05], [LEFT, WIDTH - 16.0]);
+    let name = |one: &Settings| cut(&short(&one.name), LETTERS);
+    let longest = timed.iter().map(|one| name(one).chars().count()).max();
+    let left = 8.0 + BOLD * longest.unwrap_or(0) as f64 + 8.0;
+    let width = left + PLOT;
+    let scale = Scale::log([least / 1.05, most * 1.05], [left, width - 16.0]);
     let bottom = 4.0 + ROW * timed.len() as f64;
     let inside = html! {
-        (bottom_axis(&scale, 2.0, bottom, nanoseconds))
-        text.small x=(px(WIDTH - 16.0)) y=(px(bottom + 31.0)) text-anchor="end" {
+        (bottom_axis(&scale, 2.0, bottom, nanoseconds_at))
+        text.small x=(px(width - 16.0)) y=(px(bottom + 31.0)) text-anchor="end" {
             "median time of a call, with its 95 % interval; logarithmic"
         }
         @for (place, one) in timed.iter().enumerate() {
             @let y = 4.0 + ROW * (place as f64 + 0.5);
             @let median = one.time_ns.median.unwrap_or(least);
             @let is_best = one.name == opened.cell.best;
-            text.strong[is_best] x=(px(LEFT - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (cut(&short(&one.name), 28)) }
+            text.strong[is_best] x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (name(one)) }
             g.dot.best[is_best] {
                 title { (one.name) ": median " (nanoseconds(median)) @if let (Some(lo), Some(hi)) = (one.time_ns.lo, one.time_ns.hi) {
                     ", 95 % interval " (nanoseconds(lo)) " to " (nanoseconds(hi)) } ", drawn with " (percent(one.probability)) }
@@ -85,7 +94,7 @@ fn picture(opened: &Opened) -> Markup {
         }
     };
     svg(
-        WIDTH,
+        width,
         bottom + 36.0,
         "Median times of the variants with their 95 % intervals",
         inside,
@@ -126,4 +135,60 @@ fn settings_table(settings: &[Settings]) -> Markup {
         &head,
         rows,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::collective::Collective;
+    use colltune_core::space::{Cell, Range};
+    use colltune_models::statistics::{CellStatistics, Interval};
+
+    #[test]
+    fn the_longest_name_begins_within_the_picture() {
+        let all = Range { lo: 1, hi: None };
+        let cell = CellStatistics::unknown(Cell {
+            collective: Collective::Allreduce,
+            bytes: all,
+            nodes: all,
+            ppn: all,
+        });
+        for name in ["default", "node:shm+recursive_doubling", &"long".repeat(20)] {
+            let median = Some(1000.0);
+            let settings = Settings {
+                id: 0,
+                name: name.to_owned(),
+                algorithm: String::new(),
+                segment: String::new(),
+                samples: 1,
+                time_ns: Interval {
+                    median,
+                    ..Interval::default()
+                },
+                probability: 1.0,
+                contrast: None,
+                reason: String::new(),
+            };
+            let best = name.to_owned();
+            let opened = Opened {
+                cell: CellStatistics {
+                    best,
+                    ..cell.clone()
+                },
+                settings: vec![settings],
+            };
+            let drawn = picture(&opened).into_string();
+            let (_, text) = drawn
+                .split_once("<text class=\"strong\" x=\"")
+                .expect("a name");
+            let (x, rest) = text.split_once('"').expect("a place");
+            let (_, words) = rest.split_once('>').expect("words");
+            let (words, _) = words.split_once('<').expect("an end");
+            let x: f64 = x.parse().expect("a number");
+            assert!(
+                BOLD * words.chars().count() as f64 <= x,
+                "{words} ends at {x}"
+            );
+        }
+    }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
 use super::words::{
-    LETTER, bytes, count, factor, grouped, layout, number, percent, seconds, short, sizes,
+    LETTER, bytes, count, factor, grouped, layout, node_time, percent, seconds, short, sizes,
 };
 use crate::programs::{Part, Program, ProgramCell, Ran};
 
@@ -55,10 +55,14 @@ fn one(place: usize, program: &Program) -> Markup {
             id: &format!("program-{place}"),
             title: &title,
             says: html! {
-                (count(program.runs, "run")) " of " b { (program.name) } " took " (number(program.node_hours)) " node-hours, "
+                (count(program.runs, "run")) " of " b { (program.name) } " took " (node_time(program.node_hours)) ", "
                 (percent(program.in_collectives)) " of them in collectives; " (waiting)
                 ". If collectives took no time beyond that, the program would be " (factor(program.best_possible_gain))
                 " times as fast." (largest)
+                @if let Some(gain) = program.estimated_gain {
+                    " The " (count(program.exploited, "run")) " that used what was learned would have taken " (factor(gain))
+                    " times as long with the library’s own choices, by what trainings measured."
+                }
             },
             picture: bars(&title, parts),
             legend: html! {

@@ -13,7 +13,7 @@ use super::draw::{px, svg};
 use super::words::{cut, factor, numbers, short, sizes};
 use crate::cells::{Cells, expected};
 
-const WIDE: f64 = 96.0;
+const WIDE: f64 = 116.0;
 const TALL: f64 = 34.0;
 /// Between layouts with different numbers of ranks per node.
 const APART: f64 = 8.0;
@@ -22,7 +22,7 @@ const TOP: f64 = 22.0;
 /// The gains at which the colours change.
 const STEPS: [f64; 5] = [1.005, 1.05, 1.2, 1.5, 2.0];
 /// Letters of a name that fit into a cell.
-const LETTERS: usize = 14;
+const LETTERS: usize = 16;
 
 pub fn section(cells: &Cells, limit: usize) -> Markup {
     let mut maps: BTreeMap<Collective, Vec<&CellStatistics>> = BTreeMap::new();
@@ -46,7 +46,7 @@ pub fn section(cells: &Cells, limit: usize) -> Markup {
                 "number of ranks per node the nodes downwards. "
                 "Each field says which variant is chosen and how many times as fast as the default it is; "
                 "a dashed one what may be the fastest where nobody measured yet, and where the default runs. "
-                (gaining) " of " (measured) " measured cells gain 5 % or more; numbers and intervals stand in the table above."
+                (gaining) " of " (measured) " measured cells gain 5\u{a0}% or more; numbers and intervals stand in the table above."
             }
             ul.legend {
                 li { span.box.g0 {} "the default, or no gain" }

@@ -4,7 +4,7 @@ use colltune_core::catalogue;
 use maud::{Markup, html};
 
 use super::draw::{Column, Scale, bottom_axis, left_axis, px, series, svg, swatch, table};
-use super::words::{bytes, count, grouped, interval, nanoseconds, percent, short};
+use super::words::{bytes, count, grouped, interval, nanoseconds, nanoseconds_at, percent, short};
 use crate::unseen::{CALLS_LEAST, Distribution, Panel, Unseen, WITHIN};
 
 const WIDTH: f64 = 350.0;
@@ -54,7 +54,7 @@ fn left_out(unseen: &Unseen) -> Markup {
     let head = [
         ("layout", Column::Words),
         ("cells", Column::Number),
-        ("choice within 5 % of the best", Column::Number),
+        ("choice within 5\u{a0}% of the best", Column::Number),
     ];
     let rows = html! {
         @for one in &unseen.left_out {
@@ -132,7 +132,7 @@ fn picture(name: &str, lines: &[Distribution]) -> Markup {
     };
     let inside = html! {
         (left_axis(&y, LEFT, RIGHT, percent))
-        (bottom_axis(&x, TOP, BOTTOM, nanoseconds))
+        (bottom_axis(&x, TOP, BOTTOM, nanoseconds_at))
         text.small x=(px(RIGHT)) y=(px(HEIGHT - 4.0)) text-anchor="end" { "time of a call, to the 99th percentile" }
         @for (place, line) in lines.iter().enumerate() {
             path.series.(series(place)) d=(path(line)) {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, left_axis, px, svg, table};
-use super::words::{count, cut, interval, percent, seconds};
+use super::words::{count, cut, interval, percent, seconds, seconds_at};
 use crate::whole_runs::{Kind, RunBox, RunPanel, WholeRuns};
 
 const HEIGHT: f64 = 276.0;
@@ -106,7 +106,7 @@ fn picture(title: &str, boxes: &[RunBox]) -> Markup {
         .find(|one| one.kind == Kind::Default)
         .map(|one| one.quartiles[1]);
     let inside = html! {
-        (left_axis(&y, LEFT, right, seconds))
+        (left_axis(&y, LEFT, right, seconds_at))
         text.small x="4" y="11" { "from MPI_Init to MPI_Finalize" @if has_wild { "; ▲ beyond the picture" } }
         @if let Some(default) = default {
             line.floor x1=(px(LEFT)) x2=(px(right)) y1=(px(y.at(default))) y2=(px(y.at(default))) { title { "the default’s median: " (seconds(default)) } }

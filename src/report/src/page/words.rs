@@ -8,6 +8,9 @@ use colltune_statistics::Interval;
 /// How wide a letter of a picture is, in pixels, at the most.
 pub const LETTER: f64 = 7.0;
 
+/// Between a number and its unit: they stay on one line.
+const JOINED: char = '\u{a0}';
+
 /// Less is what is left of a difference of equal numbers.
 const NOTHING: f64 = 1e-9;
 
@@ -40,18 +43,18 @@ pub fn percent(share: f64) -> String {
         return format!("\u{2212}{}", percent(-share));
     }
     match value {
-        size if size >= 10.0 || size == 0.0 => format!("{value:.0} %"),
-        size if size >= 0.1 => format!("{value:.1} %"),
-        _ => format!("{value:.2} %"),
+        size if size >= 10.0 || size == 0.0 => format!("{value:.0}{JOINED}%"),
+        size if size >= 0.1 => format!("{value:.1}{JOINED}%"),
+        _ => format!("{value:.2}{JOINED}%"),
     }
 }
 
 pub fn seconds(value: f64) -> String {
     match value.abs() {
-        size if size >= 7200.0 => format!("{} h", number(value / 3600.0)),
-        size if size >= 1.0 || size == 0.0 => format!("{} s", number(value)),
-        size if size >= 1e-3 => format!("{} ms", number(1e3 * value)),
-        _ => format!("{} µs", number(1e6 * value)),
+        size if size >= 7200.0 => format!("{}{JOINED}h", number(value / 3600.0)),
+        size if size >= 1.0 || size == 0.0 => format!("{}{JOINED}s", number(value)),
+        size if size >= 1e-3 => format!("{}{JOINED}ms", number(1e3 * value)),
+        _ => format!("{}{JOINED}µs", number(1e6 * value)),
     }
 }
 
@@ -59,14 +62,47 @@ pub fn nanoseconds(value: f64) -> String {
     seconds(value / 1e9)
 }
 
-/// A factor, as in `1.32`.
+/// A round time at an axis: without digits that say nothing, as in `2 µs`.
+pub fn nanoseconds_at(value: f64) -> String {
+    seconds_at(value / 1e9)
+}
+
+pub fn seconds_at(value: f64) -> String {
+    let text = seconds(value);
+    match text.split_once(JOINED) {
+        Some((digits, unit)) if digits.contains('.') => {
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits}{JOINED}{unit}")
+        }
+        _ => text,
+    }
+}
+
+/// What other crates say, with its percents on one line.
+pub fn joined(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
+}
+
+/// A factor, as in `1.32`; digits behind the point say nothing of large ones.
 pub fn factor(value: f64) -> String {
-    format!("{value:.2}")
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Nodes' time, of a small program in seconds.
+pub fn node_time(hours: f64) -> String {
+    match hours {
+        hours if hours >= 0.1 => format!("{} node-hours", number(hours)),
+        _ => format!("{} node-seconds", number(3600.0 * hours)),
+    }
 }
 
 pub fn interval(estimate: Interval) -> String {
     let Interval { low, value, high } = estimate;
-    format!("{value:.3} (95 % interval {low:.3} to {high:.3})")
+    format!("{value:.3} (95{JOINED}% interval {low:.3} to {high:.3})")
 }
 
 /// The number and its noun, in the plural but for one.
@@ -92,10 +128,10 @@ pub fn grouped(n: u64) -> String {
 pub fn bytes(n: u64) -> String {
     for (unit, size) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
         if n >= size && n.is_multiple_of(size) {
-            return format!("{} {unit}", n / size);
+            return format!("{}{JOINED}{unit}", n / size);
         }
     }
-    format!("{n} B")
+    format!("{n}{JOINED}B")
 }
 
 /// The sizes of a range: what it begins with, and what it ends before.
@@ -181,14 +217,23 @@ mod tests {
                 .each_ref()
                 .map(String::as_str)
         );
-        assert_eq!(percent(0.1234), "12 %");
-        assert_eq!(percent(0.0123), "1.2 %");
-        assert_eq!(seconds(0.00123), "1.23 ms");
+        assert_eq!(percent(0.1234), "12\u{a0}%");
+        assert_eq!(percent(0.0123), "1.2\u{a0}%");
+        assert_eq!(seconds(0.00123), "1.23\u{a0}ms");
         assert_eq!(
             [seconds(-0.00123), percent(-0.02)],
-            ["\u{2212}1.23 ms", "\u{2212}2.0 %"]
+            ["\u{2212}1.23\u{a0}ms", "\u{2212}2.0\u{a0}%"]
         );
-        assert_eq!(nanoseconds(12_300.0), "12.3 µs");
+        assert_eq!(nanoseconds(12_300.0), "12.3\u{a0}µs");
+        let round = [2e3, 5e5, 1.5e6, 1e8, 2e10].map(nanoseconds_at);
+        assert_eq!(
+            round.map(|text| text.replace('\u{a0}', " ")),
+            ["2 µs", "500 µs", "1.5 ms", "100 ms", "20 s"]
+        );
+        assert_eq!([1.234, 12.34, 179.25].map(factor), ["1.23", "12.3", "179"]);
+        assert_eq!(node_time(0.001), "3.60 node-seconds");
+        assert_eq!(node_time(2.0), "2.00 node-hours");
+        assert_eq!(joined("3 % of 5 %"), "3\u{a0}% of 5\u{a0}%");
         assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(1, "run") + " " + &count(2, "run"), "1 run 2 runs");
         assert_eq!(day(1_795_390_109_365), "2026-11-22");
@@ -198,9 +243,9 @@ mod tests {
     #[test]
     fn ranges_say_where_they_begin_and_end() {
         let range = |lo, hi| Range { lo, hi };
-        assert_eq!(sizes(range(16, Some(64))), "16 B to <64 B");
-        assert_eq!(sizes(range(0, Some(1))), "0 B");
-        assert_eq!(sizes(range(4 << 20, None)), "4 MiB and more");
+        assert_eq!(sizes(range(16, Some(64))), "16\u{a0}B to <64\u{a0}B");
+        assert_eq!(sizes(range(0, Some(1))), "0\u{a0}B");
+        assert_eq!(sizes(range(4 << 20, None)), "4\u{a0}MiB and more");
         assert_eq!(numbers(range(5, Some(9))), "5 to 8");
         assert_eq!(cut("recursive doubling", 10), "recursive…");
         assert_eq!(short("native:pipeline:segsize=32KiB"), "pipeline:32KiB");

@@ -1,19 +1,26 @@
 //! The matrix as a heat map.
 
-use maud::html;
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
 
 use super::Matrix;
+use crate::drawing::{self, bytes, ticks};
 
 const EDGE: f64 = 640.0;
-const MARGIN: f64 = 70.0;
+const LEFT: f64 = 76.0;
+const TOP: f64 = 84.0;
+/// Right of the map: the colours and what they mean.
+const BESIDE: f64 = 130.0;
 /// Squares along an edge; ranks share one where there are more.
 const SQUARES_MAX: u32 = 256;
+const SHADES: u32 = 16;
 
 /// Bytes by giver (rows) and taker (columns), the darker the more, on a logarithmic scale.
 pub fn svg(matrix: &Matrix) -> String {
     let per_square = matrix.n_ranks.div_ceil(SQUARES_MAX).max(1);
     let n = matrix.n_ranks.div_ceil(per_square).max(1);
-    let mut sums = std::collections::BTreeMap::new();
+    let mut sums = BTreeMap::new();
     for cell in &matrix.cells {
         let key = (cell.from / per_square, cell.to / per_square);
         *sums.entry(key).or_insert(0.0) += cell.bytes;
@@ -33,43 +40,77 @@ pub fn svg(matrix: &Matrix) -> String {
         colour(share)
     };
     let title = format!(
-        "Bytes a step by giver and taker, {} ranks, steps {} to {}",
+        "Who gives how much to whom in a step: {} ranks, steps {} to {}",
         matrix.n_ranks, matrix.steps[0], matrix.steps[1]
     );
-    let at = |square: u32| MARGIN + edge * f64::from(square);
-    let (width, height) = (EDGE + 2.0 * MARGIN + 60.0, EDGE + 2.0 * MARGIN);
-    let markup = html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {width} {height}")) role="img"
-            font-family="sans-serif" font-size="13" {
-            title { (title) }
-            rect width=(width) height=(height) fill="white" {}
-            text x=(MARGIN) y="24" font-size="15" { (title) }
-            text x=(MARGIN) y=(MARGIN - 12.0) { "to rank 0" }
-            text x=(MARGIN + EDGE) y=(MARGIN - 12.0) text-anchor="end" { (matrix.n_ranks.saturating_sub(1)) }
-            text x="8" y=(MARGIN + 14.0) { "from 0" }
-            text x="8" y=(MARGIN + EDGE) { (matrix.n_ranks.saturating_sub(1)) }
-            rect x=(MARGIN) y=(MARGIN) width=(EDGE) height=(EDGE) fill="none" stroke="#888" {}
-            @for (&(from, to), &bytes) in &sums {
-                rect x=(format!("{:.2}", at(to))) y=(format!("{:.2}", at(from))) width=(format!("{edge:.2}"))
-                    height=(format!("{edge:.2}")) fill=(shade(bytes)) {
-                    title { (from * per_square) " to " (to * per_square) ": " (format!("{bytes:.0}")) " bytes a step" }
-                }
-            }
-            @for nth in 0..=16u32 {
-                rect x=(MARGIN + EDGE + 20.0) y=(MARGIN + 12.0 * f64::from(16 - nth)) width="16" height="12"
-                    fill=(colour(f64::from(nth) / 16.0)) {}
-            }
-            text x=(MARGIN + EDGE + 42.0) y=(MARGIN + 12.0) { (format!("{most:.1e}")) }
-            text x=(MARGIN + EDGE + 42.0) y=(MARGIN + 204.0) { (format!("{least:.1e}")) }
+    let ranks = |square: u32| {
+        let first = square * per_square;
+        let last = (first + per_square - 1).min(matrix.n_ranks.saturating_sub(1));
+        match first < last {
+            true => format!("ranks {first} to {last}"),
+            false => format!("rank {first}"),
         }
     };
-    markup.into_string()
+    let inside = html! {
+        // The colours are those of a light ground.
+        rect x=(LEFT) y=(TOP) width=(EDGE) height=(EDGE) fill="#fff" stroke="#888" {}
+        @for (&(from, to), &sum) in &sums {
+            rect x=(format!("{:.2}", LEFT + edge * f64::from(to))) y=(format!("{:.2}", TOP + edge * f64::from(from)))
+                width=(format!("{edge:.2}")) height=(format!("{edge:.2}")) fill=(shade(sum)) {
+                title { (ranks(from)) " to " (ranks(to)) ": " (bytes(sum)) ", " (format!("{sum:.0}")) " bytes a step" }
+            }
+        }
+        (axes(matrix.n_ranks, edge / f64::from(per_square)))
+        (scale(least, most))
+    };
+    let (width, height) = (LEFT + EDGE + BESIDE, TOP + EDGE + 20.0);
+    drawing::svg(width, height, &title, inside)
+}
+
+/// Numbers of ranks above and at the left, in the middle of their rows and columns; a rank is `edge` wide.
+fn axes(n_ranks: u32, edge: f64) -> Markup {
+    let ticks: Vec<f64> = ticks(f64::from(n_ranks.max(1)));
+    let ticks = ticks.into_iter().filter(|tick| tick.fract() == 0.0);
+    let ticks: Vec<(f64, f64)> = ticks.map(|tick| (tick, edge * (tick + 0.5))).collect();
+    let middle = TOP + EDGE / 2.0;
+    html! {
+        text.soft x=(LEFT + EDGE / 2.0) y=(TOP - 28.0) text-anchor="middle" { "to rank" }
+        text.soft x="20" y=(middle) text-anchor="middle" transform=(format!("rotate(-90 20 {middle})")) { "from rank" }
+        @for (rank, at) in ticks {
+            text x=(format!("{:.1}", LEFT + at)) y=(TOP - 8.0) text-anchor="middle" { (rank) }
+            text x=(LEFT - 8.0) y=(format!("{:.1}", TOP + at + 4.5)) text-anchor="end" { (rank) }
+        }
+    }
+}
+
+/// The colours from the least to the most, and white for none.
+fn scale(least: f64, most: f64) -> Markup {
+    const TALL: f64 = 12.0;
+    let (x, top) = (LEFT + EDGE + 20.0, TOP + 20.0);
+    let words = x + 24.0;
+    let end = top + TALL * f64::from(SHADES + 1);
+    // In the middle of a scale of powers.
+    let middle = (least * most).sqrt();
+    html! {
+        text.soft x=(x) y=(top - 8.0) { "in a step" }
+        @for nth in 0..=SHADES {
+            rect x=(x) y=(top + TALL * f64::from(SHADES - nth)) width="16" height=(TALL + 0.5)
+                fill=(colour(f64::from(nth) / f64::from(SHADES))) {}
+        }
+        text x=(words) y=(top + 10.0) { (bytes(most)) }
+        @if most > least {
+            text x=(words) y=((top + end) / 2.0 + 4.0) { (bytes(middle)) }
+            text x=(words) y=(end - 1.0) { (bytes(least)) }
+        }
+        rect x=(x) y=(end + 12.0) width="16" height=(TALL) fill="#fff" stroke="#888" {}
+        text x=(words) y=(end + 22.5) { "nothing" }
+    }
 }
 
 /// From light to dark: even steps for the eye, in print and for colour-blind readers.
 fn colour(share: f64) -> String {
     const STOPS: [[f64; 3]; 3] = [
-        [237.0, 248.0, 251.0],
+        [214.0, 234.0, 243.0],
         [65.0, 155.0, 190.0],
         [8.0, 40.0, 95.0],
     ];
