@@ -181,7 +181,8 @@ fn contiguous_ranks_below(problem: &Problem, ceiling: f64) -> u64 {
     ranks
 }
 
-fn locality(problem: &Problem, owners: &[u32]) -> Locality {
+/// How far the messages of one exchange go.
+pub fn locality(problem: &Problem, owners: &[u32]) -> Locality {
     let mut locality = Locality::default();
     let mut count = |a: u32, b: u32, bytes: u64| {
         let traffic = if a == b {

@@ -26,6 +26,8 @@ pub mod sort;
 pub mod cost;
 pub mod trigger;
 
+pub mod matching;
+
 pub mod policy;
 
 pub mod bound;
@@ -41,7 +43,8 @@ pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, lo
 pub use cost::{Costs, Inheritance, Smoothing};
 pub use curve::{Curve, Octant};
 pub use error::PlacementError;
+pub use matching::match_owners;
 pub use migrate::{MigrationLimit, limit_migration};
 pub use policy::{Placement, Policy, place};
-pub use problem::{Graph, Limits, Link, Machine, Mesh, Problem};
+pub use problem::{Graph, Limits, Link, Machine, Matching, Memory, Mesh, Problem};
 pub use trigger::{MeshLife, Prospect, Situation, Trigger};

@@ -26,6 +26,9 @@ pub struct Problem<'a> {
     owners: Option<&'a [u32]>,
     limits: Limits,
     machine: Option<Machine>,
+    matching: Matching,
+    speeds: Option<&'a [f64]>,
+    memory: Option<Memory<'a>>,
     threads: usize,
 }
 
@@ -92,6 +95,27 @@ pub struct Machine {
     pub remote: Link,
 }
 
+/// How much a renumbering of the ranks may do so that little moves; see [`crate::match_owners`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Matching {
+    /// Ranks have the numbers that the policy gave them.
+    Off,
+    /// Ranks are renumbered, but blocks that follow each other from rank to rank along the curve go on doing so.
+    #[default]
+    KeepOrder,
+    /// Ranks are renumbered in any case.
+    Free,
+}
+
+/// What the blocks need and the ranks have of something that is no time, such as bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory<'a> {
+    /// One per block.
+    pub of_blocks: &'a [u64],
+    /// One per rank.
+    pub of_ranks: &'a [u64],
+}
+
 impl<'a> Problem<'a> {
     /// `costs[b]` is the time that block `b` takes; blocks are numbered along the curve.
     pub fn new(costs: &'a [f64], ranks: u32) -> Result<Self, PlacementError> {
@@ -130,6 +154,9 @@ impl<'a> Problem<'a> {
             owners: None,
             limits: Limits::default(),
             machine: None,
+            matching: Matching::default(),
+            speeds: None,
+            memory: None,
             threads: 1,
         })
     }
@@ -253,6 +280,12 @@ impl<'a> Problem<'a> {
         Ok(self)
     }
 
+    /// Sets whether new owners are matched to the present ones.
+    pub fn with_matching(mut self, matching: Matching) -> Self {
+        self.matching = matching;
+        self
+    }
+
     /// Allows a policy this many threads (at least one); the placement does not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -322,6 +355,30 @@ impl<'a> Problem<'a> {
 
     pub fn machine(&self) -> Option<Machine> {
         self.machine
+    }
+
+    pub fn matching(&self) -> Matching {
+        self.matching
+    }
+
+    /// How fast `rank` is: a block of cost 1 takes it 1 / speed.
+    pub fn speed(&self, rank: u32) -> f64 {
+        self.speeds.map_or(1.0, |speeds| speeds[rank as usize])
+    }
+
+    /// What `rank` has of the second weight, if that was told.
+    pub fn memory_of_rank(&self, rank: u32) -> Option<u64> {
+        self.memory.map(|memory| memory.of_ranks[rank as usize])
+    }
+
+    /// Whether no rank differs from another.
+    pub fn is_uniform(&self) -> bool {
+        self.speeds.is_none() && self.memory.is_none()
+    }
+
+    /// What it takes to move `block`, for comparison: its memory, or 1.
+    pub fn weight_to_move(&self, block: usize) -> u64 {
+        self.memory.map_or(1, |memory| memory.of_blocks[block])
     }
 
     pub fn threads(&self) -> usize {
