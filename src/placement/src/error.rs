@@ -8,6 +8,8 @@ pub enum PlacementError {
     NoRanks,
     #[error("place blocks on {0} ranks: at most {max} fit", max = crate::problem::RANKS_MAX)]
     TooManyRanks(u32),
+    #[error("run policy {policy}: it does not heed that ranks have unequal speeds; {heed} do")]
+    Speeds { policy: String, heed: String },
     #[error("place {0} blocks: at most {max} can be numbered", max = u32::MAX)]
     TooManyBlocks(usize),
     #[error("use the cost of block {block}: {cost} is not finite")]

@@ -28,6 +28,7 @@ pub struct Problem<'a> {
     machine: Option<Machine>,
     matching: Matching,
     speeds: Option<&'a [f64]>,
+    total_speed: f64,
     memory: Option<Memory<'a>>,
     threads: usize,
 }
@@ -156,6 +157,7 @@ impl<'a> Problem<'a> {
             machine: None,
             matching: Matching::default(),
             speeds: None,
+            total_speed: f64::from(ranks),
             memory: None,
             threads: 1,
         })
@@ -286,6 +288,28 @@ impl<'a> Problem<'a> {
         self
     }
 
+    /// Tells how fast the ranks are, as numbers of which only the ratios count: a block of cost 1 takes a rank
+    /// 1 / speed. Without this all have speed 1.
+    pub fn with_speeds(mut self, speeds: &'a [f64]) -> Result<Self, PlacementError> {
+        length("the speeds", self.ranks as usize, speeds.len())?;
+        let usable = |speed: f64| speed.is_finite() && speed > 0.0;
+        if let Some(&value) = speeds.iter().find(|&&speed| !usable(speed)) {
+            return Err(PlacementError::Value {
+                what: "the speed of a rank",
+                value,
+                reason: "is not a finite number above 0",
+            });
+        }
+        let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
+        let total: f64 = speeds.iter().sum();
+        if !(total.is_finite() && (2.0 * self.total / slowest).is_finite()) {
+            return Err(PlacementError::CostsOverflow);
+        }
+        self.total_speed = total;
+        self.speeds = Some(speeds).filter(|speeds| speeds.iter().any(|&speed| speed != 1.0));
+        Ok(self)
+    }
+
     /// Allows a policy this many threads (at least one); the placement does not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -364,6 +388,16 @@ impl<'a> Problem<'a> {
     /// How fast `rank` is: a block of cost 1 takes it 1 / speed.
     pub fn speed(&self, rank: u32) -> f64 {
         self.speeds.map_or(1.0, |speeds| speeds[rank as usize])
+    }
+
+    /// The speeds of all ranks together.
+    pub fn total_speed(&self) -> f64 {
+        self.total_speed
+    }
+
+    /// The speeds, where they are not all 1.
+    pub fn speeds(&self) -> Option<&'a [f64]> {
+        self.speeds
     }
 
     /// What `rank` has of the second weight, if that was told.

@@ -60,6 +60,10 @@ module colltune_placement
     integer(c_int64_t) :: bytes_per_block = 0
     type(c_ptr) :: machine = c_null_ptr
     integer(c_int32_t) :: threads = 0
+    integer(c_int32_t) :: reserved = 0
+    type(c_ptr) :: speeds = c_null_ptr
+    integer(c_int32_t) :: matching = 0
+    integer(c_int32_t) :: reserved_too = 0
   end type
 
   type, bind(c) :: colltune_placement_certificate

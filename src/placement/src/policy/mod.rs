@@ -26,6 +26,7 @@ mod row;
 mod sfclb;
 mod shamrock;
 mod table;
+mod uneven;
 mod units;
 mod weighted_random;
 

@@ -3,9 +3,16 @@
 use super::limit;
 use super::placement::Placement;
 use super::row::Policy;
+use super::table::TABLE;
 use crate::error::PlacementError;
 use crate::matching::match_owners;
 use crate::problem::{Matching, Problem};
+
+/// The policies that heed the speeds of ranks, for the message of an error.
+fn heed_speeds() -> String {
+    let rows = TABLE.iter().filter(|row| row.on_uneven_ranks.is_some());
+    rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
+}
 
 /// Chooses the owners: the same ones for the same problem, on any number of threads.
 ///
@@ -21,7 +28,16 @@ pub fn place(policy: &Policy, problem: &Problem) -> Result<Placement, PlacementE
             });
         }
     }
-    let mut placement = (row.run)(problem, policy.argument())?;
+    let mut placement = match (problem.speeds(), row.on_uneven_ranks) {
+        (None, _) => (row.run)(problem, policy.argument())?,
+        (Some(_), Some(run)) if policy.heeds_speeds() => run(problem, policy.argument())?,
+        (Some(_), _) => {
+            return Err(PlacementError::Speeds {
+                policy: policy.to_string(),
+                heed: heed_speeds(),
+            });
+        }
+    };
     limit::keep(problem, &mut placement.owners);
     let is_matched = match problem.matching() {
         Matching::Off => false,

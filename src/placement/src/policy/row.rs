@@ -16,6 +16,11 @@ impl Policy {
         self.row
     }
 
+    /// Whether it heeds the speeds of ranks.
+    pub fn heeds_speeds(&self) -> bool {
+        self.row.on_uneven_ranks.is_some() && self.argument != Argument::Auto
+    }
+
     pub fn argument(&self) -> &Argument {
         &self.argument
     }
@@ -32,6 +37,9 @@ pub struct Row {
     pub source: &'static str,
     /// One line for a list.
     pub help: &'static str,
+    /// The same where ranks have unequal speeds; `None` for a policy that cannot heed them.
+    pub(super) on_uneven_ranks:
+        Option<fn(&Problem, &Argument) -> Result<Placement, PlacementError>>,
     pub(super) run: fn(&Problem, &Argument) -> Result<Placement, PlacementError>,
 }
 
