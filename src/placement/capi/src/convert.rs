@@ -114,7 +114,9 @@ pub unsafe fn versioned<T: Copy>(
     let mut ours = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: `known` bytes are in both structures, and zeros are a valid `T`.
     unsafe {
-        ours.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes, known);
+        ours.as_mut_ptr()
+            .cast::<u8>()
+            .copy_from_nonoverlapping(bytes, known);
         Ok(ours.assume_init())
     }
 }
@@ -233,7 +235,9 @@ pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<
         1 => Matching::Off,
         2 => Matching::Free,
         other => {
-            return Err(Failure::value(format!("use the matching {other}: it is 0, 1 or 2")));
+            return Err(Failure::value(format!(
+                "use the matching {other}: it is 0, 1 or 2"
+            )));
         }
     });
     Ok(found.with_limits(Limits {

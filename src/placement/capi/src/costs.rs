@@ -24,7 +24,11 @@ pub unsafe extern "C" fn colltune_placement_costs_new(
         let octants = unsafe { slice(octants, n, "the octants")? };
         check_mesh(dimensions, octants)?;
         let smoothing = Smoothing {
-            weight: if weight == 0.0 { Smoothing::default().weight } else { weight },
+            weight: if weight == 0.0 {
+                Smoothing::default().weight
+            } else {
+                weight
+            },
             inheritance: match repeats {
                 0 => Inheritance::Share,
                 _ => Inheritance::Repeat,

@@ -97,4 +97,6 @@ const _: () = assert!(size_of::<Octant>() == 16);
 const _: () = assert!(size_of::<Machine>() == 32);
 const _: () = assert!(size_of::<Certificate>() == 136);
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Problem>() == 136 && std::mem::offset_of!(Problem, speeds) == PROBLEM_SIZE_MIN);
+const _: () = assert!(
+    size_of::<Problem>() == 136 && std::mem::offset_of!(Problem, speeds) == PROBLEM_SIZE_MIN
+);

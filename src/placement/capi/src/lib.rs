@@ -204,3 +204,5 @@ pub extern "C" fn colltune_placement_message() -> *const c_char {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod versions;
