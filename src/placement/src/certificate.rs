@@ -31,6 +31,8 @@ pub struct Certificate {
     pub locality: Locality,
     /// What moves from the present owners, where those are known.
     pub migration: Option<Migration>,
+    /// Whether the blocks fit, where that is known.
+    pub memory: Option<MemoryUse>,
 }
 
 /// Why a makespan cannot be improved.
@@ -78,6 +80,17 @@ pub struct Migration {
     pub bytes: u64,
 }
 
+/// How the blocks of a placement fit on their ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryUse {
+    /// Ranks whose blocks need more than the rank has: 0 if the placement is allowed.
+    pub ranks_over: u64,
+    /// How much more, at most.
+    pub over_max: u64,
+    /// The rank of which that is true, or 0.
+    pub rank: u32,
+}
+
 /// Judges `owners`, whoever chose them.
 ///
 /// Errors: an owner that is no rank, or a wrong number of owners. A limit that is exceeded is no
@@ -118,6 +131,9 @@ pub fn certify_with_bound(
         migration: problem
             .owners()
             .map(|before| migration(problem, before, owners)),
+        memory: problem
+            .memory()
+            .map(|memory| memory_use(memory.of_ranks, &memory_used(problem, owners))),
     })
 }
 
@@ -180,7 +196,7 @@ fn contiguity(problem: &Problem, owners: &[u32], makespan: f64) -> Contiguity {
 /// added at either end, rounding included, so starting later never ends earlier.
 fn contiguous_ranks_below(problem: &Problem, ceiling: f64) -> u64 {
     let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
-    if problem.speeds().is_some() {
+    if !problem.is_uniform() {
         return match fits_below(problem, ceiling, most) {
             true => u64::from(problem.ranks()),
             false => u64::MAX,
@@ -205,11 +221,15 @@ fn fits_below(problem: &Problem, ceiling: f64, most: u32) -> bool {
     let mut rest = problem.costs();
     for rank in 0..problem.ranks() {
         let (mut load, mut blocks) = (0.0, 0);
+        let mut room = problem.memory_of_rank(rank).unwrap_or(u64::MAX);
         while let Some((cost, others)) = rest.split_first()
+            && let need = problem.memory_of_block(problem.n_blocks() - rest.len())
+            && need <= room
             && (load + cost) / problem.speed(rank) < ceiling
             && blocks < most
         {
             (load, blocks, rest) = (load + cost, blocks + 1, others);
+            room -= need;
         }
     }
     rest.is_empty()
@@ -249,6 +269,29 @@ pub fn locality(problem: &Problem, owners: &[u32]) -> Locality {
     let steps: u64 = owners.windows(2).map(|pair| step(pair[0], pair[1])).sum();
     locality.curve_score = steps as f64 / owners.len().max(1) as f64;
     locality
+}
+
+/// What the blocks of each rank need of memory; zeros where that is not known.
+pub fn memory_used(problem: &Problem, owners: &[u32]) -> Vec<u64> {
+    let mut used = vec![0; problem.ranks() as usize];
+    if let Some(memory) = problem.memory() {
+        for (&owner, need) in owners.iter().zip(memory.of_blocks) {
+            used[owner as usize] += need;
+        }
+    }
+    used
+}
+
+fn memory_use(has: &[u64], used: &[u64]) -> MemoryUse {
+    let mut found = MemoryUse::default();
+    for ((rank, used), has) in (0u32..).zip(used).zip(has) {
+        let over = used.saturating_sub(*has);
+        found.ranks_over += u64::from(over > 0);
+        if over > found.over_max {
+            (found.over_max, found.rank) = (over, rank);
+        }
+    }
+    found
 }
 
 fn migration(problem: &Problem, before: &[u32], after: &[u32]) -> Migration {

@@ -10,6 +10,10 @@ pub enum PlacementError {
     TooManyRanks(u32),
     #[error("run policy {policy}: it does not heed that ranks have unequal speeds; {heed} do")]
     Speeds { policy: String, heed: String },
+    #[error("place block {block}: no rank has room for the {need} of memory that it needs")]
+    Memory { block: u32, need: u64 },
+    #[error("place blocks that need {needed} of memory: all ranks together have {there}")]
+    MemoryTooSmall { needed: u128, there: u128 },
     #[error("place {0} blocks: at most {max} can be numbered", max = u32::MAX)]
     TooManyBlocks(usize),
     #[error("use the cost of block {block}: {cost} is not finite")]

@@ -39,7 +39,9 @@ pub mod generate;
 pub mod optimum;
 pub mod published;
 
-pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, loads, makespan};
+pub use certificate::{
+    Certificate, Locality, MemoryUse, Migration, Proof, certify, hash, loads, makespan,
+};
 pub use cost::{Costs, Inheritance, Smoothing};
 pub use curve::{Curve, Octant};
 pub use error::PlacementError;

@@ -310,6 +310,36 @@ impl<'a> Problem<'a> {
         Ok(self)
     }
 
+    /// Tells what the blocks need and the ranks have of memory, or of anything else that is no time.
+    ///
+    /// Errors: more than all ranks have together, or a block that no rank can hold.
+    pub fn with_memory(mut self, memory: Memory<'a>) -> Result<Self, PlacementError> {
+        length(
+            "the memory of the blocks",
+            self.costs.len(),
+            memory.of_blocks.len(),
+        )?;
+        length(
+            "the memory of the ranks",
+            self.ranks as usize,
+            memory.of_ranks.len(),
+        )?;
+        let sum = |parts: &[u64]| parts.iter().map(|&part| u128::from(part)).sum::<u128>();
+        let (needed, there) = (sum(memory.of_blocks), sum(memory.of_ranks));
+        if needed > there || needed > u128::from(u64::MAX) {
+            return Err(PlacementError::MemoryTooSmall { needed, there });
+        }
+        let largest = memory.of_ranks.iter().copied().max().unwrap_or(0);
+        if let Some(block) = memory.of_blocks.iter().position(|&need| need > largest) {
+            return Err(PlacementError::Memory {
+                block: block as u32,
+                need: memory.of_blocks[block],
+            });
+        }
+        self.memory = Some(memory);
+        Ok(self)
+    }
+
     /// Allows a policy this many threads (at least one); the placement does not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -400,6 +430,10 @@ impl<'a> Problem<'a> {
         self.speeds
     }
 
+    pub fn memory(&self) -> Option<Memory<'a>> {
+        self.memory
+    }
+
     /// What `rank` has of the second weight, if that was told.
     pub fn memory_of_rank(&self, rank: u32) -> Option<u64> {
         self.memory.map(|memory| memory.of_ranks[rank as usize])
@@ -408,6 +442,11 @@ impl<'a> Problem<'a> {
     /// Whether no rank differs from another.
     pub fn is_uniform(&self) -> bool {
         self.speeds.is_none() && self.memory.is_none()
+    }
+
+    /// What `block` needs of memory; 0 where that is not known.
+    pub fn memory_of_block(&self, block: usize) -> u64 {
+        self.memory.map_or(0, |memory| memory.of_blocks[block])
     }
 
     /// What it takes to move `block`, for comparison: its memory, or 1.

@@ -79,6 +79,8 @@ typedef struct colltune_placement_problem {
     uint32_t matching;          /* with owners, ranks are renumbered so that little moves: 0 but for placements in curve
                                  * order, 1 never, 2 always */
     uint32_t reserved_too;      /* 0 */
+    const uint64_t *memory_of_blocks; /* what each block needs of memory, or NULL */
+    const uint64_t *memory_of_ranks;  /* what each rank has, if there is the one above */
 } colltune_placement_problem;
 
 #define COLLTUNE_PLACEMENT_PROBLEM { sizeof(colltune_placement_problem) }
@@ -102,6 +104,9 @@ typedef struct colltune_placement_certificate {
     double curve_score;  /* per block: 0 same rank, 1 adjacent rank, 2 same node, 3 elsewhere */
     uint64_t migrated_blocks, migrated_bytes; /* 0 without present owners */
     uint64_t hash;       /* xxh3-64 of the owners as little-endian 32-bit numbers */
+    /* Since 0.2.0. */
+    uint64_t ranks_over_memory; /* ranks whose blocks need more than the rank has: 0 if the placement is allowed */
+    uint64_t over_memory_max;   /* how much more, at most */
 } colltune_placement_certificate;
 
 #define COLLTUNE_PLACEMENT_CERTIFICATE { sizeof(colltune_placement_certificate) }

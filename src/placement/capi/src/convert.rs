@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use crate::fence::Failure;
 use crate::layout::{CERTIFICATE_SIZE_MIN, Certificate, PROBLEM_SIZE_MIN, Problem, Traffic};
 use placement::certificate::Contiguity;
-use placement::{Graph, Limits, Matching, Mesh, Proof};
+use placement::{Graph, Limits, Matching, Memory, Mesh, Proof};
 
 /// A C string.
 ///
@@ -230,6 +230,23 @@ pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<
     if let Some(speeds) = unsafe { optional(given.speeds, given.ranks as usize, "the speeds")? } {
         found = found.with_speeds(speeds)?;
     }
+    if !given.memory_of_blocks.is_null() {
+        // SAFETY: as above; one for each block and one for each rank.
+        let (of_blocks, of_ranks) = unsafe {
+            (
+                slice(given.memory_of_blocks, n, "the memory of the blocks")?,
+                slice(
+                    given.memory_of_ranks,
+                    given.ranks as usize,
+                    "the memory of the ranks",
+                )?,
+            )
+        };
+        found = found.with_memory(Memory {
+            of_blocks,
+            of_ranks,
+        })?;
+    }
     found = found.with_matching(match given.matching {
         0 => Matching::KeepOrder,
         1 => Matching::Off,
@@ -277,5 +294,7 @@ pub fn certificate_of(judged: &placement::Certificate, owners: &[u32]) -> Certif
         migrated_blocks: migration.blocks,
         migrated_bytes: migration.bytes,
         hash: placement::hash(owners),
+        ranks_over_memory: judged.memory.unwrap_or_default().ranks_over,
+        over_memory_max: judged.memory.unwrap_or_default().over_max,
     }
 }

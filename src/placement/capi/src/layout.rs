@@ -27,6 +27,8 @@ pub struct Problem {
     pub speeds: *const f64,
     pub matching: u32,
     pub reserved_too: u32,
+    pub memory_of_blocks: *const u64,
+    pub memory_of_ranks: *const u64,
 }
 
 /// Where the structure ended in the first version of the header; an older caller's is no smaller.
@@ -62,6 +64,8 @@ pub struct Certificate {
     pub migrated_blocks: u64,
     pub migrated_bytes: u64,
     pub hash: u64,
+    pub ranks_over_memory: u64,
+    pub over_memory_max: u64,
 }
 
 /// Where the structure ended in the first version of the header.
@@ -95,8 +99,8 @@ pub struct Contact {
 const _: () = assert!(size_of::<Situation>() == 72 || size_of::<usize>() != 8);
 const _: () = assert!(size_of::<Octant>() == 16);
 const _: () = assert!(size_of::<Machine>() == 32);
-const _: () = assert!(size_of::<Certificate>() == 136);
+const _: () = assert!(size_of::<Certificate>() == CERTIFICATE_SIZE_MIN + 16);
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(
-    size_of::<Problem>() == 136 && std::mem::offset_of!(Problem, speeds) == PROBLEM_SIZE_MIN
+    size_of::<Problem>() == 152 && std::mem::offset_of!(Problem, speeds) == PROBLEM_SIZE_MIN
 );

@@ -29,6 +29,8 @@ pub(crate) fn problem(costs: &[f64], ranks: u32) -> Problem {
         speeds: null(),
         matching: 0,
         reserved_too: 0,
+        memory_of_blocks: null(),
+        memory_of_ranks: null(),
     }
 }
 

@@ -117,6 +117,16 @@ fn speeds_and_matching_reach_the_library() {
         assert_eq!(place(c"contiguous", &given, &mut owners), OK);
         assert_eq!(owners, expected, "matching {matching}");
     }
+    let (needs, has) = ([1; 8], [3, 5]);
+    let mut with_memory = given;
+    (with_memory.memory_of_blocks, with_memory.memory_of_ranks) = (needs.as_ptr(), has.as_ptr());
+    assert_eq!(
+        place(c"lpt", &with_memory, &mut owners),
+        OK,
+        "{}",
+        last_message()
+    );
+    assert_eq!(owners.iter().filter(|&&owner| owner == 0).count(), 3);
     given.matching = 3;
     assert_eq!(place(c"contiguous", &given, &mut owners), VALUE);
 }

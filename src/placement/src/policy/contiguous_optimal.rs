@@ -15,7 +15,10 @@ use crate::error::PlacementError;
 use crate::problem::Problem;
 
 pub(super) fn run(problem: &Problem, argument: &Argument) -> Result<Placement, PlacementError> {
-    Ok(place(problem, most(problem, argument)?).into())
+    match problem.memory() {
+        None => Ok(place(problem, most(problem, argument)?).into()),
+        Some(_) => run_on_uneven_ranks(problem, argument),
+    }
 }
 
 /// The same where ranks have unequal speeds.

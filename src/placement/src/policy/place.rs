@@ -1,9 +1,9 @@
 //! Runs a policy: what it needs, its choice, the limit that binds every one, and the match with the present owners.
 
-use super::limit;
 use super::placement::Placement;
 use super::row::Policy;
 use super::table::TABLE;
+use super::{fit, limit};
 use crate::error::PlacementError;
 use crate::matching::match_owners;
 use crate::problem::{Matching, Problem};
@@ -39,6 +39,7 @@ pub fn place(policy: &Policy, problem: &Problem) -> Result<Placement, PlacementE
         }
     };
     limit::keep(problem, &mut placement.owners);
+    fit::keep(problem, &mut placement.owners)?;
     let is_matched = match problem.matching() {
         Matching::Off => false,
         Matching::KeepOrder => !placement.owners.is_sorted(),

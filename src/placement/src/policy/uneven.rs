@@ -32,12 +32,21 @@ pub(super) fn contiguous(problem: &Problem) -> Vec<u32> {
 /// Filling each rank as far as a ceiling allows is optimal for that order. Each pass also tells the next higher ceiling
 /// that could change anything and the next lower one that it kept to, so the search ends at the exact optimum.
 pub(super) fn contiguous_optimal(problem: &Problem, most: u32) -> Vec<u32> {
+    // Where memory lets no contiguous placement fit, the rest is for others to put elsewhere.
     let mut best = fill(problem, f64::INFINITY, most).owners;
+    if best.len() < problem.n_blocks() {
+        best.resize(problem.n_blocks(), problem.ranks() - 1);
+        return best;
+    }
     let mut high = certificate::makespan(problem, &best);
     for owners in [contiguous(problem)] {
         let makespan = certificate::makespan(problem, &owners);
         let is_allowed = certificate::blocks_per_rank_max(problem, &owners) <= most;
-        if is_allowed && makespan < high {
+        let used = certificate::memory_used(problem, &owners);
+        let fits = (0u32..)
+            .zip(used)
+            .all(|(rank, used)| used <= problem.memory_of_rank(rank).unwrap_or(u64::MAX));
+        if is_allowed && fits && makespan < high {
             (high, best) = (makespan, owners);
         }
     }
@@ -75,16 +84,18 @@ fn fill(problem: &Problem, ceiling: f64, most: u32) -> Filled {
     };
     for rank in 0..problem.ranks() {
         let (speed, mut load, mut blocks) = (problem.speed(rank), 0.0, 0);
+        let mut room = problem.memory_of_rank(rank).unwrap_or(u64::MAX);
         while let Some(cost) = costs.get(filled.owners.len()) {
+            let need = problem.memory_of_block(filled.owners.len());
             let time = (load + cost) / speed;
             if time > ceiling {
                 filled.refused = filled.refused.min(time);
                 break;
             }
-            if blocks == most {
+            if blocks == most || need > room {
                 break;
             }
-            (load, blocks) = (load + cost, blocks + 1);
+            (load, blocks, room) = (load + cost, blocks + 1, room - need);
             filled.highest = filled.highest.max(time);
             filled.owners.push(rank);
         }
