@@ -17,7 +17,8 @@ int main() {
     const amrex::DistributionMapping present(round);
     for (const char *policy : {"lpt-swap", "contiguous-optimal"})
         for (const auto *known : {(const amrex::DistributionMapping *)nullptr, &present}) {
-            for (int owner : colltune::distribution(all, costs, policy, known).ProcessorMap())
+            const amrex::DistributionMapping found = colltune::distribution(all, costs, policy, known);
+            for (int owner : found.ProcessorMap())
                 std::printf("%d ", owner);
             std::printf("\n");
         }
