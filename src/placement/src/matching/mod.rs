@@ -249,14 +249,16 @@ fn complete(
         placed[pair.part as usize] = true;
     }
     for by_number in [true, false] {
-        for i in 0..placed.len() {
-            let part = parts.start + i as u32;
+        for (i, part) in parts.clone().enumerate() {
+            if placed[i] {
+                continue;
+            }
             let fits = |&j: &usize| !taken[j] && class(slots.start + j as u32) == class(part);
             let found = match by_number {
                 true => Some(i).filter(fits),
                 false => (0..taken.len()).find(fits),
             };
-            if let Some(j) = found.filter(|_| !placed[i]) {
+            if let Some(j) = found {
                 slot_of[part as usize] = slots.start + j as u32;
                 (taken[j], placed[i]) = (true, true);
             }

@@ -107,7 +107,8 @@ fn no_permutation_of_few_ranks_and_nodes_keeps_more() {
             .filter(|slot| !names.contains(slot))
             .collect::<Vec<_>>()
         {
-            let mate = (part % per_node != 0).then(|| names[(part - part % per_node) as usize]);
+            let mate =
+                (!part.is_multiple_of(per_node)).then(|| names[(part - part % per_node) as usize]);
             let other = names.iter().zip(0u32..).any(|(name, part)| {
                 name / per_node == slot / per_node
                     && part / per_node != names.len() as u32 / per_node

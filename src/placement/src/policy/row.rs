@@ -26,6 +26,8 @@ impl Policy {
     }
 }
 
+pub(super) type PolicyFunction = fn(&Problem, &Argument) -> Result<Placement, PlacementError>;
+
 /// What is known of a policy whatever its argument.
 pub struct Row {
     /// What stands before the first colon of its name.
@@ -38,9 +40,8 @@ pub struct Row {
     /// One line for a list.
     pub help: &'static str,
     /// The same where ranks have unequal speeds; `None` for a policy that cannot heed them.
-    pub(super) on_uneven_ranks:
-        Option<fn(&Problem, &Argument) -> Result<Placement, PlacementError>>,
-    pub(super) run: fn(&Problem, &Argument) -> Result<Placement, PlacementError>,
+    pub(super) on_uneven_ranks: Option<PolicyFunction>,
+    pub(super) run: PolicyFunction,
 }
 
 /// A part of a problem that a policy cannot do without.

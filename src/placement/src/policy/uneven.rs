@@ -39,17 +39,6 @@ pub(super) fn contiguous_optimal(problem: &Problem, most: u32) -> Vec<u32> {
         return best;
     }
     let mut high = certificate::makespan(problem, &best);
-    for owners in [contiguous(problem)] {
-        let makespan = certificate::makespan(problem, &owners);
-        let is_allowed = certificate::blocks_per_rank_max(problem, &owners) <= most;
-        let used = certificate::memory_used(problem, &owners);
-        let fits = (0u32..)
-            .zip(used)
-            .all(|(rank, used)| used <= problem.memory_of_rank(rank).unwrap_or(u64::MAX));
-        if is_allowed && fits && makespan < high {
-            (high, best) = (makespan, owners);
-        }
-    }
     let margin = 1.0 - 4.0 * f64::EPSILON * (problem.n_blocks() as f64 + 1.0);
     let mut low = problem.total() / problem.total_speed() * margin;
     while low < high {
