@@ -78,6 +78,8 @@ fn a_certificate_is_written_as_far_as_the_caller_has_room() {
         behind: [7; 4],
     };
     judged.known.struct_size = CERTIFICATE_SIZE_MIN;
+    // Behind an older caller's structure stands something of its own.
+    judged.known.ranks_over_memory = 99;
     // SAFETY: the structure is as large as it says.
     let code = unsafe {
         let certificate = (&raw mut judged).cast();
@@ -87,6 +89,7 @@ fn a_certificate_is_written_as_far_as_the_caller_has_room() {
         (code, judged.known.makespan, judged.behind),
         (OK, 2.0, [7; 4])
     );
+    assert_eq!(judged.known.ranks_over_memory, 99);
     judged.known.struct_size = 8;
     // SAFETY: as above.
     let code = unsafe {
