@@ -24,13 +24,20 @@ help: ## this list
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
 
-build: setup command mpi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup command placement mpi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
 .PHONY: command
 command:
 	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune target/release/colltune
+
+# For programs in C, C++ and Fortran that place blocks; needs no MPI.
+.PHONY: placement
+placement: ## target/release/libcolltune_placement.{so,a}
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune-placement-c
+	@mkdir -p target/release
+	@[ $(CARGO_DIR) -ef target ] || install -m 644 $(CARGO_DIR)/release/libcolltune_placement.{so,a} target/release
 
 MPI_BUILD := CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/mpi-build
 

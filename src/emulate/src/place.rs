@@ -3,6 +3,7 @@
 use colltune_amr::placement::Question;
 use colltune_amr::placement::library::owners_on;
 use colltune_amr::settings::{PlacementName, Settings};
+use colltune_placement::policy::{Argument, Need};
 use colltune_placement::published::Published;
 use colltune_placement::{Link, PlacementError, Policy};
 
@@ -67,7 +68,12 @@ impl Placer {
                     same_node: link(&machine.network.inside),
                     remote: link(&machine.network.between),
                 };
-                let machine = Some((machine.shape.ppn, links));
+                // The mini-app knows neither nodes nor times, and its owners are to be found here too, matched to the
+                // present ones as it matches them: only who asks for the machine is told of it.
+                let asks = policy.row().needs.contains(&Need::Machine)
+                    || *policy.argument() == Argument::Auto
+                    || ["hierarchical", "grouplb"].contains(&policy.row().name);
+                let machine = asks.then_some((machine.shape.ppn, links));
                 owners_on(policy, question, settings.shape, machine)
             }
             // Their code orders blocks along the curve of the mesh: so does this app's.

@@ -1,5 +1,7 @@
 //! What no placement can beat: lower bounds of the makespan.
 
+use crate::problem::Problem;
+
 /// A lower bound of the makespan of any placement of `costs` on `ranks`.
 ///
 /// The largest of: the mean load, the largest cost, for each k the sum of the k+1 smallest of the
@@ -12,6 +14,29 @@ pub fn lower_bound(costs: &[f64], ranks: u32, makespan: f64) -> f64 {
         return 0.0;
     }
     lower_bound_of_sorted(&descending(costs), ranks, makespan)
+}
+
+/// The bound of a problem, whose ranks may have unequal speeds.
+pub fn lower_bound_of(problem: &Problem, makespan: f64) -> f64 {
+    match problem.speeds() {
+        None => lower_bound(problem.costs(), problem.ranks(), makespan),
+        Some(speeds) => on_uneven_ranks(&descending(problem.costs()), &descending(speeds)),
+    }
+}
+
+/// No placement lets the k largest blocks take less than their sum over the speed of the k fastest ranks, nor all blocks
+/// less than their sum over that of all ranks.
+fn on_uneven_ranks(costs: &[f64], speeds: &[f64]) -> f64 {
+    let (mut cost, mut speed, mut bound) = (0.0, 0.0, 0.0f64);
+    for (k, &next) in speeds.iter().enumerate() {
+        cost += costs.get(k).copied().unwrap_or(0.0);
+        speed += next;
+        bound = bound.max(cost / speed);
+    }
+    let all: f64 = costs.iter().sum();
+    // The quotients are rounded, and so are the loads that they are compared with.
+    let margin = 1.0 - 4.0 * f64::EPSILON * (costs.len() + speeds.len()) as f64;
+    bound.max(all / speed) * margin
 }
 
 /// Like [`lower_bound`], for costs that are sorted from the largest to the smallest.

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::bound::lower_bound;
+use crate::bound::lower_bound_of;
 use crate::error::PlacementError;
 use crate::problem::Problem;
 
@@ -15,9 +15,9 @@ pub const ROUNDING: f64 = 1e-12;
 /// Units: `makespan`, `mean` and `bound` are in the unit of the costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Certificate {
-    /// The load of the most loaded rank.
+    /// The time of the rank that takes longest: its load over its speed.
     pub makespan: f64,
-    /// The mean load of all ranks, idle ones included.
+    /// The sum of all costs over that of all speeds: the time of each rank, if blocks could be cut.
     pub mean: f64,
     /// No placement has a smaller makespan.
     pub bound: f64,
@@ -31,6 +31,8 @@ pub struct Certificate {
     pub locality: Locality,
     /// What moves from the present owners, where those are known.
     pub migration: Option<Migration>,
+    /// Whether the blocks fit, where that is known.
+    pub memory: Option<MemoryUse>,
 }
 
 /// Why a makespan cannot be improved.
@@ -78,6 +80,17 @@ pub struct Migration {
     pub bytes: u64,
 }
 
+/// How the blocks of a placement fit on their ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryUse {
+    /// Ranks whose blocks need more than the rank has: 0 if the placement is allowed.
+    pub ranks_over: u64,
+    /// How much more, at most.
+    pub over_max: u64,
+    /// The rank of which that is true, or 0.
+    pub rank: u32,
+}
+
 /// Judges `owners`, whoever chose them.
 ///
 /// Errors: an owner that is no rank, or a wrong number of owners. A limit that is exceeded is no
@@ -94,7 +107,7 @@ pub fn certify_with_bound(
 ) -> Result<Certificate, PlacementError> {
     problem.check_owners(owners)?;
     let makespan = makespan(problem, owners);
-    let from_costs = lower_bound(problem.costs(), problem.ranks(), makespan);
+    let from_costs = lower_bound_of(problem, makespan);
     let bound = from_costs.max(proved.unwrap_or(0.0));
     let meets = |bound: f64| makespan <= bound * (1.0 + ROUNDING);
     let optimal = match (meets(from_costs), meets(bound)) {
@@ -104,7 +117,7 @@ pub fn certify_with_bound(
     };
     Ok(Certificate {
         makespan,
-        mean: problem.total() / f64::from(problem.ranks()),
+        mean: problem.total() / problem.total_speed(),
         bound,
         gap: if bound > 0.0 {
             (makespan / bound - 1.0).max(0.0)
@@ -118,6 +131,9 @@ pub fn certify_with_bound(
         migration: problem
             .owners()
             .map(|before| migration(problem, before, owners)),
+        memory: problem
+            .memory()
+            .map(|memory| memory_use(memory.of_ranks, &memory_used(problem, owners))),
     })
 }
 
@@ -130,9 +146,21 @@ pub fn loads(problem: &Problem, owners: &[u32]) -> Vec<f64> {
     loads
 }
 
-/// The load of the most loaded rank.
+/// The time of each rank: its load over its speed.
+pub fn times(problem: &Problem, owners: &[u32]) -> Vec<f64> {
+    let mut times = loads(problem, owners);
+    if let Some(speeds) = problem.speeds() {
+        times
+            .iter_mut()
+            .zip(speeds)
+            .for_each(|(time, speed)| *time /= speed);
+    }
+    times
+}
+
+/// The time of the rank that takes longest.
 pub fn makespan(problem: &Problem, owners: &[u32]) -> f64 {
-    loads(problem, owners).into_iter().fold(0.0, f64::max)
+    times(problem, owners).into_iter().fold(0.0, f64::max)
 }
 
 /// The name of an assignment: xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
@@ -145,7 +173,8 @@ pub fn hash(owners: &[u32]) -> u64 {
     state.digest()
 }
 
-fn blocks_per_rank_max(problem: &Problem, owners: &[u32]) -> u32 {
+/// The most blocks on one rank.
+pub fn blocks_per_rank_max(problem: &Problem, owners: &[u32]) -> u32 {
     let mut counts = vec![0u32; problem.ranks() as usize];
     owners.iter().for_each(|&owner| counts[owner as usize] += 1);
     counts.into_iter().max().unwrap_or(0)
@@ -167,6 +196,12 @@ fn contiguity(problem: &Problem, owners: &[u32], makespan: f64) -> Contiguity {
 /// added at either end, rounding included, so starting later never ends earlier.
 fn contiguous_ranks_below(problem: &Problem, ceiling: f64) -> u64 {
     let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
+    if !problem.is_uniform() {
+        return match fits_below(problem, ceiling, most) {
+            true => u64::from(problem.ranks()),
+            false => u64::MAX,
+        };
+    }
     let (mut ranks, mut load, mut blocks) = (0u64, f64::INFINITY, 0);
     for &cost in problem.costs() {
         if cost >= ceiling {
@@ -181,7 +216,27 @@ fn contiguous_ranks_below(problem: &Problem, ceiling: f64) -> u64 {
     ranks
 }
 
-fn locality(problem: &Problem, owners: &[u32]) -> Locality {
+/// Whether the ranks, in their order and with their speeds, can be filled so that all times are below `ceiling`.
+fn fits_below(problem: &Problem, ceiling: f64, most: u32) -> bool {
+    let mut rest = problem.costs();
+    for rank in 0..problem.ranks() {
+        let (mut load, mut blocks) = (0.0, 0);
+        let mut room = problem.memory_of_rank(rank).unwrap_or(u64::MAX);
+        while let Some((cost, others)) = rest.split_first()
+            && let need = problem.memory_of_block(problem.n_blocks() - rest.len())
+            && need <= room
+            && (load + cost) / problem.speed(rank) < ceiling
+            && blocks < most
+        {
+            (load, blocks, rest) = (load + cost, blocks + 1, others);
+            room -= need;
+        }
+    }
+    rest.is_empty()
+}
+
+/// How far the messages of one exchange go.
+pub fn locality(problem: &Problem, owners: &[u32]) -> Locality {
     let mut locality = Locality::default();
     let mut count = |a: u32, b: u32, bytes: u64| {
         let traffic = if a == b {
@@ -214,6 +269,29 @@ fn locality(problem: &Problem, owners: &[u32]) -> Locality {
     let steps: u64 = owners.windows(2).map(|pair| step(pair[0], pair[1])).sum();
     locality.curve_score = steps as f64 / owners.len().max(1) as f64;
     locality
+}
+
+/// What the blocks of each rank need of memory; zeros where that is not known.
+pub fn memory_used(problem: &Problem, owners: &[u32]) -> Vec<u64> {
+    let mut used = vec![0; problem.ranks() as usize];
+    if let Some(memory) = problem.memory() {
+        for (&owner, need) in owners.iter().zip(memory.of_blocks) {
+            used[owner as usize] += need;
+        }
+    }
+    used
+}
+
+fn memory_use(has: &[u64], used: &[u64]) -> MemoryUse {
+    let mut found = MemoryUse::default();
+    for ((rank, used), has) in (0u32..).zip(used).zip(has) {
+        let over = used.saturating_sub(*has);
+        found.ranks_over += u64::from(over > 0);
+        if over > found.over_max {
+            (found.over_max, found.rank) = (over, rank);
+        }
+    }
+    found
 }
 
 fn migration(problem: &Problem, before: &[u32], after: &[u32]) -> Migration {

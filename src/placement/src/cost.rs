@@ -129,6 +129,11 @@ impl Costs {
         self.octants = octants.to_vec();
     }
 
+    /// Of the mesh: 2 or 3.
+    pub fn dimensions(&self) -> u8 {
+        self.dimensions
+    }
+
     /// The cost of each leaf, in the mesh's order; leaves of which nothing is known cost the mean of
     /// the others, or 1 if nothing is known at all.
     pub fn costs(&self) -> Vec<f64> {

@@ -8,6 +8,12 @@ pub enum PlacementError {
     NoRanks,
     #[error("place blocks on {0} ranks: at most {max} fit", max = crate::problem::RANKS_MAX)]
     TooManyRanks(u32),
+    #[error("run policy {policy}: it does not heed that ranks have unequal speeds; {heed} do")]
+    Speeds { policy: String, heed: String },
+    #[error("place block {block}: no rank has room for the {need} of memory that it needs")]
+    Memory { block: u32, need: u64 },
+    #[error("place blocks that need {needed} of memory: all ranks together have {there}")]
+    MemoryTooSmall { needed: u128, there: u128 },
     #[error("place {0} blocks: at most {max} can be numbered", max = u32::MAX)]
     TooManyBlocks(usize),
     #[error("use the cost of block {block}: {cost} is not finite")]

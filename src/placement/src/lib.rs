@@ -26,6 +26,8 @@ pub mod sort;
 pub mod cost;
 pub mod trigger;
 
+pub mod matching;
+
 pub mod policy;
 
 pub mod bound;
@@ -37,11 +39,14 @@ pub mod generate;
 pub mod optimum;
 pub mod published;
 
-pub use certificate::{Certificate, Locality, Migration, Proof, certify, hash, loads, makespan};
+pub use certificate::{
+    Certificate, Locality, MemoryUse, Migration, Proof, certify, hash, loads, makespan,
+};
 pub use cost::{Costs, Inheritance, Smoothing};
 pub use curve::{Curve, Octant};
 pub use error::PlacementError;
+pub use matching::match_owners;
 pub use migrate::{MigrationLimit, limit_migration};
 pub use policy::{Placement, Policy, place};
-pub use problem::{Graph, Limits, Link, Machine, Mesh, Problem};
+pub use problem::{Graph, Limits, Link, Machine, Matching, Memory, Mesh, Problem};
 pub use trigger::{MeshLife, Prospect, Situation, Trigger};

@@ -65,9 +65,11 @@ fn most_useful(problem: &Problem, before: &[u32], proposed: &[u32], allowed: u64
     let costs = problem.costs();
     let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
     let mut owners = before.to_vec();
-    let mut loads = certificate::loads(problem, before);
+    let mut loads = certificate::times(problem, before);
+    let time = |block: usize, rank: usize| costs[block] / problem.speed(rank as u32);
     let mut counts = vec![0u32; loads.len()];
     before.iter().for_each(|&owner| counts[owner as usize] += 1);
+    let mut used = certificate::memory_used(problem, before);
     // What wants to leave each rank, the dearest last.
     let mut leaving = vec![Vec::new(); loads.len()];
     for (block, (&from, to)) in before.iter().zip(proposed).enumerate() {
@@ -83,6 +85,10 @@ fn most_useful(problem: &Problem, before: &[u32], proposed: &[u32], allowed: u64
     let mut heap: BinaryHeap<_> = (0..loads.len())
         .map(|rank| entry(loads[rank], rank))
         .collect();
+    let fits = |used: &[u64], block: usize, rank: usize| {
+        let has = problem.memory_of_rank(rank as u32).unwrap_or(u64::MAX);
+        used[rank].saturating_add(problem.memory_of_block(block)) <= has
+    };
     let mut left = allowed;
     while left > 0
         && let Some((load, Reverse(from))) = heap.pop()
@@ -94,10 +100,15 @@ fn most_useful(problem: &Problem, before: &[u32], proposed: &[u32], allowed: u64
         // A block that no rank can take now will not be asked for again: loads elsewhere grow.
         while let Some(block) = leaving[from].pop() {
             let to = proposed[block] as usize;
-            if loads[to] + costs[block] < loads[from] && counts[to] < most {
+            if loads[to] + time(block, to) < loads[from]
+                && counts[to] < most
+                && fits(&used, block, to)
+            {
+                used[from] -= problem.memory_of_block(block);
+                used[to] += problem.memory_of_block(block);
                 (counts[from], counts[to]) = (counts[from] - 1, counts[to] + 1);
-                loads[to] += costs[block];
-                loads[from] = (loads[from] - costs[block]).max(0.0);
+                loads[to] += time(block, to);
+                loads[from] = (loads[from] - time(block, from)).max(0.0);
                 owners[block] = to as u32;
                 left -= 1;
                 heap.push(entry(loads[from], from));

@@ -26,6 +26,10 @@ pub struct Problem<'a> {
     owners: Option<&'a [u32]>,
     limits: Limits,
     machine: Option<Machine>,
+    matching: Matching,
+    speeds: Option<&'a [f64]>,
+    total_speed: f64,
+    memory: Option<Memory<'a>>,
     threads: usize,
 }
 
@@ -92,6 +96,27 @@ pub struct Machine {
     pub remote: Link,
 }
 
+/// How much a renumbering of the ranks may do so that little moves; see [`crate::match_owners`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Matching {
+    /// Ranks have the numbers that the policy gave them.
+    Off,
+    /// Ranks are renumbered, but blocks that follow each other from rank to rank along the curve go on doing so.
+    #[default]
+    KeepOrder,
+    /// Ranks are renumbered in any case.
+    Free,
+}
+
+/// What the blocks need and the ranks have of something that is no time, such as bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory<'a> {
+    /// One per block.
+    pub of_blocks: &'a [u64],
+    /// One per rank.
+    pub of_ranks: &'a [u64],
+}
+
 impl<'a> Problem<'a> {
     /// `costs[b]` is the time that block `b` takes; blocks are numbered along the curve.
     pub fn new(costs: &'a [f64], ranks: u32) -> Result<Self, PlacementError> {
@@ -130,6 +155,10 @@ impl<'a> Problem<'a> {
             owners: None,
             limits: Limits::default(),
             machine: None,
+            matching: Matching::default(),
+            speeds: None,
+            total_speed: f64::from(ranks),
+            memory: None,
             threads: 1,
         })
     }
@@ -253,6 +282,64 @@ impl<'a> Problem<'a> {
         Ok(self)
     }
 
+    /// Sets whether new owners are matched to the present ones.
+    pub fn with_matching(mut self, matching: Matching) -> Self {
+        self.matching = matching;
+        self
+    }
+
+    /// Tells how fast the ranks are, as numbers of which only the ratios count: a block of cost 1 takes a rank
+    /// 1 / speed. Without this all have speed 1.
+    pub fn with_speeds(mut self, speeds: &'a [f64]) -> Result<Self, PlacementError> {
+        length("the speeds", self.ranks as usize, speeds.len())?;
+        let usable = |speed: f64| speed.is_finite() && speed > 0.0;
+        if let Some(&value) = speeds.iter().find(|&&speed| !usable(speed)) {
+            return Err(PlacementError::Value {
+                what: "the speed of a rank",
+                value,
+                reason: "is not a finite number above 0",
+            });
+        }
+        let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
+        let total: f64 = speeds.iter().sum();
+        if !(total.is_finite() && (2.0 * self.total / slowest).is_finite()) {
+            return Err(PlacementError::CostsOverflow);
+        }
+        self.total_speed = total;
+        self.speeds = Some(speeds).filter(|speeds| speeds.iter().any(|&speed| speed != 1.0));
+        Ok(self)
+    }
+
+    /// Tells what the blocks need and the ranks have of memory, or of anything else that is no time.
+    ///
+    /// Errors: more than all ranks have together, or a block that no rank can hold.
+    pub fn with_memory(mut self, memory: Memory<'a>) -> Result<Self, PlacementError> {
+        length(
+            "the memory of the blocks",
+            self.costs.len(),
+            memory.of_blocks.len(),
+        )?;
+        length(
+            "the memory of the ranks",
+            self.ranks as usize,
+            memory.of_ranks.len(),
+        )?;
+        let sum = |parts: &[u64]| parts.iter().map(|&part| u128::from(part)).sum::<u128>();
+        let (needed, there) = (sum(memory.of_blocks), sum(memory.of_ranks));
+        if needed > there || needed > u128::from(u64::MAX) {
+            return Err(PlacementError::MemoryTooSmall { needed, there });
+        }
+        let largest = memory.of_ranks.iter().copied().max().unwrap_or(0);
+        if let Some(block) = memory.of_blocks.iter().position(|&need| need > largest) {
+            return Err(PlacementError::Memory {
+                block: block as u32,
+                need: memory.of_blocks[block],
+            });
+        }
+        self.memory = Some(memory);
+        Ok(self)
+    }
+
     /// Allows a policy this many threads (at least one); the placement does not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -322,6 +409,49 @@ impl<'a> Problem<'a> {
 
     pub fn machine(&self) -> Option<Machine> {
         self.machine
+    }
+
+    pub fn matching(&self) -> Matching {
+        self.matching
+    }
+
+    /// How fast `rank` is: a block of cost 1 takes it 1 / speed.
+    pub fn speed(&self, rank: u32) -> f64 {
+        self.speeds.map_or(1.0, |speeds| speeds[rank as usize])
+    }
+
+    /// The speeds of all ranks together.
+    pub fn total_speed(&self) -> f64 {
+        self.total_speed
+    }
+
+    /// The speeds, where they are not all 1.
+    pub fn speeds(&self) -> Option<&'a [f64]> {
+        self.speeds
+    }
+
+    pub fn memory(&self) -> Option<Memory<'a>> {
+        self.memory
+    }
+
+    /// What `rank` has of the second weight, if that was told.
+    pub fn memory_of_rank(&self, rank: u32) -> Option<u64> {
+        self.memory.map(|memory| memory.of_ranks[rank as usize])
+    }
+
+    /// Whether no rank differs from another.
+    pub fn is_uniform(&self) -> bool {
+        self.speeds.is_none() && self.memory.is_none()
+    }
+
+    /// What `block` needs of memory; 0 where that is not known.
+    pub fn memory_of_block(&self, block: usize) -> u64 {
+        self.memory.map_or(0, |memory| memory.of_blocks[block])
+    }
+
+    /// What it takes to move `block`, for comparison: its memory, or 1.
+    pub fn weight_to_move(&self, block: usize) -> u64 {
+        self.memory.map_or(1, |memory| memory.of_blocks[block])
     }
 
     pub fn threads(&self) -> usize {

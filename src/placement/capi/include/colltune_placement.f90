@@ -60,6 +60,12 @@ module colltune_placement
     integer(c_int64_t) :: bytes_per_block = 0
     type(c_ptr) :: machine = c_null_ptr
     integer(c_int32_t) :: threads = 0
+    integer(c_int32_t) :: reserved = 0
+    type(c_ptr) :: speeds = c_null_ptr
+    integer(c_int32_t) :: matching = 0
+    integer(c_int32_t) :: reserved_too = 0
+    type(c_ptr) :: memory_of_blocks = c_null_ptr
+    type(c_ptr) :: memory_of_ranks = c_null_ptr
   end type
 
   type, bind(c) :: colltune_placement_certificate
@@ -71,6 +77,7 @@ module colltune_placement
     real(c_double) :: curve_score = 0
     integer(c_int64_t) :: migrated_blocks = 0, migrated_bytes = 0
     integer(c_int64_t) :: hash = 0
+    integer(c_int64_t) :: ranks_over_memory = 0, over_memory_max = 0
   end type
 
   interface

@@ -17,6 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of this header: major * 10000 + minor * 100 + patch. Structures grow at their ends and begin with their
+ * size, so a program and a library of different versions work together: what an older program does not tell counts as
+ * 0, and a newer program is refused only where it sets what an older library does not know. */
+#define COLLTUNE_PLACEMENT_VERSION 200
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -68,6 +73,14 @@ typedef struct colltune_placement_problem {
     uint64_t bytes_per_block;   /* for the bytes of a migration */
     const colltune_machine *machine; /* or NULL */
     uint32_t threads;           /* 0 is taken as 1; the placement does not depend on it */
+    uint32_t reserved;          /* 0 */
+    /* Since 0.2.0. */
+    const double *speeds;       /* one per rank, above 0, or NULL: a block of cost 1 takes a rank 1 / speed */
+    uint32_t matching;          /* with owners, ranks are renumbered so that little moves: 0 but for placements in curve
+                                 * order, 1 never, 2 always */
+    uint32_t reserved_too;      /* 0 */
+    const uint64_t *memory_of_blocks; /* what each block needs of memory, or NULL */
+    const uint64_t *memory_of_ranks;  /* what each rank has, if there is the one above */
 } colltune_placement_problem;
 
 #define COLLTUNE_PLACEMENT_PROBLEM { sizeof(colltune_placement_problem) }
@@ -79,8 +92,8 @@ typedef struct colltune_traffic {
 /* What a placement is worth. Start from COLLTUNE_PLACEMENT_CERTIFICATE. */
 typedef struct colltune_placement_certificate {
     size_t struct_size;  /* sizeof(colltune_placement_certificate) */
-    double makespan;     /* the load of the most loaded rank */
-    double mean;         /* of all ranks */
+    double makespan;     /* the time of the rank that takes longest: its load over its speed */
+    double mean;         /* all costs over all speeds */
     double bound;        /* no placement has a smaller makespan */
     double gap;          /* makespan / bound - 1 */
     int32_t optimal;     /* 0 not proved, 1 it meets the bound, 2 proved by the policy */
@@ -91,11 +104,19 @@ typedef struct colltune_placement_certificate {
     double curve_score;  /* per block: 0 same rank, 1 adjacent rank, 2 same node, 3 elsewhere */
     uint64_t migrated_blocks, migrated_bytes; /* 0 without present owners */
     uint64_t hash;       /* xxh3-64 of the owners as little-endian 32-bit numbers */
+    /* Since 0.2.0. */
+    uint64_t ranks_over_memory; /* ranks whose blocks need more than the rank has: 0 if the placement is allowed */
+    uint64_t over_memory_max;   /* how much more, at most */
 } colltune_placement_certificate;
 
 #define COLLTUNE_PLACEMENT_CERTIFICATE { sizeof(colltune_placement_certificate) }
 
-/* Chooses the owners by a policy, such as "contiguous", "lpt-swap" or "cplx:50". `n_owners` is the
+/* The version of the library, as COLLTUNE_PLACEMENT_VERSION counts. */
+uint32_t colltune_placement_version(void);
+
+/* Chooses the owners by a policy, such as "contiguous", "lpt-swap" or "cplx:50". A policy that does not heed unequal
+ * speeds is refused where there are such. In builds with METIS "graphlb" calls srand() of the C library: a program
+ * that uses rand() finds its sequence begun anew. `n_owners` is the
  * length of `owners` and has to equal the number of blocks. `certificate` may be NULL. Nothing is
  * written unless the result is COLLTUNE_PLACEMENT_OK. */
 int colltune_placement_place(const char *policy, const colltune_placement_problem *problem,
@@ -118,6 +139,56 @@ int colltune_placement_limit_migration(const colltune_placement_problem *problem
  * curve order. */
 int colltune_placement_keys(const char *curve, uint8_t dimensions, const colltune_octant *octants,
                             size_t n, uint64_t *keys);
+
+typedef struct colltune_contact_bytes {
+    uint64_t face, edge, corner; /* 0: such blocks send each other nothing; in two dimensions there are no edges */
+} colltune_contact_bytes;
+
+/* The neighbour graph of `n` leaves that do not overlap, for a problem: `offsets` has n + 1 entries, the other two
+ * arrays have `room`. `edges` is the number of neighbours in all; with NULL for both and no room only that is told. */
+int colltune_placement_neighbours(uint8_t dimensions, const colltune_octant *octants, size_t n,
+                                  const colltune_contact_bytes *contact, uint64_t *offsets,
+                                  uint32_t *neighbours, uint64_t *bytes, size_t room, size_t *edges);
+
+/* Measured costs: smoothed from step to step, and carried through refinement. A handle may be used by one thread at a
+ * time, and is the same on every rank if the same is done to it there. */
+typedef struct colltune_placement_costs colltune_placement_costs;
+
+/* A handle for the leaves `octants`. `weight` in (0, 1] is that of a new measurement; 0: 0.3. A refined block costs its
+ * part of its parent's cost, or with `repeats` as much as that. */
+int colltune_placement_costs_new(uint8_t dimensions, const colltune_octant *octants, size_t n,
+                                 double weight, int repeats, colltune_placement_costs **costs);
+
+/* Takes in a time for each leaf; NaN where there is none. Times beyond four times the old cost are damped. */
+int colltune_placement_costs_observe(colltune_placement_costs *costs, const double *times, size_t n);
+
+/* The mesh has changed to `octants`. */
+int colltune_placement_costs_adapt(colltune_placement_costs *costs, const colltune_octant *octants,
+                                   size_t n);
+
+/* The costs of the leaves, for a problem; of what was never measured the mean of the others, or 1. */
+int colltune_placement_costs_get(colltune_placement_costs *costs, double *values, size_t n);
+
+/* Ends a handle; NULL is none. */
+void colltune_placement_costs_free(colltune_placement_costs *costs);
+
+/* What a trigger looks at. Start from COLLTUNE_PLACEMENT_SITUATION. */
+typedef struct colltune_placement_situation {
+    size_t struct_size;          /* sizeof(colltune_placement_situation) */
+    uint64_t steps_since_placed;
+    uint32_t mesh_changed;       /* 1 if it has since blocks were placed */
+    uint32_t has_prospect;       /* 1 if the rest is told, for "break-even" */
+    double makespan, mean;       /* now, as in a certificate */
+    double prospect_makespan;    /* after placing anew */
+    double steps_left;           /* that the mesh is expected to live */
+    double placing, migrating;   /* what it costs, in the unit of the costs */
+} colltune_placement_situation;
+
+#define COLLTUNE_PLACEMENT_SITUATION { sizeof(colltune_placement_situation) }
+
+/* Whether blocks are to be placed anew: "never", "every:N", "mesh-change", "imbalance:X" (makespan above 1 + X times the
+ * mean) or "break-even". `due` becomes 1 or 0. */
+int colltune_placement_is_due(const char *trigger, const colltune_placement_situation *situation, int *due);
 
 /* The hash of an assignment; 0 if `owners` is NULL and n is not 0. */
 uint64_t colltune_placement_hash(const uint32_t *owners, size_t n);

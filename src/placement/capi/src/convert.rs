@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_char};
 
 use crate::fence::Failure;
-use crate::layout::{Certificate, Problem, Traffic};
+use crate::layout::{CERTIFICATE_SIZE_MIN, Certificate, PROBLEM_SIZE_MIN, Problem, Traffic};
 use placement::certificate::Contiguity;
-use placement::{Graph, Limits, Mesh, Proof};
+use placement::{Graph, Limits, Matching, Memory, Mesh, Proof};
 
 /// A C string.
 ///
@@ -85,35 +85,92 @@ pub unsafe fn slice_mut<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, n) })
 }
 
-/// The caller's structure behind `pointer`, if its size is the one that we know.
+/// The caller's structure behind `pointer`, whatever version of the header it was compiled with.
+///
+/// An older caller's structure ends before ours: what it lacks is zero, which every field takes for "not told". A newer
+/// one's goes on behind ours: what we do not know must be zero, since it would be ignored.
+///
+/// # Safety
+/// `pointer` is null or points to a structure that begins with its size and is as large as it says; all its bits zero
+/// are a valid `T`.
+pub unsafe fn versioned<T: Copy>(
+    pointer: *const T,
+    size_min: usize,
+    what: &str,
+) -> Result<T, Failure> {
+    // SAFETY: by the caller's promise.
+    let size = unsafe { size_of_caller(pointer, size_min, what)? };
+    let bytes = pointer.cast::<u8>();
+    let known = size.min(size_of::<T>());
+    // SAFETY: the structure is `size` bytes long by the caller's promise.
+    let unknown = unsafe { slice(bytes.add(known), size - known, what)? };
+    if unknown.iter().any(|&byte| byte != 0) {
+        return Err(Failure::value(format!(
+            "use {what}: the caller was compiled with a newer header and sets what this library does not know; \
+             its struct_size is {size}, this library's is {}",
+            size_of::<T>()
+        )));
+    }
+    let mut ours = std::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: `known` bytes are in both structures, and zeros are a valid `T`.
+    unsafe {
+        ours.as_mut_ptr()
+            .cast::<u8>()
+            .copy_from_nonoverlapping(bytes, known);
+        Ok(ours.assume_init())
+    }
+}
+
+/// What the structure says that its size is.
 ///
 /// # Safety
 /// `pointer` is null or points to a structure that begins with its size.
-unsafe fn sized<T>(pointer: *const T, what: &str) -> Result<(), Failure> {
+unsafe fn size_of_caller<T>(
+    pointer: *const T,
+    size_min: usize,
+    what: &str,
+) -> Result<usize, Failure> {
     if pointer.is_null() {
         return Err(Failure::null(what));
     }
     check_array(pointer, 1, what)?;
     // SAFETY: not null and aligned; the size comes first in every version of the structure.
     let size = unsafe { pointer.cast::<usize>().read() };
-    match size == size_of::<T>() {
-        true => Ok(()),
+    // No version will have a structure of a mebibyte: such a size was never set.
+    match (size_min..1 << 20).contains(&size) {
+        true => Ok(size),
         false => Err(Failure::value(format!(
-            "use {what}: its struct_size is {size}, this library's is {}",
-            size_of::<T>()
+            "use {what}: its struct_size is {size}, below the {size_min} of the first version or beyond all measure; \
+             start from the header's initializer"
         ))),
     }
 }
 
-/// Checks a certificate that is to be written, if there is one.
+/// How much of a certificate the caller has room for, if there is one to be written.
 ///
 /// # Safety
 /// As for the header: null, or a structure that begins with its size.
-pub unsafe fn check_certificate(certificate: *const Certificate) -> Result<(), Failure> {
+pub unsafe fn check_certificate(certificate: *const Certificate) -> Result<usize, Failure> {
     match certificate.is_null() {
-        true => Ok(()),
+        true => Ok(0),
         // SAFETY: by the caller's promise.
-        false => unsafe { sized(certificate, "the certificate") },
+        false => unsafe { size_of_caller(certificate, CERTIFICATE_SIZE_MIN, "the certificate") },
+    }
+}
+
+/// Writes as much of a certificate as the caller's version has; its own `struct_size` stays.
+///
+/// # Safety
+/// `to` points to `size` bytes, which [`check_certificate`] has found.
+pub unsafe fn write_certificate(to: *mut Certificate, size: usize, judged: &Certificate) {
+    let known = size.min(size_of::<Certificate>());
+    let first = size_of::<usize>();
+    // SAFETY: both have `known` bytes; the first is the caller's own size.
+    unsafe {
+        let from = (&raw const *judged).cast::<u8>();
+        to.cast::<u8>()
+            .add(first)
+            .copy_from_nonoverlapping(from.add(first), known - first);
     }
 }
 
@@ -123,10 +180,7 @@ pub unsafe fn check_certificate(certificate: *const Certificate) -> Result<(), F
 /// As for the header: null, or a structure whose arrays have the lengths that it tells.
 pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<'a>, Failure> {
     // SAFETY: by the caller's promise.
-    let given = unsafe {
-        sized(problem, "the problem")?;
-        &*problem
-    };
+    let given = unsafe { versioned(problem, PROBLEM_SIZE_MIN, "the problem")? };
     let (n, edges) = (given.blocks, given.graph_edges);
     // SAFETY: by the caller's promise each array is null or as long as the structure tells.
     let (costs, octants, offsets, owners, machine) = unsafe {
@@ -172,6 +226,37 @@ pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<
     if let Some(machine) = machine {
         found = found.with_machine(machine[0])?;
     }
+    // SAFETY: as above; as many speeds as ranks.
+    if let Some(speeds) = unsafe { optional(given.speeds, given.ranks as usize, "the speeds")? } {
+        found = found.with_speeds(speeds)?;
+    }
+    if !given.memory_of_blocks.is_null() {
+        // SAFETY: as above; one for each block and one for each rank.
+        let (of_blocks, of_ranks) = unsafe {
+            (
+                slice(given.memory_of_blocks, n, "the memory of the blocks")?,
+                slice(
+                    given.memory_of_ranks,
+                    given.ranks as usize,
+                    "the memory of the ranks",
+                )?,
+            )
+        };
+        found = found.with_memory(Memory {
+            of_blocks,
+            of_ranks,
+        })?;
+    }
+    found = found.with_matching(match given.matching {
+        0 => Matching::KeepOrder,
+        1 => Matching::Off,
+        2 => Matching::Free,
+        other => {
+            return Err(Failure::value(format!(
+                "use the matching {other}: it is 0, 1 or 2"
+            )));
+        }
+    });
     Ok(found.with_limits(Limits {
         blocks_per_rank: Some(given.blocks_per_rank_max).filter(|&most| most > 0),
         bytes_per_block: given.bytes_per_block,
@@ -209,5 +294,7 @@ pub fn certificate_of(judged: &placement::Certificate, owners: &[u32]) -> Certif
         migrated_blocks: migration.blocks,
         migrated_bytes: migration.bytes,
         hash: placement::hash(owners),
+        ranks_over_memory: judged.memory.unwrap_or_default().ranks_over,
+        over_memory_max: judged.memory.unwrap_or_default().over_max,
     }
 }

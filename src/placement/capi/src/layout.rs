@@ -23,7 +23,19 @@ pub struct Problem {
     pub bytes_per_block: u64,
     pub machine: *const Machine,
     pub threads: u32,
+    pub reserved: u32,
+    pub speeds: *const f64,
+    pub matching: u32,
+    pub reserved_too: u32,
+    pub memory_of_blocks: *const u64,
+    pub memory_of_ranks: *const u64,
 }
+
+/// Where the structure ended in the first version of the header; an older caller's is no smaller.
+#[cfg(target_pointer_width = "64")]
+pub const PROBLEM_SIZE_MIN: usize = 120;
+#[cfg(not(target_pointer_width = "64"))]
+pub const PROBLEM_SIZE_MIN: usize = std::mem::offset_of!(Problem, reserved);
 
 /// `colltune_traffic`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,10 +64,43 @@ pub struct Certificate {
     pub migrated_blocks: u64,
     pub migrated_bytes: u64,
     pub hash: u64,
+    pub ranks_over_memory: u64,
+    pub over_memory_max: u64,
 }
 
+/// Where the structure ended in the first version of the header.
+pub const CERTIFICATE_SIZE_MIN: usize = 136;
+
+/// `colltune_placement_situation`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Situation {
+    pub struct_size: usize,
+    pub steps_since_placed: u64,
+    pub mesh_changed: u32,
+    pub has_prospect: u32,
+    pub makespan: f64,
+    pub mean: f64,
+    pub prospect_makespan: f64,
+    pub steps_left: f64,
+    pub placing: f64,
+    pub migrating: f64,
+}
+
+/// `colltune_contact_bytes`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Contact {
+    pub face: u64,
+    pub edge: u64,
+    pub corner: u64,
+}
+
+const _: () = assert!(size_of::<Situation>() == 72 || size_of::<usize>() != 8);
 const _: () = assert!(size_of::<Octant>() == 16);
 const _: () = assert!(size_of::<Machine>() == 32);
-const _: () = assert!(size_of::<Certificate>() == 136);
+const _: () = assert!(size_of::<Certificate>() == CERTIFICATE_SIZE_MIN + 16);
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Problem>() == 120);
+const _: () = assert!(
+    size_of::<Problem>() == 152 && std::mem::offset_of!(Problem, speeds) == PROBLEM_SIZE_MIN
+);

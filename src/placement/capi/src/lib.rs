@@ -11,6 +11,9 @@ mod convert;
 mod fence;
 mod layout;
 
+mod costs;
+mod mesh;
+
 use convert::{certificate_of, slice, slice_mut, text};
 use fence::{Failure, fence, message};
 use layout::{Certificate, Problem};
@@ -33,7 +36,7 @@ pub unsafe extern "C" fn colltune_placement_place(
         let (policy, problem) =
             unsafe { (text(policy, "the policy")?, convert::problem(problem)?) };
         // SAFETY: as above; the certificate may be absent.
-        unsafe { convert::check_certificate(certificate)? };
+        let room = unsafe { convert::check_certificate(certificate)? };
         let policy: Policy = policy.parse()?;
         let placement = placement::place(&policy, &problem)?;
         problem.check_owners(&placement.owners)?;
@@ -48,8 +51,8 @@ pub unsafe extern "C" fn colltune_placement_place(
         // SAFETY: the caller promises room for `n_owners` entries; the inputs are no longer used.
         unsafe { slice_mut(owners, n_owners, "the owners")?.copy_from_slice(&placement.owners) };
         if let Some(judged) = judged {
-            // SAFETY: it is not null and was checked to be as large as the structure.
-            unsafe { certificate.write(judged) };
+            // SAFETY: it is not null, and its size is its own.
+            unsafe { convert::write_certificate(certificate, room, &judged) };
         }
         Ok(())
     })
@@ -73,13 +76,15 @@ pub unsafe extern "C" fn colltune_placement_certify(
             return Err(Failure::null("the certificate"));
         }
         // SAFETY: as above.
-        let owners = unsafe {
-            convert::check_certificate(certificate)?;
-            slice(owners, n_owners, "the owners")?
+        let (room, owners) = unsafe {
+            (
+                convert::check_certificate(certificate)?,
+                slice(owners, n_owners, "the owners")?,
+            )
         };
         let judged = certificate_of(&placement::certify(&problem, owners)?, owners);
-        // SAFETY: it is not null and was checked to be as large as the structure.
-        unsafe { certificate.write(judged) };
+        // SAFETY: it is not null, and its size is its own.
+        unsafe { convert::write_certificate(certificate, room, &judged) };
         Ok(())
     })
 }
@@ -179,6 +184,18 @@ pub extern "C" fn colltune_placement_policy(index: usize) -> *const c_char {
         .map_or(std::ptr::null(), |name| CStr::as_ptr(name))
 }
 
+/// The version of the library; see the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn colltune_placement_version() -> u32 {
+    let number = |text: &str| text.parse().unwrap_or(0);
+    let (major, minor, patch): (u32, u32, u32) = (
+        number(env!("CARGO_PKG_VERSION_MAJOR")),
+        number(env!("CARGO_PKG_VERSION_MINOR")),
+        number(env!("CARGO_PKG_VERSION_PATCH")),
+    );
+    major * 10_000 + minor * 100 + patch
+}
+
 /// The message of the last failure; see the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn colltune_placement_message() -> *const c_char {
@@ -187,3 +204,5 @@ pub extern "C" fn colltune_placement_message() -> *const c_char {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod versions;

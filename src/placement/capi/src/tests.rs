@@ -6,7 +6,7 @@ use placement::generate::Random;
 use placement::{Link, Machine};
 use std::ptr::{null, null_mut};
 
-fn problem(costs: &[f64], ranks: u32) -> Problem {
+pub(crate) fn problem(costs: &[f64], ranks: u32) -> Problem {
     Problem {
         struct_size: size_of::<Problem>(),
         blocks: costs.len(),
@@ -25,10 +25,16 @@ fn problem(costs: &[f64], ranks: u32) -> Problem {
         bytes_per_block: 0,
         machine: null(),
         threads: 0,
+        reserved: 0,
+        speeds: null(),
+        matching: 0,
+        reserved_too: 0,
+        memory_of_blocks: null(),
+        memory_of_ranks: null(),
     }
 }
 
-fn place(policy: &CStr, problem: &Problem, owners: &mut [u32]) -> c_int {
+pub(crate) fn place(policy: &CStr, problem: &Problem, owners: &mut [u32]) -> c_int {
     // SAFETY: all pointers come from live Rust values of the lengths told.
     unsafe {
         colltune_placement_place(
@@ -41,7 +47,7 @@ fn place(policy: &CStr, problem: &Problem, owners: &mut [u32]) -> c_int {
     }
 }
 
-fn last_message() -> String {
+pub(crate) fn last_message() -> String {
     // SAFETY: the message is a string until this thread's next call.
     unsafe { CStr::from_ptr(colltune_placement_message()) }
         .to_str()

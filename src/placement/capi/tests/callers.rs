@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+
+mod common;
 
 use colltune_tests::skip;
+use common::libraries;
 use placement::policy::TABLE;
 use placement::{Graph, Limits, Link, Machine, Mesh, Octant, Policy, Problem, place};
 
@@ -23,30 +25,6 @@ fn policies() -> Vec<String> {
     names
         .chain(["contiguous-optimal:max=2".to_owned()])
         .collect()
-}
-
-/// Builds the libraries beside this test and tells where they are.
-///
-/// Cargo does not build a library of these kinds for an integration test by itself.
-fn libraries() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.parent().and_then(Path::parent).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "colltune-placement-c"]);
-        cargo
-            .args([
-                "--target-dir".as_ref(),
-                profile.parent().unwrap().as_os_str(),
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-        profile.to_owned()
-    })
 }
 
 fn here(file: &str) -> PathBuf {

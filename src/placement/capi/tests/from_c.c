@@ -69,6 +69,60 @@ int main(void) {
     EXPECT(colltune_placement_place("no such policy", &problem, owners, 8, NULL) == COLLTUNE_PLACEMENT_NAME);
     EXPECT(colltune_placement_place("lpt", NULL, owners, 8, NULL) == COLLTUNE_PLACEMENT_NULL);
 
+    EXPECT(colltune_placement_version() == COLLTUNE_PLACEMENT_VERSION);
+
+    /* A slow rank gets less. */
+    double speeds[4] = {1, 1, 1, 0.25};
+    problem.speeds = speeds;
+    EXPECT(colltune_placement_place("lpt-swap", &problem, owners, 8, &found) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(found.makespan >= found.bound && found.makespan <= 6);
+    problem.speeds = NULL;
+
+    /* The neighbours of eight cubes in a cube: each touches the seven others. */
+    colltune_contact_bytes contact = {64, 8, 1};
+    uint64_t rows[9], sizes[56];
+    uint32_t others[56];
+    size_t edges = 0;
+    EXPECT(colltune_placement_neighbours(3, octants, 8, &contact, NULL, NULL, NULL, 0, &edges) == 0 && edges == 56);
+    EXPECT(colltune_placement_neighbours(3, octants, 8, &contact, rows, others, sizes, 55, &edges) ==
+           COLLTUNE_PLACEMENT_VALUE);
+    EXPECT(colltune_placement_neighbours(3, octants, 8, &contact, rows, others, sizes, 56, &edges) == 0);
+    EXPECT(rows[8] == 56 && others[0] == 1 && sizes[0] == 64 && others[6] == 7 && sizes[6] == 1);
+
+    /* Measured costs are smoothed, and follow the mesh. */
+    colltune_placement_costs *measured = NULL;
+    double times[8] = {1, 1, 1, 1, 1, 1, 1, 9}, known[8];
+    EXPECT(colltune_placement_costs_new(3, octants, 8, 0.5, 0, &measured) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_costs_observe(measured, times, 8) == COLLTUNE_PLACEMENT_OK);
+    times[0] = 3;
+    EXPECT(colltune_placement_costs_observe(measured, times, 8) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_costs_observe(measured, times, 7) == COLLTUNE_PLACEMENT_VALUE);
+    EXPECT(colltune_placement_costs_get(measured, known, 8) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(known[0] == 2 && known[1] == 1 && known[7] == 9);
+    colltune_octant root = {0, 0, 0, 0};
+    EXPECT(colltune_placement_costs_adapt(measured, &root, 1) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_costs_get(measured, known, 1) == COLLTUNE_PLACEMENT_OK && known[0] == 17);
+    EXPECT(colltune_placement_costs_get(NULL, known, 1) == COLLTUNE_PLACEMENT_NULL);
+    colltune_placement_costs_free(measured);
+    colltune_placement_costs_free(NULL);
+    EXPECT(colltune_placement_costs_new(3, octants, 8, 2, 0, &measured) == COLLTUNE_PLACEMENT_VALUE);
+
+    /* When to place anew. */
+    colltune_placement_situation now = COLLTUNE_PLACEMENT_SITUATION;
+    int due = -1;
+    now.makespan = 3;
+    now.mean = 2;
+    EXPECT(colltune_placement_is_due("imbalance:0.4", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 1);
+    EXPECT(colltune_placement_is_due("imbalance:0.6", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 0);
+    now.has_prospect = 1;
+    now.prospect_makespan = 2;
+    now.steps_left = 10;
+    now.migrating = 9;
+    EXPECT(colltune_placement_is_due("break-even", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 1);
+    now.migrating = 11;
+    EXPECT(colltune_placement_is_due("break-even", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 0);
+    EXPECT(colltune_placement_is_due("sometimes", &now, &due) != COLLTUNE_PLACEMENT_OK);
+
     /* The list of policies ends. */
     size_t listed = 0;
     while (colltune_placement_policy(listed))

@@ -10,10 +10,27 @@
 
 use super::Placement;
 use super::row::Argument;
+use super::uneven;
 use crate::error::PlacementError;
 use crate::problem::Problem;
 
 pub(super) fn run(problem: &Problem, argument: &Argument) -> Result<Placement, PlacementError> {
+    match problem.memory() {
+        None => Ok(place(problem, most(problem, argument)?).into()),
+        Some(_) => run_on_uneven_ranks(problem, argument),
+    }
+}
+
+/// The same where ranks have unequal speeds.
+pub(super) fn run_on_uneven_ranks(
+    problem: &Problem,
+    argument: &Argument,
+) -> Result<Placement, PlacementError> {
+    Ok(uneven::contiguous_optimal(problem, most(problem, argument)?).into())
+}
+
+/// How many blocks may be on a rank.
+fn most(problem: &Problem, argument: &Argument) -> Result<u32, PlacementError> {
     let (blocks, ranks) = (problem.n_blocks(), problem.ranks());
     let limit = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
     let most = match argument {
@@ -27,7 +44,7 @@ pub(super) fn run(problem: &Problem, argument: &Argument) -> Result<Placement, P
             blocks_per_rank: most,
         });
     }
-    Ok(place(problem, most).into())
+    Ok(most)
 }
 
 /// The owners of the blocks, at most `most` of them on a rank, which is room enough.

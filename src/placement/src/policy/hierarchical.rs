@@ -12,7 +12,7 @@
 use super::{Argument, Need, Placement, Policy, place};
 use crate::curve::Octant;
 use crate::error::PlacementError;
-use crate::problem::{Graph, Limits, Mesh, Problem};
+use crate::problem::{Graph, Limits, Matching, Mesh, Problem};
 
 /// The owners of the blocks of `problem` by `policy` in two steps.
 pub(super) fn run(problem: &Problem, policy: &Policy) -> Result<Placement, PlacementError> {
@@ -48,8 +48,9 @@ fn nodes(problem: &Problem, policy: &Policy) -> Result<Vec<u32>, PlacementError>
         return Ok(vec![0; problem.n_blocks()]);
     }
     let together = greatest_common_divisor(per_node, ranks % per_node);
-    let mut coarse =
-        Problem::new(problem.costs(), ranks / together)?.with_threads(problem.threads());
+    let mut coarse = Problem::new(problem.costs(), ranks / together)?
+        .with_matching(Matching::Off)
+        .with_threads(problem.threads());
     if let Some(mesh) = problem.mesh().filter(|_| looks_at(policy, Need::Mesh)) {
         coarse = coarse.with_mesh(mesh)?;
     }

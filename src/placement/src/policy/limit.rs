@@ -29,10 +29,11 @@ pub(super) fn keep(problem: &Problem, owners: &mut [u32]) {
         *count -= u32::from(leaves);
         leaves
     });
-    let mut loads = certificate::loads(problem, owners);
+    let mut loads = certificate::times(problem, owners);
     for &block in &blocks {
-        let load = &mut loads[owners[block as usize] as usize];
-        *load = (*load - costs[block as usize]).max(0.0);
+        let owner = owners[block as usize];
+        let load = &mut loads[owner as usize];
+        *load = (*load - costs[block as usize] / problem.speed(owner)).max(0.0);
     }
     // Loads are not negative, so their bits order like they do.
     let mut room: BinaryHeap<Reverse<(u64, u32)>> = (0..problem.ranks())
@@ -44,7 +45,7 @@ pub(super) fn keep(problem: &Problem, owners: &mut [u32]) {
         owners[block as usize] = rank;
         counts[rank as usize] += 1;
         if counts[rank as usize] < most {
-            let load = f64::from_bits(load) + costs[block as usize];
+            let load = f64::from_bits(load) + costs[block as usize] / problem.speed(rank);
             room.push(Reverse((load.to_bits(), rank)));
         }
     }

@@ -7,6 +7,7 @@ pub mod cdp;
 pub mod contiguous;
 pub mod contiguous_optimal;
 pub mod cplx;
+mod fit;
 #[cfg(feature = "metis")]
 mod graphlb;
 mod grouplb;
@@ -26,6 +27,7 @@ mod row;
 mod sfclb;
 mod shamrock;
 mod table;
+mod uneven;
 mod units;
 mod weighted_random;
 

@@ -16,10 +16,17 @@ impl Policy {
         self.row
     }
 
+    /// Whether it heeds the speeds of ranks.
+    pub fn heeds_speeds(&self) -> bool {
+        self.row.on_uneven_ranks.is_some() && self.argument != Argument::Auto
+    }
+
     pub fn argument(&self) -> &Argument {
         &self.argument
     }
 }
+
+pub(super) type PolicyFunction = fn(&Problem, &Argument) -> Result<Placement, PlacementError>;
 
 /// What is known of a policy whatever its argument.
 pub struct Row {
@@ -32,7 +39,9 @@ pub struct Row {
     pub source: &'static str,
     /// One line for a list.
     pub help: &'static str,
-    pub(super) run: fn(&Problem, &Argument) -> Result<Placement, PlacementError>,
+    /// The same where ranks have unequal speeds; `None` for a policy that cannot heed them.
+    pub(super) on_uneven_ranks: Option<PolicyFunction>,
+    pub(super) run: PolicyFunction,
 }
 
 /// A part of a problem that a policy cannot do without.

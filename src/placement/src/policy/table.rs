@@ -6,7 +6,7 @@ use super::graphlb;
 use super::ilp;
 use super::row::{Argument, Need, Row, Syntax};
 use super::{cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
-use super::{lpt, lpt_swap, rcb, sfclb, shamrock, weighted_random};
+use super::{lpt, lpt_swap, rcb, sfclb, shamrock, uneven, weighted_random};
 
 /// Every policy there is.
 pub static TABLE: &[Row] = &[
@@ -16,6 +16,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "the default of block-structured AMR frameworks",
         help: "equal numbers of blocks, in curve order",
+        on_uneven_ranks: Some(|problem, _| Ok(uneven::contiguous(problem).into())),
         run: |problem, _| Ok(contiguous::place(problem).into()),
     },
     Row {
@@ -24,6 +25,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Pinar & Aykanat, JPDC 64(8), 2004",
         help: "the least makespan of all contiguous placements, with at most N blocks on a rank",
+        on_uneven_ranks: Some(contiguous_optimal::run_on_uneven_ranks),
         run: contiguous_optimal::run,
     },
     Row {
@@ -32,6 +34,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Jain et al. 2025, section V-C",
         help: "the least makespan of contiguous placements with two sizes of interval",
+        on_uneven_ranks: None,
         run: |problem, _| Ok(cdp::place(problem).into()),
     },
     Row {
@@ -40,6 +43,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Jain et al. 2025, section V-C",
         help: "cdp in chunks of N ranks",
+        on_uneven_ranks: None,
         run: |problem, argument| match argument {
             Argument::Count(ranks) => Ok(cdp::place_in_chunks(problem, *ranks).into()),
             _ => unreachable!("the syntax gives a count"),
@@ -51,6 +55,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Graham, SIAM J. Appl. Math. 17(2), 1969",
         help: "largest block first, each on the least loaded rank",
+        on_uneven_ranks: Some(|problem, _| Ok(uneven::lpt(problem).into())),
         run: |problem, _| Ok(lpt::place(problem).into()),
     },
     Row {
@@ -59,6 +64,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "LPT, then pairwise exchange",
         help: "LPT, then exchanges between ranks until a bound is met or nothing improves",
+        on_uneven_ranks: Some(|problem, _| Ok(uneven::lpt_swap(problem))),
         run: |problem, _| Ok(lpt_swap::place(problem)),
     },
     Row {
@@ -67,6 +73,10 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Jain et al. 2025, section V-D",
         help: "contiguous, with LPT among the X % of ranks of most extreme load; auto weighs messages",
+        on_uneven_ranks: Some(|problem, argument| match argument {
+            Argument::Percent(percent) => Ok(uneven::cplx(problem, *percent).into()),
+            _ => unreachable!("auto does not heed speeds"),
+        }),
         run: |problem, argument| match argument {
             Argument::Percent(percent) => Ok(cplx::place(problem, *percent).into()),
             _ => Ok(cplx::place_auto(problem)?.into()),
@@ -78,6 +88,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh],
         source: "Berger & Bokhari, IEEE Trans. Comput. C-36(5), 1987",
         help: "recursive coordinate bisection: space cut in two by work, again and again",
+        on_uneven_ranks: None,
         run: |problem, _| Ok(rcb::place(problem).into()),
     },
     Row {
@@ -86,6 +97,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh],
         source: "Wu et al., CLUSTER 2011",
         help: "the Hilbert curve cut greedily by work; roots: unrefined blocks with all refined from them",
+        on_uneven_ranks: None,
         run: |problem, argument| Ok(sfclb::place(problem, argument).into()),
     },
     #[cfg(feature = "metis")]
@@ -95,6 +107,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh, Need::Graph],
         source: "Wu et al., CLUSTER 2011",
         help: "the neighbour graph cut by METIS, unrefined blocks joined along the curve",
+        on_uneven_ranks: None,
         run: |problem, argument| Ok(graphlb::place(problem, argument)?.into()),
     },
     Row {
@@ -103,6 +116,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh, Need::Graph],
         source: "Wu et al., CLUSTER 2011",
         help: "groups of neighbours, packed level by level and near their neighbours",
+        on_uneven_ranks: None,
         run: |problem, argument| Ok(grouplb::place(problem, argument).into()),
     },
     Row {
@@ -111,6 +125,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh],
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "roots in equal numbers along the curve; what is refined stays with its root",
+        on_uneven_ranks: None,
         run: |problem, _| Ok(shamrock::none(problem).into()),
     },
     Row {
@@ -119,6 +134,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "every block to the next rank, in curve order",
+        on_uneven_ranks: None,
         run: |problem, _| Ok(shamrock::round_robin(problem).into()),
     },
     Row {
@@ -127,6 +143,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh],
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "as none, but refined blocks go to ranks by chance (seed N), rather to idle ones",
+        on_uneven_ranks: None,
         run: |problem, argument| Ok(weighted_random::place(problem, argument.count()).into()),
     },
     Row {
@@ -135,6 +152,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh],
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "as none, but blocks refined N times or more are dealt out round robin",
+        on_uneven_ranks: None,
         run: |problem, argument| Ok(shamrock::from_level(problem, argument.count()).into()),
     },
     Row {
@@ -143,6 +161,7 @@ pub static TABLE: &[Row] = &[
         needs: &[Need::Mesh, Need::Machine],
         source: "Beckingsale et al., LNCS 7587, 2013",
         help: "each refined block where computing and sending it would be done first",
+        on_uneven_ranks: None,
         run: |problem, _| Ok(shamrock::by_model(problem).into()),
     },
     Row {
@@ -151,6 +170,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "",
         help: "a policy in two steps: over the nodes, then over the ranks inside each",
+        on_uneven_ranks: None,
         run: |problem, argument| hierarchical::run(problem, argument.inner()),
     },
     #[cfg(feature = "ilp")]
@@ -160,6 +180,7 @@ pub static TABLE: &[Row] = &[
         needs: &[],
         source: "Huangfu & Hall, Math. Prog. Comp. 10, 2018 (HiGHS)",
         help: "the exact optimum of small cases by integer programming, N seconds at most",
+        on_uneven_ranks: None,
         run: |problem, argument| ilp::place(problem, argument.count()),
     },
 ];

@@ -327,6 +327,55 @@ mod tests {
     }
 
     #[test]
+    fn matched_owners_move_less_at_the_same_makespan() {
+        let folder = tempfile::tempdir().unwrap();
+        // Sixty blocks whose costs swing against each other.
+        let mut text = "step,block,cost\n".to_owned();
+        for (step, block) in (0..6u64).flat_map(|step| (0..60u64).map(move |block| (step, block))) {
+            let cost = 10 + (block * 7 + step * (1 + block % 3)) % 11;
+            text += &format!("{step},{block},{cost}\n");
+        }
+        let file = folder.path().join("swing.csv");
+        std::fs::write(&file, text).unwrap();
+        let with = |policy: &str, matching: &str| {
+            let words = [
+                file.to_str().unwrap(),
+                "--ranks",
+                "12",
+                "--policies",
+                policy,
+                "--matching",
+                matching,
+            ];
+            let run = replay(&parsed(&words), &read(&file, 3).unwrap())
+                .unwrap()
+                .remove(0);
+            (run.totals.makespan, run.totals.moved_blocks)
+        };
+        for policy in [
+            "lpt",
+            "lpt-swap",
+            "cplx:100",
+            "contiguous-optimal",
+            "hierarchical:lpt",
+        ] {
+            let (off, order, free) = (
+                with(policy, "off"),
+                with(policy, "keep-order"),
+                with(policy, "free"),
+            );
+            assert_eq!((off.0, off.0), (order.0, free.0), "{policy}");
+            assert!(
+                free.1 <= off.1 && order.1 <= off.1,
+                "{policy}: {off:?} {order:?} {free:?}"
+            );
+            if policy.starts_with("lpt") {
+                assert!(10 * order.1 < 9 * off.1, "{policy}: {off:?} {order:?}");
+            }
+        }
+    }
+
+    #[test]
     fn smoothed_costs_are_misled_less_by_a_hiccup() {
         let folder = tempfile::tempdir().unwrap();
         // Block 0 costs 8 but for a hiccup in one step; the others cost 1.

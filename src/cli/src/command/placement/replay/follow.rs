@@ -217,6 +217,7 @@ impl<'a> Follower<'a> {
         let mut problem = Problem::new(costs, args.ranks)?
             .with_ranks_per_node(scene.ranks_per_node)?
             .with_machine(scene.message_time)?
+            .with_matching(args.matching.into())
             .with_limits(limits)?;
         let mesh = self.recording.root_level.map(|root_level| Mesh {
             dimensions: scene.dimensions,
