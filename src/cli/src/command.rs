@@ -1,6 +1,4 @@
-//! The subcommands, one file each, and what they write ([`output`]).
-
-mod output;
+//! The subcommands, one file each.
 
 pub mod run;
 

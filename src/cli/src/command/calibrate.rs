@@ -18,14 +18,15 @@ use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
 use colltune_core::library::{Abi, Library};
 use colltune_db::Database;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::compare::interrupted;
-use super::output::{print, tell};
 use crate::bench::place::{answer_in, helper};
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
 use crate::launch::line::find_launcher;
+use crate::output::{json, print, tell};
 use crate::parse::abi;
 use crate::progress;
 use crate::trial::{Ended, Interrupt, watched};
@@ -35,15 +36,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
     let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?)?;
     progress::clear();
-    print(&calibration.to_toml())?;
+    if !args.json {
+        print(&calibration.to_toml())?;
+    }
     if calibration.between.is_none() {
-        eprintln!(
-            "colltune: the job had one node; usual parameters stand for the network between nodes"
-        );
+        progress::hint(format_args!(
+            "the job had one node; usual parameters stand for the network between nodes"
+        ));
     }
     let settings = db.settings()?;
     let factor = settings.hopeless_factor_on(library);
     let found = settings.simulated.get(&library);
+    if args.json {
+        return json(&Json {
+            file: db.calibration(library),
+            calibration: &calibration,
+            variants_expected_hopeless: found.map_or(0, |found| found.hopeless(factor)),
+        });
+    }
     tell(format!(
         "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
         db.calibration(library).display(),
@@ -112,12 +122,24 @@ pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
-    /// The MPI library, where the launcher does not tell: openmpi, mpich, mpi_abi
-    #[arg(long, value_parser = abi, value_name = "LIBRARY")]
+    /// The MPI library, where the launcher does not tell
+    #[arg(long, value_parser = abi(), value_name = "LIBRARY")]
     mpi: Option<Abi>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// The launcher with its options, without a program
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
+}
+
+/// The contents of `calibrate --json`: what calibration.toml holds, where that is, and what follows from it.
+#[derive(Serialize)]
+struct Json<'a> {
+    file: PathBuf,
+    #[serde(flatten)]
+    calibration: &'a Calibration,
+    variants_expected_hopeless: usize,
 }
 
 /// The job takes seconds unless it hangs.

@@ -8,8 +8,9 @@ use colltune_db::manage::init::init;
 use colltune_db::share::{Shared, Trainers};
 use colltune_db::{Database, users};
 
-use crate::command::output::print;
 use crate::failure::usage;
+use crate::output::print;
+use crate::progress;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WhoTrains {
@@ -56,7 +57,7 @@ impl Init {
         let mut warnings = Vec::new();
         let db = init(&self.db, shared, &mut warnings)?;
         for warning in warnings {
-            eprintln!("colltune: {warning}");
+            progress::hint(warning);
         }
         let place = db.root().display();
         let made = if is_new { "made" } else { "there is" };

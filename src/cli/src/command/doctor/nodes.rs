@@ -15,12 +15,13 @@ use colltune_db::hosts::{self, HostRow};
 use colltune_telemetry::nodes::{Node, nearest, sick};
 use serde::Deserialize;
 
+use super::findings::Findings;
 use crate::bench::place::answer_in;
-use crate::command::output::tell;
 use crate::command::run::{libraries, read_line};
 use crate::failure::{Stopped, usage};
 use crate::launch::line::Line;
 use crate::launch::shim;
+use crate::output::save;
 
 /// Nodes that share cores take turns of half a second each.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -32,6 +33,7 @@ pub struct Asked<'a> {
     pub line: &'a [OsString],
     pub db: Option<&'a Path>,
     pub hostfile: Option<&'a Path>,
+    pub json: bool,
 }
 
 /// Measures the nodes on which the line's job would run, and prints a line for each.
@@ -54,6 +56,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
         None => (Vec::new(), Vec::new()),
     };
     let sick = sick(&nodes, &history);
+    let mut report = Findings::new(asked.json);
     for node in &nodes {
         let own: Vec<String> = sick
             .iter()
@@ -61,15 +64,20 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
             .map(|one| one.text())
             .collect();
         match own.is_empty() {
-            true => tell(format!("ok    {}", told(node))),
-            false => own.iter().for_each(|text| tell(format!("fail  {text}"))),
+            true => report.ok(told(node)),
+            false => own.iter().for_each(|text| {
+                report.fail(
+                    text,
+                    "leave it out: --write-hostfile FILE, or exclude_hosts in colltune.toml",
+                );
+            }),
         }
     }
     if nodes.len() < 3 && history.is_empty() {
-        tell(format!(
-            "warn  {} nodes cannot be compared with each other; --db DIR compares them with what they were",
-            nodes.len()
-        ));
+        report.warn(
+            format_args!("{} nodes cannot be compared with each other", nodes.len()),
+            "--db DIR compares them with what they were",
+        );
     }
     let is_sick = |host: &str| sick.iter().any(|one| one.host == host);
     if let Some(db) = asked.db {
@@ -83,15 +91,15 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
             .iter()
             .filter(|node| !is_sick(&node.host) && !excluded.contains(&node.host))
             .collect();
-        std::fs::write(file, hostfile(abi, &left))
-            .with_context(|| format!("write {}", file.display()))?;
-        tell(format!(
-            "ok    {}: {} of {} nodes",
+        save(file, &hostfile(abi, &left))?;
+        report.ok(format_args!(
+            "{}: {} of {} nodes",
             file.display(),
             left.len(),
             nodes.len()
         ));
     }
+    report.end()?;
     let n_sick = nodes.iter().filter(|node| is_sick(&node.host)).count();
     match n_sick {
         0 => Ok(()),
