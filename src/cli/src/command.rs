@@ -30,6 +30,8 @@ pub mod emulate;
 
 pub mod telemetry;
 
+mod measuring;
+
 pub mod calibrate;
 
 pub mod simulate;

@@ -13,7 +13,7 @@ mod nodes;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
@@ -28,6 +28,7 @@ use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
 use crate::launch::needs::{self, Needs};
 use crate::launch::shim;
+use crate::trial::{Interrupt, watched};
 
 /// Prints one line per check; fails when one of them did.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -444,22 +445,10 @@ fn writable(folder: &Path) -> std::io::Result<()> {
     std::fs::remove_file(&file)
 }
 
-/// Bytes that are free where `path` is, as `df` says.
+/// Bytes that are free for this user where `path` is.
 fn free_bytes(path: &Path) -> Option<u64> {
-    let output = Command::new("df")
-        .args(["-Pk", "--"])
-        .arg(path)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.lines()
-        .nth(1)?
-        .split_whitespace()
-        .nth(3)?
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib << 10)
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// Whether a line can be read and its programs' library is known.
@@ -564,25 +553,15 @@ fn assigned(name: &str, value: &str) -> String {
 
 /// Runs a command silently; the error says how it ended.
 fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
+    let interrupt = Interrupt::listen().map_err(|error| format!("failed to {error:#}"))?;
     let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = quiet
-        .spawn()
-        .map_err(|error| format!("failed to start it: {error}"))?;
-    let deadline = Instant::now() + limit;
-    loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("it ended with {status}")),
-            None if Instant::now() > deadline => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("it did not end within {} s", limit.as_secs()));
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
+    match watched(quiet, Some(limit), &interrupt, &mut || ()) {
+        Ok((_, status)) if status.success() => Ok(()),
+        Ok((_, status)) => Err(format!("it ended with {status}")),
+        Err(ended) => Err(ended.to_string()),
     }
 }
 

@@ -419,14 +419,12 @@ fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
             }
         }
         let applied = prefix::apply(line, given, own_preload.as_deref());
-        let environment = applied.environment.iter();
-        let environment = environment.map(|(name, value)| format!("{name}={}", value.display()));
-        let words = applied.words.iter().map(|word| word.display().to_string());
-        let told: Vec<_> = environment.chain(words).collect();
-        progress::detail(format_args!("starts {}", told.join(" ")));
+        tell_start(&applied.environment, &applied.words);
         command = Command::new(&applied.words[0]);
         command.args(&applied.words[1..]).envs(applied.environment);
     } else {
+        let variables = given.iter().flatten().flat_map(|given| &given.variables);
+        tell_start(variables, &line.words);
         command = Command::new(&line.words[0]);
         command.args(&line.words[1..]);
         for (name, value) in given.iter().flatten().flat_map(|given| &given.variables) {
@@ -438,6 +436,15 @@ fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
     }
     let error = command.exec();
     Err(error).with_context(|| format!("start {}", line.words[0].display()))
+}
+
+/// The line as it is started, with what is put into its environment.
+fn tell_start<'a>(variables: impl IntoIterator<Item = &'a (String, OsString)>, words: &[OsString]) {
+    let variables = variables.into_iter();
+    let variables = variables.map(|(name, value)| format!("{name}={}", value.display()));
+    let words = words.iter().map(|word| word.display().to_string());
+    let told: Vec<_> = variables.chain(words).collect();
+    progress::detail(format_args!("starts {}", told.join(" ")));
 }
 
 fn tell_unsure(launcher: &OsStr, context: &Context) {

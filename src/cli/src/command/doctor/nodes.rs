@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use colltune_core::library::Abi;
@@ -17,11 +16,13 @@ use serde::Deserialize;
 
 use super::findings::Findings;
 use crate::bench::place::answer_in;
+use crate::command::measuring;
 use crate::command::run::{libraries, read_line};
 use crate::failure::{Stopped, usage};
 use crate::launch::line::Line;
 use crate::launch::shim;
 use crate::output::save;
+use crate::trial::Interrupt;
 
 /// Nodes that share cores take turns of half a second each.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -175,37 +176,8 @@ fn measure(line: &Line, abi: Abi) -> anyhow::Result<Found> {
     }
     let words = replaced(line, &helper);
     let mut command = Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("start {}", words[0].display()))?;
-    let mut stdout = child.stdout.take().expect("it is piped");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        stdout.read_to_string(&mut text).map(|_| text)
-    });
-    let deadline = Instant::now() + LIMIT;
-    let status = loop {
-        match child.try_wait().context("wait for the measurement")? {
-            Some(status) => break status,
-            None if Instant::now() > deadline => {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!(
-                    "measure the nodes: it did not end within {} s",
-                    LIMIT.as_secs()
-                );
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    };
-    if !status.success() {
-        bail!("measure the nodes: the job ended with {status}");
-    }
-    let text = reader.join().ok().and_then(Result::ok).unwrap_or_default();
+    command.args(&words[1..]);
+    let text = measuring::answer(&mut command, LIMIT, &Interrupt::listen()?)?;
     answer_in(&text).context("read what colltune-mpibench wrote; is it as old as this command?")
 }
 

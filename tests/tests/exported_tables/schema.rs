@@ -1,0 +1,129 @@
+//! The rules of Open MPI 6, of which there is no release to try them with, are held against a schema of their format.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_core::library::Library;
+use colltune_core::space::Range;
+use colltune_tests::{colltune, folder, skip};
+use serde_json::Value;
+
+use crate::database::database;
+
+const LIBRARY: &str = "openmpi-5.0.11";
+
+/// Prints what is wrong with a file that comes on standard input, by the schema of the first argument.
+const CHECK: &str = "
+import json, sys
+import jsonschema
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft202012Validator.check_schema(schema)
+for error in jsonschema.Draft202012Validator(schema).iter_errors(json.load(sys.stdin)):
+    print(error.json_path, error.message)
+";
+
+/// What the schema says against a file; nothing where it is sound.
+fn complaints(file: &Value) -> String {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/openmpi6/schema.json");
+    let mut child = Command::new("timeout")
+        .args(["60", "python3", "-c", CHECK])
+        .arg(schema)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("timeout starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(file.to_string().as_bytes())
+        .expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The rules of a database in which these variants win, each from where the one before ends.
+fn rules(collective: Collective, variants: &[String]) -> Value {
+    let folder = folder();
+    let library: Library = LIBRARY.parse().expect("a library");
+    let steps: Vec<(u64, &str)> = (variants.iter().enumerate())
+        .map(|(place, name)| (if place == 0 { 0 } else { 1 << (place + 4) }, name.as_str()))
+        .collect();
+    let winners = [(collective, &steps[..])];
+    let anywhere = Range { lo: 1, hi: None };
+    let db = database(library, &[(anywhere, &winners[..])], folder.path());
+    let output = Command::new(colltune())
+        .args(["export", "--format", "openmpi6", "-o", "-", "--db"])
+        .arg(db)
+        .output()
+        .expect("colltune starts");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
+    let known = Command::new("python3")
+        .args(["-c", "import jsonschema; jsonschema.Draft202012Validator"])
+        .stderr(Stdio::null())
+        .status();
+    if !known.is_ok_and(|known| known.success()) {
+        skip::<()>("Python's jsonschema is missing (python3-jsonschema)");
+        return;
+    }
+    let library: Library = LIBRARY.parse().expect("a library");
+    let mut all = rules(Collective::Barrier, &["default".to_owned()]);
+    assert_eq!(complaints(&all), "", "{all:#}");
+    for collective in Collective::ALL {
+        let native = catalogue::variants(library, collective).into_iter();
+        let names = native.map(|variant| variant.name.to_string());
+        let native: Vec<String> = names.filter(|name| name.starts_with("native:")).collect();
+        if native.is_empty() || collective == Collective::Barrier {
+            continue;
+        }
+        let found = rules(collective, &native);
+        assert_eq!(complaints(&found), "", "{collective}: {found:#}");
+        if let Some(rules) = found["collectives"].get(collective.name()) {
+            all["collectives"][collective.name()] = rules.clone();
+        }
+    }
+    let told = all["collectives"].as_object().expect("an object");
+    assert!(told.len() >= 10, "{:?}", told.keys());
+    assert_eq!(complaints(&all), "");
+    // What its reader would not take.
+    let mut wrong = Vec::new();
+    let mut change = |what: &str, make: &dyn Fn(&mut Value)| {
+        let mut file = all.clone();
+        make(&mut file);
+        wrong.push((what.to_owned(), file));
+    };
+    change("a name without its underscore", &|file| {
+        let rules = file["collectives"]["reduce_scatter"].take();
+        let collectives = file["collectives"].as_object_mut().expect("an object");
+        collectives.remove("reduce_scatter");
+        collectives.insert("reducescatter".into(), rules);
+    });
+    let first = "/collectives/bcast/0/rules/0";
+    change("an algorithm that there is not", &|file| {
+        file.pointer_mut(first).expect("a rule")["alg"] = 10.into();
+    });
+    change("no algorithm", &|file| {
+        let rule = file.pointer_mut(first).expect("a rule");
+        rule.as_object_mut().expect("an object").remove("alg");
+    });
+    change("an unknown key", &|file| {
+        file.pointer_mut(first).expect("a rule")["segsize"] = 0.into();
+    });
+    change("a negative bound", &|file| {
+        file.pointer_mut(first).expect("a rule")["msg_size_min"] = (-1).into();
+    });
+    change("another version", &|file| {
+        file["rule_file_version"] = 2.into()
+    });
+    for (what, file) in wrong {
+        assert_ne!(complaints(&file), "", "{what}");
+    }
+}
