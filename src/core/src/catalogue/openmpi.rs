@@ -84,9 +84,6 @@ impl OpenMpiRow {
 /// overlap, and data are wrong (4.1.4, 4, 5 and 7 ranks). The library's own choice takes it, too, for some sizes from 4 ranks on.
 /// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
 /// they begin below or above it, they write outside of their own memory.
-/// HAN (`coll/han`), which 5.0 and later choose between nodes by themselves, is no variant of 4.1: where its priority is
-/// raised above `coll/tuned`, 6 of 20 random programs ended by corrupted memory or computed something else on 3 nodes with
-/// 2 ranks each, without colltune (4.1.4, `mpirun --mca coll_han_priority 100 random_program 1000 20`).
 /// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
 const OPENMPI: &[OpenMpiRow] = &[
     row(
