@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
     /// The MPI library and version, where the database holds several calibrations: openmpi-4.1.4
-    #[arg(long, value_name = "LIBRARY", requires = "db")]
+    #[arg(long, value_name = "KEY", requires = "db")]
     library: Option<Library>,
     /// The most steps that one simulation may take
     #[arg(long, default_value_t = 50_000_000, value_name = "N")]

@@ -9,7 +9,7 @@ use colltune_db::share::{Shared, Trainers};
 use colltune_db::{Database, users};
 
 use crate::failure::usage;
-use crate::output::print;
+use crate::output::{json, print};
 use crate::progress;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -20,6 +20,15 @@ enum WhoTrains {
     Members,
 }
 
+impl WhoTrains {
+    const fn name(self) -> &'static str {
+        match self {
+            WhoTrains::Owner => "owner",
+            WhoTrains::Members => "members",
+        }
+    }
+}
+
 #[derive(clap::Args, Debug)]
 pub struct Init {
     /// The group whose members record and exploit, by name or number
@@ -28,6 +37,9 @@ pub struct Init {
     /// Who trains: with `members` each can change all that was learned
     #[arg(long, value_enum, default_value = "owner", requires = "shared")]
     trainers: WhoTrains,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
     /// The folder of the database
     #[arg(value_name = "DIR")]
     db: PathBuf,
@@ -56,8 +68,14 @@ impl Init {
         };
         let mut warnings = Vec::new();
         let db = init(&self.db, shared, &mut warnings)?;
-        for warning in warnings {
+        for warning in &warnings {
             progress::hint(warning);
+        }
+        if self.json {
+            return json(&serde_json::json!({
+                "schema": 1, "db": db.root(), "made": is_new, "shared": self.shared,
+                "trainers": self.shared.as_ref().map(|_| self.trainers.name()), "warnings": warnings,
+            }));
         }
         let place = db.root().display();
         let made = if is_new { "made" } else { "there is" };
