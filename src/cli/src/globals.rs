@@ -7,16 +7,35 @@ use clap::ValueEnum;
 
 use crate::verbosity::{self, Verbosity};
 
+/// Where help lists them: behind the subcommand's own.
+const HEADING: &str = "Options of every subcommand";
+const LAST: usize = 1000;
+
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Globals {
     /// Colours: where a terminal has them, in any case, or none
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = false)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = Color::Auto,
+        value_name = "WHEN",
+        help_heading = HEADING,
+        display_order = LAST
+    )]
     color: Color,
     /// Say nothing but results and errors: no progress, no hints
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = HEADING,
+        display_order = LAST
+    )]
     quiet: bool,
     /// Say what is done, too, and the causes of an error line by line
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = HEADING, display_order = LAST)]
     verbose: bool,
 }
 

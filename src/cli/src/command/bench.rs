@@ -86,7 +86,7 @@ fn ask() -> anyhow::Result<Vec<String>> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(usage(format!(
-            "know which benchmark to run: name one or more of `colltune bench --list`; `{ALL}` runs every one, in hours"
+            "choose a benchmark: name one or more of `colltune bench --list`; `{ALL}` runs every one, in hours"
         )));
     }
     list(false)?;

@@ -143,10 +143,14 @@ fn check_shims(report: &mut Findings, launchers: &[(Abi, OsString)]) {
     for (abi, _) in launchers {
         let name = abi.name();
         match shim::file(*abi) {
-            Err(error) => report.fail(
-                format_args!("shim for {name}: failed to {error}"),
-                "`make build` in a checkout of colltune builds it, and COLLTUNE_LIB names the folder where it is",
-            ),
+            Err(error) => {
+                // It names the way out itself, in a sentence of its own.
+                let text = error.to_string();
+                let (found, way_out) = text
+                    .split_once(". ")
+                    .unwrap_or((&text, "`make build` builds it"));
+                report.fail(format_args!("shim for {name}: failed to {found}"), way_out);
+            }
             Ok(file) => match needs::of_file(&file) {
                 Needs::NoMpi => match shim::newer_sources(&file) {
                     None => report.ok(format!("shim for {name}: {}", file.display())),
