@@ -23,6 +23,7 @@ use colltune_db::{Database, Generation};
 use colltune_files::site::is_site;
 
 use self::findings::Findings;
+use super::compare::interrupted;
 use super::publish;
 use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
@@ -53,9 +54,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         check_line(&mut report, &args.line);
     }
     if !args.no_self_test {
-        launchers
-            .iter()
-            .for_each(|(abi, name)| self_test(&mut report, *abi, name));
+        let interrupt = Interrupt::listen()?;
+        for (abi, name) in &launchers {
+            self_test(&mut report, *abi, name, &interrupt);
+            if let Some(signal) = interrupt.signal() {
+                return Err(interrupted(signal));
+            }
+        }
     }
     match report.end()? {
         true => Err(Reported.into()),
@@ -489,7 +494,7 @@ fn check_line(report: &mut Findings, words: &[OsString]) {
 }
 
 /// Two ranks under the preloaded shim check the results of every collective.
-fn self_test(report: &mut Findings, abi: Abi, launcher: &OsStr) {
+fn self_test(report: &mut Findings, abi: Abi, launcher: &OsStr, interrupt: &Interrupt) {
     let name = abi.name();
     let Ok(shim) = shim::file(abi) else { return };
     let helper = shim.with_file_name("colltune-mpibench");
@@ -527,7 +532,7 @@ fn self_test(report: &mut Findings, abi: Abi, launcher: &OsStr) {
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    let result = ends_within(command, Duration::from_secs(60));
+    let result = ends_within(command, Duration::from_secs(60), interrupt);
     let log = std::fs::read_to_string(folder.join("rank-0.jsonl")).unwrap_or_default();
     let _ = std::fs::remove_dir_all(&folder);
     match result {
@@ -556,13 +561,12 @@ fn assigned(name: &str, value: &str) -> String {
 }
 
 /// Runs a command silently; the error says how it ended.
-fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
-    let interrupt = Interrupt::listen().map_err(|error| format!("failed to {error:#}"))?;
+fn ends_within(mut command: Command, limit: Duration, interrupt: &Interrupt) -> Result<(), String> {
     let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    match watched(quiet, Some(limit), &interrupt, &mut || ()) {
+    match watched(quiet, Some(limit), interrupt, &mut || ()) {
         Ok((_, status)) if status.success() => Ok(()),
         Ok((_, status)) => Err(format!("it ended with {status}")),
         Err(ended) => Err(ended.to_string()),
