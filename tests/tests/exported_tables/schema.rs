@@ -1,6 +1,5 @@
 //! The rules of Open MPI 6, of which there is no release to try them with, are held against a schema of their format.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,34 +14,33 @@ use crate::database::database;
 
 const LIBRARY: &str = "openmpi-5.0.11";
 
-/// Prints what is wrong with a file that comes on standard input, by the schema of the first argument.
+/// Prints what is wrong with each of the files that come on standard input, by the schema of the first argument.
 const CHECK: &str = "
 import json, sys
 import jsonschema
 schema = json.load(open(sys.argv[1]))
 jsonschema.Draft202012Validator.check_schema(schema)
-for error in jsonschema.Draft202012Validator(schema).iter_errors(json.load(sys.stdin)):
-    print(error.json_path, error.message)
+validator = jsonschema.Draft202012Validator(schema)
+complaints = [[error.json_path + ': ' + error.message for error in validator.iter_errors(file)] for file in json.load(sys.stdin)]
+json.dump(complaints, sys.stdout)
 ";
 
-/// What the schema says against a file; nothing where it is sound.
-fn complaints(file: &Value) -> String {
+/// What the schema says against each file; nothing where it is sound.
+fn complaints(files: &[&Value]) -> Vec<Vec<String>> {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/openmpi6/schema.json");
     let mut child = Command::new("timeout")
-        .args(["60", "python3", "-c", CHECK])
+        .args(["60", "python3", "-W", "ignore", "-c", CHECK])
         .arg(schema)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("timeout starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin
-        .write_all(file.to_string().as_bytes())
-        .expect("it reads");
+    serde_json::to_writer(&mut stdin, files).expect("it reads");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
+    serde_json::from_slice(&output.stdout).expect("lists")
 }
 
 /// The rules of a database in which these variants win, each from where the one before ends.
@@ -76,7 +74,7 @@ fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
     }
     let library: Library = LIBRARY.parse().expect("a library");
     let mut all = rules(Collective::Barrier, &["default".to_owned()]);
-    assert_eq!(complaints(&all), "", "{all:#}");
+    let mut sound = vec![("no rule".to_owned(), all.clone())];
     for collective in Collective::ALL {
         let native = catalogue::variants(library, collective).into_iter();
         let names = native.map(|variant| variant.name.to_string());
@@ -85,14 +83,26 @@ fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
             continue;
         }
         let found = rules(collective, &native);
-        assert_eq!(complaints(&found), "", "{collective}: {found:#}");
         if let Some(rules) = found["collectives"].get(collective.name()) {
             all["collectives"][collective.name()] = rules.clone();
         }
+        sound.push((collective.name().to_owned(), found));
     }
     let told = all["collectives"].as_object().expect("an object");
-    assert!(told.len() >= 10, "{:?}", told.keys());
-    assert_eq!(complaints(&all), "");
+    for collective in [
+        "allreduce",
+        "bcast",
+        "reduce",
+        "reduce_scatter",
+        "reduce_scatter_block",
+    ] {
+        assert!(
+            told.contains_key(collective),
+            "{collective}: {:?}",
+            told.keys()
+        );
+    }
+    sound.push(("all together".to_owned(), all.clone()));
     // What its reader would not take.
     let mut wrong = Vec::new();
     let mut change = |what: &str, make: &dyn Fn(&mut Value)| {
@@ -123,7 +133,13 @@ fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
     change("another version", &|file| {
         file["rule_file_version"] = 2.into()
     });
-    for (what, file) in wrong {
-        assert_ne!(complaints(&file), "", "{what}");
+    let files: Vec<&Value> = sound.iter().chain(&wrong).map(|(_, file)| file).collect();
+    let complaints = complaints(&files);
+    let named = sound.iter().chain(&wrong).zip(complaints);
+    for (place, ((what, file), complaints)) in named.enumerate() {
+        match place < sound.len() {
+            true => assert_eq!(complaints, Vec::<String>::new(), "{what}: {file:#}"),
+            false => assert_ne!(complaints, Vec::<String>::new(), "{what}"),
+        }
     }
 }
