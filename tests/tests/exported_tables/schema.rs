@@ -11,6 +11,7 @@ use colltune_tests::{colltune, folder, skip};
 use serde_json::Value;
 
 use crate::database::database;
+use crate::winners::Winners;
 
 const LIBRARY: &str = "openmpi-5.0.11";
 
@@ -44,15 +45,11 @@ fn complaints(files: &[&Value]) -> Vec<Vec<String>> {
 }
 
 /// The rules of a database in which these variants win, each from where the one before ends.
-fn rules(collective: Collective, variants: &[String]) -> Value {
+fn rules(winners: Winners) -> Value {
     let folder = folder();
     let library: Library = LIBRARY.parse().expect("a library");
-    let steps: Vec<(u64, &str)> = (variants.iter().enumerate())
-        .map(|(place, name)| (if place == 0 { 0 } else { 1 << (place + 4) }, name.as_str()))
-        .collect();
-    let winners = [(collective, &steps[..])];
     let anywhere = Range { lo: 1, hi: None };
-    let db = database(library, &[(anywhere, &winners[..])], folder.path());
+    let db = database(library, &[(anywhere, winners)], folder.path());
     let output = Command::new(colltune())
         .args(["export", "--format", "openmpi6", "-o", "-", "--db"])
         .arg(db)
@@ -73,21 +70,29 @@ fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
         return;
     }
     let library: Library = LIBRARY.parse().expect("a library");
-    let mut all = rules(Collective::Barrier, &["default".to_owned()]);
-    let mut sound = vec![("no rule".to_owned(), all.clone())];
-    for collective in Collective::ALL {
-        let native = catalogue::variants(library, collective).into_iter();
-        let names = native.map(|variant| variant.name.to_string());
-        let native: Vec<String> = names.filter(|name| name.starts_with("native:")).collect();
-        if native.is_empty() || collective == Collective::Barrier {
-            continue;
-        }
-        let found = rules(collective, &native);
-        if let Some(rules) = found["collectives"].get(collective.name()) {
-            all["collectives"][collective.name()] = rules.clone();
-        }
-        sound.push((collective.name().to_owned(), found));
-    }
+    let native = |collective: &Collective| {
+        let all = catalogue::variants(library, *collective).into_iter();
+        let names = all.map(|variant| variant.name.to_string());
+        let native = names.filter(|name| name.starts_with("native:"));
+        native.collect::<Vec<_>>()
+    };
+    let names: Vec<(Collective, Vec<String>)> = (Collective::ALL.iter())
+        .map(|collective| (*collective, native(collective)))
+        .filter(|(collective, native)| *collective != Collective::Barrier && !native.is_empty())
+        .collect();
+    let begins = |place: usize| if place == 0 { 0 } else { 1 << (place + 4) };
+    let steps: Vec<(Collective, Vec<(u64, &str)>)> = (names.iter())
+        .map(|(collective, names)| {
+            let names = names.iter().enumerate();
+            let steps = names.map(|(place, name)| (begins(place), name.as_str()));
+            (*collective, steps.collect())
+        })
+        .collect();
+    let winners: Vec<(Collective, &[(u64, &str)])> = (steps.iter())
+        .map(|(collective, steps)| (*collective, &steps[..]))
+        .collect();
+    let all = rules(&winners);
+    let none = rules(&[(Collective::Barrier, &[(0, "default")])]);
     let told = all["collectives"].as_object().expect("an object");
     for collective in [
         "allreduce",
@@ -102,7 +107,10 @@ fn rules_of_every_algorithm_are_of_the_format_of_open_mpi_6() {
             told.keys()
         );
     }
-    sound.push(("all together".to_owned(), all.clone()));
+    let sound = [
+        ("every rule".to_owned(), all.clone()),
+        ("no rule".to_owned(), none),
+    ];
     // What its reader would not take.
     let mut wrong = Vec::new();
     let mut change = |what: &str, make: &dyn Fn(&mut Value)| {

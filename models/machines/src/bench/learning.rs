@@ -57,7 +57,7 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
             Bound::None,
         ));
-        rows.push(wrong_replacements(&name, &lives));
+        rows.push(wrong_replacements(name, &lives));
     }
 }
 
