@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use colltune_db::evidence::{Said, Store};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::train::LibraryReport;
-use colltune_db::{DataKey, Database, Generation, TrainOptions, TrainReport, partition, train};
+use colltune_db::{DataKey, Database, Generation, TrainOptions, partition, train};
 use parquet::file::reader::SerializedFileReader;
 use runs::{database, small, trained};
 

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use colltune_core::record::RECORD_BYTES;
 use colltune_db::test_support::{LIBRARY, Run};
-use colltune_db::{Database, DbError, Generation, TrainOptions, TrainReport, partition, train};
+use colltune_db::{Database, DbError, Generation, TrainOptions, partition, train};
 use runs::{database, small, trained};
 
 /// Every (job, rank, comm, call) in the data set; panics on one that is there twice.
