@@ -60,7 +60,7 @@ test: build ## every test; ends with "N passed, N failed"
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/test
 
 bench: build ## measure; reports under target/bench/
-	target/release/colltune bench
+	target/release/colltune bench all
 
 evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
 	target/release/colltune bench $(QUICK) ompicolltune

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, sanitized, target_folder, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, sanitized, skip, target_folder, traces,
 };
 
 /// A job that `colltune run` starts with these options.
@@ -37,6 +37,36 @@ fn pipe(path: &Path) {
 }
 
 on_each_library! {
+    /// What one command writes into a file, another reads from its standard output.
+    fn what_reports_tells_programs_and_a_dash_is_standard_output(mpi: Mpi) {
+        let (db, scratch) = (folder(), folder());
+        let place = text(db.path());
+        started(mpi, &["--db", place]).run("left", &[]).succeeds();
+        let trained = command(&["train", "--json", "--db", place]);
+        let trained: serde_json::Value = serde_json::from_slice(&trained.stdout).expect("JSON");
+        assert_eq!((&trained["traces"], &trained["libraries"][0]["generation"]), (&2.into(), &1.into()), "{trained}");
+        let out = scratch.path().join("tables");
+        let csv = |to: &str| command(&["export", "--db", place, "--format", "csv", "-o", to]);
+        assert!(csv(text(&out)).status.success());
+        let file = std::fs::read(out.join("table.csv")).expect("a table");
+        assert_eq!(csv("-").stdout, file);
+        assert!(file.starts_with(b"collective,"));
+        let own = if mpi == Mpi::Mpich { "mpich" } else { "openmpi" };
+        let tables = command(&["export", "--db", place, "--format", own, "-o", "-"]);
+        // MPICH reads two files.
+        assert_eq!(tables.status.code(), Some(if mpi == Mpi::Mpich { 2 } else { 0 }), "{tables:?}");
+        let page = command(&["report", "--db", place, "-o", "-"]);
+        assert!(page.stdout.starts_with(b"<!"), "{page:?}");
+        let drawn = command(&["trace", "--db", place, "-o", "-"]);
+        let drawn: serde_json::Value = serde_json::from_slice(&drawn.stdout).expect("JSON");
+        assert!(!drawn["traceEvents"].as_array().expect("events").is_empty());
+        let answer = command(&["query", "--db", place, "-o", "-", "SELECT count(*) AS n FROM calls"]);
+        assert!(answer.stdout.starts_with(b"PAR1"), "{answer:?}");
+        // Nothing of this was left beside.
+        let left: Vec<_> = std::fs::read_dir(&out).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["table.csv"]);
+    }
+
     fn a_database_that_cannot_be_used_costs_the_tuning_and_not_the_job(mpi: Mpi) {
         let broken = folder();
         std::fs::write(broken.path().join("colltune.toml"), "explore_total = 7\n").unwrap();
@@ -154,7 +184,9 @@ fn a_closed_pipe_ends_what_prints_quietly_and_no_work() {
     for arguments in [
         &["doctor", "--no-self-test"][..],
         &["variants"],
+        &["doctor", "--no-self-test", "--json"],
         &["bench", "--list"],
+        &["bench", "--list", "--json"],
         &["completions", "zsh"],
         &["train", "--db", text(db.path())],
     ] {
@@ -174,6 +206,157 @@ fn a_closed_pipe_ends_what_prints_quietly_and_no_work() {
         let said = String::from_utf8_lossy(&closed.stderr).into_owned();
         assert_eq!(said, String::from_utf8_lossy(&open.stderr), "{arguments:?}");
     }
+}
+
+/// Errors are said whatever is asked for; the rest is as loud, and as colourful, as it is wanted.
+#[test]
+fn what_is_said_is_as_colourful_and_as_much_as_is_asked_for() {
+    let said = |arguments: &[&str]| {
+        let output = command(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    for (color, has) in [("always", true), ("never", false), ("auto", false)] {
+        let (checks, _) = said(&["doctor", "--no-self-test", "--color", color]);
+        assert_eq!(checks.contains('\u{1b}'), has, "{color}: {checks}");
+        let (_, failure) = said(&["--color", color, "status", "--db", "/nowhere"]);
+        assert_eq!(failure.contains('\u{1b}'), has, "{color}: {failure}");
+        // What the arguments' reader says.
+        let (_, usage) = said(&["variants", "--collective", "none", "--color", color]);
+        assert_eq!(usage.contains('\u{1b}'), has, "{color}: {usage}");
+        let (help, _) = said(&["--color", color, "variants", "--help"]);
+        assert_eq!(help.contains('\u{1b}'), has, "{color}: {help}");
+    }
+    // A program without MPI is started, and a person is told.
+    let (_, usual) = said(&["run", "--", "/bin/true"]);
+    assert!(usual.contains("without the tuner"), "{usual}");
+    assert!(!usual.contains("starts /bin/true"), "{usual}");
+    let (_, quiet) = said(&["-q", "run", "--", "/bin/true"]);
+    assert_eq!(quiet, "");
+    let (_, verbose) = said(&["run", "-v", "--", "/bin/true"]);
+    assert!(verbose.contains("without the tuner"), "{verbose}");
+    assert!(verbose.contains("starts /bin/true"), "{verbose}");
+    let (_, quiet) = said(&["-q", "status", "--db", "/nowhere"]);
+    assert!(quiet.starts_with("colltune: failed to "), "{quiet}");
+    let (_, verbose) = said(&["train", "-v", "--db", "/nowhere"]);
+    let lines: Vec<_> = verbose.lines().collect();
+    assert!(lines[0].starts_with("colltune: failed to "), "{verbose}");
+    assert_eq!(command(&["-q", "-v", "variants"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
+    for (line, name) in [
+        (&["run", "--mode"][..], "exploit"),
+        (&["run", "--mpi"], "intel"),
+        (&["variants", "--mpi"], "mvapich"),
+        (&["status", "--collective"], "reduce_scatter_block"),
+        (&["simulate", "--collective"], "allreduce"),
+        (&["placement", "bench", "--policies"], "lpt-swap"),
+        (&["placement", "bench", "--distributions"], "power-law"),
+        (&["telemetry", "matrix", "--kind"], "ghost"),
+        (&["bench"], "tuned-cluster"),
+    ] {
+        let (_, subcommand) = line.split_last().expect("an option");
+        let subcommand = if line.len() == 1 { line } else { subcommand };
+        let help = command(&[subcommand, &["--help"]].concat());
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        assert!(
+            help.contains("[possible values: ") || help.contains("Possible values:"),
+            "{line:?}: {help}"
+        );
+        assert!(help.contains(name), "{line:?}: {help}");
+        let wrong = command(&[line, &["no-such-name"]].concat());
+        let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert_eq!(wrong.status.code(), Some(2), "{line:?}: {said}");
+        assert!(said.contains("no-such-name"), "{line:?}: {said}");
+    }
+    // A version of a library is named as freely as before.
+    assert!(
+        command(&["variants", "--mpi", "openmpi-5.0.11"])
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn a_bench_without_a_name_asks() {
+    let output = command(&["bench"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("bench --list"), "{said}");
+    // On a terminal, to which nothing is answered.
+    let line = format!("{} bench", text(&colltune()));
+    let on_a_terminal =
+        "command -v script >/dev/null || exit 77; echo | timeout 60 script -qec \"$1\" /dev/null";
+    let asked = Command::new("sh")
+        .args(["-c", on_a_terminal, "sh", &line])
+        .output()
+        .expect("sh starts");
+    if asked.status.code() == Some(77) {
+        skip::<()>("`script` is missing (util-linux)");
+        return;
+    }
+    let said = String::from_utf8_lossy(&asked.stdout).into_owned();
+    assert!(said.contains("which of these?"), "{said}");
+    assert!(said.contains("no benchmark was named"), "{said}");
+    assert_eq!(asked.status.code(), Some(2), "{said}");
+}
+
+#[test]
+fn the_doctor_names_a_command_for_all_that_is_not_well() {
+    let db = folder();
+    std::fs::write(db.path().join("colltune.toml"), "explore_total = 7\n").unwrap();
+    let output = Command::new("timeout")
+        .arg("60")
+        .arg(colltune())
+        .args([
+            "doctor",
+            "--json",
+            "--no-self-test",
+            "--db",
+            text(db.path()),
+            "--",
+            "mpirun",
+            "/bin/true",
+        ])
+        .env("COLLTUNE_LIB", "/nowhere")
+        .env("COLLTUNE_HANDSHAK", "trust")
+        .env("OMPI_MCA_coll_tuned_priority", "7")
+        .output()
+        .expect("timeout starts");
+    assert_eq!(output.status.code(), Some(1));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let checks = found["checks"].as_array().expect("checks");
+    let unwell: Vec<_> = checks.iter().filter(|one| one["verdict"] != "ok").collect();
+    for part in [
+        "shim for",
+        "COLLTUNE_HANDSHAK:",
+        "OMPI_MCA_coll",
+        "database",
+        "line: ",
+    ] {
+        let is_of = |one: &&&serde_json::Value| {
+            one["found"]
+                .as_str()
+                .is_some_and(|text| text.contains(part))
+        };
+        let one = unwell
+            .iter()
+            .find(is_of)
+            .unwrap_or_else(|| panic!("{part}: {found:#}"));
+        let way_out = one["way_out"].as_str().expect("a way out");
+        assert!(
+            way_out.contains('`') || way_out.contains("colltune.toml"),
+            "{one}"
+        );
+    }
+    assert!(
+        checks
+            .iter()
+            .all(|one| (one["verdict"] == "ok") == one["way_out"].is_null()),
+        "{found:#}"
+    );
 }
 
 #[test]

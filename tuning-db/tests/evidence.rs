@@ -1,5 +1,7 @@
 //! What a database keeps of its runs: for how long, in how many files, and what it keeps apart.
 
+mod runs;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -7,30 +9,9 @@ use std::time::{Duration, SystemTime};
 use colltune_db::evidence::{Said, Store};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::train::LibraryReport;
-use colltune_db::{DataKey, Database, Generation, TrainOptions, TrainReport, partition, train};
+use colltune_db::{DataKey, Database, Generation, TrainOptions, partition, train};
 use parquet::file::reader::SerializedFileReader;
-use tempfile::TempDir;
-
-fn database(settings: &str) -> (TempDir, Database) {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = format!("machine = \"testing\"\n{settings}");
-    fs::write(folder.path().join("colltune.toml"), settings).unwrap();
-    let db = Database::create_or_open(folder.path()).unwrap();
-    (folder, db)
-}
-
-/// Two ranks that record 300 calls each.
-fn small(job: &str) -> Run {
-    Run {
-        calls: 300,
-        recording_ranks: 2,
-        ..Run::new(job, 3)
-    }
-}
-
-fn trained(db: &Database) -> TrainReport {
-    train(db, TrainOptions::default(), &|_| {}).unwrap()
-}
+use runs::{database, small, trained};
 
 fn counted(report: &LibraryReport) -> (u64, u64, u64) {
     (report.runs, report.records, report.calls)

@@ -1,5 +1,7 @@
 //! Ingest with real files: what is taken, what is refused, what a crash leaves.
 
+mod runs;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,31 +10,8 @@ use std::process::Command;
 
 use colltune_core::record::RECORD_BYTES;
 use colltune_db::test_support::{LIBRARY, Run};
-use colltune_db::{Database, DbError, Generation, TrainOptions, TrainReport, partition, train};
-use tempfile::TempDir;
-
-fn database() -> (TempDir, Database) {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(
-        folder.path().join("colltune.toml"),
-        "machine = \"testing\"\n",
-    )
-    .unwrap();
-    let db = Database::create_or_open(folder.path()).unwrap();
-    (folder, db)
-}
-
-fn small(job: &str) -> Run {
-    Run {
-        calls: 300,
-        recording_ranks: 2,
-        ..Run::new(job, 3)
-    }
-}
-
-fn trained(db: &Database) -> TrainReport {
-    train(db, TrainOptions::default(), &|_| {}).unwrap()
-}
+use colltune_db::{Database, DbError, Generation, TrainOptions, partition, train};
+use runs::{database, small, trained};
 
 /// Every (job, rank, comm, call) in the data set; panics on one that is there twice.
 fn records(db: &Database) -> usize {
@@ -63,7 +42,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 
 #[test]
 fn a_training_publishes_and_another_without_news_does_not() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     let report = trained(&db);
     assert_eq!((report.ingest.traces, report.ingest.records), (2, 600));
@@ -126,7 +105,7 @@ fn a_training_publishes_and_another_without_news_does_not() {
 
 #[test]
 fn whatever_lies_in_incoming_the_rest_goes_on() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let incoming = db.incoming();
     small("good").write(&incoming).unwrap();
     let good = fs::read(incoming.join("good.0.trace")).unwrap();
@@ -217,7 +196,7 @@ fn whatever_lies_in_incoming_the_rest_goes_on() {
 
 #[test]
 fn what_jobs_say_of_themselves_and_nobody_understands_stays_where_it_is() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let runs = ["one.run", "two.run.open"];
     for name in runs {
         fs::write(db.incoming().join(name), "{}").unwrap();
@@ -232,7 +211,7 @@ fn what_jobs_say_of_themselves_and_nobody_understands_stays_where_it_is() {
 #[test]
 fn names_that_are_no_text_are_refused_too() {
     use std::os::unix::ffi::OsStrExt;
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     fs::write(
         db.incoming()
             .join(std::ffi::OsStr::from_bytes(b"\xff\xfe.0.trace")),
@@ -249,7 +228,7 @@ fn names_that_are_no_text_are_refused_too() {
 
 #[test]
 fn truncated_and_damaged_traces_keep_what_is_whole() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let paths = small("a").write(&db.incoming()).unwrap();
     let bytes = fs::read(&paths[0]).unwrap();
     // Cut inside a record, as a kill leaves it: 99 records are whole.
@@ -273,7 +252,7 @@ fn truncated_and_damaged_traces_keep_what_is_whole() {
 
 #[test]
 fn running_jobs_are_left_alone_and_never_taken_twice() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let incoming = db.incoming();
     let (rank, whole) = small("a").traces().remove(0);
     let header = whole.len() - 300 * RECORD_BYTES;
@@ -328,7 +307,7 @@ fn running_jobs_are_left_alone_and_never_taken_twice() {
 
 #[test]
 fn abandoned_traces_are_taken_once_they_are_stale() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let (rank, whole) = small("a").traces().remove(0);
     let open = db.incoming().join(format!("a.{rank}.trace.open"));
     fs::write(&open, &whole).unwrap();
@@ -345,7 +324,7 @@ fn abandoned_traces_are_taken_once_they_are_stale() {
 
 #[test]
 fn traces_that_come_back_after_a_crash_are_known() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     let paths = small("a").write(&db.incoming()).unwrap();
     let copies: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
     trained(&db);
@@ -401,7 +380,7 @@ fn child(db: &Database, step: usize) -> Command {
 fn a_training_that_is_killed_at_any_step_loses_and_doubles_nothing() {
     let mut step = 1;
     loop {
-        let (_folder, db) = database();
+        let (_folder, db) = database("");
         small("a").write(&db.incoming()).unwrap();
         trained(&db);
         small("b").write(&db.incoming()).unwrap();
@@ -428,7 +407,7 @@ fn a_training_that_is_killed_at_any_step_loses_and_doubles_nothing() {
 
 #[test]
 fn of_two_trainings_at_once_one_is_told_who_holds_the_lock() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     let refused = std::cell::RefCell::new(String::new());
     let report = train(&db, TrainOptions::default(), &|_| {
@@ -448,7 +427,7 @@ fn of_two_trainings_at_once_one_is_told_who_holds_the_lock() {
 
 #[test]
 fn a_full_disk_is_an_error_that_loses_nothing() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     trained(&db);
     small("b").write(&db.incoming()).unwrap();
@@ -495,7 +474,7 @@ fn a_full_disk_is_an_error_that_loses_nothing() {
 
 #[test]
 fn a_read_only_database_is_an_error_that_names_the_file() {
-    let (folder, db) = database();
+    let (folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     // Even root cannot write where a folder stands in the way.
     fs::create_dir(db.lock_path()).unwrap();
@@ -514,7 +493,7 @@ fn a_read_only_database_is_an_error_that_names_the_file() {
 
 #[test]
 fn broken_generations_are_errors_that_name_the_file_and_are_replaced_by_the_next_training() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     trained(&db);
     let folder = db.generations(LIBRARY).join("000001");
@@ -539,7 +518,7 @@ fn broken_generations_are_errors_that_name_the_file_and_are_replaced_by_the_next
 
 #[test]
 fn a_damaged_partition_neither_stops_a_training_nor_takes_what_was_learned() {
-    let (_folder, db) = database();
+    let (_folder, db) = database("");
     small("a").write(&db.incoming()).unwrap();
     trained(&db);
     let path = partition::list(&db.data(LIBRARY)).unwrap().remove(0);

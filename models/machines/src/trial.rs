@@ -118,6 +118,13 @@ pub(crate) fn row(figure: &str, found: Vec<Option<Spread>>, must: Bound, aim: Bo
     }
 }
 
+/// How often what replaced the default was no faster, by what every trial has to keep to.
+pub(crate) fn wrong_replacements(name: &str, lives: &Lives) -> Row {
+    let figure = format!("{name}: wrong replacements");
+    let found = pooled(lives, wrong);
+    row(&figure, found, Bound::AtMost(0.01), Bound::AtMost(0.005))
+}
+
 /// A row for some of the policies.
 pub(crate) fn padded(
     scope: &Scope,

@@ -1,6 +1,4 @@
-//! The subcommands, one file each, and what they write ([`output`]).
-
-mod output;
+//! The subcommands, one file each.
 
 pub mod run;
 
@@ -31,6 +29,8 @@ pub mod placement;
 pub mod emulate;
 
 pub mod telemetry;
+
+mod measuring;
 
 pub mod calibrate;
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use thiserror::Error;
 
 use crate::progress;
+use crate::verbosity::{self, Verbosity};
 
 /// Wrong usage; the exit code is 2 instead of 1.
 #[derive(Debug, Error)]
@@ -36,9 +37,16 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(1);
     }
     if let Some(stopped) = error.downcast_ref::<Stopped>() {
-        eprintln!("colltune: {stopped}");
+        progress::error(stopped);
         return ExitCode::from(stopped.code);
     }
-    eprintln!("colltune: failed to {error:#}");
+    match verbosity::chosen() {
+        Verbosity::Verbose => {
+            progress::error(format_args!("failed to {error}"));
+            let causes = error.chain().skip(1);
+            causes.for_each(|cause| progress::detail(format_args!("  because: {cause}")));
+        }
+        _ => progress::error(format_args!("failed to {error:#}")),
+    }
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }

@@ -1,11 +1,17 @@
 //! The `colltune` command: it never links MPI, so that it runs on a login node and serves every library.
 #![forbid(unsafe_code)]
-// A closed pipe would end the command in the middle of its work: `command::output` prints.
+// A closed pipe would end the command in the middle of its work: `output` prints.
 #![deny(clippy::print_stdout)]
+
+mod verbosity;
 
 mod progress;
 
+mod output;
+
 mod failure;
+
+mod globals;
 
 mod parse;
 
@@ -37,10 +43,13 @@ mod command;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = globals::colored(Cli::command(), std::env::args_os());
+    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
+    cli.globals.take_effect();
+    let result = match cli.command {
         Command::Tune(args) => command::tune::run(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Compare(args) => command::compare::run(&args),
@@ -89,6 +98,8 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 wrong usage; `run` passes on the job's own."
 )]
 struct Cli {
+    #[command(flatten)]
+    globals: globals::Globals,
     #[command(subcommand)]
     command: Command,
 }
@@ -139,4 +150,124 @@ enum Command {
     Completions(command::manual::Completions),
     /// Write manual pages, one of each subcommand
     Manual(command::manual::Pages),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::builder::PossibleValue;
+    use clap::{Arg, CommandFactory as _};
+
+    use super::Cli;
+
+    /// Every argument that takes a value, with the line that it is of.
+    fn all(command: &clap::Command, line: &str, look: &mut dyn FnMut(&str, &Arg)) {
+        let line = format!("{line} {}", command.get_name()).trim().to_owned();
+        for argument in command.get_arguments() {
+            look(&line, argument);
+        }
+        for below in command.get_subcommands() {
+            all(below, &line, look);
+        }
+    }
+
+    #[test]
+    fn the_lines_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// What is not listed here has to say its values, in the help and to the shells.
+    #[test]
+    fn every_closed_set_of_values_is_in_the_help() {
+        // Files and folders, numbers, times, texts, names in a database, and what has parameters of its own.
+        const OPEN: &str = "0..1 A..B 2|3 BLOCKS BYTES CELLS CHOICES DECK DIR DIR|DECK F,E,C FACTOR FILE FILE|DB|NAME FOLDER GAIN \
+                            GROUP HOST JOB KEY N NODE:FACTOR NxP OPTIONS OUTDIR POLICY RANKS REASON RECORDING SEED SHAPE \
+                            SHARE SITE SIZES SPEC SQL STEP STEPS T,T TEXT TIME USER VARIANT VARIANTS WHEN X calls:DIR";
+        // By what they are called where they have no better word.
+        const NAMED: [&str; 5] = ["quarantined", "label", "deck", "policy", "policies"];
+        let is_open = |name: &str| OPEN.split(' ').any(|open| open == name) || name == "mpirun ...";
+        let mut left = Vec::new();
+        all(&Cli::command(), "", &mut |line, argument| {
+            let takes = argument.get_action().takes_values();
+            let names: Vec<&str> = argument
+                .get_value_names()
+                .unwrap_or_default()
+                .iter()
+                .map(AsRef::as_ref)
+                .collect();
+            let is_open = !names.is_empty() && names.iter().all(|name| is_open(name))
+                || NAMED.contains(&argument.get_id().as_str());
+            if takes && !is_open && argument.get_possible_values().is_empty() {
+                left.push(format!("{line}: {} {names:?}", argument.get_id()));
+            }
+        });
+        assert!(
+            left.is_empty(),
+            "no values are listed:\n{}",
+            left.join("\n")
+        );
+    }
+
+    /// What is named by the same word has the same values.
+    #[test]
+    fn collectives_modes_and_libraries_are_listed_wherever_they_are_asked_for() {
+        let mut seen = 0;
+        all(&Cli::command(), "", &mut |line, argument| {
+            let values: Vec<String> = argument
+                .get_possible_values()
+                .iter()
+                .map(|value: &PossibleValue| value.get_name().to_owned())
+                .collect();
+            let must = match argument.get_id().as_str() {
+                // There it is a list of choices, with variants.
+                "collective" if line == "colltune emulate run" => return,
+                "collective" => "allreduce",
+                "mode" => "exploit",
+                "mpi" => "openmpi",
+                _ => return,
+            };
+            seen += 1;
+            assert!(
+                values.iter().any(|value| value == must),
+                "{line}: {values:?}"
+            );
+        });
+        assert!(seen >= 8, "{seen}");
+    }
+
+    /// A program can read whatever a person can.
+    #[test]
+    fn every_command_that_reports_has_json() {
+        // What only starts something, writes what others read, or is written for people and shells alone.
+        const OTHERS: &[&str] = &[
+            "run",
+            "trace",
+            "export",
+            "completions",
+            "manual",
+            "telemetry",
+            "db",
+            "placement",
+            "emulate",
+        ];
+        let command = Cli::command();
+        let mut without = Vec::new();
+        let mut look = |command: &clap::Command, line: String| {
+            let has = command
+                .get_arguments()
+                .any(|argument| argument.get_id() == "json");
+            if !has {
+                without.push(line);
+            }
+        };
+        for one in command.get_subcommands() {
+            match one.has_subcommands() {
+                true => (one.get_subcommands()).for_each(|below| {
+                    look(below, format!("{} {}", one.get_name(), below.get_name()))
+                }),
+                false => look(one, one.get_name().to_owned()),
+            }
+        }
+        without.retain(|line| !OTHERS.contains(&line.as_str()));
+        assert!(without.is_empty(), "{without:?}");
+    }
 }

@@ -1,17 +1,33 @@
 //! Values of arguments that several subcommands take.
+//!
+//! Names of a closed set are listed by help and completions, wherever they are asked for.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use colltune_core::collective::Collective;
 use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::Mode;
 
 use crate::launch::library::reference;
 
-pub fn mode(text: &str) -> Result<Mode, String> {
-    text.parse().map_err(|_| one_of(Mode::ALL.map(Mode::name)))
+/// One of these names, as what it names.
+pub fn named<T: Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+    read: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).map(move |name| read(&name).expect("a name that is listed"))
 }
 
-pub fn abi(text: &str) -> Result<Abi, String> {
-    Abi::from_name(text).ok_or_else(|| one_of(Abi::ALL.map(Abi::name)))
+pub fn mode() -> impl TypedValueParser<Value = Mode> {
+    named(Mode::ALL.map(Mode::name), |text| text.parse().ok())
+}
+
+pub fn abi() -> impl TypedValueParser<Value = Abi> {
+    named(Abi::ALL.map(Abi::name), Abi::from_name)
+}
+
+pub fn collective() -> impl TypedValueParser<Value = Collective> {
+    named(Collective::ALL.map(Collective::name), Collective::from_name)
 }
 
 /// What a program runs on, where it does not tell itself.
@@ -22,34 +38,73 @@ pub struct RunsOn {
     pub product: Option<Product>,
 }
 
-pub fn runs_on(text: &str) -> Result<RunsOn, String> {
-    let intel = RunsOn {
-        abi: Abi::Mpich,
-        product: Some(Product::Intel),
-    };
-    match text {
-        "intel" => Ok(intel),
-        _ => abi(text)
-            .map(|abi| RunsOn { abi, product: None })
-            .map_err(|allowed| format!("{allowed}, intel")),
+const INTEL: &str = "intel";
+
+impl RunsOn {
+    pub fn of(name: &str) -> Option<RunsOn> {
+        match name {
+            INTEL => Some(RunsOn {
+                abi: Abi::Mpich,
+                product: Some(Product::Intel),
+            }),
+            _ => Abi::from_name(name).map(|abi| RunsOn { abi, product: None }),
+        }
     }
 }
 
-/// An MPI library by its name, as of the version that the catalogue begins with, or by its key.
-pub fn library(text: &str) -> Result<Library, String> {
-    match Product::from_name(text) {
-        Some(product) => Ok(reference(product)),
-        None => text.parse().map_err(|_| {
-            let names = one_of(Product::ALL.map(Product::name));
-            format!("{names}, or with a version, as in mpich-5.0.2")
-        }),
+fn names_of_libraries() -> impl Iterator<Item = &'static str> {
+    Abi::ALL.map(Abi::name).into_iter().chain([INTEL])
+}
+
+pub fn runs_on() -> impl TypedValueParser<Value = RunsOn> {
+    named(names_of_libraries(), RunsOn::of)
+}
+
+/// The same, to be passed on as a name.
+pub fn library_name() -> PossibleValuesParser {
+    PossibleValuesParser::new(names_of_libraries())
+}
+
+/// An MPI library by its name, as of the version that the catalogue begins with, or by its key. The names are listed.
+pub fn library() -> impl TypedValueParser<Value = Library> {
+    Listed {
+        names: Product::ALL.map(Product::name).to_vec(),
+        read: |text| match Product::from_name(text) {
+            Some(product) => Ok(reference(product)),
+            None => text.parse().map_err(|_| {
+                let names = Product::ALL.map(Product::name).join(", ");
+                format!("allowed: {names}, or with a version, as in mpich-5.0.2")
+            }),
+        },
     }
 }
 
-pub fn collective(text: &str) -> Result<Collective, String> {
-    Collective::from_name(text).ok_or_else(|| one_of(Collective::ALL.map(Collective::name)))
+/// Names that are listed, beside which there are others.
+#[derive(Clone)]
+pub struct Listed<T> {
+    pub names: Vec<&'static str>,
+    pub read: fn(&str) -> Result<T, String>,
 }
 
-fn one_of<const N: usize>(names: [&str; N]) -> String {
-    format!("allowed: {}", names.join(", "))
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_string_lossy();
+        (self.read)(&text).map_err(|problem| {
+            let argument =
+                argument.map_or_else(String::new, |argument| format!(" for '{argument}'"));
+            let problem = format!("invalid value '{text}'{argument}: {problem}");
+            clap::Error::raw(ErrorKind::ValueValidation, format!("{problem}\n")).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.names.iter().map(PossibleValue::new)))
+    }
 }

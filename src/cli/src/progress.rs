@@ -1,11 +1,16 @@
-//! One line on a terminal that says what is going on; nothing in a log.
+//! One line on a terminal that says what is going on, and what is said for good beside it, on standard error.
 //!
-//! There is one standard error, so there is one such line. Whatever is printed for good goes through [`tell`] while
-//! the line may stand there, or comes after [`clear`]; a failure clears it before it is told.
+//! There is one standard error, so there is one such line, and nothing of it in a log, but with `-v`. Whatever is
+//! printed for good goes through here while the line may stand there, or comes after [`clear`]; a failure clears it
+//! before it is told.
 
+use std::io::Write as _;
 use std::sync::LazyLock;
 
+use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::verbosity::{Verbosity, chosen};
 
 static LINE: LazyLock<ProgressBar> = LazyLock::new(|| {
     let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -13,12 +18,22 @@ static LINE: LazyLock<ProgressBar> = LazyLock::new(|| {
     line.with_style(ProgressStyle::with_template("{wide_msg}").expect("a template"))
 });
 
+/// What begins a hint or a warning, and what begins an error.
+const HINT: Style = AnsiColor::Yellow.on_default().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
 /// Shows `text` in place of what the line said before.
 pub fn show(text: &str) {
-    if LINE.is_finished() {
-        LINE.reset();
+    match chosen() {
+        Verbosity::Quiet => {}
+        Verbosity::Verbose => write(text),
+        Verbosity::Usual => {
+            if LINE.is_finished() {
+                LINE.reset();
+            }
+            LINE.set_message(text.to_owned());
+        }
     }
-    LINE.set_message(text.to_owned());
 }
 
 /// Leaves the line where it is, for good; what follows stands below it.
@@ -26,7 +41,7 @@ pub fn keep() {
     let text = LINE.message();
     clear();
     if !text.is_empty() {
-        eprintln!("{text}");
+        tell(&text);
     }
 }
 
@@ -35,7 +50,33 @@ pub fn clear() {
     LINE.finish_and_clear();
 }
 
-/// Prints a line for good, on standard error.
+/// Prints a line for good, unless nothing but results is asked for.
 pub fn tell(text: &str) {
-    LINE.suspend(|| eprintln!("{text}"));
+    if chosen() > Verbosity::Quiet {
+        write(text);
+    }
+}
+
+/// A hint or a warning: what a person should know, and a program may leave.
+pub fn hint(text: impl std::fmt::Display) {
+    tell(&format!("{HINT}colltune:{HINT:#} {text}"));
+}
+
+/// What is done, for those who want to know.
+pub fn detail(text: impl std::fmt::Display) {
+    if chosen() == Verbosity::Verbose {
+        write(&format!("colltune: {text}"));
+    }
+}
+
+/// An error, which is always said.
+pub fn error(text: impl std::fmt::Display) {
+    write(&format!("{ERROR}colltune:{ERROR:#} {text}"));
+}
+
+/// Colours are kept where the terminal has them, or `--color` says so. A closed pipe is no reason to end the work.
+fn write(text: &str) {
+    LINE.suspend(|| {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    });
 }

@@ -1,10 +1,12 @@
-//! Reads files that others may have replaced by anything: never waits, never reads without an end.
+//! Reads files that others may have replaced by anything: never waits, never reads without an end. And writes one's own
+//! so that they appear whole or not at all ([`publish`]).
 //!
 //! The shim's rank 0 and the command read one database, which many people may write to, and data files that stand
 //! on a command line. Opening a pipe waits for its other end, opening a device may do anything, and some files end
 //! nowhere. So a path is looked at before it is opened, looked at again once it is open, and read up to a limit.
 #![forbid(unsafe_code)]
 
+pub mod publish;
 pub mod site;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};

@@ -12,6 +12,7 @@ use colltune_core::space::Range;
 use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job, runs_long};
 
 mod database;
+mod schema;
 mod winners;
 
 use Collective::Allreduce;

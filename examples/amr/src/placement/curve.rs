@@ -1,11 +1,10 @@
 //! Consecutive parts of a space-filling curve.
 //!
 //! Morton: root by root (x fastest), then the Morton order inside each root, as miniAMR numbers
-//! blocks. Hilbert: the curve through the smallest cube of a power of two that holds the finest
-//! level, restricted to the domain, so any root grid works.
-//! Source of the Hilbert transform: Skilling, AIP Conf. Proc. 707, 2004.
+//! blocks. Hilbert: the placement library's curve, through a cube of a power of two that holds the
+//! domain, so any root grid works.
 
-use crate::leaf::{Grid, Leaf};
+use crate::placement::library::octants;
 use crate::placement::{Placement, Question, cut, factors};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +23,10 @@ impl Placement for Curve {
 
     fn place(&self, question: Question) -> Vec<u32> {
         let mesh = question.mesh;
-        let mut order: Vec<u32> = (0..mesh.len() as u32).collect();
-        if *self == Curve::Hilbert {
-            let position = |i: &u32| hilbert(mesh.grid, mesh.leaves()[*i as usize]);
-            order.sort_by_cached_key(position);
-        }
+        let order: Vec<u32> = match self {
+            Curve::Morton => (0..mesh.len() as u32).collect(),
+            Curve::Hilbert => colltune_placement::Curve::Hilbert.order(3, &octants(mesh).1),
+        };
         let costs: Vec<f64> = order.iter().map(|&i| question.costs[i as usize]).collect();
         let mut owners = vec![0; mesh.len()];
         let n_factors = factors(question.n_ranks);
@@ -68,94 +66,33 @@ fn assign(
     }
 }
 
-/// Position of a leaf's first finest block along the Hilbert curve.
-fn hilbert(grid: Grid, leaf: Leaf) -> u64 {
-    let finest = grid.roots.iter().map(|&n| n << grid.depth).max();
-    let bits = u32::BITS - (finest.unwrap_or(1) - 1).leading_zeros();
-    let mut x = leaf.at.map(|c| c << (grid.depth - leaf.level));
-    // A leaf is an aligned cube: the curve runs through it without leaving, so clearing the low bits
-    // of the position gives the same for each of its cells.
-    let position = interleave(transform(&mut x, bits), bits);
-    let low = 3 * u32::from(grid.depth - leaf.level);
-    (position >> low) << low
-}
-
-/// Skilling's transform from coordinates to the transposed position on the curve.
-fn transform(x: &mut [u32; 3], bits: u32) -> [u32; 3] {
-    let Some(top) = bits.checked_sub(1) else {
-        return [0; 3];
-    };
-    for bit in (1..=top).rev() {
-        let (q, p) = (1u32 << bit, (1u32 << bit) - 1);
-        for d in 0..3 {
-            if x[d] & q != 0 {
-                x[0] ^= p;
-            } else {
-                let exchanged = (x[0] ^ x[d]) & p;
-                x[0] ^= exchanged;
-                x[d] ^= exchanged;
-            }
-        }
-    }
-    x[1] ^= x[0];
-    x[2] ^= x[1];
-    let mut mask = 0;
-    for bit in (1..=top).rev() {
-        if x[2] & (1 << bit) != 0 {
-            mask ^= (1 << bit) - 1;
-        }
-    }
-    x.map(|c| c ^ mask)
-}
-
-fn interleave(x: [u32; 3], bits: u32) -> u64 {
-    (0..bits).rev().fold(0, |position, bit| {
-        x.iter().fold(position, |position, &c| {
-            (position << 1) | u64::from((c >> bit) & 1)
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::Grid;
+    use crate::mesh::Mesh;
 
     #[test]
-    fn the_hilbert_curve_moves_to_a_face_neighbour_each_time() {
-        for bits in 1..=4u32 {
+    fn along_the_hilbert_curve_the_next_rank_s_block_is_a_face_neighbour() {
+        for bits in 1..=3u32 {
             let n = 1u32 << bits;
-            let grid = Grid {
-                roots: [n, n, n],
-                depth: 0,
-            };
-            let mut cells: Vec<[u32; 3]> = (0..n)
-                .flat_map(|z| (0..n).flat_map(move |y| (0..n).map(move |x| [x, y, z])))
-                .collect();
-            cells.sort_by_key(|&at| hilbert(grid, Leaf { level: 0, at }));
-            for pair in cells.windows(2) {
+            let n_ranks = (n * n * n) as usize;
+            let roots = [n, n, n];
+            let mesh = Mesh::roots(Grid { roots, depth: 0 }, vec![0; n_ranks]);
+            let costs = vec![1.0; n_ranks];
+            let owners = Curve::Hilbert.place(Question {
+                mesh: &mesh,
+                costs: &costs,
+                n_ranks,
+            });
+            let mut at = vec![[0; 3]; n_ranks];
+            for (leaf, owner) in mesh.leaves().iter().zip(owners) {
+                at[owner as usize] = leaf.at;
+            }
+            for pair in at.windows(2) {
                 let steps: u32 = (0..3).map(|d| pair[0][d].abs_diff(pair[1][d])).sum();
                 assert_eq!(steps, 1, "bits = {bits}: {pair:?}");
             }
         }
-    }
-
-    #[test]
-    fn a_block_covers_one_stretch_of_the_curve() {
-        let grid = Grid {
-            roots: [3, 1, 2],
-            depth: 2,
-        };
-        let block = Leaf {
-            level: 0,
-            at: [2, 0, 1],
-        };
-        let start = hilbert(grid, block);
-        let mut fine: Vec<u64> = (0..8)
-            .flat_map(|a| (0..8).map(move |b| block.child(a).child(b)))
-            .map(|leaf| hilbert(grid, leaf))
-            .collect();
-        fine.sort_unstable();
-        let expected: Vec<u64> = (start..start + 64).collect();
-        assert_eq!(fine, expected);
     }
 }

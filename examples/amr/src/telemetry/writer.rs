@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use colltune_files::publish::Draft;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -34,8 +35,8 @@ pub struct Writer {
 
 struct TableFile {
     path: PathBuf,
-    unfinished: PathBuf,
-    writer: Option<SerializedFileWriter<File>>,
+    /// While it is open. A file that was not finished is no telemetry, and goes.
+    open: Option<(Draft, SerializedFileWriter<File>)>,
 }
 
 impl Writer {
@@ -101,30 +102,18 @@ impl TableFile {
         schema: &str,
         about: &[KeyValue],
     ) -> Result<TableFile, TelemetryError> {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let unfinished = path.with_file_name(format!(".{name}.unfinished"));
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("colltune-amr {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(about.to_vec()))
             .build();
-        let writer = parse_message_type(schema).and_then(|schema| {
-            SerializedFileWriter::new(
-                File::create(&unfinished)?,
-                Arc::new(schema),
-                Arc::new(properties),
-            )
+        let opened = parse_message_type(schema).and_then(|schema| {
+            let (draft, file) = Draft::create(&path)?;
+            let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties));
+            Ok((draft, writer?))
         });
-        let mut table = TableFile {
-            path,
-            unfinished,
-            writer: None,
-        };
-        table.writer = Some(writer.map_err(|error| table.failed(&error.to_string()))?);
+        let mut table = TableFile { path, open: None };
+        table.open = Some(opened.map_err(|error| table.failed(&error.to_string()))?);
         Ok(table)
     }
 
@@ -133,7 +122,7 @@ impl TableFile {
         n_rows: usize,
         write: impl FnOnce(&mut SerializedRowGroupWriter<'_, File>) -> Result<(), ParquetError>,
     ) -> Result<(), TelemetryError> {
-        let Some(writer) = self.writer.as_mut().filter(|_| n_rows > 0) else {
+        let Some((_, writer)) = self.open.as_mut().filter(|_| n_rows > 0) else {
             return Ok(());
         };
         let written = writer.next_row_group().and_then(|mut group| {
@@ -144,16 +133,15 @@ impl TableFile {
     }
 
     fn finish(&mut self) -> Result<(), TelemetryError> {
-        let Some(writer) = self.writer.take() else {
+        let Some((draft, writer)) = self.open.take() else {
             return Ok(());
         };
         let ended = writer
             .into_inner()
             .map_err(|error| self.failed(&error.to_string()))?;
-        let moved = ended
-            .sync_all()
-            .and_then(|()| std::fs::rename(&self.unfinished, &self.path));
-        moved.map_err(|error| self.failed(&error.to_string()))
+        draft
+            .publish(&ended)
+            .map_err(|error| self.failed(&error.to_string()))
     }
 
     fn failed(&self, reason: &str) -> TelemetryError {
@@ -161,13 +149,6 @@ impl TableFile {
             path: self.path.clone(),
             reason: reason.to_owned(),
         }
-    }
-}
-
-/// A file that was not finished is no telemetry.
-impl Drop for TableFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.unfinished);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::arrival::Arrival;
 use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
-use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row, wrong};
+use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row, wrong_replacements};
 
 pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
     for run_effect in [0.05, 0.15, 0.3] {
@@ -127,12 +127,7 @@ pub(super) fn stalls(scope: &Scope, rows: &mut Vec<Row>) {
         seeds: scope.seeds.clone(),
     };
     let lives = trial.live(&scope.policies);
-    rows.push(row(
-        "stalls: wrong replacements",
-        pooled(&lives, wrong),
-        Bound::AtMost(0.01),
-        Bound::AtMost(0.005),
-    ));
+    rows.push(wrong_replacements("stalls", &lives));
     rows.push(row(
         "stalls: cells with default/tuned under 0.97 after ten jobs",
         pooled(&lives, |one| {
@@ -180,12 +175,7 @@ pub(super) fn late_ranks(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
             Bound::None,
         ));
-        rows.push(row(
-            &format!("{name}: wrong replacements"),
-            pooled(&lives, wrong),
-            Bound::AtMost(0.01),
-            Bound::AtMost(0.005),
-        ));
+        rows.push(wrong_replacements(&name, &lives));
         rows.push(row(
             &format!("{name}: coverage of 95 % intervals"),
             pooled(&lives, |one| (one.claims().holding, one.claims().all)),
@@ -212,11 +202,9 @@ pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
             Bound::None,
         ));
-        rows.push(row(
-            &format!("{calls} calls a job, 20 jobs: wrong replacements"),
-            pooled(&lives, wrong),
-            Bound::AtMost(0.01),
-            Bound::AtMost(0.005),
+        rows.push(wrong_replacements(
+            &format!("{calls} calls a job, 20 jobs"),
+            &lives,
         ));
     }
 }

@@ -3,7 +3,7 @@
 use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, NODE};
 use crate::report::{Bound, Row};
-use crate::trial::{Scope, Trial, each, on_one, pooled, row, wrong};
+use crate::trial::{Scope, Trial, each, on_one, pooled, row, wrong_replacements};
 
 pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
     for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
@@ -57,12 +57,7 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
             Bound::None,
         ));
-        rows.push(row(
-            &format!("{name}: wrong replacements"),
-            pooled(&lives, wrong),
-            Bound::AtMost(0.01),
-            Bound::AtMost(0.005),
-        ));
+        rows.push(wrong_replacements(name, &lives));
     }
 }
 
@@ -129,12 +124,7 @@ pub(super) fn batches(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
             Bound::None,
         ));
-        rows.push(row(
-            &format!("{name}: wrong replacements"),
-            pooled(&lives, wrong),
-            Bound::AtMost(0.01),
-            Bound::AtMost(0.005),
-        ));
+        rows.push(wrong_replacements(&name, &lives));
         rows.push(row(
             &format!("{name}: cells with default/tuned under 0.97"),
             pooled(&lives, |one| {

@@ -6,6 +6,7 @@ use colltune_statistics::{Interval, Spread, ratios, spread};
 use serde_json::{Map, Value, json};
 
 use super::Bench;
+use crate::output::aligned;
 
 /// What one suite found.
 #[derive(Default)]
@@ -173,7 +174,7 @@ impl Report {
                 "a: {}; b: {}; ratio: a / b over n pairs of jobs",
                 self.a, self.b
             );
-            out.push_str(&aligned(&self.cells()));
+            out.push_str(&columns(&self.cells()));
         }
         for finding in &self.findings {
             let Interval { low, value, high } = finding.found;
@@ -249,16 +250,8 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Columns as wide as their widest cell, the first and text to the left, numbers to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(String::len)
-            .max()
-            .unwrap_or(0)
-    };
+/// The first column and text to the left, numbers to the right.
+fn columns(rows: &[Vec<String>]) -> String {
     let numeric = |column: usize| {
         let mut below = rows
             .iter()
@@ -267,22 +260,8 @@ fn aligned(rows: &[Vec<String>]) -> String {
             .filter(|cell| !cell.is_empty());
         below.all(|cell| cell.parse::<f64>().is_ok())
     };
-    let layout: Vec<(usize, bool)> = (0..columns)
-        .map(|column| (width(column), numeric(column)))
-        .collect();
-    let mut out = String::new();
-    for row in rows {
-        let line = row.iter().zip(&layout).map(|(cell, &(width, numeric))| {
-            if numeric {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            }
-        });
-        let line = line.collect::<Vec<_>>().join("  ");
-        let _ = writeln!(out, "  {}", line.trim_end());
-    }
-    out
+    let text = aligned(rows, |column| !numeric(column));
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 fn machine() -> Value {

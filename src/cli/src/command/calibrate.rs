@@ -6,44 +6,53 @@
 //! ```
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
 use colltune_core::library::{Abi, Library};
 use colltune_db::Database;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::compare::interrupted;
-use super::output::{print, tell};
+use super::measuring;
 use crate::bench::place::{answer_in, helper};
 use crate::failure::usage;
 use crate::launch::library::of_launcher;
 use crate::launch::line::find_launcher;
+use crate::output::{json, print, tell};
 use crate::parse::abi;
 use crate::progress;
-use crate::trial::{Ended, Interrupt, watched};
+use crate::trial::Interrupt;
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
     let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?)?;
     progress::clear();
-    print(&calibration.to_toml())?;
+    if !args.json {
+        print(&calibration.to_toml())?;
+    }
     if calibration.between.is_none() {
-        eprintln!(
-            "colltune: the job had one node; usual parameters stand for the network between nodes"
-        );
+        progress::hint(format_args!(
+            "the job had one node; usual parameters stand for the network between nodes"
+        ));
     }
     let settings = db.settings()?;
     let factor = settings.hopeless_factor_on(library);
     let found = settings.simulated.get(&library);
+    if args.json {
+        return json(&Json {
+            file: db.calibration(library),
+            calibration: &calibration,
+            variants_expected_hopeless: found.map_or(0, |found| found.hopeless(factor)),
+        });
+    }
     tell(format!(
         "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
         db.calibration(library).display(),
@@ -112,18 +121,28 @@ pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
-    /// The MPI library, where the launcher does not tell: openmpi, mpich, mpi_abi
-    #[arg(long, value_parser = abi, value_name = "LIBRARY")]
+    /// The MPI library, where the launcher does not tell
+    #[arg(long, value_parser = abi(), value_name = "LIBRARY")]
     mpi: Option<Abi>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// The launcher with its options, without a program
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
 }
 
+/// The contents of `calibrate --json`: what calibration.toml holds, where that is, and what follows from it.
+#[derive(Serialize)]
+struct Json<'a> {
+    file: PathBuf,
+    #[serde(flatten)]
+    calibration: &'a Calibration,
+    variants_expected_hopeless: usize,
+}
+
 /// The job takes seconds unless it hangs.
 const JOB_TIME_MAX: Duration = Duration::from_secs(300);
-/// How much of a job's output is read.
-const OUTPUT_BYTES_MAX: u64 = 16 << 10;
 /// How often signals are looked for while variants are simulated.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -145,34 +164,10 @@ fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyho
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
+    command.env_remove("LD_PRELOAD");
     // Rank 0 may be on a node that shares no folder with this one.
-    let file = || tempfile::tempfile().context("make a temporary file for the job's output");
-    let (mut answer, mut said) = (file()?, file()?);
-    let passed = |file: &File| file.try_clone().context("pass the job's output on");
-    let (stdout, stderr) = (passed(&answer)?, passed(&said)?);
-    command
-        .env_remove("LD_PRELOAD")
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr);
-    let ended = watched(&mut command, Some(JOB_TIME_MAX), interrupt, &mut || ());
-    let (_, status) = ended.map_err(|ended| match ended {
-        Ended::Interrupted(signal) => interrupted(signal),
-        Ended::NotStarted(error) => error,
-        other => anyhow!("finish the job that measures: {other}"),
-    })?;
-    if !status.success() {
-        bail!("finish the job ({status}):\n{}", start_of(&mut said).trim());
-    }
-    answer_in(&start_of(&mut answer))
-        .context("read what colltune-mpibench measured; is it as old as this command?")
-}
-
-fn start_of(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let _ = file.seek(SeekFrom::Start(0));
-    let _ = file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = measuring::answer(&mut command, JOB_TIME_MAX, interrupt)?;
+    answer_in(&text).context("read what colltune-mpibench measured; is it as old as this command?")
 }
 
 /// Reads the helper's answer.

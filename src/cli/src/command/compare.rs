@@ -22,11 +22,11 @@ use colltune_db::{Database, Generation};
 use colltune_statistics::Spread;
 use serde::Serialize;
 
-use super::output::{print, table};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
 use crate::database::usual;
 use crate::failure::Stopped;
-use crate::parse::runs_on;
+use crate::output::{print, table};
+use crate::parse::library_name;
 use crate::progress;
 use crate::trial::{Ended, Interrupt, Trials, Tuner, Way};
 
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let result = found.collect(&mut trials, &steps, args.pairs);
     progress::clear();
     for line in &trials.said {
-        eprintln!("{line}");
+        progress::tell(line);
     }
     result?;
     let report = Report::of(&db, &args.line, &found)?;
@@ -99,7 +99,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
-    #[arg(long, value_parser = library_name, value_name = "LIBRARY")]
+    #[arg(long, value_parser = library_name(), value_name = "LIBRARY")]
     mpi: Option<String>,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
@@ -114,10 +114,6 @@ pub fn pairs(text: &str) -> Result<usize, String> {
         1..=1000 => Ok(number),
         _ => Err("allowed are 1 to 1000".to_owned()),
     }
-}
-
-pub fn library_name(text: &str) -> Result<String, String> {
-    runs_on(text).map(|_| text.to_owned())
 }
 
 /// The database to compare with; there has to be one.

@@ -6,12 +6,14 @@
 //! fail  shim for mpich: not built; `make build` ...
 //! ```
 
+mod findings;
+
 mod nodes;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
@@ -20,12 +22,14 @@ use colltune_db::site::SiteFolder;
 use colltune_db::{Database, Generation};
 use colltune_files::site::is_site;
 
-use super::output::tell;
+use self::findings::Findings;
+use super::compare::interrupted;
 use super::publish;
 use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
 use crate::launch::needs::{self, Needs};
 use crate::launch::shim;
+use crate::trial::{Interrupt, watched};
 
 /// Prints one line per check; fails when one of them did.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -34,9 +38,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             line: &args.line,
             db: args.db.as_deref(),
             hostfile: args.write_hostfile.as_deref(),
+            json: args.json,
         });
     }
-    let mut report = Report { failed: false };
+    let mut report = Findings::new(args.json);
     let launchers = check_launchers(&mut report);
     check_shims(&mut report, &launchers);
     check_standard_shim(&mut report);
@@ -49,14 +54,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         check_line(&mut report, &args.line);
     }
     if !args.no_self_test {
-        launchers
-            .iter()
-            .for_each(|(abi, name)| self_test(&mut report, *abi, name));
+        let interrupt = Interrupt::listen()?;
+        for (abi, name) in &launchers {
+            self_test(&mut report, *abi, name, &interrupt);
+            if let Some(signal) = interrupt.signal() {
+                return Err(interrupted(signal));
+            }
+        }
     }
-    if report.failed {
-        Err(Reported.into())
-    } else {
-        Ok(())
+    match report.end()? {
+        true => Err(Reported.into()),
+        false => Ok(()),
     }
 }
 
@@ -75,7 +83,7 @@ Examples:
       Instead: whether nodes of this job are sick. A measurement of about a second runs in the place of ./solver, on as
       many ranks: computing, memory, messages between neighbours, throttling, beside the other nodes and what hosts were.
 
-Each line begins with ok, warn or fail and names the way out. Exit codes: 0 no check failed, 1 one did, 2 wrong usage,
+Each line begins with ok, warn or fail; what is not well ends with the command or the step that mends it. Exit codes: 0 no check failed, 1 one did, 2 wrong usage,
 3 a node is sick.")]
 pub struct Args {
     /// The tuning database, or a site folder
@@ -90,32 +98,16 @@ pub struct Args {
     /// Write a host file without what is sick, and without `exclude_hosts` of the database's colltune.toml
     #[arg(long, value_name = "FILE", requires = "nodes")]
     write_hostfile: Option<PathBuf>,
+    /// Print JSON: of each check its verdict, what was found, and the way out
+    #[arg(long)]
+    json: bool,
     /// A line that starts a job; it is read, not started (but for --nodes)
     #[arg(last = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
 }
 
-struct Report {
-    failed: bool,
-}
-
-impl Report {
-    fn ok(&mut self, text: impl std::fmt::Display) {
-        tell(format!("ok    {text}"));
-    }
-
-    fn warn(&mut self, text: impl std::fmt::Display) {
-        tell(format!("warn  {text}"));
-    }
-
-    fn fail(&mut self, text: impl std::fmt::Display) {
-        tell(format!("fail  {text}"));
-        self.failed = true;
-    }
-}
-
 /// The launchers in PATH, one per library.
-fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
+fn check_launchers(report: &mut Findings) -> Vec<(Abi, OsString)> {
     let mut found: Vec<(Abi, OsString)> = Vec::new();
     for name in [
         "mpirun",
@@ -144,39 +136,56 @@ fn check_launchers(report: &mut Report) -> Vec<(Abi, OsString)> {
         }
     }
     if found.is_empty() {
-        report.fail("no launcher of Open MPI, MPICH or Intel MPI in PATH; load the site's MPI module, or install openmpi-bin or mpich");
+        report.fail(
+            "no launcher of Open MPI, MPICH or Intel MPI in PATH",
+            "load the site's MPI module, or `apt-get install openmpi-bin` or mpich",
+        );
     }
     found
 }
 
-fn check_shims(report: &mut Report, launchers: &[(Abi, OsString)]) {
+fn check_shims(report: &mut Findings, launchers: &[(Abi, OsString)]) {
     for (abi, _) in launchers {
         let name = abi.name();
         match shim::file(*abi) {
-            Err(error) => report.fail(format!("shim for {name}: failed to {error}")),
+            Err(error) => {
+                // It names the way out itself, in a sentence of its own.
+                let text = error.to_string();
+                let (found, way_out) = text
+                    .split_once(". ")
+                    .unwrap_or((&text, "`make build` builds it"));
+                report.fail(format_args!("shim for {name}: failed to {found}"), way_out);
+            }
             Ok(file) => match needs::of_file(&file) {
                 Needs::NoMpi => match shim::newer_sources(&file) {
                     None => report.ok(format!("shim for {name}: {}", file.display())),
-                    Some(sources) => report.warn(format!(
-                        "shim for {name}: {} was built of other sources than those in {}; build it again with \
-                         `make build`",
-                        file.display(),
-                        sources.display()
-                    )),
+                    Some(sources) => report.warn(
+                        format_args!(
+                            "shim for {name}: {} was built of other sources than those in {}",
+                            file.display(),
+                            sources.display()
+                        ),
+                        "`make build` builds it again",
+                    ),
                 },
-                Needs::NotElf => report.fail(format!("shim for {name}: {} is no shared library", file.display())),
-                Needs::Mpi(_) | Needs::UnknownMpi(_) => report.fail(format!(
-                    "shim for {name}: {} needs an MPI library itself, which breaks programs without it; build it again \
-                     with `make build`",
-                    file.display()
-                )),
+                Needs::NotElf => report.fail(
+                    format_args!("shim for {name}: {} is no shared library", file.display()),
+                    "`make build` builds it again",
+                ),
+                Needs::Mpi(_) | Needs::UnknownMpi(_) => report.fail(
+                    format_args!(
+                        "shim for {name}: {} needs an MPI library itself, which breaks programs without it",
+                        file.display()
+                    ),
+                    "`make build` builds it again",
+                ),
             },
         }
     }
 }
 
 /// Programs on the standard binary interface are no launcher's; a site without any needs no such build.
-fn check_standard_shim(report: &mut Report) {
+fn check_standard_shim(report: &mut Findings) {
     if let Ok(file) = shim::file(Abi::Standard) {
         report.ok(format!(
             "shim for {}: {}",
@@ -186,7 +195,7 @@ fn check_standard_shim(report: &mut Report) {
     }
 }
 
-fn check_machine(report: &mut Report) {
+fn check_machine(report: &mut Findings) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     report.ok(format!(
         "machine: {} ({cores} cores)",
@@ -194,24 +203,32 @@ fn check_machine(report: &mut Report) {
     ));
     let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
     if limit.trim() == "0" {
-        report.warn("real-time scheduling is switched off (kernel.sched_rt_runtime_us is 0): benchmarks with more ranks than cores are noise");
+        report.warn(
+            "real-time scheduling is switched off (kernel.sched_rt_runtime_us is 0): benchmarks with more ranks than \
+             cores are noise",
+            "`sysctl kernel.sched_rt_runtime_us=950000`, as root, allows it",
+        );
     }
     if cores < 4 {
-        report.warn(format!(
-            "{cores} cores: with more ranks than cores times are noise, except under `chrt -r 1 mpirun --oversubscribe \
-             --mca mpi_yield_when_idle 1` (Open MPI), each rank pinned to a core"
-        ));
+        report.warn(
+            format_args!("{cores} cores: with more ranks than cores times are noise"),
+            "not so under `chrt -r 1 mpirun --oversubscribe --mca mpi_yield_when_idle 1` (Open MPI), each rank pinned \
+             to a core",
+        );
     }
 }
 
-fn check_variables(report: &mut Report) {
+fn check_variables(report: &mut Findings) {
     let mut quiet = true;
     for (name, value) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         let ours = name.starts_with(environment::PREFIX);
         let Some(value) = value.to_str() else {
             if ours {
-                report.fail(format!("{name}: it is no text in UTF-8"));
+                report.fail(
+                    format_args!("{name}: it is no text in UTF-8"),
+                    format_args!("`unset {name}`"),
+                );
                 quiet = false;
             }
             continue;
@@ -219,17 +236,28 @@ fn check_variables(report: &mut Report) {
         if ours && !environment::is_known(&name) {
             let near = environment::meant_by(&name)
                 .map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            report.fail(format!("{name}: colltune has no such variable{near}"));
+            report.fail(
+                format_args!("{name}: colltune has no such variable{near}"),
+                format_args!("`unset {name}`"),
+            );
             quiet = false;
         } else if let Err(error) = Settings::default().override_with(&name, value) {
-            report.fail(format!("{name}: failed to {error}"));
+            report.fail(
+                format_args!("{name}: failed to {error}"),
+                format_args!("set it anew, or `unset {name}`"),
+            );
             quiet = false;
         } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
             || forces(&name)
         {
-            report.warn(format!("{name}={value}: changes what `default` means; data recorded without it do not compare"));
+            report.warn(
+                format_args!(
+                    "{name}={value}: changes what `default` means; data recorded without it do not compare"
+                ),
+                format_args!("`unset {name}`, or have it in every job"),
+            );
             quiet = false;
         }
     }
@@ -237,7 +265,10 @@ fn check_variables(report: &mut Report) {
         .ok()
         .filter(|value| !value.is_empty())
     {
-        report.warn(format!("LD_PRELOAD={preload}: kept, behind the shim"));
+        report.warn(
+            format_args!("LD_PRELOAD={preload}: kept, behind the shim"),
+            "`unset LD_PRELOAD` where it is not meant for the job",
+        );
     }
     if quiet {
         report.ok("variables: none disturbs");
@@ -255,7 +286,7 @@ fn forces(name: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-fn check_database(report: &mut Report, path: &Path) {
+fn check_database(report: &mut Findings, path: &Path) {
     let shown = path.display();
     if is_site(path) {
         return check_site(report, path);
@@ -263,38 +294,57 @@ fn check_database(report: &mut Report, path: &Path) {
     let db = match Database::open(path) {
         Ok(db) => db,
         Err(_) if !path.exists() => {
-            return report.warn(format!(
-                "database {shown}: not there yet; `colltune run --db {shown}` makes it"
-            ));
+            return report.warn(
+                format_args!("database {shown}: not there yet"),
+                format_args!("`colltune run --db {shown} -- mpirun ...` makes it"),
+            );
         }
-        Err(error) => return report.fail(format!("failed to {error}")),
+        Err(error) => {
+            return report.fail(
+                format_args!("failed to {error}"),
+                format_args!("`colltune db check --db {shown}` says more"),
+            );
+        }
     };
     match db.settings() {
-        Err(error) => report.fail(format!("database {shown}: failed to {error}")),
+        Err(error) => report.fail(
+            format_args!("database {shown}: failed to {error}"),
+            "mend that line of colltune.toml, or take it out",
+        ),
         Ok(settings) => {
             let machine = db.machine(&settings);
             report.ok(format!("database {shown}: serves the machine {machine}"));
             if settings.predictor == Predicting::Xgboost {
                 match colltune_xgboost::XgBoost::load() {
                     Ok(xgboost) => report.ok(format!("predictor: {}", xgboost.describe())),
-                    Err(reason) => report.fail(format!("predictor: no XGBoost: {reason}")),
+                    Err(reason) => report.fail(
+                        format_args!("predictor: no XGBoost: {reason}"),
+                        "`apt-get install libxgboost0`, name the library by COLLTUNE_XGBOOST, or take `predictor` out of \
+                         colltune.toml",
+                    ),
                 }
             }
         }
     }
     match writable(&db.incoming()) {
         Ok(()) => report.ok(format!("database {shown}: jobs can record here")),
-        Err(error) => report.warn(format!(
-            "database {shown}: jobs cannot record here ({error}); --mode exploit still works, else allow writing to {}",
-            db.incoming().display()
-        )),
+        Err(error) => report.warn(
+            format_args!("database {shown}: jobs cannot record here ({error}); --mode exploit still works"),
+            format_args!(
+                "`chmod u+rwx {0}`, or its owner makes it a group's by `colltune db init --shared GROUP {shown}`",
+                db.incoming().display()
+            ),
+        ),
     }
     match free_bytes(path) {
         Some(free) if free < 64 << 20 => {
-            report.fail(format!(
-                "database {shown}: {} MiB free; traces need room, remove old files",
-                free >> 20
-            ));
+            report.fail(
+                format_args!(
+                    "database {shown}: {} MiB free; traces need room",
+                    free >> 20
+                ),
+                format_args!("`colltune db prune --db {shown}` removes what is old"),
+            );
         }
         Some(free) => report.ok(format!("database {shown}: {} MiB free", free >> 20)),
         None => {}
@@ -303,44 +353,83 @@ fn check_database(report: &mut Report, path: &Path) {
 }
 
 /// Where tables come from, and whether jobs get them.
-fn check_site(report: &mut Report, path: &Path) {
+fn check_site(report: &mut Findings, path: &Path) {
     let found = SiteFolder::open(path).map_err(anyhow::Error::from);
     let site = match found.and_then(|site| publish::Report::of(&site)) {
         Ok(site) => site,
-        Err(error) => return report.fail(format!("failed to {error:#}")),
+        Err(error) => {
+            return report.fail(
+                format_args!("failed to {error:#}"),
+                format_args!(
+                    "`colltune publish --db DIR {}` publishes anew",
+                    path.display()
+                ),
+            );
+        }
     };
     let is_well = site.is_on() && site.problems().next().is_none();
     for line in site.sentence().lines() {
         match is_well {
             true => report.ok(format!("site folder {line}")),
-            false => report.warn(format!("site folder {line}")),
+            false => report.warn(
+                format_args!("site folder {line}"),
+                format_args!("`colltune publish {} --on` or `--rollback`", path.display()),
+            ),
         }
     }
     for problem in site.problems() {
-        report.fail(format!(
-            "failed to {problem}; jobs run untuned; `colltune publish {} --rollback` takes it back",
-            path.display()
-        ));
+        report.fail(
+            format_args!("failed to {problem}; jobs run untuned"),
+            format_args!(
+                "`colltune publish {} --rollback` takes it back",
+                path.display()
+            ),
+        );
     }
     match crate::database::open(path) {
         Ok(db) => check_generations(report, &db),
-        Err(error) => report.fail(format!("failed to {error:#}")),
+        Err(error) => report.fail(
+            format_args!("failed to {error:#}"),
+            format_args!(
+                "`colltune publish {} --rollback` takes it back",
+                path.display()
+            ),
+        ),
     }
 }
 
-fn check_generations(report: &mut Report, db: &Database) {
+fn check_generations(report: &mut Findings, db: &Database) {
     match db.keys() {
-        Err(error) => report.fail(format!("failed to {error}")),
-        Ok(libraries) => libraries.into_iter().for_each(|library| match Generation::load(db, &library) {
-            Ok(generation) if generation.number == 0 => {
-                report.warn(format!("{library}: recorded, not trained; `colltune train --db {}`", db.root().display()));
-            }
-            Ok(generation) => report.ok(format!("{library}: generation {} is readable", generation.number)),
-            Err(error) => report.fail(format!(
-                "{library}: failed to {error}; `colltune train --force --db {}` publishes a new one",
-                db.root().display()
-            )),
-        }),
+        Err(error) => report.fail(
+            format_args!("failed to {error}"),
+            format_args!("`colltune db check --db {}` says more", db.root().display()),
+        ),
+        Ok(libraries) => {
+            libraries
+                .into_iter()
+                .for_each(|library| match Generation::load(db, &library) {
+                    Ok(generation) if generation.number == 0 => {
+                        report.warn(
+                            format_args!("{library}: recorded, not trained"),
+                            format_args!(
+                                "`colltune train --db {}` learns from it",
+                                db.root().display()
+                            ),
+                        );
+                    }
+                    Ok(generation) => report.ok(format!(
+                        "{library}: generation {} is readable",
+                        generation.number
+                    )),
+                    Err(error) => report.fail(
+                        format_args!("{library}: failed to {error}"),
+                        format_args!(
+                            "`colltune train --force --db {}` publishes a new one",
+                            db.root().display()
+                        ),
+                    ),
+                })
+        }
     }
     let refused = std::fs::read_dir(db.quarantine()).map_or(0, |entries| {
         entries
@@ -349,10 +438,13 @@ fn check_generations(report: &mut Report, db: &Database) {
             .count()
     });
     if refused > 0 {
-        report.warn(format!(
-            "{refused} refused traces in {}; each has its reason beside it",
-            db.quarantine().display()
-        ));
+        report.warn(
+            format_args!("{refused} refused traces in {}", db.quarantine().display()),
+            format_args!(
+                "`colltune db show --quarantine --db {0}` says why, `colltune db restore` brings them back",
+                db.root().display()
+            ),
+        );
     }
 }
 
@@ -362,56 +454,55 @@ fn writable(folder: &Path) -> std::io::Result<()> {
     std::fs::remove_file(&file)
 }
 
-/// Bytes that are free where `path` is, as `df` says.
+/// Bytes that are free for this user where `path` is.
 fn free_bytes(path: &Path) -> Option<u64> {
-    let output = Command::new("df")
-        .args(["-Pk", "--"])
-        .arg(path)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.lines()
-        .nth(1)?
-        .split_whitespace()
-        .nth(3)?
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib << 10)
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// Whether a line can be read and its programs' library is known.
-fn check_line(report: &mut Report, words: &[OsString]) {
+fn check_line(report: &mut Findings, words: &[OsString]) {
     let outcome = super::run::read_line(words)
         .and_then(|line| Ok((super::run::libraries(&line, None)?, line)));
     let (abis, line) = match outcome {
-        Err(error) => return report.fail(format!("line: failed to {error:#}")),
+        Err(error) => {
+            return report.fail(
+                format_args!("line: failed to {error:#}"),
+                "write the line as in `colltune run -- mpirun -n 2 ./solver`",
+            );
+        }
         Ok(found) => found,
     };
     if abis.is_empty() {
-        report.warn("line: it starts no program");
+        report.warn(
+            "line: it starts no program",
+            "write the program behind the launcher's options",
+        );
     }
     for (abi, context) in abis.iter().zip(&line.contexts) {
         let program = line.words[context.program].display();
         match abi {
             Some(abi) => report.ok(format!("line: {program} runs on {}", abi.name())),
-            None => report.warn(format!(
-                "line: {program} needs no MPI library that can be seen and would not be tuned"
-            )),
+            None => report.warn(
+                format_args!(
+                    "line: {program} needs no MPI library that can be seen and would not be tuned"
+                ),
+                "if it loads MPI later on, say which, as in `colltune run --mpi openmpi`",
+            ),
         }
     }
 }
 
 /// Two ranks under the preloaded shim check the results of every collective.
-fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
+fn self_test(report: &mut Findings, abi: Abi, launcher: &OsStr, interrupt: &Interrupt) {
     let name = abi.name();
     let Ok(shim) = shim::file(abi) else { return };
     let helper = shim.with_file_name("colltune-mpibench");
     if !helper.is_file() {
-        return report.warn(format!(
-            "self test for {name}: {} is missing; `make build` builds it",
-            helper.display()
-        ));
+        return report.warn(
+            format_args!("self test for {name}: {} is missing", helper.display()),
+            "`make build` builds it",
+        );
     }
     let folder = std::env::temp_dir().join(format!("colltune-doctor-{}", std::process::id()));
     let _ = std::fs::create_dir_all(&folder);
@@ -441,17 +532,26 @@ fn self_test(report: &mut Report, abi: Abi, launcher: &OsStr) {
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    let result = ends_within(command, Duration::from_secs(60));
+    let result = ends_within(command, Duration::from_secs(60), interrupt);
     let log = std::fs::read_to_string(folder.join("rank-0.jsonl")).unwrap_or_default();
     let _ = std::fs::remove_dir_all(&folder);
     match result {
-        Err(problem) => report.fail(format!("self test for {name}: {problem}")),
-        Ok(()) if !log.contains("native:recursive_doubling") => report.fail(format!(
-            "self test for {name}: results are right, but no call was steered; the job's stderr says why: run \
-             `colltune run --force allreduce=native:recursive_doubling -- {} -n 2 {} reference-check`",
-            launcher.display(),
-            helper.display()
-        )),
+        Err(problem) => report.fail(
+            format_args!("self test for {name}: {problem}"),
+            format_args!(
+                "`{} -n 2 {} reference-check` shows what it says; where no job may run, `colltune doctor --no-self-test`",
+                launcher.display(),
+                helper.display()
+            ),
+        ),
+        Ok(()) if !log.contains("native:recursive_doubling") => report.fail(
+            format_args!("self test for {name}: results are right, but no call was steered"),
+            format_args!(
+                "`colltune run --force allreduce=native:recursive_doubling -- {} -n 2 {} reference-check` says why",
+                launcher.display(),
+                helper.display()
+            ),
+        ),
         Ok(()) => report.ok(format!("self test for {name}: 2 ranks, steered calls, right results")),
     }
 }
@@ -461,26 +561,15 @@ fn assigned(name: &str, value: &str) -> String {
 }
 
 /// Runs a command silently; the error says how it ended.
-fn ends_within(mut command: Command, limit: Duration) -> Result<(), String> {
+fn ends_within(mut command: Command, limit: Duration, interrupt: &Interrupt) -> Result<(), String> {
     let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = quiet
-        .spawn()
-        .map_err(|error| format!("failed to start it: {error}"))?;
-    let deadline = Instant::now() + limit;
-    loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("it ended with {status}")),
-            None if Instant::now() > deadline => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("it did not end within {} s", limit.as_secs()));
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
+    match watched(quiet, Some(limit), interrupt, &mut || ()) {
+        Ok((_, status)) if status.success() => Ok(()),
+        Ok((_, status)) => Err(format!("it ended with {status}")),
+        Err(ended) => Err(ended.to_string()),
     }
 }
 

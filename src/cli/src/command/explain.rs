@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use colltune_core::flight::{self, Decision, Recording};
 use serde::Serialize;
 
-use super::output::print;
+use crate::output::print;
 
 /// Reads, compares, prints.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -8,7 +8,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::ValueEnum;
 use colltune_core::library::{Library, Product};
 use colltune_db::Database;
@@ -20,6 +19,8 @@ use crate::export::notes::Notes;
 use crate::export::plan::{self, JobShape};
 use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::failure::usage;
+use crate::output;
+use crate::progress;
 use crate::published::{self, Published};
 
 /// Writes the tables.
@@ -27,7 +28,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let shape = shape(args)?;
     let published = published::load(&args.db, args.library.as_deref(), args.format.product())?;
     let files = files(&published, args.format, shape)?;
-    write(&args.output, &files)?;
+    match output::is_stdout(&args.output) {
+        true => printed(args.format, &files)?,
+        false => write(&args.output, &files)?,
+    }
     summary(args, &published, &files);
     Ok(())
 }
@@ -79,6 +83,8 @@ Examples:
       For jobs of 4 nodes with 16 ranks each: Open MPI's rules know ranks, not nodes.
   colltune export --db ./hydra.db --format csv -o tables
       table.csv, one row per cell and variant.
+  colltune export --db ./hydra.db --format csv -o - | less
+      The table alone, to standard output.
 
 Where no variant that was measured replaces the default (`status --why`), the tables keep the library's own choice.
 notes.json says what the format could not hold. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
@@ -98,7 +104,7 @@ pub struct Args {
     /// Ranks on each node of these jobs
     #[arg(long, value_name = "N", requires = "nodes", value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
     ppn: Option<u64>,
-    /// The folder to write to; made if it does not exist
+    /// The folder to write to, made if it does not exist; `-` prints the table alone
     #[arg(short, long, value_name = "OUTDIR")]
     output: PathBuf,
 }
@@ -244,34 +250,53 @@ fn csv(published: &Published) -> String {
     text
 }
 
-/// Writes each file beside its place and renames it, so that a running job never reads half a table.
+/// Writes each file so that a running job never reads half a table.
 fn write(folder: &Path, files: &[(&'static str, String)]) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     for (name, text) in files {
-        let file = folder.join(name);
-        let draft = folder.join(format!(".{name}.new"));
-        std::fs::write(&draft, text)
-            .and_then(|()| std::fs::rename(&draft, &file))
-            .with_context(|| format!("write {}", file.display()))?;
+        output::write(folder, name, text)?;
     }
     Ok(())
 }
 
+/// Prints the one file that is the table; what is beside it says how to use it, and what it could not hold.
+///
+/// Errors: of usage, where the library reads two.
+fn printed(format: Format, files: &[(&'static str, String)]) -> anyhow::Result<()> {
+    let beside =
+        |name: &str| name == "notes.json" || name == "activate.sh" && format != Format::Intel;
+    let tables: Vec<_> = files.iter().filter(|(name, _)| !beside(name)).collect();
+    match tables[..] {
+        [(_, text)] => output::print(text),
+        _ => {
+            let names: Vec<_> = tables.iter().map(|(name, _)| *name).collect();
+            Err(usage(format!(
+                "print the tables: they are {} files, {}; name a folder with -o",
+                names.len(),
+                names.join(" and ")
+            )))
+        }
+    }
+}
+
 fn summary(args: &Args, published: &Published, files: &[(&'static str, String)]) {
     let names: Vec<_> = files.iter().map(|(name, _)| *name).collect();
-    eprintln!(
-        "colltune: generation {} of {} written to {}: {}",
-        published.generation,
-        published.library,
-        args.output.display(),
-        names.join(", ")
-    );
+    if !output::is_stdout(&args.output) {
+        progress::hint(format_args!(
+            "generation {} of {} written to {}: {}",
+            published.generation,
+            published.library,
+            args.output.display(),
+            names.join(", ")
+        ));
+    }
     let departing = published
         .cells
         .iter()
         .filter(|status| !colltune_core::catalogue::is_default(&status.best))
         .count();
     if departing == 0 {
-        eprintln!("colltune: no cell has a winner yet, so the table changes nothing");
+        progress::hint(format_args!(
+            "no cell has a winner yet, so the table changes nothing"
+        ));
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap_complete::Shell;
 
-use super::output::{print, tell};
+use crate::output::{print, tell};
 
 /// The name under which the command is installed.
 const NAME: &str = "colltune";

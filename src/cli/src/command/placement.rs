@@ -21,6 +21,9 @@ mod sedov;
 
 use clap::Subcommand;
 use colltune_placement::Policy;
+use colltune_placement::policy::TABLE;
+
+use crate::parse::Listed;
 
 /// Runs one of the subcommands.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -60,7 +63,10 @@ enum Command {
     Sedov(sedov::Args),
 }
 
-/// Reads a policy's name for the command line.
-fn policy(name: &str) -> Result<Policy, String> {
-    name.parse().map_err(|error| format!("failed to {error}"))
+/// A policy, which may have parameters. The names are listed.
+fn policy() -> Listed<Policy> {
+    Listed {
+        names: TABLE.iter().map(|row| row.name).collect(),
+        read: |name| name.parse().map_err(|error| format!("failed to {error}")),
+    }
 }

@@ -19,10 +19,11 @@ use colltune_db::{DataKey, Database};
 use serde::Serialize;
 
 use super::export;
-use super::output::{print, table};
 use crate::export::modules::{self, Module};
 use crate::failure::usage;
 use crate::launch::shim;
+use crate::output::{print, table};
+use crate::progress;
 
 /// Does what is asked for, and says what is in force then.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -173,10 +174,10 @@ fn published(args: &Args, path: &Path) -> anyhow::Result<(SiteFolder, String)> {
 fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String> {
     let path = site.path();
     if !modules::can_name(path) {
-        eprintln!(
-            "colltune: {} has characters that module files read otherwise, so there are none",
+        progress::hint(format_args!(
+            "{} has characters that module files read otherwise, so there are none",
             path.display()
-        );
+        ));
         return Ok(String::new());
     }
     let keys: Vec<&DataKey> = tables.iter().map(|one| &one.key).collect();
@@ -192,14 +193,14 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
             Ok(file) if modules::can_name(&file) => {
                 written.push(modules::preload(path, abi, &file));
             }
-            Ok(file) => eprintln!(
-                "colltune: no module preloads {}: module files read its name otherwise",
+            Ok(file) => progress::hint(format_args!(
+                "no module preloads {}: module files read its name otherwise",
                 file.display()
-            ),
-            Err(problem) => eprintln!(
-                "colltune: no module for jobs on {}: failed to {problem}",
+            )),
+            Err(problem) => progress::hint(format_args!(
+                "no module for jobs on {}: failed to {problem}",
                 abi.name()
-            ),
+            )),
         }
     }
     written.extend(keys.iter().filter_map(|key| modules::tables(path, key)));

@@ -6,14 +6,15 @@
 //! ```
 
 use std::io::{BufWriter, ErrorKind, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use colltune_query::answer::{CsvLines, Grid, JsonRows, ParquetOut};
 use colltune_query::{Engine, QueryError, Sink, examples, schema};
 
-use super::output::print;
 use crate::failure::usage;
+use crate::output::{is_stdout, print};
+use crate::progress;
 
 /// Prints or writes the answer.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -28,7 +29,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let engine = colltune_query::open(args.db.as_deref(), &args.telemetry)?;
     let answered = answer(&engine, args);
     for warning in engine.journal.take_warnings() {
-        eprintln!("colltune: {warning}");
+        progress::hint(warning);
     }
     answered
 }
@@ -40,6 +41,7 @@ fn answer(engine: &Engine, args: &Args) -> anyhow::Result<()> {
     let sql = args.sql()?;
     let out = BufWriter::new(std::io::stdout().lock());
     let mut sink: Box<dyn Sink + '_> = match &args.output {
+        Some(path) if is_stdout(path) => Box::new(ParquetOut::new(Path::new("/dev/stdout"))),
         Some(path) => Box::new(ParquetOut::new(path)),
         None if args.csv => Box::new(CsvLines::new(out)),
         None if args.json => Box::new(JsonRows::new(out)),
@@ -94,7 +96,7 @@ pub struct Args {
     /// Print JSON, an object for each row
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Write a Parquet file
+    /// Write a Parquet file; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print the tables, their columns, types and units

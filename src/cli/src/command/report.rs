@@ -13,9 +13,10 @@ use colltune_core::variant::Size;
 use colltune_db::{DataKey, Database};
 use colltune_report::{Holdout, Question, ReportError, Shape, page};
 
-use super::output::print;
 use crate::failure::usage;
+use crate::output::{print, save, told};
 use crate::parse::collective;
+use crate::progress;
 
 /// Writes the page, or prints its numbers.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -30,18 +31,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return print(&(text + "\n"));
     }
     for warning in &report.warnings {
-        eprintln!("colltune: {warning}");
+        progress::hint(warning);
     }
     let page = page::html(&report);
-    std::fs::write(&args.output, &page)
-        .with_context(|| format!("write {}", args.output.display()))?;
-    print(&format!(
-        "{}: {} runs, {} cells, {} KiB\n",
-        args.output.display(),
-        report.head.runs.all,
-        report.cells.shown.len(),
-        page.len() / 1024
-    ))
+    save(&args.output, &page)?;
+    told(
+        &args.output,
+        &format!(
+            "{}: {} runs, {} cells, {} KiB\n",
+            args.output.display(),
+            report.head.runs.all,
+            report.cells.shown.len(),
+            page.len() / 1024
+        ),
+    )
 }
 
 #[derive(clap::Args, Debug)]
@@ -64,7 +67,7 @@ pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
-    /// The file to write
+    /// The file to write; `-` is standard output
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: PathBuf,
     /// Print all numbers of the page as JSON instead
@@ -74,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     library: Option<String>,
     /// Only this collective
-    #[arg(long, value_parser = collective, value_name = "NAME")]
+    #[arg(long, value_parser = collective(), value_name = "NAME")]
     collective: Option<Collective>,
     /// Only this layout, nodes x ranks on each: 4x2
     #[arg(long, value_name = "NxP")]

@@ -24,6 +24,7 @@ use crate::launch::needs::{self, Needs};
 use crate::launch::prefix::{self, Assignments, Given};
 use crate::launch::{container, library, presets, queue, shim};
 use crate::parse::{RunsOn, mode, runs_on};
+use crate::progress;
 
 /// Starts the job. Returns only if it could not be started.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -37,7 +38,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Err(error) if args.strict => return Err(error),
         // A job that has waited for days must not fail for what only makes it faster.
         Err(error) => {
-            eprintln!("colltune: failed to {error:#}; the job runs untuned (--strict refuses it)");
+            progress::hint(format_args!(
+                "failed to {error:#}; the job runs untuned (--strict refuses it)"
+            ));
             return start(&line, &vec![None; abis.len()]);
         }
     };
@@ -95,7 +98,7 @@ pub struct Args {
     db: Option<PathBuf>,
     /// explore (draw and record), exploit (best known), record (default, timed), off
     /// [default: explore with a database, exploit with a site folder, else off]
-    #[arg(long, value_parser = mode, value_name = "MODE")]
+    #[arg(long, value_parser = mode(), value_name = "MODE")]
     mode: Option<Mode>,
     /// Seed of every draw; the same seed and calls give the same variants
     #[arg(long, value_name = "N")]
@@ -109,8 +112,8 @@ pub struct Args {
     /// Add a line of JSON to FILE when the job ends: time in collectives, waiting, what could be gained at most
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
-    #[arg(long, value_parser = runs_on, value_name = "LIBRARY")]
+    /// The MPI library, where program and launcher do not tell
+    #[arg(long, value_parser = runs_on(), value_name = "LIBRARY")]
     mpi: Option<RunsOn>,
     /// Refuse the job where it could only run untuned, as with a database that cannot be used
     #[arg(long)]
@@ -304,11 +307,11 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
         may_load_mpi_later = true; // the launcher may find it on another node, or will say itself that it is missing
     }
     if !may_load_mpi_later {
-        eprintln!(
-            "colltune: {} needs no MPI library that can be seen, so it is started without the tuner \
+        progress::hint(format_args!(
+            "{} needs no MPI library that can be seen, so it is started without the tuner \
              (if it loads MPI later on, say which: --mpi openmpi, --mpi mpich or --mpi mpi_abi)",
             words[0].display()
-        );
+        ));
         return Ok(None);
     }
     let launcher = line
@@ -416,9 +419,12 @@ fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
             }
         }
         let applied = prefix::apply(line, given, own_preload.as_deref());
+        tell_start(&applied.environment, &applied.words);
         command = Command::new(&applied.words[0]);
         command.args(&applied.words[1..]).envs(applied.environment);
     } else {
+        let variables = given.iter().flatten().flat_map(|given| &given.variables);
+        tell_start(variables, &line.words);
         command = Command::new(&line.words[0]);
         command.args(&line.words[1..]);
         for (name, value) in given.iter().flatten().flat_map(|given| &given.variables) {
@@ -432,13 +438,22 @@ fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
     Err(error).with_context(|| format!("start {}", line.words[0].display()))
 }
 
+/// The line as it is started, with what is put into its environment.
+fn tell_start<'a>(variables: impl IntoIterator<Item = &'a (String, OsString)>, words: &[OsString]) {
+    let variables = variables.into_iter();
+    let variables = variables.map(|(name, value)| format!("{name}={}", value.display()));
+    let words = words.iter().map(|word| word.display().to_string());
+    let told: Vec<_> = variables.chain(words).collect();
+    progress::detail(format_args!("starts {}", told.join(" ")));
+}
+
 fn tell_unsure(launcher: &OsStr, context: &Context) {
     if let Some(option) = &context.unsure {
-        eprintln!(
-            "colltune: {option} of {0} is not known here, so it is not certain which word is the program: the tuner is put \
+        progress::hint(format_args!(
+            "{option} of {0} is not known here, so it is not certain which word is the program: the tuner is put \
              into the ranks' environment by {0}'s own means",
             launcher.display()
-        );
+        ));
     }
 }
 
@@ -457,15 +472,15 @@ fn tell_container(container: Container, words: &[OsString], given: &Given) {
         |minor| format!("glibc 2.{minor}"),
     );
     if !container.binds() {
-        eprintln!(
-            "colltune: bind these into the container, at the same place, or its ranks run untuned: {}",
+        progress::hint(format_args!(
+            "bind these into the container, at the same place, or its ranks run untuned: {}",
             paths.join(", ")
-        );
+        ));
     }
     if !container.tries(words) {
-        eprintln!(
-            "colltune: the container's C library has to be {floor} or newer: no program starts in it where it is older \
+        progress::hint(format_args!(
+            "the container's C library has to be {floor} or newer: no program starts in it where it is older \
              (--mode off then)"
-        );
+        ));
     }
 }

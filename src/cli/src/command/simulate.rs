@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::builder::TypedValueParser;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::registry::{self, Row, Values};
 use colltune_core::algorithm::simulate::{Known, Link, Machine, estimate_ns};
@@ -18,8 +19,9 @@ use colltune_db::Database;
 use colltune_files::{SETTINGS_BYTES_MAX, read_text};
 use serde::Serialize;
 
-use super::output::print;
 use crate::failure::usage;
+use crate::output::{self, print};
+use crate::parse::named;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -55,7 +57,7 @@ pub struct Args {
     #[arg(long, value_parser = shape, value_name = "SHAPE")]
     ranks: Shape,
     /// The collective
-    #[arg(long, value_parser = pattern, value_name = "COLLECTIVE")]
+    #[arg(long, value_parser = pattern(), value_name = "COLLECTIVE")]
     collective: Pattern,
     /// Message sizes
     #[arg(long, value_delimiter = ',', value_parser = size, value_name = "SIZES",
@@ -65,7 +67,7 @@ pub struct Args {
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
     /// The MPI library and version, where the database holds several calibrations: openmpi-4.1.4
-    #[arg(long, value_name = "LIBRARY", requires = "db")]
+    #[arg(long, value_name = "KEY", requires = "db")]
     library: Option<Library>,
     /// The most steps that one simulation may take
     #[arg(long, default_value_t = 50_000_000, value_name = "N")]
@@ -105,11 +107,11 @@ fn shape(text: &str) -> Result<Shape, String> {
     }
 }
 
-fn pattern(text: &str) -> Result<Pattern, String> {
-    let named = |pattern: &Pattern| pattern.name() == text;
-    Pattern::ALL.into_iter().find(named).ok_or_else(|| {
-        let names = Pattern::ALL.map(Pattern::name);
-        format!("allowed: {}", names.join(", "))
+fn pattern() -> impl TypedValueParser<Value = Pattern> {
+    named(Pattern::ALL.map(Pattern::name), |text| {
+        Pattern::ALL
+            .into_iter()
+            .find(|pattern| pattern.name() == text)
     })
 }
 
@@ -223,31 +225,36 @@ fn json(
 
 fn table(args: &Args, source: &str, predictions: &[Prediction]) -> String {
     let Shape { nodes, ppn } = args.ranks;
-    let mut text = format!(
-        "{} on {nodes} x {ppn} ranks, predicted microseconds ({source})\n{:40}",
-        args.collective.name(),
-        ""
-    );
-    for bytes in &args.bytes {
-        text += &format!("{:>12}", Size(*bytes).to_string());
-    }
     let best: Vec<f64> = (0..args.bytes.len())
         .map(|column| {
             let times = predictions.iter().filter_map(|of| of.time_ns[column]);
             times.fold(f64::INFINITY, f64::min)
         })
         .collect();
-    for prediction in predictions {
-        text += &format!("\n{:40}", prediction.variant);
-        for (time, best) in prediction.time_ns.iter().zip(&best) {
-            text += &match time {
-                None => format!("{:>12}", "-"),
-                Some(time) if time <= best => format!("{:>12}", format!("*{:.1}", time / 1e3)),
-                Some(time) => format!("{:>12.1}", time / 1e3),
-            };
-        }
-    }
-    text + "\n"
+    let row = |prediction: &Prediction| {
+        let times = prediction.time_ns.iter().zip(&best);
+        let cells = times.map(|(time, best)| match time {
+            None => "-".to_owned(),
+            Some(time) if time <= best => format!("*{:.1}", time / 1e3),
+            Some(time) => format!("{:.1}", time / 1e3),
+        });
+        std::iter::once(prediction.variant.clone())
+            .chain(cells)
+            .collect()
+    };
+    let sizes: Vec<String> = args
+        .bytes
+        .iter()
+        .map(|bytes| Size(*bytes).to_string())
+        .collect();
+    let header: Vec<&str> = std::iter::once("")
+        .chain(sizes.iter().map(String::as_str))
+        .collect();
+    format!(
+        "{} on {nodes} x {ppn} ranks, predicted microseconds ({source})\n{}",
+        args.collective.name(),
+        output::table(&header, &predictions.iter().map(row).collect::<Vec<_>>())
+    )
 }
 
 #[cfg(test)]

@@ -21,11 +21,11 @@ use colltune_files::site::is_site;
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
-use super::output::print;
 use super::publish;
 use crate::comparison::percent;
 use crate::failure::usage;
 use crate::ledger::{Ledger, short};
+use crate::output::{aligned, print};
 use crate::parse::collective;
 use crate::published::is_known;
 
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     library: Option<String>,
     /// Only the cells of this collective
-    #[arg(long, value_parser = collective, value_name = "NAME")]
+    #[arg(long, value_parser = collective(), value_name = "NAME")]
     collective: Option<Collective>,
     /// Only cells with this gain or more, as in 1.1
     #[arg(long, value_name = "GAIN")]
@@ -304,12 +304,12 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         .map_or(&[][..], |meta| &meta.passed);
     if !passed.is_empty() {
         text.push_str("recorded, but never tuned:\n");
-        text.push_str(&aligned(&passed_rows(passed)));
+        text.push_str(&aligned(&passed_rows(passed), |_| true));
     }
     text
 }
 
-fn passed_rows(passed: &[Passed]) -> Vec<[String; 7]> {
+fn passed_rows(passed: &[Passed]) -> Vec<Vec<String>> {
     let head = [
         "collective",
         "manner",
@@ -330,8 +330,9 @@ fn passed_rows(passed: &[Passed]) -> Vec<[String; 7]> {
             row.records.to_string(),
             format!("{:.1} us", row.median_ns as f64 / 1e3),
         ]
+        .to_vec()
     };
-    std::iter::once(head.map(str::to_owned))
+    std::iter::once(head.map(str::to_owned).to_vec())
         .chain(passed.iter().map(row))
         .collect()
 }
@@ -350,8 +351,9 @@ fn cells_table(cells: &[&CellStatistics], args: &Args) -> String {
         "gain",
         "drawn most",
     ];
-    let rows = std::iter::once(head.map(str::to_owned)).chain(cells.iter().map(|cell| row(cell)));
-    let table = aligned(&rows.collect::<Vec<_>>());
+    let rows = std::iter::once(head.map(str::to_owned).to_vec())
+        .chain(cells.iter().map(|cell| row(cell).to_vec()));
+    let table = aligned(&rows.collect::<Vec<_>>(), |_| true);
     if !args.why {
         return table;
     }
@@ -449,22 +451,6 @@ impl NodeHours {
             percent(saved / self.with_default)
         )
     }
-}
-
-/// Columns as wide as their widest entry.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width: Vec<usize> = (0..N)
-        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &[String; N]| {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&width)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]

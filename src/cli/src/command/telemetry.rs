@@ -9,7 +9,7 @@
 //! ```
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -22,9 +22,11 @@ use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
 use colltune_timeline::{TimelineError, calls};
 use serde::Serialize;
 
-use super::output::print;
 use crate::failure::usage;
+use crate::output::{print, save};
+use crate::parse::named;
 use crate::plot::{self, Bar};
+use crate::progress;
 
 /// Answers one question about a folder of telemetry.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -32,14 +34,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Question::Summary(asked) => {
             let found = summary::summary(&asked.data.open()?)?;
             if let Some(file) = &asked.svg {
-                write(file, &shares(&found)?)?;
+                save(file, &shares(&found)?)?;
             }
             asked.data.tell(&found, &found.warnings, || found.text())
         }
         Question::Path(asked) => {
             let found = path::paths(&asked.data.open()?, &asked.steps)?;
             if let (Some(file), Some(longest)) = (&asked.svg, &found.longest) {
-                write(file, &path::svg(longest))?;
+                save(file, &path::svg(longest))?;
             }
             asked.data.tell(&found, &found.warnings, || found.text())
         }
@@ -60,18 +62,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Question::Matrix(asked) => {
             let found = matrix::matrix(&asked.data.open()?, asked.kind, asked.step)?;
             if let Some(file) = &asked.svg {
-                write(file, &matrix::svg(&found))?;
+                save(file, &matrix::svg(&found))?;
             }
             if let Some(file) = &asked.csv {
-                write(file, &found.csv())?;
+                save(file, &found.csv())?;
             }
             asked.data.tell(&found, &found.warnings, || found.text())
         }
     }
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
 }
 
 impl Data {
@@ -100,7 +98,7 @@ fn tell(
         return print(&(text + "\n"));
     }
     for warning in warnings {
-        eprintln!("colltune: {warning}");
+        progress::hint(warning);
     }
     print(&text())
 }
@@ -256,8 +254,9 @@ struct PathArgs {
 struct MatrixArgs {
     #[command(flatten)]
     data: Data,
-    /// What to count: ghost, flux, block or all
-    #[arg(long, default_value = "all")]
+    /// What to count
+    #[arg(long, default_value = "all", value_name = "KIND",
+          value_parser = named(["ghost", "flux", "block", "all"], |name| name.parse::<matrix::Freight>().ok()))]
     kind: matrix::Freight,
     /// Only this step; otherwise the mean of all
     #[arg(long)]

@@ -5,7 +5,6 @@
 //! $ colltune trace --telemetry telemetry -o phases.json.gz
 //! ```
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +14,9 @@ use colltune_timeline::{Drawn, TimelineError, calls, phases};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::output::print;
 use crate::failure::usage;
+use crate::output::{fill, told};
+use crate::progress;
 
 /// Writes the time line.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let mut warnings = Vec::new();
             let job = calls::find(&db, args.job.as_deref(), &mut warnings);
             for warning in warnings {
-                eprintln!("colltune: {warning}");
+                progress::hint(warning);
             }
             let job = job.map_err(|error| match error {
                 TimelineError::Job { .. } if args.job.is_some() => usage(error),
@@ -42,38 +42,35 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     for note in &drawn.notes {
-        eprintln!("colltune: {note}");
+        progress::hint(note);
     }
-    print(&format!(
-        "{}: {} events of {} ranks; open it in ui.perfetto.dev or profiler.firefox.com\n",
-        args.output.display(),
-        drawn.events,
-        drawn.ranks
-    ))
+    told(
+        &args.output,
+        &format!(
+            "{}: {} events of {} ranks; open it in ui.perfetto.dev or profiler.firefox.com\n",
+            args.output.display(),
+            drawn.events,
+            drawn.ranks
+        ),
+    )
 }
 
-/// Writes the file, compressed where its name says so; a file that could not be finished is removed.
+/// Writes the file, compressed where its name says so.
 fn write(
     path: &Path,
     draw: impl FnOnce(&mut dyn Write) -> anyhow::Result<Drawn>,
 ) -> anyhow::Result<Drawn> {
-    let named = || format!("write {}", path.display());
-    let mut file = File::create(path).with_context(named)?;
-    let drawn = match path.extension().is_some_and(|end| end == "gz") {
-        false => draw(&mut file),
-        true => {
-            let mut packed = GzEncoder::new(&mut file, Compression::fast());
-            draw(&mut packed).and_then(|drawn| {
-                packed.try_finish().with_context(named)?;
-                Ok(drawn)
-            })
+    fill(path, |file| {
+        if path.extension().is_none_or(|end| end != "gz") {
+            return draw(file);
         }
-    };
-    if drawn.is_err() {
-        drop(file);
-        let _ = std::fs::remove_file(path);
-    }
-    drawn
+        let mut packed = GzEncoder::new(file, Compression::fast());
+        let drawn = draw(&mut packed)?;
+        packed
+            .try_finish()
+            .with_context(|| format!("write {}", path.display()))?;
+        Ok(drawn)
+    })
 }
 
 #[derive(clap::Args, Debug)]
@@ -100,7 +97,7 @@ pub struct Args {
     /// Draw what the mini-app wrote into this folder instead
     #[arg(long, value_name = "FOLDER")]
     telemetry: Option<PathBuf>,
-    /// The file to write; compressed if its name ends in .gz
+    /// The file to write, compressed if its name ends in .gz; `-` is standard output
     #[arg(short, long, default_value = "trace.json", value_name = "FILE")]
     output: PathBuf,
 }

@@ -15,8 +15,9 @@ use std::path::PathBuf;
 
 use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, train};
+use serde::Serialize;
 
-use super::output::tell;
+use crate::output::{json, tell};
 use crate::progress;
 
 /// Ingests, learns and publishes.
@@ -30,6 +31,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = Database::create_or_open(&args.db)?;
     let report = train(&db, options, &progress::show)?;
     progress::clear();
+    for warning in &report.ingest.warnings {
+        progress::hint(warning);
+    }
+    if args.json {
+        return json(&Json::of(&db, &report));
+    }
     print(&db, &report);
     Ok(())
 }
@@ -59,13 +66,72 @@ pub struct Args {
     /// Publish a new generation even if nothing is new
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The contents of `train --json`.
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    traces: u64,
+    records: u64,
+    traces_of_running_jobs: u64,
+    /// Unusable traces, each with its reason.
+    quarantined: &'a [(String, String)],
+    warnings: &'a [String],
+    libraries: Vec<Learned>,
+}
+
+/// What a training did for one library.
+#[derive(Serialize)]
+struct Learned {
+    library: String,
+    generation: u64,
+    /// Whether it is a new one.
+    published: bool,
+    runs: u64,
+    records: u64,
+    calls: u64,
+    cells_measured: u64,
+    /// Those where another variant than `default` is best.
+    cells_tuned: u64,
+    cells_changed: u64,
+    /// Those whose probabilities have not moved for three trainings; null where that cannot be read.
+    cells_at_rest: Option<usize>,
+}
+
+impl Json<'_> {
+    fn of<'a>(db: &Database, report: &'a TrainReport) -> Json<'a> {
+        let learned = |one: &LibraryReport| Learned {
+            library: one.library.to_string(),
+            generation: one.generation,
+            published: one.published,
+            runs: one.runs,
+            records: one.records,
+            calls: one.calls,
+            cells_measured: one.cells_measured,
+            cells_tuned: one.cells_tuned,
+            cells_changed: one.cells_changed,
+            cells_at_rest: colltune_report::cells_at_rest(db, &one.library)
+                .ok()
+                .map(|(at_rest, _)| at_rest),
+        };
+        Json {
+            schema: 1,
+            traces: report.ingest.traces,
+            records: report.ingest.records,
+            traces_of_running_jobs: report.ingest.running,
+            quarantined: &report.ingest.quarantined,
+            warnings: &report.ingest.warnings,
+            libraries: report.libraries.iter().map(learned).collect(),
+        }
+    }
 }
 
 fn print(db: &Database, report: &TrainReport) {
     let ingest = &report.ingest;
-    for warning in &ingest.warnings {
-        eprintln!("colltune: {warning}");
-    }
     tell(format!(
         "took {} with {}",
         counted(ingest.traces, "trace"),

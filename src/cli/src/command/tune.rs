@@ -25,12 +25,12 @@ use colltune_db::Database;
 
 use self::session::Session;
 use self::state::{End, Kept};
-use super::compare::{library_name, pairs};
+use super::compare::pairs;
 use crate::database::usual;
 use crate::failure::Stopped;
 use crate::launch::library::of_launcher;
 use crate::launch::line::Line;
-use crate::parse::runs_on;
+use crate::parse::{RunsOn, library_name};
 use crate::progress;
 use crate::trial::{Interrupt, Trials, Tuner};
 
@@ -55,6 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         pairs: args.pairs,
         budget: args.budget,
         anyway: args.anyway,
+        as_json: args.json,
         begun,
         warned: Default::default(),
         with: Vec::new(),
@@ -122,8 +123,11 @@ pub struct Args {
     /// Pass on what the program prints, to standard error
     #[arg(long)]
     show_output: bool,
-    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
-    #[arg(long, value_parser = library_name, value_name = "LIBRARY")]
+    /// Print how it ended as JSON
+    #[arg(long)]
+    json: bool,
+    /// The MPI library, where program and launcher do not tell
+    #[arg(long, value_parser = library_name(), value_name = "LIBRARY")]
     mpi: Option<String>,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
@@ -171,7 +175,7 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
     };
     let known = of_launcher(&line.words[launcher]);
     // Slurm does not say which library it starts; the program does.
-    let told = args.mpi.as_deref().and_then(|text| runs_on(text).ok());
+    let told = args.mpi.as_deref().and_then(RunsOn::of);
     let told = || {
         let abis = super::run::libraries(line, told.map(|told| told.abi)).ok()?;
         abis.into_iter().flatten().next()

@@ -10,8 +10,8 @@ use colltune_core::library::{Library, Product};
 use colltune_core::variant::Size;
 use serde::Serialize;
 
-use super::output::print;
 use crate::launch::library::reference;
+use crate::output::{aligned, print};
 use crate::parse;
 
 /// Prints the catalogue.
@@ -41,11 +41,11 @@ Examples:
 algorithms, `mockup` are compositions of its other collectives, `p2p` are colltune's algorithms. A call
 that lacks what a drawn or forced variant needs runs `default`.")]
 pub struct Args {
-    /// Only this MPI library: openmpi, mpich, intel; or a version of it: openmpi-5.0.11
-    #[arg(long, value_parser = parse::library, value_name = "LIBRARY")]
+    /// Only this MPI library, or a version of it, as in openmpi-5.0.11
+    #[arg(long, value_parser = parse::library(), value_name = "LIBRARY")]
     mpi: Option<Library>,
     /// Only this collective
-    #[arg(long, value_parser = parse::collective, value_name = "COLLECTIVE")]
+    #[arg(long, value_parser = parse::collective(), value_name = "COLLECTIVE")]
     collective: Option<Collective>,
     /// Print JSON
     #[arg(long)]
@@ -135,18 +135,17 @@ fn in_words(variant: &Variant, need: Need) -> String {
 }
 
 fn table(rows: &[Row]) -> String {
-    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let cells = |row: &Row| vec![row.name.clone(), row.needs.join(", ")];
+    let aligned = aligned(&rows.iter().map(cells).collect::<Vec<_>>(), |_| true);
     let mut text = String::new();
     let mut last = None;
-    for row in rows {
+    for (row, line) in rows.iter().zip(aligned.lines()) {
         if last != Some((row.mpi, row.collective)) {
             let gap = if last.is_some() { "\n" } else { "" };
             text.push_str(&format!("{gap}{} {}\n", row.mpi, row.collective));
             last = Some((row.mpi, row.collective));
         }
-        let needs = row.needs.join(", ");
-        text.push_str(format!("  {:width$}  {needs}", row.name).trim_end());
-        text.push('\n');
+        text.push_str(&format!("  {line}\n"));
     }
     text
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use colltune_files::publish::Draft;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -51,20 +52,14 @@ impl ParquetOut {
         }
     }
 
-    /// Written beside its place and moved there, so that nobody sees half a file.
+    /// Nobody sees half a file.
     fn write(&self) -> Result<(), ParquetError> {
-        let mut unfinished = self.path.clone().into_os_string();
-        unfinished.push(".unfinished");
-        let unfinished = PathBuf::from(unfinished);
-        let written = self.write_to(&unfinished);
-        let moved = written.and_then(|()| Ok(std::fs::rename(&unfinished, &self.path)?));
-        if moved.is_err() {
-            let _ = std::fs::remove_file(&unfinished);
-        }
-        moved
+        let (draft, file) = Draft::create(&self.path)?;
+        let file = self.write_to(file)?;
+        Ok(draft.publish(&file)?)
     }
 
-    fn write_to(&self, path: &Path) -> Result<(), ParquetError> {
+    fn write_to(&self, file: File) -> Result<File, ParquetError> {
         let held: Vec<Holds> = self.columns.iter().map(Column::holds).collect();
         let fields = self.columns.iter().zip(&held);
         let fields = fields
@@ -77,7 +72,6 @@ impl ParquetOut {
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("colltune {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let file = File::create(path)?;
         let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
         let rows = self.columns.first().map_or(0, |column| column.values.len());
         for begin in (0..rows).step_by(GROUP_ROWS) {
@@ -88,8 +82,7 @@ impl ParquetOut {
             }
             group.close()?;
         }
-        writer.into_inner()?.sync_all()?;
-        Ok(())
+        writer.into_inner()
     }
 }
 

@@ -6,7 +6,8 @@ use anyhow::Context;
 use colltune_db::Database;
 use serde::Serialize;
 
-use crate::command::output::print;
+use crate::output::print;
+use crate::progress;
 
 #[derive(clap::Args, Debug)]
 pub struct At {
@@ -31,7 +32,7 @@ impl At {
         text: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
         for warning in warnings {
-            eprintln!("colltune: {warning}");
+            progress::hint(warning);
         }
         match self.json {
             true => print(&(serde_json::to_string(found).context("write JSON")? + "\n")),

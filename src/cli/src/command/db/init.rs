@@ -8,8 +8,9 @@ use colltune_db::manage::init::init;
 use colltune_db::share::{Shared, Trainers};
 use colltune_db::{Database, users};
 
-use crate::command::output::print;
 use crate::failure::usage;
+use crate::output::{json, print};
+use crate::progress;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WhoTrains {
@@ -17,6 +18,15 @@ enum WhoTrains {
     Owner,
     /// Every member of the group
     Members,
+}
+
+impl WhoTrains {
+    const fn name(self) -> &'static str {
+        match self {
+            WhoTrains::Owner => "owner",
+            WhoTrains::Members => "members",
+        }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -27,6 +37,9 @@ pub struct Init {
     /// Who trains: with `members` each can change all that was learned
     #[arg(long, value_enum, default_value = "owner", requires = "shared")]
     trainers: WhoTrains,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
     /// The folder of the database
     #[arg(value_name = "DIR")]
     db: PathBuf,
@@ -55,8 +68,14 @@ impl Init {
         };
         let mut warnings = Vec::new();
         let db = init(&self.db, shared, &mut warnings)?;
-        for warning in warnings {
-            eprintln!("colltune: {warning}");
+        for warning in &warnings {
+            progress::hint(warning);
+        }
+        if self.json {
+            return json(&serde_json::json!({
+                "schema": 1, "db": db.root(), "made": is_new, "shared": self.shared,
+                "trainers": self.shared.as_ref().map(|_| self.trainers.name()), "warnings": warnings,
+            }));
         }
         let place = db.root().display();
         let made = if is_new { "made" } else { "there is" };

@@ -5,9 +5,9 @@ use colltune_db::manage::remove;
 use colltune_db::users;
 
 use super::at::At;
-use crate::command::output::table;
 use crate::command::train::counted;
 use crate::failure::usage;
+use crate::output::table;
 
 #[derive(clap::Args, Debug)]
 pub struct Filter {

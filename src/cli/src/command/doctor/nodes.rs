@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use colltune_core::library::Abi;
@@ -15,12 +14,15 @@ use colltune_db::hosts::{self, HostRow};
 use colltune_telemetry::nodes::{Node, nearest, sick};
 use serde::Deserialize;
 
+use super::findings::Findings;
 use crate::bench::place::answer_in;
-use crate::command::output::tell;
+use crate::command::measuring;
 use crate::command::run::{libraries, read_line};
 use crate::failure::{Stopped, usage};
 use crate::launch::line::Line;
 use crate::launch::shim;
+use crate::output::save;
+use crate::trial::Interrupt;
 
 /// Nodes that share cores take turns of half a second each.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -32,6 +34,7 @@ pub struct Asked<'a> {
     pub line: &'a [OsString],
     pub db: Option<&'a Path>,
     pub hostfile: Option<&'a Path>,
+    pub json: bool,
 }
 
 /// Measures the nodes on which the line's job would run, and prints a line for each.
@@ -54,6 +57,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
         None => (Vec::new(), Vec::new()),
     };
     let sick = sick(&nodes, &history);
+    let mut report = Findings::new(asked.json);
     for node in &nodes {
         let own: Vec<String> = sick
             .iter()
@@ -61,15 +65,20 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
             .map(|one| one.text())
             .collect();
         match own.is_empty() {
-            true => tell(format!("ok    {}", told(node))),
-            false => own.iter().for_each(|text| tell(format!("fail  {text}"))),
+            true => report.ok(told(node)),
+            false => own.iter().for_each(|text| {
+                report.fail(
+                    text,
+                    "leave it out: --write-hostfile FILE, or exclude_hosts in colltune.toml",
+                );
+            }),
         }
     }
     if nodes.len() < 3 && history.is_empty() {
-        tell(format!(
-            "warn  {} nodes cannot be compared with each other; --db DIR compares them with what they were",
-            nodes.len()
-        ));
+        report.warn(
+            format_args!("{} nodes cannot be compared with each other", nodes.len()),
+            "--db DIR compares them with what they were",
+        );
     }
     let is_sick = |host: &str| sick.iter().any(|one| one.host == host);
     if let Some(db) = asked.db {
@@ -83,15 +92,15 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
             .iter()
             .filter(|node| !is_sick(&node.host) && !excluded.contains(&node.host))
             .collect();
-        std::fs::write(file, hostfile(abi, &left))
-            .with_context(|| format!("write {}", file.display()))?;
-        tell(format!(
-            "ok    {}: {} of {} nodes",
+        save(file, &hostfile(abi, &left))?;
+        report.ok(format_args!(
+            "{}: {} of {} nodes",
             file.display(),
             left.len(),
             nodes.len()
         ));
     }
+    report.end()?;
     let n_sick = nodes.iter().filter(|node| is_sick(&node.host)).count();
     match n_sick {
         0 => Ok(()),
@@ -167,37 +176,8 @@ fn measure(line: &Line, abi: Abi) -> anyhow::Result<Found> {
     }
     let words = replaced(line, &helper);
     let mut command = Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("start {}", words[0].display()))?;
-    let mut stdout = child.stdout.take().expect("it is piped");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        stdout.read_to_string(&mut text).map(|_| text)
-    });
-    let deadline = Instant::now() + LIMIT;
-    let status = loop {
-        match child.try_wait().context("wait for the measurement")? {
-            Some(status) => break status,
-            None if Instant::now() > deadline => {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!(
-                    "measure the nodes: it did not end within {} s",
-                    LIMIT.as_secs()
-                );
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    };
-    if !status.success() {
-        bail!("measure the nodes: the job ended with {status}");
-    }
-    let text = reader.join().ok().and_then(Result::ok).unwrap_or_default();
+    command.args(&words[1..]);
+    let text = measuring::answer(&mut command, LIMIT, &Interrupt::listen()?)?;
     answer_in(&text).context("read what colltune-mpibench wrote; is it as old as this command?")
 }
 

@@ -15,7 +15,7 @@ use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, 
 use colltune_report::page;
 
 use super::study::{draw, seconds_of};
-use crate::command::output::print;
+use crate::output::{json, print, write};
 use crate::progress;
 
 /// After so long no further study is begun.
@@ -96,9 +96,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // The page comes last: where it is, everything beside it is, too.
     files.push(("index.html".to_owned(), page::evidence::html(&evidence)));
     for (name, contents) in &files {
-        replace(out, name, contents)?;
+        write(out, name, contents)?;
     }
-    print(&in_words(&evidence, &out.join("index.html")))
+    match args.json {
+        true => json(&evidence),
+        false => print(&in_words(&evidence, &out.join("index.html"))),
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -123,6 +126,9 @@ pub struct Args {
         default_value = "target/bench/ompicolltune.json"
     )]
     measured: PathBuf,
+    /// Print what stands on the page as JSON
+    #[arg(long)]
+    json: bool,
     /// Where the page goes
     #[arg(short, long, value_name = "DIR", default_value = "target/evidence")]
     out: PathBuf,
@@ -158,19 +164,6 @@ fn findings(study: Study) -> anyhow::Result<Findings> {
         source: study.source.to_owned(),
         assumptions: study.assumptions,
     })
-}
-
-/// Writes a file beside, and renames it.
-fn replace(folder: &Path, name: &str, contents: &str) -> anyhow::Result<()> {
-    let path = folder.join(name);
-    let beside = folder.join(format!(".{name}.{}", std::process::id()));
-    std::fs::write(&beside, contents)
-        .and_then(|()| std::fs::rename(&beside, &path))
-        .inspect_err(|_| {
-            // What could not be written whole is not left.
-            let _ = std::fs::remove_file(&beside);
-        })
-        .with_context(|| format!("write {}", path.display()))
 }
 
 fn in_words(evidence: &Evidence, page: &Path) -> String {

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use colltune_emulate::cost::{Fit, fit};
 use serde_json::json;
 
 use super::recording;
-use crate::command::output::{print, table};
+use crate::output::{save, table, told};
 
 /// Fits, writes the costs, and says how good they are.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -20,12 +19,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         |step| (first..=last).contains(&step),
     )?;
     let text = fit.costs.to_toml();
-    std::fs::write(&args.output, text)
-        .with_context(|| format!("write {}", args.output.display()))?;
-    print(&match args.json {
+    save(&args.output, &text)?;
+    let said = match args.json {
         true => in_json(&fit)?,
         false => in_columns(&fit),
-    })
+    };
+    told(&args.output, &said)
 }
 
 #[derive(clap::Args, Debug)]
@@ -36,7 +35,7 @@ pub struct Args {
     /// Telemetry of the mini-app, recorded with --telemetry_blocks
     #[arg(long, value_name = "DIR")]
     telemetry: PathBuf,
-    /// Where the costs go
+    /// Where the costs go; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "costs.toml")]
     output: PathBuf,
     /// The steps that count: FIRST-LAST

@@ -15,7 +15,7 @@ use colltune_emulate::run::{Collectives, Keep, Scenario, run as emulate};
 use serde::Serialize;
 
 use super::given;
-use crate::command::output::{print, table, write};
+use crate::output::{print, table, write};
 
 /// Emulates, writes `emulate.json`, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .map(|name| Placer::from_name(name))
         .collect::<Result<_, _>>()?;
     let choices = Choices::from_text(&args.collective)?;
-    let noise = (!args.quiet).then_some(Noise {
+    let noise = (!args.noiseless).then_some(Noise {
         costs: costs.noise,
         seed: args.seed,
     });
@@ -107,7 +107,7 @@ pub struct Args {
     slow: Option<(u32, f64)>,
     /// Without the noise that the costs were fitted with
     #[arg(long)]
-    quiet: bool,
+    noiseless: bool,
     /// Seed of the noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -201,7 +201,7 @@ fn report<'a>(
         source: &machine.source,
         costs: &costs.source,
         mesh: &args.mesh,
-        seed: (!args.quiet).then_some(args.seed),
+        seed: (!args.noiseless).then_some(args.seed),
         ranks: args.ranks,
         network: Network::from(args.network).name(),
         runs,

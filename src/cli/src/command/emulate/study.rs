@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use colltune_emulate::study::{ALL, Size, Study, find};
 
-use crate::command::output::{print, table, write};
+use crate::output::{print, table, write};
 
 /// Runs the study, writes it as JSON with its pictures, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {

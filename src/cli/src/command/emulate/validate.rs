@@ -17,7 +17,7 @@ use super::given;
 use super::recording::Recorded;
 use crate::bench::Bench;
 use crate::bench::place::Place;
-use crate::command::output::{print, write};
+use crate::output::{print, write};
 use crate::progress;
 use anyhow::Context;
 pub use args::Args;

@@ -21,8 +21,8 @@ use colltune_emulate::whatif::{Grid, Levers};
 use serde::Serialize;
 
 use super::given::{self, Mesh};
-use crate::command::output::{print, table, write};
 use crate::failure::usage;
+use crate::output::{print, table, write};
 
 /// Emulates the grids, writes them as JSON, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -24,7 +24,8 @@ use self::figure::figure;
 pub use self::figure::{CPLX_AXIS, cplx_share};
 use self::row::{Flat, Row, Time, in_columns, messages, proof};
 use super::scene::{Scene, SceneArgs, needs_mesh};
-use crate::command::output::{csv, print, write};
+use crate::output::{csv, print, write};
+use crate::parse::named;
 use crate::plot::svg;
 use crate::progress;
 
@@ -50,10 +51,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     write(&args.out, "placement-bench.svg", &svg(&figure(&rows))?)?;
     print(&if args.json { json } else { in_columns(&rows) })?;
     for skip in &skipped {
-        eprintln!(
-            "colltune: failed to {} ({} on {} ranks)",
+        progress::error(format_args!(
+            "failed to {} ({} on {} ranks)",
             skip.reason, skip.policy, skip.ranks
-        );
+        ));
     }
     if !skipped.is_empty() {
         bail!(
@@ -85,7 +86,7 @@ case, so the best possible makespan lies between.
 Files: placement-bench.json, .csv and .svg in the folder of --out; placement-published.json and .csv.")]
 pub struct Args {
     /// Policies, as in `colltune placement policies`
-    #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
+    #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
           default_value = "contiguous,contiguous-optimal,cdpc,lpt,lpt-swap,cplx:0,cplx:25,cplx:50,cplx:75,cplx:100")]
     policies: Vec<Policy>,
     /// Numbers of ranks
@@ -95,9 +96,9 @@ pub struct Args {
     /// Blocks per rank; the number of blocks is rounded
     #[arg(long, value_delimiter = ',', value_name = "X", default_value = "1.5", value_parser = blocks_per_rank)]
     blocks_per_rank: Vec<f64>,
-    /// Distributions of costs: exponential, gaussian, power-law
+    /// Distributions of costs
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "exponential,gaussian,power-law",
-          value_parser = distribution)]
+          value_parser = named(DISTRIBUTIONS, |name| name.parse::<Distribution>().ok()))]
     distributions: Vec<Distribution>,
     /// Seeds; each is a case of its own
     #[arg(long, value_delimiter = ',', value_name = "SEED", default_value = "1")]
@@ -125,9 +126,8 @@ pub struct Args {
     json: bool,
 }
 
-fn distribution(name: &str) -> Result<Distribution, String> {
-    name.parse().map_err(|error| format!("failed to {error}"))
-}
+/// As they are called.
+const DISTRIBUTIONS: [&str; Distribution::ALL.len()] = ["exponential", "gaussian", "power-law"];
 
 fn blocks_per_rank(text: &str) -> Result<f64, String> {
     let read = text

@@ -21,7 +21,7 @@ use super::scene::{Scene, SceneArgs};
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::Place;
-use crate::command::output::{print, table, write};
+use crate::output::{print, table, write};
 use crate::parse;
 use crate::plot::{Band, Figure, Line, Panel, Scale, svg};
 use crate::progress;
@@ -76,7 +76,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     blocks: Option<u32>,
     /// Policies, as in `colltune placement policies`
-    #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
+    #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
           default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:50,rcb,round-robin")]
     policies: Vec<Policy>,
     /// Seed of the mesh and of the costs
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// MPI library: openmpi, mpich
-    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY", default_value = "openmpi")]
+    #[arg(long, value_parser = parse::abi(), value_name = "LIBRARY", default_value = "openmpi")]
     mpi: Abi,
     #[command(flatten)]
     scene: SceneArgs,

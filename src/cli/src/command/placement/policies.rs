@@ -4,7 +4,7 @@ use anyhow::Context;
 use colltune_placement::policy::{Need, Row, TABLE};
 use serde_json::json;
 
-use crate::command::output::print;
+use crate::output::{aligned, print};
 
 /// Prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -46,20 +46,19 @@ fn in_words(need: Need) -> &'static str {
 }
 
 fn table() -> String {
-    let name = |row: &Row| format!("{}{}", row.name, row.syntax.describe());
-    let width = TABLE.iter().map(|row| name(row).len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for row in TABLE {
-        text += &format!("{:width$}  {}\n", name(row), row.help);
-        if !row.needs.is_empty() {
-            let needs: Vec<_> = row.needs.iter().map(|&need| in_words(need)).collect();
-            text += &format!("{:width$}  needs {}\n", "", needs.join(", "));
-        }
-        if !row.source.is_empty() {
-            text += &format!("{:width$}  {}\n", "", row.source);
-        }
+        let name = format!("{}{}", row.name, row.syntax.describe());
+        let needs: Vec<_> = row.needs.iter().map(|&need| in_words(need)).collect();
+        let needs = (!needs.is_empty()).then(|| format!("needs {}", needs.join(", ")));
+        let source = (!row.source.is_empty()).then(|| row.source.to_owned());
+        let said = std::iter::once(row.help.to_owned())
+            .chain(needs)
+            .chain(source);
+        let first = std::iter::once(name).chain(std::iter::repeat(String::new()));
+        lines.extend(first.zip(said).map(|(name, said)| vec![name, said]));
     }
-    text
+    aligned(&lines, |_| true)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use self::figure::figure;
 use self::follow::{Run, follow};
 use super::recorded::{Recording, read};
 use super::scene::needs_mesh;
-use crate::command::output::{print, table, write};
+use crate::output::{print, table, write};
 use crate::plot::svg;
 use crate::progress;
 

@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::bench::Bench;
 use crate::bench::jobs::{self, Tuner};
 use crate::bench::place::{Place, helper};
-use crate::command::output::{print, table, write};
+use crate::output::{print, table, write};
 use crate::parse;
 use crate::plot::{Bar, bars};
 use crate::progress;
@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     ranks: u32,
     /// Policies, as in `colltune placement policies`
-    #[arg(long, value_delimiter = ',', value_parser = super::policy, value_name = "POLICY",
+    #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
           default_value = "contiguous,cdp,lpt,cplx:50")]
     policies: Vec<Policy>,
     /// The mini-app's deck
@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// MPI library: openmpi, mpich
-    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY", default_value = "openmpi")]
+    #[arg(long, value_parser = parse::abi(), value_name = "LIBRARY", default_value = "openmpi")]
     mpi: Abi,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "target/bench")]

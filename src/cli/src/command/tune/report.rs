@@ -1,14 +1,17 @@
 //! What a tuning says at its end, and where it stands when it is cut short.
 
+use std::path::PathBuf;
+
+use serde::Serialize;
+
 use super::session::{Session, tables};
 use super::state::End;
-
 use crate::command::compare::summary_of;
 use crate::command::export;
-use crate::command::output::print;
 use crate::command::train::counted;
-use crate::comparison::{Account, Verdict, percent, seconds};
+use crate::comparison::{Account, Comparison, Verdict, percent, seconds};
 use crate::failure::Stopped;
+use crate::output::{json, print};
 
 /// An error with what is kept; one that says so itself is left as it is.
 pub fn kept(error: anyhow::Error, session: &Session) -> anyhow::Error {
@@ -27,8 +30,68 @@ pub fn kept(error: anyhow::Error, session: &Session) -> anyhow::Error {
     }
 }
 
+/// The contents of `tune --json`.
+#[derive(Serialize)]
+struct Json {
+    schema: u32,
+    database: PathBuf,
+    end: End,
+    /// Over all invocations.
+    jobs: usize,
+    spent_s: f64,
+    /// Null where nothing was compared.
+    comparison: Option<Comparison>,
+    account_without: Option<Account>,
+    account_with: Option<Account>,
+    /// Whole time of a job that tried variants over that of one with the default; null where that is not known.
+    exploring: Option<f64>,
+    tables: Vec<Tables>,
+    /// The line that runs what was chosen; null where nothing can be gained.
+    exploit: Option<String>,
+}
+
+/// Tables for jobs without colltune.
+#[derive(Serialize)]
+struct Tables {
+    folder: PathBuf,
+    /// Cells with another algorithm than the default.
+    cells: usize,
+}
+
+impl Json {
+    fn of(session: &Session, end: End) -> anyhow::Result<Json> {
+        let state = &session.kept.state;
+        let ends = end == End::NothingToGain;
+        let told: Vec<_> = (state.accounts.iter())
+            .filter_map(|one| one.summary.clone())
+            .collect();
+        let written = match ends {
+            true => Vec::new(),
+            false => export::every(session.db.root(), &tables(&session.db))?,
+        };
+        Ok(Json {
+            schema: 1,
+            database: session.db.root().to_owned(),
+            end,
+            jobs: state.n_jobs(),
+            spent_s: state.spent_s,
+            comparison: state.comparison(),
+            account_without: Account::of(&told),
+            account_with: Account::of(&session.with),
+            exploring: state.exploring(),
+            tables: (written.into_iter())
+                .map(|(folder, cells)| Tables { folder, cells })
+                .collect(),
+            exploit: (!ends).then(|| exploit(session)),
+        })
+    }
+}
+
 /// The last words: what it gained, what it cost, where the tables are, and how to go on.
 pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
+    if session.as_json {
+        return json(&Json::of(session, end)?);
+    }
     let state = &session.kept.state;
     let cost = format!(
         "It cost {} and {}.\n",
@@ -75,8 +138,6 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
             ),
         };
     }
-    let line = session.trials.line.iter();
-    let line: Vec<_> = line.map(|word| quoted(&word.to_string_lossy())).collect();
     // Nobody should preload for nothing.
     let gained = state
         .comparison()
@@ -85,14 +146,21 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
         true => "From now on",
         false => "No gain is shown, so run the program as before; what was chosen runs by",
     };
+    text += &format!("{advice}: {}\n", exploit(session));
+    print(&text)
+}
+
+/// The line that runs what was chosen.
+fn exploit(session: &Session) -> String {
+    let line = session.trials.line.iter();
+    let line: Vec<_> = line.map(|word| quoted(&word.to_string_lossy())).collect();
     let told = session.trials.tuner.mpi.as_deref();
     let mpi = told.map_or_else(String::new, |library| format!("--mpi {library} "));
-    text += &format!(
-        "{advice}: colltune run --db {} --mode exploit {mpi}-- {}\n",
+    format!(
+        "colltune run --db {} --mode exploit {mpi}-- {}",
         quoted(&session.db.root().to_string_lossy()),
         line.join(" ")
-    );
-    print(&text)
+    )
 }
 
 /// A word as a shell reads it back.

@@ -38,6 +38,8 @@ pub struct Session {
     pub pairs: usize,
     pub budget: Option<Duration>,
     pub anyway: bool,
+    /// How its end is told.
+    pub as_json: bool,
     pub begun: Instant,
     /// What trainings warned of, each once.
     pub warned: BTreeSet<String>,

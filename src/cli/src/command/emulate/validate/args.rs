@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) repetitions: usize,
     /// MPI library: openmpi, mpich
-    #[arg(long, value_parser = parse::abi, value_name = "LIBRARY", default_value = "openmpi")]
+    #[arg(long, value_parser = parse::abi(), value_name = "LIBRARY", default_value = "openmpi")]
     pub(super) mpi: Abi,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "target/bench")]

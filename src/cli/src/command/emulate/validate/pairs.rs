@@ -17,7 +17,7 @@ use super::args::Measuring;
 use super::measure::{Job, time_loop};
 use crate::bench::database;
 use crate::bench::jobs::Tuner;
-use crate::command::output::table;
+use crate::output::table;
 use crate::progress;
 
 /// What `--compat` goes with.

@@ -7,7 +7,7 @@ use super::args::Measuring;
 use super::compare::Row;
 use super::pairs::Pairs;
 use super::scaling::Scaling;
-use crate::command::output::table;
+use crate::output::table;
 
 /// Each row may be so far off, and all of them on the average: on this machine alone, and on the test cluster.
 const ON_NODE: (f64, f64) = (0.12, 0.05);

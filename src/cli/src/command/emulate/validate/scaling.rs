@@ -8,7 +8,7 @@ use super::args::{FIT_POLICY, Measuring};
 use super::compare::compare;
 use super::measure::{Problem, measured};
 use crate::command::emulate::recording::Recorded;
-use crate::command::output::table;
+use crate::output::table;
 
 #[derive(Serialize)]
 pub struct Scaling {

@@ -12,7 +12,7 @@ use colltune_placement::published::{Published, RIVALS, instance};
 use colltune_placement::{Policy, Problem, makespan, place};
 use serde::Serialize;
 
-use crate::command::output::{csv, print, table, write};
+use crate::output::{csv, print, table, write};
 use crate::progress;
 
 /// Compares, writes the files, prints the table, and fails if a policy is worse on average.

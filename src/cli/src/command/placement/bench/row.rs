@@ -3,7 +3,7 @@
 use colltune_placement::{Certificate, Locality, Proof};
 use serde::Serialize;
 
-use crate::command::output::table;
+use crate::output::table;
 
 #[derive(Serialize)]
 pub struct Row {

@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: u32,
     /// Policies, as in `colltune placement policies`
-    #[arg(long, value_delimiter = ',', value_parser = crate::command::placement::policy, value_name = "POLICY",
+    #[arg(long, value_delimiter = ',', value_parser = crate::command::placement::policy(), value_name = "POLICY",
           default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:0,cplx:25,cplx:50,cplx:75,cplx:100")]
     pub policies: Vec<Policy>,
     /// What is known of a step's costs before it
