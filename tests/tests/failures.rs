@@ -2,7 +2,6 @@
 //! happened.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use colltune_core::model::Model;
