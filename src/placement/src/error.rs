@@ -9,7 +9,7 @@ pub enum PlacementError {
     #[error("place blocks on {0} ranks: at most {max} fit", max = crate::problem::RANKS_MAX)]
     TooManyRanks(u32),
     #[error("run policy {policy}: it does not heed that ranks have unequal speeds; {heed} do")]
-    Speeds { policy: String, heed: String },
+    Speeds { policy: String, heed: &'static str },
     #[error("place block {block}: no rank has room for the {need} of memory that it needs")]
     Memory { block: u32, need: u64 },
     #[error("place blocks that need {needed} of memory: all ranks together have {there}")]

@@ -1,18 +1,11 @@
 //! Runs a policy: what it needs, its choice, the limit that binds every one, and the match with the present owners.
 
 use super::placement::Placement;
-use super::row::Policy;
-use super::table::TABLE;
+use super::row::{HEED_SPEEDS, Policy};
 use super::{fit, limit};
 use crate::error::PlacementError;
 use crate::matching::match_owners;
 use crate::problem::{Matching, Problem};
-
-/// The policies that heed the speeds of ranks, for the message of an error.
-fn heed_speeds() -> String {
-    let rows = TABLE.iter().filter(|row| row.on_uneven_ranks.is_some());
-    rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
-}
 
 /// Chooses the owners: the same ones for the same problem, on any number of threads.
 ///
@@ -34,7 +27,7 @@ pub fn place(policy: &Policy, problem: &Problem) -> Result<Placement, PlacementE
         (Some(_), _) => {
             return Err(PlacementError::Speeds {
                 policy: policy.to_string(),
-                heed: heed_speeds(),
+                heed: HEED_SPEEDS,
             });
         }
     };

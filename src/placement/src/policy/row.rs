@@ -26,6 +26,9 @@ impl Policy {
     }
 }
 
+/// Those with a function for unequal ranks, for the message of an error: the table lies above.
+pub(super) const HEED_SPEEDS: &str = "contiguous, contiguous-optimal, lpt, lpt-swap, cplx";
+
 pub(super) type PolicyFunction = fn(&Problem, &Argument) -> Result<Placement, PlacementError>;
 
 /// What is known of a policy whatever its argument.

@@ -126,6 +126,11 @@ fn equal_speeds_are_no_speeds_and_a_limit_still_binds() {
 
 #[test]
 fn who_does_not_heed_speeds_says_so_and_bad_ones_are_refused() {
+    let heed = crate::policy::TABLE
+        .iter()
+        .filter(|row| row.on_uneven_ranks.is_some());
+    let names: Vec<&str> = heed.map(|row| row.name).collect();
+    assert_eq!(crate::policy::row::HEED_SPEEDS, names.join(", "));
     let draw = [1.0, 2.0, 3.0];
     let uniform = Problem::new(&draw, 2).unwrap();
     for bad in [&[1.0][..], &[1.0, 0.0], &[1.0, f64::NAN], &[1.0, -1.0]] {
