@@ -28,16 +28,22 @@ pub unsafe fn reduce_scatter_apart(
     let n_ranks = members::size(world, comm);
     // SAFETY: MPI asks for a count for each rank.
     let units = unsafe { counts.sum(n_ranks) };
-    let Some((units, unit)) = units.zip(world.element(of.datatype, of.op)) else {
+    // What cannot be one is the library's to refuse.
+    let memory = units.and_then(|units| {
+        let count = i64::try_from(units).ok()?;
+        world.memory(of.recv, count, of.datatype)
+    });
+    let Some((memory, unit)) = memory.zip(world.element(of.datatype, of.op)) else {
         return in_place();
     };
+    let units = memory.count;
     scratch::with(User::Schedule, |scratch| {
         if !scratch.block.reserve(unit.bytes(units).max(1)) {
             return in_place();
         }
         let operands = unit.first(scratch.block.start(), units);
         // SAFETY: the caller promises so many elements in place, and the scratch has room for them.
-        match unsafe { copy(world, &unit, (of.recv.cast(), operands), units) } {
+        match unsafe { copy(world, &unit, (memory.start, operands), units) } {
             Ok(()) => run(operands.cast_const().cast()),
             Err(_) => in_place(),
         }
