@@ -90,18 +90,24 @@ fn repeat(
     unsafe { tuner.repeat_allreduce(arguments, comm) }
 }
 
-/// The library's own choice, as which [`run`] left a call, returned an error on this rank.
+/// The library's own choice, as which [`run`] left a call, returned an error on this rank; or an exception has left it.
 #[cold]
 pub fn failed(
     tuner: &'static Tuner,
     (collective, arguments): (Collective, Arguments),
     comm: Comm,
-    code: c_int,
+    code: Option<c_int>,
 ) {
     // SAFETY: `run` has just found this communicator's state, and the call on it is still the only one.
     let Some(state) = (unsafe { tuner.registry.find_again(comm) }) else {
         return;
     };
     let call = arguments.shared(tuner, collective, state.n_ranks);
-    tuner.take_back_if_refused(state, call, code);
+    match code {
+        Some(code) => _ = tuner.take_back_if_refused(state, call, code),
+        None if arguments.is_refused(tuner, collective, comm, state.n_ranks) => {
+            state.decider.take_back(call);
+        }
+        None => {}
+    }
 }

@@ -141,8 +141,7 @@ unsafe fn init_thread(default: &dyn Fn() -> c_int, _: Integer, _: *mut c_int) ->
 }
 
 unsafe fn finalize(default: &dyn Fn() -> c_int) -> c_int {
-    crate::start::wind_down();
-    default()
+    crate::start::finalize(default)
 }
 
 /// A request of Fortran's in C's terms.

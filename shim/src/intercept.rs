@@ -57,9 +57,8 @@ pub unsafe extern "C-unwind" fn MPI_Init_thread(
 /// The caller keeps MPI's own contract for this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
-    crate::start::wind_down();
     // SAFETY: there are no arguments.
-    unsafe { (next().finalize)() }
+    crate::start::finalize(|| unsafe { (next().finalize)() })
 }
 
 /// `MPI_Barrier` as the application sees it.

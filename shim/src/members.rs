@@ -69,7 +69,8 @@ pub fn node_of(world: &World, rank: c_int) -> Option<u32> {
     world.node_of_rank.get(usize::try_from(rank).ok()?).copied()
 }
 
-fn size(world: &World, comm: Comm) -> usize {
+/// How many there are.
+pub fn size(world: &World, comm: Comm) -> usize {
     let mut n_ranks = 0;
     // SAFETY: the communicator is valid; one number is written.
     unsafe { (world.pmpi.comm_size)(comm, &mut n_ranks) };

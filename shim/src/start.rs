@@ -4,6 +4,9 @@ mod meet;
 mod open;
 mod tell;
 
+mod end;
+pub use end::finalize;
+
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, Once};
@@ -58,18 +61,11 @@ pub fn start_up(code: c_int, before: Reading) {
         }
         if let Some(tuner) = floating::by_default(|| agree(&variables, before)) {
             pending::find_out();
+            end::hang_on_self(tuner.pmpi, &tuner.handles);
             fence::arm(tuner);
             code_pages::let_go();
         }
     });
-}
-
-/// Called in front of the library's MPI_Finalize.
-pub fn wind_down() {
-    switch::let_be();
-    if let Some(tuner) = fence::disarm() {
-        floating::by_default(|| tuner.finish());
-    }
 }
 
 fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {

@@ -3,12 +3,14 @@
 //! Open MPI captures a forced algorithm when a communicator is made, so a variant needs a
 //! communicator that carries it ([`openmpi`]). MPICH reads its control variable at each call
 //! ([`mpich`]). Both sides offer the same: `Steer`, `CarrierComms`. Calls that the library's own algorithms cannot take
-//! as they come are handed over as bytes.
+//! as they come are handed over otherwise: as bytes, or with their operands apart.
 
 mod alltoall;
 pub use alltoall::alltoall_as_bytes;
 mod bcast;
 pub use bcast::bcast_as_bytes;
+mod reduce_scatter;
+pub use reduce_scatter::reduce_scatter_apart;
 
 #[cfg(mpi = "openmpi")]
 mod openmpi;

@@ -167,6 +167,11 @@ impl Tuner {
                 "{demoted} choices were slower than the library's own, which ran instead from there on: train anew"
             ));
         }
+        self.keep_records();
+    }
+
+    /// Closes the trace.
+    pub fn keep_records(&self) {
         let kept = self.recorder.as_ref().map(Recorder::finish);
         if let Some(Err(error)) = kept
             && self.rank() == 0

@@ -1,8 +1,10 @@
 /* Error handlers and operations that do not return: they throw, or they jump.
  *
- * usage: unwinding throw|jump handler|alone|op ROUNDS
+ * usage: unwinding throw|jump handler|lone|alone|apart|op ROUNDS
  *   handler  every rank broadcasts from a root that there is not; the handler leaves the call
+ *   lone     rank 1 does so, and the others do not notice
  *   alone    rank 1 has less room than the root sends
+ *   apart    the same, and what follows is on another communicator
  *   op       an operation of the program's leaves the reduction on every rank
  * Right calls stand between, at other depths of the stack. Each rank prints "rank R: left L, errors E", where
  * errors are codes of right calls; rank 0 prints ok if no result was wrong. */
@@ -75,6 +77,13 @@ static int too_long() {
     return MPI_Bcast(data, rank == 1 ? 875 : 1000, MPI_LONG, 0, MPI_COMM_WORLD);
 }
 
+/* Of rank 1 alone, in nobody's company. */
+static int lone_wrong_root() {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank == 1 ? wrong_root() : 0;
+}
+
 static void is_left(int (*call)(), int depth) {
     leaves = true;
     if (throws) {
@@ -101,20 +110,30 @@ int main(int argc, char **argv) {
     MPI_Comm_create_errhandler(on_error, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     op = MPI_SUM;
-    int (*leaving)() = !strcmp(argv[2], "handler") ? wrong_root : !strcmp(argv[2], "alone") ? too_long : reduce;
+    bool apart = !strcmp(argv[2], "apart");
+    int (*leaving)() = !strcmp(argv[2], "handler") ? wrong_root
+                       : !strcmp(argv[2], "lone")  ? lone_wrong_root
+                       : !strcmp(argv[2], "alone") || apart ? too_long
+                                                            : reduce;
     if (leaving == reduce) MPI_Op_create(add, 1, &op);
+    MPI_Comm other;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
     for (int round = 0; round < atoi(argv[3]); round++) {
         for (int i = 0; i < 2; i++) {
             deeper(2 * i, reduce);
             deeper(7 * i, broadcast);
         }
-        is_left(leaving, round % 4);
+        for (int i = 0; i < (apart ? 8 : 1); i++) {
+            is_left(leaving, round % 4);
+            if (apart) MPI_Barrier(other);
+        }
         deeper(round % 9, broadcast);
     }
     printf("rank %d: left %d, errors %d\n", rank, left, errors);
     fflush(stdout);
     PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (rank == 0 && all) printf("ok\n");
+    MPI_Comm_free(&other);
     MPI_Finalize();
     return !all;
 }

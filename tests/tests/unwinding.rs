@@ -5,6 +5,8 @@ use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library, read_log, 
 
 const N_RANKS: u32 = 2;
 const ROUNDS: &str = "40";
+/// How a call is left.
+const BOTH: [&str; 2] = ["throw", "jump"];
 
 /// What each rank says, in the order of ranks.
 fn told(outcome: &Outcome) -> Vec<&str> {
@@ -15,8 +17,8 @@ fn told(outcome: &Outcome) -> Vec<&str> {
 }
 
 /// The program ends as it does without the shim, under each of `jobs`.
-fn goes_on_as_without_the_shim(mpi: Mpi, what: &str, jobs: &[&dyn Fn(Job) -> Job]) {
-    for way in ["throw", "jump"] {
+fn goes_on_as_without_the_shim(mpi: Mpi, ways: &[&str], what: &str, jobs: &[&dyn Fn(Job) -> Job]) {
+    for &way in ways {
         let arguments = [way, what, ROUNDS];
         let bare = job(N_RANKS).mpi(mpi).run("unwinding", &arguments);
         bare.succeeds();
@@ -34,7 +36,7 @@ on_each_library! {
     fn a_handler_that_leaves_a_wrong_call_leaves_the_tuner_usable(mpi: Mpi) {
         let db = folder();
         let native = "bcast=native:binomial";
-        goes_on_as_without_the_shim(mpi, "handler", &[
+        goes_on_as_without_the_shim(mpi, &BOTH, "handler", &[
             &|job| job.db(db.path()).mode("explore").seed(3).env("COLLTUNE_SETUP_AFTER", "1"),
             &|job| job.db(db.path()).mode("record"),
             &|job| job.force(native),
@@ -47,16 +49,34 @@ on_each_library! {
     fn ranks_agree_on_samples_behind_a_call_that_one_of_them_left(mpi: Mpi) {
         let db = folder();
         let native = "bcast=native:binomial";
-        goes_on_as_without_the_shim(mpi, "alone", &[
+        goes_on_as_without_the_shim(mpi, &BOTH, "alone", &[
             &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
             &|job| job.force(native),
+        ]);
+    }
+
+    /// It has made no call at all, whatever its tuner had counted by then.
+    fn a_handler_that_leaves_a_wrong_call_of_one_rank_alone_leaves_the_ranks_agreed(mpi: Mpi) {
+        let (young, recorded, explored) = (folder(), folder(), folder());
+        goes_on_as_without_the_shim(mpi, &["throw"], "lone", &[
+            &|job| job.db(young.path()).mode("record"),
+            &|job| job.db(recorded.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
+            &|job| job.db(explored.path()).mode("explore").seed(5).env("COLLTUNE_SETUP_AFTER", "1"),
+        ]);
+    }
+
+    /// The others review the samples of the call that was left, while this one calls something else.
+    fn a_call_that_is_left_is_accounted_for_before_another_communicators(mpi: Mpi) {
+        let db = folder();
+        goes_on_as_without_the_shim(mpi, &["throw"], "apart", &[
+            &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
         ]);
     }
 
     fn an_operation_that_leaves_the_librarys_reductions_leaves_the_tuner_usable(mpi: Mpi) {
         let db = folder();
         let native = "allreduce=native:recursive_doubling";
-        goes_on_as_without_the_shim(mpi, "op", &[
+        goes_on_as_without_the_shim(mpi, &BOTH, "op", &[
             &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
             &|job| job.force(native),
         ]);

@@ -73,8 +73,7 @@ impl Reduction {
         let n = if count == WRONG { 0 } else { n_ranks as usize };
         // SAFETY: MPI asks for a count for each rank, the same on all ranks.
         let all = || (0..n).map(|rank| unsafe { counts.at(rank) });
-        // A rank without elements may have no receive buffer, and then is not in place with the
-        // others; so such calls count as in place on all ranks.
+        // Where a rank gets nothing the libraries' algorithms are left alone: such calls count as in place.
         SharedDetails {
             equal_blocks: all().next() == all().max() && all().max() == all().min(),
             in_place: all().any(|count| count == 0),
@@ -119,11 +118,11 @@ impl Arguments {
     /// What else all ranks know of it.
     #[inline]
     pub fn details(&self, world: &World, collective: Collective, n_ranks: u32) -> SharedDetails {
-        use Collective::{Exscan, Gather, Gatherv, Reduce, Scatter, Scatterv};
-        // Elsewhere in place is the root's alone to know, or a rank without a result has no buffer that means anything.
+        use Collective::{Exscan, Gather, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv};
+        // Elsewhere in place is the root's alone to know, or each rank's own affair.
         let is_known = !matches!(
             collective,
-            Exscan | Gather | Gatherv | Reduce | Scatter | Scatterv
+            Exscan | Gather | Gatherv | Reduce | ReduceScatter | Scan | Scatter | Scatterv
         );
         let shared = match self {
             Arguments::Reduction(reduction) => reduction.details(world, collective, n_ranks),

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
 
-use crate::abi::{self, Comm};
+use crate::abi::{self, Comm, is_in_place};
 use crate::arguments::{Arguments, Counted, Reduction, UnevenSide};
 use crate::library::collectives::{Collectives, Number};
 use crate::steer;
@@ -27,7 +27,7 @@ pub unsafe fn run<N: Number>(
     // and alltoalls move the same bytes between the same ranks, see `steer`.
     unsafe {
         match *arguments {
-            Arguments::Reduction(reduction) => reduce(library, collective, reduction, comm),
+            Arguments::Reduction(reduction) => reduce(tuner, library, collective, reduction, comm),
             Arguments::Bcast { all, root } if is_int => {
                 let count = all.count as c_int;
                 steer::bcast_as_bytes(tuner, all.start, count, all.datatype, root, comm)
@@ -75,6 +75,7 @@ pub unsafe fn run<N: Number>(
 /// As for [`run`].
 #[inline(always)]
 unsafe fn reduce<N: Number>(
+    tuner: &Tuner,
     library: &Collectives<N>,
     collective: Collective,
     of: Reduction,
@@ -84,9 +85,14 @@ unsafe fn reduce<N: Number>(
     let count = match of.count {
         Counted::All(count) => N::of(count),
         Counted::Each(counts) => {
-            let counts = counts.pointer();
-            // SAFETY: the caller promises valid arguments of a reduce_scatter on `comm`.
-            return unsafe { (library.reduce_scatter)(send, recv, counts, datatype, op, comm) };
+            let function = library.reduce_scatter;
+            // SAFETY: the caller promises valid arguments of a reduce_scatter on `comm`, or the same operands elsewhere.
+            let run = |send| unsafe { function(send, recv, counts.pointer(), datatype, op, comm) };
+            return match is_in_place(send) {
+                // SAFETY: as above.
+                true => unsafe { steer::reduce_scatter_apart(tuner, of, (counts, comm), run) },
+                false => run(send),
+            };
         }
     };
     // One buffer for both sides, where Open MPI lets that pass, is what its own choice takes for a call in place;

@@ -1,4 +1,4 @@
-//! Functions that copy and free communicators, beside which the shim has something of its own; see
+//! Functions that copy and free communicators or agree on them, beside which the shim has something of its own; see
 //! [`crate::communicator`] and [`crate::private`].
 
 use std::ffi::{c_int, c_void};
@@ -69,4 +69,23 @@ pub unsafe extern "C-unwind" fn MPI_Comm_idup_with_info(
     fence::copied(comm);
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     unsafe { next(comm, info, copy, request) }
+}
+
+/// `MPIX_Comm_iagree` as the application sees it.
+///
+/// # Safety
+/// The caller keeps the library's own contract for this function.
+#[cfg(mpi = "openmpi")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn MPIX_Comm_iagree(
+    comm: Comm,
+    flag: *mut c_int,
+    request: *mut Request,
+) -> c_int {
+    let Some(next) = next_function!(MPIX_Comm_iagree(Comm, *mut c_int, *mut Request)) else {
+        return ABSENT;
+    };
+    fence::begun(comm);
+    // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
+    unsafe { next(comm, flag, request) }
 }

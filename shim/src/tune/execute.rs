@@ -50,6 +50,20 @@ impl Ways<'_> {
     }
 }
 
+/// A sampled call that runs. One that an exception leaves is taken into account at once: the other ranks may be in its
+/// review, while this one calls something else next.
+struct Sampled<'a>(&'a Tuner, &'a mut State);
+
+impl Drop for Sampled<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let Sampled(tuner, state) = self;
+        if let Some(left) = state.decider.under_way() {
+            tuner.take_left(state, left);
+        }
+    }
+}
+
 impl Tuner {
     /// Does what was decided about a call, which has been counted.
     pub fn carry_out(
@@ -59,17 +73,11 @@ impl Tuner {
         decision: &Decision,
         ways: &Ways,
     ) -> c_int {
-        // What the library refuses of its own choice it says by itself.
-        if let Decision::Chosen(chosen) = decision
-            && chosen.variant == DEFAULT
-        {
-            return self.run_chosen(state, call, chosen, ways);
-        }
         let (collective, n_ranks) = (call.collective, state.n_ranks);
         let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
         if arguments.is_refused(self, collective, state.comm, n_ranks) {
-            return self.run_refused(state, call, decision, ways.default);
+            return self.run_refused(state, call, decision, (ways.default, &details));
         }
         let mut decision = *decision;
         let chosen = loop {
@@ -108,24 +116,40 @@ impl Tuner {
         self.run_chosen(state, call, &chosen, ways)
     }
 
-    /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened.
+    /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened. So its
+    /// error handler finds things, which may leave the call or make others.
     #[cold]
     fn run_refused(
         &self,
         state: &mut State,
         call: SharedCall,
         decision: &Decision,
-        default: &dyn Fn() -> c_int,
+        (default, details): (&dyn Fn() -> c_int, &dyn Fn() -> SharedDetails),
     ) -> c_int {
         let is_counted = !matches!(decision, Decision::Unobserved(_));
+        if is_counted {
+            state.decider.take_back(call);
+        }
+        self.leave();
+        let start_ns = self.clock.at_ns(clock::ticks());
         let code = default();
-        if !is_counted || self.take_back_if_refused(state, call, code) {
+        if !is_counted || self.is_refusal(code) {
             return code;
         }
         // It has not refused it, so the call has taken place; the others may be elsewhere.
-        match decision {
+        match state.decider.decide(&self.rules, call, details) {
             Decision::Default => code,
-            Decision::Chosen(chosen) if chosen.variant == DEFAULT && !chosen.sampled => code,
+            Decision::Chosen(chosen) if chosen.variant == DEFAULT => {
+                if chosen.sampled {
+                    let timing = Timing {
+                        start_ns,
+                        end_ns: self.clock.at_ns(clock::ticks()),
+                        record: None,
+                    };
+                    let _ = self.take(state, call.collective, &chosen, timing);
+                }
+                code
+            }
             // All ranks alike, or this one alone.
             _ if self.all_come(state.comm) => code,
             _ => {
@@ -191,7 +215,9 @@ impl Tuner {
         state.repeat = None;
         let start_ns = self.clock.at_ns(clock::ticks());
         state.decider.begin_sample(collective, chosen, start_ns);
-        let code = self.execute(state, call, &chosen, own.as_ref(), ways);
+        let sampled = Sampled(self, state);
+        let code = self.execute(sampled.1, call, &chosen, own.as_ref(), ways);
+        std::mem::forget(sampled);
         let end = clock::ticks();
         let end_ns = self.clock.at_ns(end);
         if code != abi::SUCCESS

@@ -1,6 +1,7 @@
 //! Calls that this rank cannot make as the others do: the library refuses them, or a variant cannot take them.
 
 use std::ffi::c_int;
+use std::time::Duration;
 
 use colltune_core::decide::call::SharedCall;
 use colltune_core::decide::impasse::Impasse;
@@ -9,9 +10,6 @@ use super::Tuner;
 use crate::abi::{self, Comm};
 use crate::clock::monotonic_ns;
 use crate::communicator::State;
-
-/// How long a rank whose arguments a variant cannot take waits for the others to find the same of theirs.
-const LONGEST_NS: u64 = 60_000_000_000;
 
 /// What a library says of arguments that it has looked at before anything was sent.
 const REFUSALS: [isize; 7] = [
@@ -29,14 +27,20 @@ impl Tuner {
     /// right one is still to come, which the other ranks may have made already. Says whether that was so.
     #[cold]
     pub fn take_back_if_refused(&self, state: &mut State, call: SharedCall, code: c_int) -> bool {
-        let mut class = 0;
-        // SAFETY: the library gave the code; one number is written.
-        unsafe { (self.pmpi.error_class)(code, &mut class) };
-        let is_refused = REFUSALS.contains(&(class as isize));
+        let is_refused = self.is_refusal(code);
         if is_refused {
             state.decider.take_back(call);
         }
         is_refused
+    }
+
+    /// Whether a library says by a code that it has refused a call.
+    #[cold]
+    pub(super) fn is_refusal(&self, code: c_int) -> bool {
+        let mut class = 0;
+        // SAFETY: the library gave the code; one number is written.
+        unsafe { (self.pmpi.error_class)(code, &mut class) };
+        REFUSALS.contains(&(class as isize))
     }
 
     /// Runs `default` where a variant cannot take this rank's arguments, if it is so on all ranks. They find out
@@ -64,6 +68,7 @@ impl Tuner {
             return false;
         }
         let begun = monotonic_ns();
+        let longest = self.rules.terms.settings.alone_after;
         loop {
             let mut done = 0;
             // SAFETY: the request is ours; one number is written.
@@ -74,7 +79,7 @@ impl Tuner {
             if done != 0 {
                 return true;
             }
-            if monotonic_ns() - begun > LONGEST_NS {
+            if Duration::from_nanos(monotonic_ns() - begun) > longest {
                 return false;
             }
         }

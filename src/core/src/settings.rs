@@ -148,6 +148,7 @@ mod tests {
         ("memory_per_rank_max", "\"32MiB\"", "33554432"),
         ("setup_after", "1", "1"),
         ("wait_word_after", "\"5s\"", "5"),
+        ("alone_after", "\"5s\"", "5"),
         ("keep_raw", "\"inf\"", "inf"),
         ("stale_after", "\"2h\"", "2h"),
         ("summary", "true", "1"),

@@ -511,6 +511,11 @@ impl Decider {
         self.tuned_from = u64::MAX;
     }
 
+    /// The sampled call that is under way.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        self.under_way
+    }
+
     #[inline]
     fn end_sample(&mut self) {
         if let Some(ended) = self.under_way.take() {

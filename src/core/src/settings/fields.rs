@@ -93,6 +93,8 @@ pub struct Settings {
     pub setup_after: u32,
     /// After so long a wait in shared memory one sentence is said.
     pub wait_word_after: Duration,
+    /// How long a rank whose arguments a variant cannot take waits for the others to find the same of theirs.
+    pub alone_after: Duration,
     /// How long raw records are kept once what they say is safe; `None`: for ever.
     pub keep_raw: Option<Duration>,
     /// How old the trace of a running job must be to count as abandoned.
@@ -131,6 +133,7 @@ impl Default for Settings {
             memory_per_rank_max: 64 << 20,
             setup_after: 8,
             wait_word_after: Duration::from_secs(60),
+            alone_after: Duration::from_secs(60),
             keep_raw: Some(Duration::from_secs(90 * 86_400)),
             stale_after: Duration::from_secs(3600),
             seed: None,

@@ -328,6 +328,14 @@ pub static KEYS: &[Key] = &[
         "After so long a wait for another rank in shared memory one sentence says who waits for whom.",
     ),
     key(
+        "alone_after",
+        Takes::Time(|settings, time| settings.alone_after = time),
+        Shown::Default("\"60s\""),
+        "A rank with arguments that the variant of a call cannot take, and that the library does not refuse, waits so\n\
+         long for all others to have such, too: then the library runs the call. Alone with them it ends the job,\n\
+         because the others wait for it in the variant.",
+    ),
+    key(
         "keep_raw",
         Takes::Age(|settings, age| settings.keep_raw = age),
         Shown::Default("\"90d\""),

@@ -1,0 +1,100 @@
+/* What the standard lets a program do and hardly any program does.
+ *
+ * usage: entitled in-place   reduce_scatters, scans and exscans in place on every other rank
+ *        entitled farewell   callbacks of MPI_Finalize do what rank 0 waits for before its own MPI_Finalize
+ *        entitled handler    an error handler calls what the other ranks call
+ *        entitled alone      one rank hands over less than it says, once; wrong, but Open MPI lets it pass
+ * Prints "ok" when every result is right. */
+#include <unistd.h>
+
+#include "step.h"
+
+static int rank, size, right = 1;
+
+/* In place or not is each rank's own affair there. */
+static void in_place(int each, int round) {
+    int all = each * size, counts[STEP_RANKS], swapped = (rank + round) % 2;
+    long *given = calloc((size_t)all, sizeof(long)), *got = malloc((size_t)all * sizeof(long));
+    for (int i = 0; i < size; i++) counts[i] = each;
+    for (int which = 0; which < 3; which++) {
+        int before = which == 0 ? size : rank + (which == 1), first = which == 0 ? rank * each : 0;
+        for (int i = 0; i < all; i++) given[i] = rank + i, got[i] = swapped ? given[i] : -7;
+        const void *from = swapped ? MPI_IN_PLACE : given;
+        if (which == 0) MPI_Reduce_scatter(from, got, counts, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        else if (which == 1) MPI_Scan(from, got, each, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        else MPI_Exscan(from, got, each, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; before > 0 && i < each; i++)
+            right &= got[i] == (long)before * (before - 1) / 2 + (long)before * (first + i);
+        /* Nobody has to leave the rest alone, but all that the libraries choose by themselves do. */
+        for (int i = each; i < all; i++) right &= got[i] == (swapped ? given[i] : -7);
+    }
+    free(given), free(got);
+}
+
+static MPI_Comm other;
+
+/* Rank 0 has not called MPI_Finalize yet. */
+static int farewell(MPI_Comm self, int key, void *attribute, void *extra) {
+    (void)self, (void)key, (void)attribute, (void)extra;
+    int last = rank;
+    if (rank > 0) {
+        MPI_Send(&last, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+        for (int which = 0; which < STEPS; which++) right &= step(MPI_COMM_WORLD, which, 40);
+    }
+    return MPI_SUCCESS;
+}
+
+static void on_error(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    right &= step(other, 0, 10) & step(other, 1, 10);
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    if (!strcmp(what, "in-place"))
+        for (int round = 0; round < 12; round++)
+            for (int each = 1; each < 4000; each *= 9) in_place(each, round);
+    if (!strcmp(what, "farewell")) {
+        int key, from = 0;
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, farewell, &key, NULL);
+        MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+        for (int k = 0; k < 60; k++) right &= step(MPI_COMM_WORLD, k, 20);
+        if (rank == 0) {
+            usleep(100000);
+            for (int sender = 1; sender < size; sender++)
+                MPI_Recv(&from, 1, MPI_INT, sender, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE), right &= from == sender;
+            for (int which = 0; which < STEPS; which++) right &= step(MPI_COMM_WORLD, which, 40);
+            if (right) printf("ok\n"), fflush(stdout);
+        }
+        MPI_Finalize();
+        return !right;
+    }
+    if (!strcmp(what, "handler")) {
+        MPI_Errhandler handler;
+        MPI_Comm_create_errhandler(on_error, &handler);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+        for (int round = 0; round < 60; round++) {
+            int value = round;
+            if (rank == round % size) MPI_Bcast(&value, 1, MPI_INT, size + 3, MPI_COMM_WORLD);
+            else on_error(NULL, NULL);
+            for (int which = 0; which < 2; which++) right &= step(MPI_COMM_WORLD, which, 10);
+        }
+        MPI_Errhandler_free(&handler);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    }
+    if (!strcmp(what, "alone")) {
+        long given[4] = {1, 2, 3, 4}, got[4 * STEP_RANKS];
+        int counts[STEP_RANKS], places[STEP_RANKS];
+        for (int i = 0; i < size; i++) counts[i] = 4, places[i] = 4 * i;
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        for (int round = 0; round < 20; round++)
+            MPI_Allgatherv(given, round == 19 && rank == 1 ? 3 : 4, MPI_LONG, got, counts, places, MPI_LONG,
+                           MPI_COMM_WORLD);
+    }
+    MPI_Comm_free(&other);
+    return conclude(right);
+}

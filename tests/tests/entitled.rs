@@ -1,0 +1,83 @@
+//! What the standard lets a program do and hardly any program does: it ends as without the shim, with the same results.
+
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, read_log};
+
+/// MPICH's ranks do not yield while they wait.
+fn n_ranks(mpi: Mpi) -> u32 {
+    if mpi.is_openmpi() { 3 } else { 2 }
+}
+
+/// The program is right without the shim and under each of `jobs`.
+fn is_right(mpi: Mpi, way: &str, jobs: &[&dyn Fn(Job) -> Job]) {
+    job(n_ranks(mpi))
+        .mpi(mpi)
+        .run("entitled", &[way])
+        .succeeds()
+        .prints("ok\n");
+    for with in jobs {
+        let tuned = with(job(n_ranks(mpi)).mpi(mpi).preload().seed(3)).run("entitled", &[way]);
+        tuned.succeeds().prints("ok\n");
+    }
+}
+
+/// Of every family, from the first call on.
+fn exploring(job: Job, db: &std::path::Path) -> Job {
+    job.db(db)
+        .mode("explore")
+        .env("COLLTUNE_SETUP_AFTER", "1")
+        .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
+        .env("COLLTUNE_EXPLORE_BUDGET", "1")
+}
+
+on_each_library! {
+    /// The library's own algorithms run there, too: a rank in place has its operands copied aside.
+    fn each_rank_is_in_place_or_not_as_it_likes(mpi: Mpi) {
+        let (db, log) = (folder(), folder());
+        let native = "native:recursive_halving";
+        is_right(mpi, "in-place", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.force(&format!("reduce_scatter={native}")).log(log.path()),
+            &|job| job.force("reduce_scatter=p2p:pairwise,scan=p2p:linear,exscan=p2p:linear"),
+        ]);
+        for calls in read_log(log.path(), n_ranks(mpi)) {
+            let scatters: Vec<_> = calls.iter().filter(|call| call.collective == "reduce_scatter").collect();
+            assert!(scatters.len() >= 40 && scatters.iter().all(|call| call.variant == native));
+        }
+    }
+
+    /// Callbacks on MPI_COMM_SELF come first in MPI_Finalize, before anybody waits for anybody.
+    fn callbacks_of_finalize_may_be_waited_for_before_it(mpi: Mpi) {
+        let (exploring_db, recording_db, summary) = (folder(), folder(), folder());
+        is_right(mpi, "farewell", &[
+            &|job| exploring(job, exploring_db.path()),
+            &|job| job.db(recording_db.path()).mode("record"),
+            &|job| job.env("COLLTUNE_SUMMARY", summary.path().join("jobs")).mode("off"),
+        ]);
+        // What was to be kept was kept, on all ways.
+        let jobs = std::fs::read_to_string(summary.path().join("jobs")).expect("a summary was written");
+        assert_eq!(jobs.lines().count(), 1);
+        for db in [&exploring_db, &recording_db] {
+            let incoming = std::fs::read_dir(db.path().join("incoming")).expect("traces were written");
+            let names: Vec<_> = incoming.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            assert!(names.iter().any(|name| name.ends_with(".trace")), "{names:?}");
+            assert!(names.iter().any(|name| name.ends_with(".run")), "{names:?}");
+        }
+    }
+
+    fn an_error_handler_may_call_what_other_ranks_call(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "handler", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.force("bcast=p2p:binomial,allreduce=p2p:recursive_doubling"),
+        ]);
+    }
+
+    /// Nobody waits for ever: a sentence says which rank has what.
+    fn a_rank_alone_with_arguments_that_a_variant_cannot_take_ends_the_job(mpi: Mpi) {
+        job(n_ranks(mpi)).mpi(mpi).run("entitled", &["alone"]).succeeds();
+        let job = job(n_ranks(mpi)).mpi(mpi).preload().force("allgatherv=p2p:ring");
+        let outcome = job.env("COLLTUNE_ALONE_AFTER", "1s").run("entitled", &["alone"]);
+        outcome.ends().claim(outcome.code != Some(0), "the job went on");
+        outcome.says(&["rank 1 cannot go on in allgatherv, call 20 ", "p2p:ring, which cannot take the arguments"]);
+    }
+}
