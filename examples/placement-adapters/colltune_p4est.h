@@ -3,8 +3,8 @@
  * `costs` has one entry for each quadrant of the whole forest, gathered beforehand (MPI_Allgatherv); p4est keeps
  * quadrants in curve order, so a policy that scatters them is refused. The number that moved, or -1: see
  * colltune_placement_message(). */
-#ifndef P4EST_BY_COLLTUNE_H
-#define P4EST_BY_COLLTUNE_H
+#ifndef P4EST_PLACEMENT_H
+#define P4EST_PLACEMENT_H
 #include <colltune_placement.h>
 #include <p4est.h>
 #include <stdlib.h>
