@@ -5,7 +5,11 @@
 use super::agent::{End, Tally};
 use super::dice;
 use super::faults::Faults;
-use super::job::{Outcome, job};
+use super::job::{Outcome, basic_rules, job};
+use crate::collective::Collective;
+use crate::decide::agreed::{Agreed, Membership, Possible};
+use crate::decide::call::{SharedCall, SharedDetails};
+use crate::decide::{Decider, Decision};
 use crate::settings::Reproducible;
 
 /// Calls of single ranks in a test.
@@ -139,4 +143,51 @@ fn a_job_that_is_switched_off_falls_back_alike_on_all_ranks() {
     println!("{tally:?}");
     let many = tally.off > 100 && tally.asked > 5 * tally.off;
     assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
+}
+
+/// The first call of a cell that is sampled on a communicator that was made when agreements had cost so many times their
+/// share.
+fn first_sample(times: u64, number: u64) -> u64 {
+    let [rules, _] = basic_rules();
+    let agreed = Agreed {
+        id: number,
+        native: Possible::Yes,
+        own_families: Possible::Yes,
+        spent_ppm: rules.terms.settings.explore_budget_ppm() * times,
+    };
+    let members = Membership::of([0; 4].into_iter());
+    let call = SharedCall {
+        collective: Collective::Bcast,
+        bytes: 1024,
+    };
+    let details = || SharedDetails::MOVES;
+    let mut decider = Decider::new();
+    let sampled = |_: &u64| {
+        let mut decision = decider.decide(rules, call, &details);
+        loop {
+            decision = match decision {
+                Decision::SetUp => decider.set_up(rules, Some((agreed, members)), call, &details),
+                Decision::Prepare => decider.prepare(rules, call, &details),
+                Decision::Chosen(chosen) => return chosen.sampled,
+                _ => return false,
+            }
+        }
+    };
+    let due = rules.terms.settings.setup_after;
+    (1..10_000).find(sampled).expect("one is") - u64::from(due)
+}
+
+#[test]
+fn communicators_that_are_made_when_agreements_have_cost_too_much_are_sampled_late() {
+    assert_eq!(first_sample(0, 1), 0, "the first call behind the set-up");
+    assert_eq!(first_sample(1, 1), 0);
+    let mean = |times| {
+        (1..=64)
+            .map(|number| first_sample(times, number))
+            .sum::<u64>()
+            / 64
+    };
+    let [twice, eight] = [2, 8].map(mean);
+    assert!((12..=36).contains(&twice), "{twice}");
+    assert!((3 * twice..=5 * twice).contains(&eight), "{twice} {eight}");
 }

@@ -211,7 +211,7 @@ impl Builder {
 }
 
 /// Rules of two libraries, with few cells.
-fn basic_rules() -> &'static [Rules; 2] {
+pub fn basic_rules() -> &'static [Rules; 2] {
     static RULES: OnceLock<[Rules; 2]> = OnceLock::new();
     RULES.get_or_init(|| {
         ["openmpi-4.1.4", "mpich-4.0.2"].map(|library| {
