@@ -348,8 +348,8 @@ fn place(handle: u64) -> usize {
     (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
 }
 
-/// A duplicate of a communicator starts without a state of its own.
-unsafe extern "C-unwind" fn do_not_copy(
+/// A duplicate of a communicator starts without an attribute of ours.
+pub unsafe extern "C-unwind" fn do_not_copy(
     _: Comm,
     _: c_int,
     _: *mut c_void,

@@ -10,6 +10,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Comm};
+use crate::communicator::do_not_copy;
 use crate::fence;
 use crate::floating;
 use crate::library::{Handles, Pmpi};
@@ -23,7 +24,7 @@ pub fn hang_on_self(pmpi: &Pmpi, handles: &Handles) {
     let mut keyval = abi::MPI_KEYVAL_INVALID as c_int;
     // SAFETY: both callbacks have the signatures of the standard, there is no state, and MPI_COMM_SELF is valid.
     let is_set = unsafe {
-        let code = (pmpi.comm_create_keyval)(copy_nothing, last, &mut keyval, null_mut());
+        let code = (pmpi.comm_create_keyval)(do_not_copy, last, &mut keyval, null_mut());
         code == abi::SUCCESS
             && (pmpi.comm_set_attr)(handles.comm_self, keyval, null_mut()) == abi::SUCCESS
     };
@@ -58,19 +59,5 @@ fn wind_down() {
 
 unsafe extern "C-unwind" fn last(_: Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
     wind_down();
-    abi::SUCCESS
-}
-
-/// MPI_COMM_SELF may be copied, and the copy freed at any time.
-unsafe extern "C-unwind" fn copy_nothing(
-    _: Comm,
-    _: c_int,
-    _: *mut c_void,
-    _: *mut c_void,
-    _: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the library hands over a valid flag.
-    unsafe { *flag = 0 };
     abi::SUCCESS
 }
