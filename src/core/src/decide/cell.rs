@@ -50,6 +50,8 @@ pub struct CellState {
     next_drawn: u64,
     /// The number of the next sampled call.
     pub(super) next_sample: u64,
+    /// The arm that is drawn for it.
+    next_arm: Option<usize>,
     /// The variant that runs when nothing is sampled, by its place in the collective's variants.
     pub(super) best: u16,
     /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.
@@ -241,6 +243,7 @@ impl CellState {
             quiet_until: u64::MAX,
             next_drawn: u64::MAX,
             next_sample: u64::MAX,
+            next_arm: None,
             best,
             told: rules.told(entry.collective, entry.bytes),
             key,
@@ -276,6 +279,7 @@ impl CellState {
             Learning::Explore(..) => cell.begin_late(&rules.terms.settings, agreed.spent_ppm),
             Learning::Nothing => {}
         }
+        cell.next_arm = cell.drawn();
         if let Some(every_ns) = rules.heed_ns(membership).filter(|_| best != DEFAULT) {
             cell.beat = Beat::new(every_ns, entry.bytes.lo);
         }
@@ -348,10 +352,7 @@ impl CellState {
                 arm: None,
             };
         }
-        let arm = match &self.learning {
-            Learning::Exploit(watch) => Some(watch.arm(self.key, self.samples)),
-            Learning::Nothing | Learning::Explore(..) => self.drawn(),
-        };
+        let arm = self.next_arm;
         Wish {
             variant: arm.map_or(DEFAULT, |arm| self.arms[arm].variant),
             sampled,
@@ -360,8 +361,10 @@ impl CellState {
     }
 
     /// The arm that is drawn for the next sampled call.
-    #[inline(always)]
     fn drawn(&self) -> Option<usize> {
+        if let Learning::Exploit(watch) = &self.learning {
+            return Some(watch.arm(self.key, self.samples));
+        }
         // Counts that all ranks share decide.
         let may_be_drawn = |arm: &usize| {
             let Arm { seen, judged, .. } = &self.arms[*arm];
@@ -439,12 +442,14 @@ impl CellState {
             }
         };
         self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
+        self.next_arm = self.drawn();
         self.keep_quiet();
     }
 
     /// Samples nothing more, and runs nothing that could be switched off.
     pub(super) fn end_samples(&mut self) {
         (self.next_drawn, self.next_sample) = (u64::MAX, u64::MAX);
+        self.next_arm = None;
         self.beat = Beat::NEVER;
         self.keep_quiet();
     }

@@ -577,8 +577,8 @@ impl Decider {
         words
     }
 
-    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of this rank's records of the samples, with what
-    /// is agreed on them.
+    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of
+    /// this rank's records of the samples, with what is agreed on them.
     #[cold]
     pub fn conclude(
         &mut self,
