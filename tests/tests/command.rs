@@ -75,7 +75,14 @@ on_each_library! {
         let scratch = folder();
         let no_folder = scratch.path().join("file");
         std::fs::write(&no_folder, "").unwrap();
-        for (db, said) in [(broken.path(), "explore_total"), (piped.path(), "a pipe"), (&no_folder, "make the folder")] {
+        let other = folder();
+        std::fs::write(other.path().join("thesis.tex"), "").unwrap();
+        for (db, said) in [
+            (broken.path(), "explore_total"),
+            (piped.path(), "a pipe"),
+            (&no_folder, "make the folder"),
+            (other.path(), "holds other things"),
+        ] {
             let outcome = started(mpi, &["--db", text(db)]).run("ends", &["exit", "3"]);
             outcome.exits(3).prints("sum 2\n").says(&["failed to", said, "untuned", "--strict"]);
             let outcome = started(mpi, &["--strict", "--db", text(db)]).run("ends", &["exit", "3"]);
