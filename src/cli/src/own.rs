@@ -34,7 +34,6 @@ pub struct Words {
         allow_hyphen_values = true,
         value_name = "OPTIONS"
     )]
-    #[expect(dead_code, reason = "they are passed on as they stand in the line")]
     words: Vec<OsString>,
 }
 
