@@ -24,13 +24,13 @@ help: ## this list
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
 
-build: setup command placement mpi ## target/release/colltune and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup command placement mpi ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
 .PHONY: command
 command:
 	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune
 	@mkdir -p target/release
-	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune target/release/colltune
+	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-bench} target/release
 
 # For programs in C, C++ and Fortran that place blocks; needs no MPI.
 .PHONY: placement
@@ -50,26 +50,30 @@ mpi:
 $(MPIS:%=mpi-%): mpi-%:
 	@$(MPI_BUILD) mpicc.$*
 
-demo: build ## tune the mini-app over two batches of ten runs and show what changed, with a picture
+# One library's shim and programs: from nothing this is much less than `build`.
+DEMO_WRAPPER := $(or $(firstword $(MPICC)),mpicc.openmpi)
+.PHONY: demo-mpi
+demo-mpi:
+	@$(MPI_BUILD) $(DEMO_WRAPPER)
+
+demo: setup command demo-mpi ## tune the mini-app over two batches of ten runs and show what changed, with a picture
 	examples/amr/demo
 
-demo-cg: build ## the same with a conjugate-gradient solver
+demo-cg: setup command demo-mpi ## the same with a conjugate-gradient solver
 	examples/poisson-cg/demo
 
 test: build ## every test; ends with "N passed, N failed"
 	CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/test
 
 bench: build ## measure; reports under target/bench/
-	target/release/colltune bench all
+	target/release/colltune-bench all
 
 evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
-	target/release/colltune bench $(QUICK) ompicolltune
+	target/release/colltune-bench $(QUICK) ompicolltune
 	target/release/colltune emulate evidence $(QUICK) -o target/evidence
 
-book: ## the book, target/book/index.html; installs mdBook below Cargo's folder where there is none
-	@PATH="$(CARGO_DIR)/mdbook/bin:$$PATH"; type -P mdbook >/dev/null || \
-	  $(CARGO) install mdbook --locked --version 0.5.4 --no-default-features --features search --root $(CARGO_DIR)/mdbook; \
-	  mdbook build --dest-dir $(abspath target/book) docs/book
+book: ## the book, target/book/index.html
+	$(CARGO) run --release --locked --target-dir $(CARGO_DIR) -p colltune-book --example book -- $(abspath target/book)
 
 .PHONY: sbom
 sbom: ## what is in each program and library, as CycloneDX, target/sbom; installs cargo-cyclonedx where there is none

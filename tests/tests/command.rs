@@ -75,7 +75,14 @@ on_each_library! {
         let scratch = folder();
         let no_folder = scratch.path().join("file");
         std::fs::write(&no_folder, "").unwrap();
-        for (db, said) in [(broken.path(), "explore_total"), (piped.path(), "a pipe"), (&no_folder, "make the folder")] {
+        let other = folder();
+        std::fs::write(other.path().join("thesis.tex"), "").unwrap();
+        for (db, said) in [
+            (broken.path(), "explore_total"),
+            (piped.path(), "a pipe"),
+            (&no_folder, "make the folder"),
+            (other.path(), "holds other things"),
+        ] {
             let outcome = started(mpi, &["--db", text(db)]).run("ends", &["exit", "3"]);
             outcome.exits(3).prints("sum 2\n").says(&["failed to", said, "untuned", "--strict"]);
             let outcome = started(mpi, &["--strict", "--db", text(db)]).run("ends", &["exit", "3"]);
@@ -277,6 +284,37 @@ fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
             .status
             .success()
     );
+}
+
+/// What is installed has no benches: they are a program of the build's.
+#[test]
+fn benches_are_not_installed_and_where_they_are_not_the_way_to_them_is_said() {
+    let place = folder();
+    let copy = place.path().join("colltune");
+    std::fs::copy(colltune(), &copy).expect("copied");
+    let run = |words: &[&str]| {
+        let output = Command::new(&copy).args(words).output();
+        output.expect("it starts")
+    };
+    let output = run(&["bench", "--list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("colltune-bench") && said.contains("`make build`"),
+        "{said}"
+    );
+    let bench = colltune().with_file_name("colltune-bench");
+    std::fs::copy(bench, place.path().join("colltune-bench")).expect("`make build` makes it");
+    // With options of every subcommand in front of it.
+    let output = run(&["-q", "--color", "never", "bench", "--list"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("tuned-cluster"),
+        "{output:?}"
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install");
+    let installs = std::fs::read_to_string(script).expect("a script of ours");
+    assert!(!installs.contains("colltune-bench"));
 }
 
 #[test]

@@ -60,18 +60,37 @@ on_each_library! {
     }
 }
 
+fn sections(file: &Path) -> String {
+    let output = Command::new("readelf")
+        .args(["--sections", "--wide"])
+        .arg(file)
+        .output();
+    String::from_utf8_lossy(&output.expect("readelf starts").stdout).into_owned()
+}
+
+#[test]
+fn what_is_installed_is_stripped_and_has_no_program_of_developers() {
+    let root = folder();
+    install(root.path(), &[]);
+    let prefix = root.path().join("opt/colltune");
+    let programs = std::fs::read_dir(prefix.join("bin")).expect("programs");
+    let programs: Vec<_> = programs.flatten().map(|one| one.file_name()).collect();
+    assert_eq!(programs, ["colltune"]);
+    for file in ["bin/colltune", "lib/colltune/openmpi/libcolltune.so"] {
+        let sections = sections(&prefix.join(file));
+        assert!(sections.contains(".dynsym"), "{file}: {sections}");
+        for part in [".debug_", ".symtab"] {
+            assert!(!sections.contains(part), "{file}: {sections}");
+        }
+    }
+    assert!(!prefix.join("lib/colltune/openmpi/.debug").exists());
+}
+
 #[test]
 fn what_is_installed_has_its_debug_information_elsewhere() {
     let root = folder();
     install(root.path(), &["--debug"]);
     let library = root.path().join("opt/colltune/lib/colltune/openmpi");
-    let sections = |file: &Path| {
-        let output = Command::new("readelf")
-            .args(["--sections", "--wide"])
-            .arg(file)
-            .output();
-        String::from_utf8_lossy(&output.expect("readelf starts").stdout).into_owned()
-    };
     let shim = sections(&library.join("libcolltune.so"));
     assert!(
         !shim.contains(".debug_info") && shim.contains(".gnu_debuglink"),

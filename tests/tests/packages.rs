@@ -207,6 +207,30 @@ fn the_rpm_package_tunes_jobs_of_a_user_who_cannot_write_there() {
     assert_eq!(other.collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
+/// From nothing to its first output is what a newcomer waits for.
+#[test]
+fn the_demo_builds_the_command_and_one_mpi_librarys_programs_and_nothing_else() {
+    let built = |arguments: &[&str]| -> Vec<String> {
+        let plan = printed("make", &[&["--dry-run"], arguments].concat());
+        let lines = plan.lines().filter(|line| {
+            line.contains("cargo build")
+                || line.contains("scripts/mpi-build") && !line.contains("for ")
+        });
+        lines
+            .map(|line| line.split_whitespace().next_back().unwrap_or("").to_owned())
+            .collect()
+    };
+    for demo in ["demo", "demo-cg"] {
+        assert_eq!(built(&[demo]), ["colltune", "mpicc.openmpi"], "{demo}");
+        let named = format!("MPICC={}", "/opt/a/bin/mpicc /opt/b/bin/mpicc");
+        assert_eq!(
+            built(&[demo, &named]),
+            ["colltune", "/opt/a/bin/mpicc"],
+            "{demo}"
+        );
+    }
+}
+
 #[test]
 fn every_recipe_is_of_the_version_that_is_built() {
     let version = env!("CARGO_PKG_VERSION");

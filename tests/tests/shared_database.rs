@@ -157,6 +157,64 @@ on_each_library! {
     }
 }
 
+/// Without the group nothing is made, and what was refused once works as soon as the group is right.
+#[test]
+fn a_group_that_is_not_there_or_not_its_owners_is_told_with_the_way_out() {
+    if !is_root() {
+        return;
+    }
+    let folder = folder();
+    std::os::unix::fs::chown(folder.path(), Some(ALICE), Some(GROUP)).unwrap();
+    let db = folder.path().join("db");
+    let init = |group: &str, place: &Path| {
+        let output = command(ALICE, open(&colltune()))
+            .args(["db", "init", "--shared", group])
+            .arg(place)
+            .output()
+            .unwrap();
+        (output.status.code(), says(&output))
+    };
+    let (code, said) = init("no-such-group", &db);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("no-such-group") && said.contains("id -Gn"),
+        "{said}"
+    );
+    assert!(!db.exists());
+    let (code, said) = init("20999", &db);
+    assert!(
+        code == Some(1) && said.contains("must be a member"),
+        "{said}"
+    );
+    // A folder that is there and empty, as an administrator may have made it.
+    let (code, said) = init(&GROUP.to_string(), &db);
+    assert!(code == Some(0) && db.join("incoming").is_dir(), "{said}");
+    // A mistyped one gets not even a lock.
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("thesis.tex"), "all of it").unwrap();
+    std::os::unix::fs::chown(&home, Some(ALICE), Some(GROUP)).unwrap();
+    let (code, said) = init(&GROUP.to_string(), &home);
+    assert!(
+        code == Some(1) && said.contains("name a new or an empty folder"),
+        "{said}"
+    );
+    let place = home.to_string_lossy().into_owned();
+    for words in [&["train"][..], &["db", "prune"], &["db", "list"]] {
+        let output = command(ALICE, open(&colltune()))
+            .args(words)
+            .args(["--db", &place])
+            .output()
+            .unwrap();
+        let said = says(&output);
+        assert!(
+            !output.status.success() && said.contains("holds other things"),
+            "{words:?}: {said}"
+        );
+    }
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 1);
+}
+
 const USERS: u32 = 50;
 const JOBS_OF_EACH: u32 = 4;
 

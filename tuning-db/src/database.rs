@@ -29,11 +29,19 @@ pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const DROPPED: &str = "dropped.json";
 pub(crate) const HOSTS: &str = "hosts.parquet";
 pub(crate) const INCOMING: &str = "incoming";
+pub(crate) const LOCK: &str = "train.lock";
 
 /// A database folder. Opening one reads nothing; jobs may be writing to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     root: PathBuf,
+}
+
+/// Whether a name stands in folders in which nobody has put anything: file systems', and that of a lock alone.
+pub(crate) fn is_in_an_empty_folder(name: &OsStr) -> bool {
+    ["lost+found", ".snapshot", LOCK]
+        .iter()
+        .any(|one| name == *one)
 }
 
 impl Database {
@@ -53,11 +61,12 @@ impl Database {
     /// A database, made now where there is none: folders, and a `colltune.toml` that explains
     /// every key and names this machine, so that login and compute nodes mean the same one.
     ///
-    /// Errors: `Io` naming what cannot be made, `IsSite`.
+    /// Errors: `Io` naming what cannot be made, `IsSite`, `Foreign` for a folder of other things.
     pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let db = Database { root: root.into() };
         refuse_site(&db.root)?;
         fs::create_dir_all(&db.root).map_err(at("make the folder", &db.root))?;
+        db.refuse_foreign()?;
         if !db.incoming().is_dir() {
             let root = db.open_root()?;
             let made = share::make_incoming(&root, OsStr::new(INCOMING));
@@ -68,6 +77,31 @@ impl Database {
             write::atomically(&db.open_root()?, SETTINGS, text.as_bytes())?;
         }
         Ok(db)
+    }
+
+    /// A database that is there, to be changed.
+    ///
+    /// Errors: as [`Database::open`]; `Foreign` for a folder of other things, as by a mistyped name.
+    pub fn open_to_change(root: impl Into<PathBuf>) -> Result<Database, DbError> {
+        let db = Database::open(root)?;
+        db.refuse_foreign()?;
+        Ok(db)
+    }
+
+    /// Nothing is made or removed in what was never a database: somebody's home, for one.
+    fn refuse_foreign(&self) -> Result<(), DbError> {
+        let has_settings = self.settings_path().symlink_metadata().is_ok();
+        if has_settings || self.incoming().is_dir() || !self.keys()?.is_empty() {
+            return Ok(());
+        }
+        let names = self.open_root()?.names();
+        let names = names.map_err(at("read the folder", &self.root))?;
+        match names.iter().all(|name| is_in_an_empty_folder(name)) {
+            true => Ok(()),
+            false => Err(DbError::Foreign {
+                path: self.root.clone(),
+            }),
+        }
     }
 
     fn open_root(&self) -> Result<Folder, DbError> {
@@ -141,7 +175,7 @@ impl Database {
     }
 
     pub fn lock_path(&self) -> PathBuf {
-        self.root.join("train.lock")
+        self.root.join(LOCK)
     }
 
     pub fn library(&self, key: impl Into<DataKey>) -> PathBuf {
@@ -338,6 +372,31 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_of_other_things_is_neither_made_a_database_nor_changed_as_one() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("quarantine")).unwrap();
+        fs::write(home.path().join("quarantine/thesis.tex"), "all of it").unwrap();
+        for opened in [
+            Database::create_or_open(home.path()),
+            Database::open_to_change(home.path()),
+        ] {
+            let error = opened.unwrap_err().to_string();
+            assert!(error.contains("name a new or an empty folder"), "{error}");
+        }
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        // A new home.
+        fs::remove_dir_all(home.path().join("quarantine")).unwrap();
+        fs::write(home.path().join(".bashrc"), "").unwrap();
+        assert!(Database::create_or_open(home.path()).is_err());
+        // What file systems put into every folder does not count.
+        let empty = tempfile::tempdir().unwrap();
+        fs::create_dir(empty.path().join("lost+found")).unwrap();
+        fs::create_dir(empty.path().join(".snapshot")).unwrap();
+        Database::create_or_open(empty.path()).unwrap();
+        Database::open_to_change(empty.path()).unwrap();
     }
 
     #[test]

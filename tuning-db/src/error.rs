@@ -17,6 +17,11 @@ pub enum DbError {
     },
     #[error("open the database {path}: there is no such folder", path = path.display())]
     Missing { path: PathBuf },
+    #[error(
+        "use {path} as a database: it holds other things, and neither colltune.toml nor incoming/; name a new or an empty folder",
+        path = path.display()
+    )]
+    Foreign { path: PathBuf },
     #[error("{error} (in {path})", path = path.display())]
     Settings { path: PathBuf, error: SettingsError },
     #[error("{0}")]

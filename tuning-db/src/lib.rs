@@ -42,12 +42,14 @@ pub mod hosts;
 pub mod ingest;
 pub mod partition;
 pub mod quarantine;
-pub mod runs;
 mod table;
 pub mod trace;
 
 pub mod dropped;
 pub mod owners;
+
+mod claim;
+pub mod runs;
 
 pub mod calls;
 pub mod job;

@@ -108,24 +108,30 @@ impl Owners {
     ///
     /// Errors: why not, as in a file's reason in quarantine.
     pub fn judge(&self, trace: &Trace) -> Result<(), String> {
-        let rule = self.rule(Some(trace.owner));
-        let user = users::user(trace.owner);
+        // Jobs that were merged have communicators of more ranks than either.
+        let widest = trace.records.iter().map(|record| record.n_ranks).max();
+        let ranks = trace.header.world_ranks.max(widest.unwrap_or(0));
+        let nodes = trace.records.iter().map(|record| record.nodes).max();
+        self.judge_claim(trace.owner, ranks.into(), nodes.unwrap_or(1).into())
+    }
+
+    /// Whether it is believed that a user had a job of so many ranks and nodes.
+    ///
+    /// Errors: why not.
+    pub fn judge_claim(&self, owner: u32, ranks: u64, nodes: u64) -> Result<(), String> {
+        let rule = self.rule(Some(owner));
+        let user = users::user(owner);
         if rule.trust == Some(false) {
             return Err(format!(
                 "{user} is not trusted (see `trust` in owners.toml)"
             ));
         }
-        // Jobs that were merged have communicators of more ranks than either.
-        let widest = trace.records.iter().map(|record| record.n_ranks).max();
-        let ranks = trace.header.world_ranks.max(widest.unwrap_or(0));
-        if let Some(most) = rule.ranks_max.filter(|most| ranks > *most) {
+        if let Some(most) = rule.ranks_max.filter(|most| ranks > u64::from(*most)) {
             return Err(format!(
                 "it claims {ranks} ranks, {user} has {most} at most (see `ranks_max` in owners.toml)"
             ));
         }
-        let nodes = trace.records.iter().map(|record| record.nodes).max();
-        let nodes = nodes.unwrap_or(1);
-        match rule.nodes_max.filter(|most| nodes > *most) {
+        match rule.nodes_max.filter(|most| nodes > u64::from(*most)) {
             None => Ok(()),
             Some(most) => Err(format!(
                 "it claims {nodes} nodes, {user} has {most} at most (see `nodes_max` in owners.toml)"

@@ -1,5 +1,7 @@
 //! The ledger: what jobs said of themselves, in every mode. Nothing is learned from it; people look at it.
 //!
+//! Whose an account is its file says; it is believed as far as a trace of that user (`claim.rs`).
+//!
 //! A job leaves `incoming/JOB.run`, or `JOB.run.open` while it runs and where it died. A training takes what has ended
 //! into `DB/runs/*.parquet`, which are immutable but for being joined. A run may stand in several files after a crash:
 //! who reads counts it once.
@@ -17,9 +19,12 @@ use parquet::errors::ParquetError;
 use serde::Deserialize;
 
 use crate::check_word::check_word;
+use crate::claim::believed;
 use crate::database::{Database, DbError};
 use crate::folder::Found as Opened;
+use crate::owners::Owners;
 use crate::partition::{self, publish_table, unreadable};
+use crate::quarantine;
 use crate::table::{self, Column, Kind, Table, Values};
 
 /// A line is 10 KB where a job calls every collective with messages of every size; a file has two.
@@ -40,7 +45,7 @@ pub fn all(db: &Database, warnings: &mut Vec<String>) -> Vec<JobSummary> {
         Ok(paths) => found.add_tables(&paths, warnings),
         Err(error) => warnings.push(format!("failed to {error}")),
     }
-    found.extend(readable(waiting(db), warnings));
+    found.extend(readable(waiting(db, &known(db, warnings)), warnings));
     found.into_runs()
 }
 
@@ -76,7 +81,7 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
         }
         Err(error) => warnings.push(format!("failed to {error}")),
     }
-    for run in readable(waiting(db), warnings) {
+    for run in readable(waiting(db, &known(db, warnings)), warnings) {
         take(Times {
             job: run.job,
             exit: run.exit,
@@ -106,18 +111,29 @@ fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
     Ok(times.collect())
 }
 
+/// Whom a person who looks at the ledger believes. What cannot be read is told.
+fn known(db: &Database, warnings: &mut Vec<String>) -> Owners {
+    Owners::of(db, warnings).unwrap_or_else(|error| {
+        warnings.push(format!("failed to {error}; everybody is believed"));
+        Owners::default()
+    })
+}
+
 /// Takes the runs that have ended out of `incoming/`, and those that began before `stale_before` and never ended.
-/// Only the holder of the lock may call it.
+/// Only the holder of the lock may call it. Returns what went to quarantine, with the reasons.
 ///
-/// Errors: `Io` and `Parquet` (a full disk, for one); nothing is lost then.
+/// Errors: `Io`, `Owners` and `Parquet` (a full disk, for one); nothing is lost then.
 pub(crate) fn take(
     db: &Database,
     stale_before: SystemTime,
     warnings: &mut Vec<String>,
-) -> Result<(), DbError> {
+) -> Result<Vec<(String, String)>, DbError> {
     let mut found = Found::default();
     let mut taken = Vec::new();
-    for entry in waiting(db) {
+    let mut refused = Vec::new();
+    // A training has read them before, and told what is wrong with them.
+    let owners = Owners::of(db, &mut Vec::new())?;
+    for entry in waiting(db, &owners) {
         let Entry {
             path,
             written,
@@ -127,10 +143,16 @@ pub(crate) fn take(
         if end == End::Open && written.is_none_or(|written| written > stale_before) {
             continue;
         }
-        // What cannot be read may be a newer colltune's.
-        if let Ok(run) = run {
-            found.extend([run]);
-            taken.push(path);
+        match run {
+            Ok(run) => {
+                found.extend([run]);
+                taken.push(path);
+            }
+            Err(Problem::NotBelieved(reason)) => {
+                refused.extend(refuse(db, &path, reason, warnings));
+            }
+            // It may be a newer colltune's.
+            Err(Problem::Unreadable(_)) => {}
         }
     }
     let mut replaced = partition::list(&db.runs())?;
@@ -138,7 +160,7 @@ pub(crate) fn take(
         replaced.clear();
     }
     if taken.is_empty() && replaced.is_empty() {
-        return Ok(());
+        return Ok(refused);
     }
     let before = warnings.len();
     found.add_tables(&replaced, warnings);
@@ -155,7 +177,30 @@ pub(crate) fn take(
             ));
         }
     }
-    Ok(())
+    Ok(refused)
+}
+
+/// Puts an account into quarantine: its name, and why. One that cannot be moved stays, and is told.
+fn refuse(
+    db: &Database,
+    path: &Path,
+    reason: String,
+    warnings: &mut Vec<String>,
+) -> Option<(String, String)> {
+    let name = path.file_name()?;
+    let moved = db
+        .folder(&db.incoming())
+        .and_then(|incoming| quarantine::refuse(db, &incoming, name, &reason));
+    match moved {
+        Ok(()) => Some((name.to_string_lossy().into_owned(), reason)),
+        Err(error) => {
+            warnings.push(format!(
+                "{} is left where it is: {reason}; failed to {error}",
+                path.display()
+            ));
+            None
+        }
+    }
 }
 
 /// Whether an entry of `incoming/` is one of the ledger.
@@ -183,8 +228,14 @@ struct Entry {
     path: PathBuf,
     written: Option<SystemTime>,
     /// What it says, or what is wrong with it.
-    run: Result<JobSummary, String>,
+    run: Result<JobSummary, Problem>,
     end: End,
+}
+
+/// What is wrong with an account.
+enum Problem {
+    Unreadable(String),
+    NotBelieved(String),
 }
 
 /// What can be read of it; the others are warned of, but for jobs that have just begun to write.
@@ -194,28 +245,34 @@ fn readable(entries: Vec<Entry>, warnings: &mut Vec<String>) -> Vec<JobSummary> 
         match entry.run {
             Ok(run) => runs.push(run),
             Err(_) if entry.end == End::Open => {}
-            Err(problem) => warnings.push(format!(
-                "failed to read {}: {problem}; it is left out",
-                entry.path.display()
-            )),
+            Err(Problem::Unreadable(problem) | Problem::NotBelieved(problem)) => {
+                warnings.push(format!(
+                    "failed to read {}: {problem}; it is left out",
+                    entry.path.display()
+                ))
+            }
         }
     }
     runs
 }
 
 /// What jobs left in `incoming/`, by name.
-fn waiting(db: &Database) -> Vec<Entry> {
+fn waiting(db: &Database, owners: &Owners) -> Vec<Entry> {
     let Ok(folder) = db.folder(&db.incoming()) else {
         return Vec::new();
     };
     let entry = |name: OsString| {
-        let end = End::of(name.to_str()?)?;
+        let text = name.to_str()?.to_owned();
+        let end = End::of(&text)?;
+        let job = text.trim_end_matches(".open").strip_suffix(".run")?;
         let found = folder.read(&name).map_err(|error| error.to_string());
         let written = found.as_ref().ok();
         Some(Entry {
             written: written.and_then(|found| found.metadata.modified().ok()),
             path: folder.path().join(name),
-            run: found.and_then(read),
+            run: found
+                .map_err(Problem::Unreadable)
+                .and_then(|found| read(found, job, owners)),
             end,
         })
     };
@@ -225,8 +282,15 @@ fn waiting(db: &Database) -> Vec<Entry> {
 
 /// What a job said last.
 ///
-/// Errors: a sentence about what is no account, one of another version, or another name of some file.
-fn read(Opened { file, metadata }: Opened) -> Result<JobSummary, String> {
+/// Errors: a sentence about what is no account, one of another version, or another name of some file; or why it is not
+/// believed.
+fn read(found: Opened, job: &str, owners: &Owners) -> Result<JobSummary, Problem> {
+    let owner = found.metadata.uid();
+    let run = last(found).map_err(Problem::Unreadable)?;
+    believed(run, job, owner, owners).map_err(Problem::NotBelieved)
+}
+
+fn last(Opened { file, metadata }: Opened) -> Result<JobSummary, String> {
     if metadata.len() > BYTES_MAX {
         return Err(format!("it has over {BYTES_MAX} bytes"));
     }

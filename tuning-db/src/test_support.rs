@@ -19,6 +19,26 @@ use crate::database::{Database, DbError};
 use crate::evidence::{self, Fresh, Store};
 use crate::reduce::{Names, Row};
 
+/// Numbers by which files of tests are damaged: the same from run to run.
+#[derive(Default)]
+pub struct Damage(u64);
+
+impl Damage {
+    /// A number below another.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = mix(self.0, 1);
+        (self.0 >> 33) as usize % limit
+    }
+
+    /// Changes so many bytes of a file.
+    pub fn strike(&mut self, bytes: &mut [u8], times: usize) {
+        for _ in 0..times {
+            let place = self.below(bytes.len());
+            bytes[place] = self.below(256) as u8;
+        }
+    }
+}
+
 /// The library that synthetic runs claim to use.
 pub const LIBRARY: Library = Library {
     product: Product::OpenMpi,

@@ -106,7 +106,8 @@ pub fn train(
         options.include_running,
         progress,
     )?;
-    runs::take(db, stale_before(&settings), &mut warnings)?;
+    let refused = runs::take(db, stale_before(&settings), &mut warnings)?;
+    report.quarantined.extend(refused);
     let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
     keys.extend(running.keys().cloned());
     let mut libraries = Vec::new();

@@ -15,6 +15,7 @@ use colltune_db::manage::check::check;
 use colltune_db::manage::init::init;
 use colltune_db::manage::list::{self, State, Wanted};
 use colltune_db::manage::remove::{self, Keep};
+use colltune_db::runs;
 use colltune_db::share::{Shared, Trainers};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::{Database, Generation, TrainOptions, train};
@@ -433,6 +434,61 @@ fn records_of_more_ranks_than_the_job_has_are_taken_where_their_owner_may_have_s
         report.quarantined[0].1.contains("it claims 4096 ranks"),
         "{report:?}"
     );
+}
+
+/// What a job of 4 nodes says at its end.
+fn account(job: &str, ranks: u64, wall_s: &str) -> String {
+    format!(
+        r#"{{"schema":1,"job":"{job}","program":"solver","mode":"explore","library":"openmpi-4.1.4","machine":"testing",
+        "generation":0,"ranks":{ranks},"nodes":4,"started_unix_ms":0,"wall_s":{wall_s},"collectives_s":{{"mean":0.5,
+        "max":0.5}},"calls":9,"passed":0,"tuned_share":0.0,"by_collective":[],"waiting_share":null,
+        "best_possible_gain":1.0,"refused":[]}}"#
+    )
+    .replace('\n', "")
+}
+
+#[test]
+fn an_account_is_believed_as_far_as_its_owner_is_and_of_the_job_that_it_is_called_after() {
+    if !can_play() {
+        return;
+    }
+    let (_folder, db) = shared("init owner");
+    let rules = "[default]\nranks_max = 8\n[owner.20004]\ntrust = false\n";
+    fs::write(db.owners(), rules).unwrap();
+    let says = |user: u32, name: &str, account: &str| {
+        put(&db, user, &format!("{name}.run"), account.as_bytes());
+    };
+    says(BOB, "bobs", &account("bobs", 8, "3600.0"));
+    says(MALLORY, "another", &account("bobs", 8, "1.0"));
+    says(MALLORY, "long", &account("long", 8, "1e300"));
+    says(MALLORY, "wide", &account("wide", 9, "1.0"));
+    says(20_004, "untrusted", &account("untrusted", 8, "1.0"));
+    let known = |warnings: &mut Vec<String>| -> Vec<(String, f64)> {
+        let runs = runs::all(&db, warnings);
+        runs.into_iter().map(|run| (run.job, run.wall_s)).collect()
+    };
+    let bobs = [("bobs".to_owned(), 3600.0)];
+    let mut told = Vec::new();
+    assert_eq!(known(&mut told), bobs);
+    assert_eq!(told.len(), 4, "{told:?}");
+    trains(&db, ALICE);
+    told.clear();
+    assert_eq!((known(&mut told), told), (bobs.to_vec(), Vec::new()));
+    let refused = list::refused(&db).unwrap();
+    let reasons: Vec<(&str, &str)> = refused
+        .iter()
+        .map(|one| (one.name.as_str(), one.reason.as_str()))
+        .collect();
+    let expected = [
+        ("another.run", "another job"),
+        ("long.run", "impossible"),
+        ("untrusted.run", "not trusted"),
+        ("wide.run", "9 ranks"),
+    ];
+    assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
+    for ((name, reason), (called, part)) in reasons.iter().zip(expected) {
+        assert!(*name == called && reason.contains(part), "{reasons:?}");
+    }
 }
 
 #[test]

@@ -13,10 +13,22 @@ pub mod markdown;
 
 use std::path::{Path, PathBuf};
 
+use mdbook_driver::MDBook;
+
 /// The repository.
 pub fn top() -> PathBuf {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     top.canonicalize().expect("it is built there")
+}
+
+/// Builds the book's pages in a folder.
+///
+/// Errors: mdBook's, in words.
+pub fn build(folder: &Path) -> Result<(), String> {
+    let said = |error| format!("{error:#}");
+    let mut book = MDBook::load(top().join("docs/book")).map_err(said)?;
+    book.config.build.build_dir = folder.to_owned();
+    book.build().map_err(said)
 }
 
 pub fn pages_folder() -> PathBuf {

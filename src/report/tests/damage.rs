@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use colltune_db::test_support::{LIBRARY, Run};
+use colltune_db::test_support::{Damage, LIBRARY, Run};
 use colltune_db::{Database, TrainOptions, train};
 use colltune_report::{Question, page, read};
 
@@ -51,13 +51,7 @@ fn every_file_in_turn_may_be_cut_off_or_damaged_and_what_is_left_is_shown() {
     let whole = read(&db, &Question::default()).unwrap();
     assert_eq!(whole.warnings, Vec::<String>::new());
     assert_eq!((whole.head.generation, whole.head.runs.all), (2, 2));
-    let mut state = 1u64;
-    let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 33) as usize % below
-    };
+    let mut damage = Damage::default();
     let mut told = 0;
     for file in files(folder.path()) {
         let bytes = std::fs::read(&file).unwrap();
@@ -69,12 +63,7 @@ fn every_file_in_turn_may_be_cut_off_or_damaged_and_what_is_left_is_shown() {
             match round {
                 0 => damaged.truncate(bytes.len() / 2),
                 1 => damaged.clear(),
-                _ => {
-                    for _ in 0..3 {
-                        let place = random(damaged.len());
-                        damaged[place] = random(256) as u8;
-                    }
-                }
+                _ => damage.strike(&mut damaged, 3),
             }
             std::fs::write(&file, &damaged).unwrap();
             match read(&db, &Question::default()) {

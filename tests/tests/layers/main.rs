@@ -23,7 +23,7 @@ const ROOTS: [&str; 23] = [
     "src/placement/src/lib.rs",
     "src/placement/capi/src/lib.rs",
     "src/emulate/src/lib.rs",
-    "src/cli/src/main.rs",
+    "src/cli/src/lib.rs",
     "src/mpi/src/lib.rs",
     "src/mpibench/src/main.rs",
     "models/src/lib.rs",

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::database::{Database, DbError};
+use crate::database::{Database, DbError, LOCK};
 use crate::dropped::Dropped;
 use crate::evidence::Store;
 use crate::folder::Folder;
@@ -174,7 +174,7 @@ fn differing(folder: &Folder, shared: Shared, depth: u32, wrong: &mut Vec<String
         let mode = found.permissions().mode() & 0o7777;
         let wanted = match () {
             () if is_incoming => shared.incoming_mode(),
-            () if depth == 0 && name == "train.lock" => shared.lock_mode(),
+            () if depth == 0 && name == LOCK => shared.lock_mode(),
             () if found.is_dir() => shared.folder_mode(),
             () => shared.file_mode(),
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use crate::database::{Database, DbError, INCOMING, SETTINGS, at};
+use crate::database::{Database, DbError, INCOMING, LOCK, SETTINGS, at, is_in_an_empty_folder};
 use crate::folder::Folder;
 use crate::share::Shared;
 
@@ -41,7 +41,15 @@ pub fn init(
 fn only_of_a_database(folder: &Folder) -> io::Result<()> {
     let is_database = folder.kind(OsStr::new(SETTINGS)) == Some(FileType::RegularFile)
         && folder.kind(OsStr::new(INCOMING)) == Some(FileType::Directory);
-    match is_database || folder.names()?.is_empty() {
+    let is_empty = || {
+        Ok::<_, io::Error>(
+            folder
+                .names()?
+                .iter()
+                .all(|name| is_in_an_empty_folder(name)),
+        )
+    };
+    match is_database || is_empty()? {
         true => Ok(()),
         false => Err(io::Error::other(format!(
             "it is no database, for it lacks {SETTINGS} or {INCOMING}/, and holds other things; name a new or an empty folder"
@@ -120,7 +128,7 @@ fn share_file(folder: &Folder, name: &OsStr, shared: Shared, depth: Depth) -> io
     if found.metadata.nlink() > 1 {
         return Err(io::Error::other("the file has other names"));
     }
-    let is_lock = depth == Depth::Database && name == "train.lock";
+    let is_lock = depth == Depth::Database && name == LOCK;
     let mode = match depth {
         // Jobs that run now own theirs.
         Depth::Incoming => found.metadata.mode() & 0o777 | 0o040,

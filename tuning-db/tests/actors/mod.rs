@@ -1,6 +1,11 @@
 //! Users of a shared database, played by root: user and group numbers need no accounts.
 #![allow(dead_code, reason = "each file of tests uses some of it")]
 
+#[path = "../runs/mod.rs"]
+mod runs;
+
+pub use runs::{small, trained};
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use colltune_db::test_support::{LIBRARY, Run};
-use colltune_db::{Database, TrainOptions, TrainReport, partition, train};
+use colltune_db::{Database, partition};
 use tempfile::TempDir;
 
 /// The group that shares a database.
@@ -37,14 +42,8 @@ pub fn open_to_all() -> (TempDir, Database) {
 
 /// A database of root's, into which others can look.
 pub fn private() -> (TempDir, Database) {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, db) = runs::database("");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(
-        folder.path().join("colltune.toml"),
-        "machine = \"testing\"\n",
-    )
-    .unwrap();
-    let db = Database::create_or_open(folder.path()).unwrap();
     (folder, db)
 }
 
@@ -90,19 +89,6 @@ pub fn put(db: &Database, user: u32, name: &str, bytes: &[u8]) {
             draft.path().display()
         ),
     );
-}
-
-pub fn small(job: &str) -> Run {
-    Run {
-        calls: 300,
-        recording_ranks: 2,
-        ..Run::new(job, 3)
-    }
-}
-
-/// Trains as who runs the tests.
-pub fn trained(db: &Database) -> TrainReport {
-    train(db, TrainOptions::default(), &|_| {}).unwrap()
 }
 
 /// The jobs in the data set, each with its records.

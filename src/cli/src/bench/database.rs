@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::Bench;
 use super::jobs::{self, Cell, Tuner};
 use super::place::Place;
+use crate::own;
 
 /// A new, empty database below the output folder; one of the same name is removed first.
 pub fn empty(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
@@ -30,7 +31,7 @@ pub fn empty(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
 
 /// `colltune train --db DB`, with what it printed.
 pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
-    let own = std::env::current_exe().context("find this program's own file")?;
+    let own = own::colltune()?;
     let mut command = Command::new("timeout");
     command
         .args(["--foreground", "-k", "2", "300"])
@@ -51,7 +52,7 @@ pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
 
 /// `colltune calibrate` where jobs of `place` run, into a database; what it measured.
 pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
-    let own = std::env::current_exe().context("find this program's own file")?;
+    let own = own::colltune()?;
     let mut words: Vec<OsString> = ["--foreground", "-k", "2", "600"]
         .map(OsString::from)
         .to_vec();
@@ -93,7 +94,7 @@ pub fn copy(bench: &Bench, db: &Path, name: &str) -> anyhow::Result<PathBuf> {
 
 /// The cells that `colltune status --json` tells of.
 pub fn status(db: &Path) -> anyhow::Result<Vec<Value>> {
-    let own = std::env::current_exe().context("find this program's own file")?;
+    let own = own::colltune()?;
     let mut command = Command::new(own);
     let output = command.args(["status", "--json", "--db"]).arg(db).output();
     let output = output.context("start colltune status")?;

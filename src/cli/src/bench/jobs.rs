@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::place::{Place, helper};
+use crate::own;
 
 /// A collective and a message size in bytes.
 pub type Cell = (Collective, u64);
@@ -120,11 +121,7 @@ pub fn output_of(
         settings,
     } = tuner
     {
-        words.push(
-            std::env::current_exe()
-                .context("find this program's own file")?
-                .into_os_string(),
-        );
+        words.push(own::colltune()?.into_os_string());
         words.extend(
             ["run", "--mode", mode.name(), "--seed", &seed.to_string()].map(OsString::from),
         );

@@ -18,6 +18,7 @@ use super::report::{Finding, Report, Row, Target};
 use super::ways::MEASURED;
 use super::{Bench, database};
 use crate::launch::library::reference;
+use crate::own;
 
 const RECORDS: usize = 1_000_000;
 const RECORDS_PER_TRACE: usize = 10_000;
@@ -107,7 +108,7 @@ struct Training {
 
 /// Runs `colltune train` and watches its memory.
 fn timed_training(db: &Path) -> anyhow::Result<Training> {
-    let own = std::env::current_exe().context("find this program's own file")?;
+    let own = own::colltune()?;
     let mut command = Command::new(own);
     command
         .args(["train", "--db"])

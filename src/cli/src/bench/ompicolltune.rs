@@ -25,6 +25,7 @@ use super::jobs::{self, Tuner};
 use super::place::Place;
 use super::report::Report;
 use crate::launch::shim;
+use crate::own;
 use findings::{Forced, told_of_history, told_of_unseen, told_of_whole_runs};
 
 /// Nodes, and ranks on each.
@@ -237,7 +238,7 @@ struct Times {
 
 /// What `colltune report --json` says of the database's allreduces.
 fn said(db: &Path, more: &[&str]) -> anyhow::Result<Value> {
-    let own = std::env::current_exe().context("find this program's own file")?;
+    let own = own::colltune()?;
     let mut command = std::process::Command::new(own);
     command
         .args(["report", "--json", "--collective", "allreduce", "--db"])

@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
 use colltune_core::environment;
 use colltune_core::request::Mode;
 
 use crate::launch::prefix;
+use crate::own;
 
 /// With or without the tuner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Way {
                 command
             }
             Way::Tuned(mode) => {
-                let own = std::env::current_exe().context("find this program's own file")?;
+                let own = own::colltune()?;
                 let mut command = Command::new(own);
                 command.args(["run", "--strict", "--mode", mode.name(), "--db"]);
                 command.arg(&tuner.db);

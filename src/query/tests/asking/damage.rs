@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use colltune_db::test_support::Damage;
 use colltune_query::open;
 
 use crate::made::{PHASES, complaint, csv, database, of_telemetry, rows, write};
@@ -56,19 +57,10 @@ fn no_damage_ends_a_query() {
     let (folder, _) = of_telemetry();
     let file = folder.path().join("phases.0001.parquet");
     let whole = std::fs::read(&file).unwrap();
-    let mut state = 1u64;
-    let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 33) as usize % below
-    };
+    let mut damage = Damage::default();
     for round in 0..400 {
         let mut bytes = whole.clone();
-        for _ in 0..1 + round % 3 {
-            let place = random(bytes.len());
-            bytes[place] = random(256) as u8;
-        }
+        damage.strike(&mut bytes, 1 + round % 3);
         std::fs::write(&file, &bytes).unwrap();
         let engine = open(None, &[folder.path().to_owned()]).unwrap();
         for sql in [

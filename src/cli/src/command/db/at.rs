@@ -21,7 +21,7 @@ pub struct At {
 
 impl At {
     pub fn open(&self) -> anyhow::Result<Database> {
-        Ok(Database::open(&self.db)?)
+        Ok(Database::open_to_change(&self.db)?)
     }
 
     /// Says what was found, as text or JSON, and warnings apart from it.

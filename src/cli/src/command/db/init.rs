@@ -45,13 +45,26 @@ pub struct Init {
     db: PathBuf,
 }
 
+fn no_group(group: &str) -> String {
+    format!(
+        "find the group {group}: this host has none; name one of `id -Gn`, or ask an administrator to make it"
+    )
+}
+
+/// A database's lock; an empty folder is none yet, and nobody trains there.
+fn lock(db: &Database) -> anyhow::Result<Option<Lock>> {
+    match db.settings_path().exists() {
+        true => Ok(Some(Lock::take(&db.lock_path())?)),
+        false => Ok(None),
+    }
+}
+
 impl Init {
     pub fn run(&self) -> anyhow::Result<()> {
         let shared = match &self.shared {
             None => None,
             Some(group) => Some(Shared {
-                group: users::gid(group)
-                    .ok_or_else(|| usage(format!("find the group {group}: this host has none")))?,
+                group: users::gid(group).ok_or_else(|| usage(no_group(group)))?,
                 trainers: match self.trainers {
                     WhoTrains::Owner => Trainers::Owner,
                     WhoTrains::Members => Trainers::Members,
@@ -62,9 +75,7 @@ impl Init {
         // Of one that is there nobody changes files meanwhile.
         let _lock = match is_new {
             true => None,
-            false => Some(
-                Lock::take(&Database::open(&self.db)?.lock_path()).map_err(anyhow::Error::from)?,
-            ),
+            false => lock(&Database::open_to_change(&self.db)?)?,
         };
         let mut warnings = Vec::new();
         let db = init(&self.db, shared, &mut warnings)?;

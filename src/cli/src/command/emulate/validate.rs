@@ -21,19 +21,12 @@ use crate::output::{print, write};
 use crate::progress;
 use anyhow::Context;
 pub use args::Args;
-use args::{FIT_POLICY, Measuring};
+use args::{DECKS, FIT_POLICY, Measuring};
 use colltune_emulate::cost::{Costs, fit};
 use compare::compare;
 use measure::{Problem, measured, recorded};
 use report::Report;
 
-/// The decks, and the one whose first steps the costs of its kernel are fitted to.
-const DECKS: [(&str, &str, &[&str]); 4] = [
-    ("four-spheres", "four-spheres", &[]),
-    ("sphere-hits-block", "four-spheres", &[]),
-    ("expanding-sphere", "four-spheres", &[]),
-    ("sedov-512", "sedov-512", &["--cost", "shock"]),
-];
 /// Measures, emulates, writes `emulate-validate.json`, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let bench = Bench::new(&args.out, false)?;

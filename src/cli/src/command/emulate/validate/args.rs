@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use colltune_core::library::Abi;
 use colltune_emulate::machine::Machine;
 
@@ -9,6 +10,13 @@ use crate::bench::Bench;
 use crate::bench::place::Place;
 use crate::parse;
 
+/// The decks, and the one whose first steps the costs of its kernel are fitted to.
+pub(super) const DECKS: [(&str, &str, &[&str]); 4] = [
+    ("four-spheres", "four-spheres", &[]),
+    ("sphere-hits-block", "four-spheres", &[]),
+    ("expanding-sphere", "four-spheres", &[]),
+    ("sedov-512", "sedov-512", &["--cost", "shock"]),
+];
 /// Under this policy runs the one that costs are fitted to.
 pub(super) const FIT_POLICY: &str = "contiguous";
 
@@ -61,7 +69,12 @@ pub struct Args {
     )]
     pub(super) policies: Vec<String>,
     /// Only these of the four decks
-    #[arg(long, value_delimiter = ',', value_name = "DECK")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(DECKS.map(|(deck, ..)| deck))
+    )]
     pub(super) decks: Vec<String>,
     /// Steps of each run
     #[arg(long, value_name = "N", default_value_t = 20)]
