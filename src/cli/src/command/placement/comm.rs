@@ -411,7 +411,7 @@ mod tests {
         let line = "--ranks 2 --blocks 20 --policies contiguous --meshes 2";
         let args = parsed(&line.split(' ').collect::<Vec<_>>());
         let patterns = patterns(&args).unwrap();
-        assert_ne!(patterns[0].hash, patterns[1].hash, "two meshes");
+        assert_ne!(patterns[0].makespan, patterns[1].makespan, "two meshes");
         let answer = |pattern: &Pattern| {
             let counts = counts(2, &pattern.messages);
             let all = |value: fn(&Counts) -> u64| counts.iter().map(value).collect::<Vec<u64>>();
