@@ -1,7 +1,7 @@
 //! Decks: the options of a run as a TOML file.
 //!
 //! A key is an option's name without its dashes, so whatever the command line knows a deck knows too; flags are `true`
-//! or `false`. Objects are tables, with their type by number or by name and one number where all three axes agree:
+//! or `false`, options of several numbers lists. Objects are tables, with their type by number or by name and one number where all three axes agree:
 //!
 //! ```toml
 //! num_refine = 4
@@ -46,6 +46,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sedov-1024", include_str!("../decks/sedov-1024.toml")),
     ("sedov-2048", include_str!("../decks/sedov-2048.toml")),
     ("sedov-4096", include_str!("../decks/sedov-4096.toml")),
+    ("blast-512", include_str!("../decks/blast-512.toml")),
+    ("blast-1024", include_str!("../decks/blast-1024.toml")),
+    ("blast-2048", include_str!("../decks/blast-2048.toml")),
+    ("blast-4096", include_str!("../decks/blast-4096.toml")),
 ];
 
 /// The command line's words that a deck stands for, values after their options.
@@ -165,17 +169,26 @@ fn option(
             },
         )
     };
-    let words = if matches!(known.get_action(), ArgAction::SetTrue) {
-        match value.get_ref() {
-            DeValue::Boolean(true) => vec![format!("--{name}")],
-            DeValue::Boolean(false) => return Ok(Vec::new()),
-            _ => return Err(wrong("true or false")),
+    let words = match value.get_ref() {
+        DeValue::Boolean(set) if matches!(known.get_action(), ArgAction::SetTrue) => match set {
+            true => vec![format!("--{name}")],
+            false => return Ok(Vec::new()),
+        },
+        _ if matches!(known.get_action(), ArgAction::SetTrue) => {
+            return Err(wrong("true or false"));
         }
-    } else {
-        vec![
+        DeValue::Array(numbers) if known.get_num_args().is_some_and(|n| n.min_values() > 1) => {
+            let numbers = numbers.iter().map(|number| scalar(number.get_ref()));
+            let numbers: Option<Vec<String>> = numbers.collect();
+            let numbers = numbers.ok_or_else(|| wrong("a list of numbers"))?;
+            std::iter::once(format!("--{name}"))
+                .chain(numbers)
+                .collect()
+        }
+        one => vec![
             format!("--{name}"),
-            scalar(value.get_ref()).ok_or_else(|| wrong("a number or a text"))?,
-        ]
+            scalar(one).ok_or_else(|| wrong("a number or a text"))?,
+        ],
     };
     // The option itself knows what it accepts.
     Options::try_parse_from(std::iter::once("deck".to_owned()).chain(words.clone())).map_err(
@@ -256,6 +269,24 @@ mod tests {
         assert_eq!(
             arguments(text, "my.toml").expect("a deck").join(" "),
             expected
+        );
+    }
+
+    #[test]
+    fn options_of_several_numbers_are_lists() {
+        let text = "domain = [-1, -2, -1.5, 1, 2, 1.5]\nsedov_centre = [0, 0.5, -1]\n";
+        assert_eq!(
+            arguments(text, "my.toml").expect("a deck").join(" "),
+            "--domain -1 -2 -1.5 1 2 1.5 --sedov_centre 0 0.5 -1"
+        );
+        assert!(error("sedov_centre = [1, 2]").starts_with("my.toml:1: `sedov_centre`: "));
+        assert_eq!(
+            error("domain = [1, true]"),
+            "my.toml:1: `domain` takes a list of numbers, not array"
+        );
+        assert_eq!(
+            error("nx = [4, 4]"),
+            "my.toml:1: `nx` takes a number or a text, not array"
         );
     }
 

@@ -28,6 +28,8 @@ pub fn tangents(axis: usize) -> [usize; 2] {
 pub struct Grid {
     pub roots: [u32; 3],
     pub depth: u8,
+    /// Beyond each face of the domain lies its opposite one.
+    pub periodic: bool,
 }
 
 /// One block of the mesh: where it lies on its level, counted in blocks of that level.
@@ -73,16 +75,31 @@ impl Leaf {
         (0..3).map(|d| ((self.at[d] & 1) as usize) << d).sum()
     }
 
-    /// The leaf of the same level beyond `face`; none outside the domain.
+    /// The leaf of the same level beyond `face`; none outside a domain that is not periodic.
     pub fn beyond(self, face: usize, grid: Grid) -> Option<Leaf> {
+        let mut step = [0; 3];
+        step[axis(face)] = if face.is_multiple_of(2) { -1 } else { 1 };
+        self.stepped(step, grid)
+    }
+
+    /// The leaf of the same level so many blocks away along each axis, at most a domain's width; none outside a domain
+    /// that is not periodic.
+    pub fn stepped(self, step: [i64; 3], grid: Grid) -> Option<Leaf> {
         let mut at = self.at;
-        let d = axis(face);
-        at[d] = if face.is_multiple_of(2) {
-            at[d].checked_sub(1)?
-        } else {
-            at[d] + 1
-        };
-        (at[d] < grid.roots[d] << self.level).then_some(Leaf { at, ..self })
+        for d in 0..3 {
+            let end = i64::from(grid.roots[d]) << self.level;
+            let to = i64::from(at[d]) + step[d];
+            let inside = if grid.periodic {
+                to.rem_euclid(end)
+            } else {
+                to
+            };
+            if !(0..end).contains(&inside) {
+                return None;
+            }
+            at[d] = inside as u32;
+        }
+        Some(Leaf { at, ..self })
     }
 
     /// Lower corner in the unit cube.
@@ -167,6 +184,7 @@ mod tests {
         let grid = Grid {
             roots: [3, 2, 5],
             depth: 4,
+            periodic: false,
         };
         let root = Leaf {
             level: 0,
@@ -189,19 +207,24 @@ mod tests {
 
     #[test]
     fn beyond_and_back_is_the_same_leaf_and_nothing_lies_outside() {
-        let grid = Grid {
-            roots: [2, 1, 1],
-            depth: 2,
-        };
-        let leaf = Leaf {
-            level: 1,
-            at: [3, 0, 1],
-        };
-        for face in 0..FACES {
-            match leaf.beyond(face, grid) {
-                Some(other) => assert_eq!(other.beyond(opposite(face), grid), Some(leaf)),
-                None => assert!([1, 2, 5].contains(&face), "face {face}"),
+        for periodic in [false, true] {
+            let grid = Grid {
+                roots: [2, 1, 1],
+                depth: 2,
+                periodic,
+            };
+            let leaf = Leaf {
+                level: 1,
+                at: [3, 0, 1],
+            };
+            for face in 0..FACES {
+                match leaf.beyond(face, grid) {
+                    Some(other) => assert_eq!(other.beyond(opposite(face), grid), Some(leaf)),
+                    None => assert!(!periodic && [1, 2, 5].contains(&face), "face {face}"),
+                }
             }
+            let across = leaf.stepped([1, -1, 1], grid).map(|leaf| leaf.at);
+            assert_eq!(across, periodic.then_some([0, 1, 0]));
         }
     }
 }

@@ -354,6 +354,7 @@ mod tests {
         let grid = Grid {
             roots: [4; 3],
             depth: 4,
+            periodic: false,
         };
         let mut mesh = Mesh::roots(grid, vec![0; 64]);
         for _ in 0..4 {

@@ -65,10 +65,17 @@ pub struct Options {
     /// lpt-swap, contiguous-optimal, ...).
     #[arg(long)]
     pub placement: Option<String>,
-    /// When blocks are placed anew, instead of --lb_opt and --inbalance: never, every:N, mesh-change or
-    /// imbalance:SHARE.
+    /// When blocks are placed anew, instead of --lb_opt and --inbalance: never, every:N, mesh-change,
+    /// imbalance:SHARE or break-even.
     #[arg(long)]
     pub balance_when: Option<String>,
+    /// What messages cost on this machine, for policies that weigh it (model, cplx:auto) and for --balance_when
+    /// break-even: calibration.toml as `colltune calibrate` writes it.
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<std::path::PathBuf>,
+    /// So many ranks at a time are taken to share a node [default: those on one host].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks_per_node: Option<u32>,
     /// What balance means: equal numbers of blocks, or equal measured times.
     #[arg(long, value_enum, default_value_t = WeighName::Equal)]
     pub weigh: WeighName,
@@ -171,20 +178,28 @@ pub struct Options {
     /// What is computed: miniAMR's stencils, or the compressible Euler equations.
     #[arg(long, value_enum, default_value_t = PhysicsName::Stencil)]
     pub physics: PhysicsName,
-    /// Where the gas starts: a Sedov blast wave.
+    /// Where the gas starts: a Sedov blast wave, or a density wave that crosses a refined part and is known exactly.
     #[arg(long, value_enum, default_value_t = ProblemName::Sedov)]
     pub problem: ProblemName,
-    /// Energy of the blast, in a cube of edge and density 1.
+    /// The gas's domain: its lower corner, then its upper one [default: the unit cube].
+    #[arg(long, num_args = 6, default_values_t = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], allow_hyphen_values = true)]
+    pub domain: Vec<f64>,
+    /// Ratio of the gas's specific heats.
+    #[arg(long, default_value_t = crate::physics::GAMMA)]
+    pub gamma: f64,
+    /// Energy of the blast, in a gas of density 1.
     #[arg(long, default_value_t = 1.0)]
     pub sedov_energy: f64,
-    /// Centre of the blast; with reflecting walls a corner gives an octant of the problem.
-    #[arg(long, num_args = 3, default_values_t = [0.5, 0.5, 0.5])]
+    /// Centre of the blast [default: the domain's]; with reflecting walls a corner gives an octant of the problem.
+    #[arg(long, num_args = 3, allow_hyphen_values = true)]
     pub sedov_centre: Vec<f64>,
+    /// Radius of the ball that holds the blast's energy at first [default: a box of four finest cells].
+    #[arg(long)]
+    pub sedov_radius: Option<f64>,
     /// Courant number, at most 0.8.
     #[arg(long, default_value_t = 0.8)]
     pub cfl: f64,
-    /// What the gas meets at the domain's faces. Sums are checked with walls only: gas that flows out
-    /// is lost to them.
+    /// What the gas meets at the domain's faces. Sums are not checked where it flows out: it is lost to them.
     #[arg(long, value_enum, default_value_t = BoundaryName::Reflecting)]
     pub boundary: BoundaryName,
     /// What decides where a stencil's mesh is fine: --object, or the gradient of the first variable.
@@ -193,6 +208,10 @@ pub struct Options {
     /// Across what neighbours differ by one level at most.
     #[arg(long, value_enum, default_value_t = BalanceName::Faces)]
     pub balance_across: BalanceName,
+    /// Rings of blocks that are refined along with each block that is, so that what was found there is still on fine
+    /// cells at the next refinement.
+    #[arg(long, value_name = "RINGS", default_value_t = 0)]
+    pub refine_buffer: u32,
     /// Blocks split where the pressure (of a gas), or the first variable, jumps by more than this between
     /// cells.
     #[arg(long, default_value_t = 0.3)]
@@ -282,12 +301,15 @@ pub enum PhysicsName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ProblemName {
     Sedov,
+    Wave,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BoundaryName {
     Reflecting,
     Outflow,
+    /// The gas comes back in at the opposite face.
+    Periodic,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

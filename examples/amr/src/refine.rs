@@ -4,14 +4,18 @@
 //! outcome is a function of the leaves and the marks alone, whoever owns them.
 
 mod mark;
+mod touch;
 
+mod buffer;
 mod carried;
 
+pub use self::buffer::widen;
 pub use self::mark::{Mark, Origin};
 
 use rustc_hash::FxHashMap;
 
 use self::carried::Carried;
+use self::touch::touching;
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
 
@@ -141,35 +145,12 @@ pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) {
 
 /// Leaves of the same or a coarser level that touch leaf `i` at an edge, or an edge or a corner.
 fn coarser_or_equal_beyond(mesh: &Mesh, i: usize, across: Across) -> impl Iterator<Item = usize> {
-    let leaf = mesh.leaves()[i];
     let n_axes_max = match across {
         Across::Faces => 1,
         Across::Edges => 2,
         Across::Corners => 3,
     };
-    (0..27).filter_map(move |direction: i64| {
-        let step = [direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1];
-        let n_axes = step.iter().filter(|&&d| d != 0).count();
-        if !(2..=n_axes_max).contains(&n_axes) {
-            return None;
-        }
-        let mut at = leaf.at;
-        for d in 0..3 {
-            let end = i64::from(mesh.grid.roots[d]) << leaf.level;
-            let to = i64::from(at[d]) + step[d];
-            if to < 0 || to >= end {
-                return None;
-            }
-            at[d] = to as u32;
-        }
-        let beyond = Leaf {
-            level: leaf.level,
-            at,
-        };
-        // Finer leaves there look this way themselves.
-        let place = mesh.holder(beyond);
-        (mesh.leaves()[place].level <= leaf.level).then_some(place)
-    })
+    touching(mesh, i, 2..=n_axes_max)
 }
 
 /// Whether leaves that touch across `across` differ by one level at most; names the first that do not.

@@ -22,13 +22,20 @@ pub struct BlocksPerStep {
     pub max: u64,
 }
 
-/// The shock of a Sedov blast, in the unit cube; the error is relative to the exact radius.
+/// The shock of a Sedov blast; the error is relative to the exact radius.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Shock {
     pub time: f64,
     pub radius: f64,
     pub exact: f64,
     pub error: f64,
+}
+
+/// With `--problem wave`: the mean over the domain of the density's error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct WaveError {
+    pub time: f64,
+    pub l1: f64,
 }
 
 /// With `--bandwidth`: bytes that all ranks together read and write in a second of plain copying, and
@@ -56,6 +63,8 @@ pub struct Summary {
     pub rss_max_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shock: Option<Shock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<WaveError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
 }
@@ -107,6 +116,12 @@ impl Summary {
                 100.0 * shock.error
             )
         });
+        let wave = self.wave.map_or_else(String::new, |wave| {
+            format!(
+                "Wave: mean error of the density {:.3e} at time {:.5}\n",
+                wave.l1, wave.time
+            )
+        });
         let memory = self.memory.map_or_else(String::new, |memory| {
             format!(
                 "Memory: {:.2e} bytes a second; the updates take {:.1} % of that at 16 bytes each\n",
@@ -115,7 +130,7 @@ impl Summary {
             )
         });
         format!(
-            "{shock}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+            "{shock}{wave}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
              Updates: {} cells, {:.3e} a second\n\
              Checksums: largest drift {:.3e}; mesh {}\n\
              Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\

@@ -98,3 +98,75 @@ fn uneven_costs_and_library_placements_by_measured_time_change_no_bit() {
         assert_eq!(even, bits(line, n_ranks), "{line}");
     }
 }
+
+/// Four, two and one root blocks, so that a block may be its own neighbour.
+const PERIODIC: &str = "--boundary periodic --nx 4 --ny 4 --nz 4 --npx 4 --npy 2 --npz 1 --num_refine 2 \
+    --refine_freq 4 --checksum_freq 1 --num_tsteps 60 --balance_across corners --validate";
+
+#[test]
+fn a_blast_in_a_periodic_domain_is_the_same_to_the_last_bit_wherever_it_begins_and_conserves() {
+    let blast = |n_ranks: usize, more: &str| {
+        let summary = try_run(n_ranks, &format!("{PERIODIC} {more}")).expect("a run");
+        assert!(summary.checksum_drift_max < 1e-13, "{more}: {summary:?}");
+        assert!(
+            summary.splits > 20 && summary.joins > 0,
+            "{more}: the mesh moves"
+        );
+        let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
+        let blocks = summary.blocks_per_step;
+        let mesh = (summary.splits, summary.joins, blocks.min, blocks.max);
+        (sums, mesh, blocks.avg.to_bits())
+    };
+    let one = blast(1, "--sedov_centre .625 .75 .5");
+    for (n_ranks, more) in [
+        (1, "--sedov_centre .375 .25 .5"),
+        (2, "--sedov_centre .125 .25 .5"),
+        (4, "--sedov_centre .625 .25 .5 --placement hilbert"),
+        (4, "--sedov_centre .875 .75 .5 --placement lpt-swap"),
+    ] {
+        assert_eq!(one, blast(n_ranks, more), "{n_ranks} ranks, {more}");
+    }
+}
+
+#[test]
+fn a_blast_in_a_stretched_domain_is_that_of_the_unit_cube() {
+    // Lengths twice as large, times as long: energies are 2^5 times as large, pressures 2^2 times.
+    let line = "--nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2 --num_refine 1 --refine_freq 4 --num_tsteps 30";
+    let unit = try_run(2, line).expect("a run");
+    let wide = try_run(
+        2,
+        &format!("{line} --domain -1 -1 -1 1 1 1 --sedov_energy 32"),
+    )
+    .expect("a run");
+    let (unit, wide) = (unit.shock.expect("a shock"), wide.shock.expect("a shock"));
+    // The gas at rest has the same pressure in both, which is next to nothing.
+    assert!(
+        (wide.time / unit.time - 1.0).abs() < 1e-4,
+        "{unit:?} {wide:?}"
+    );
+    assert!(
+        (wide.radius / unit.radius - 2.0).abs() < 1e-3,
+        "{unit:?} {wide:?}"
+    );
+    assert!(
+        (wide.exact / unit.exact - 2.0).abs() < 1e-3,
+        "{unit:?} {wide:?}"
+    );
+}
+
+#[test]
+fn the_published_blast_keeps_its_mass_and_energy() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let line = format!(
+        "--deck {folder}/decks/blast-512.toml --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2"
+    );
+    let summary = try_run(2, &format!("{line} --checksum_freq 1 --num_tsteps 20")).expect("a run");
+    assert!(summary.checksum_drift_max < 1e-13, "{summary:?}");
+    // A domain of volume 8 with density 1; energy 0.01 and that of the gas at rest.
+    let at_rest = 8.0 * 1e-5 / (5.0 / 3.0 - 1.0);
+    for (sum, expected) in [(0, 8.0), (4, 0.01 + at_rest)] {
+        let sum = summary.checksums[sum];
+        assert!((sum / expected - 1.0).abs() < 1e-12, "{sum} and {expected}");
+    }
+    assert!(summary.splits > 8, "{summary:?}");
+}

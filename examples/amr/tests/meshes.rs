@@ -52,6 +52,7 @@ fn random_grid(random: &mut Random) -> Grid {
     Grid {
         roots: std::array::from_fn(|_| 1 + random.below(4) as u32),
         depth: 1 + random.below(4) as u8,
+        periodic: false,
     }
 }
 
@@ -71,7 +72,10 @@ fn random_pass(mesh: &Mesh, random: &mut Random) -> (Mesh, Vec<Mark>) {
 
 fn random_mesh(seed: u64, n_ranks: usize) -> Mesh {
     let mut random = Random(seed);
-    let grid = random_grid(&mut random);
+    let grid = Grid {
+        periodic: hash(seed).is_multiple_of(3),
+        ..random_grid(&mut random)
+    };
     let mut mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
     for _ in 0..2 + random.below(4) {
         let (next, _) = random_pass(&mesh, &mut random);
@@ -339,7 +343,8 @@ fn ghosts_are_their_owners_values_bit_for_bit() {
             _ => 1 + (hash(seed) % 6) as usize,
         };
         let mesh = random_mesh(seed, n_ranks);
-        if mesh.len() > 400 {
+        // Stencils, whose exchange this is, know no periodic domain; the gas does (`gas.rs`).
+        if mesh.len() > 400 || mesh.grid.periodic {
             continue;
         }
         let sweeps = if seed % 2 == 0 {

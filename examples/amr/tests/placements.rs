@@ -2,7 +2,11 @@
 
 use colltune_amr::leaf::Grid;
 use colltune_amr::mesh::Mesh;
-use colltune_amr::placement::{Question, library};
+use colltune_amr::placement::curve::Curve as AppCurve;
+use colltune_amr::placement::matched::Matched;
+use colltune_amr::placement::rcb::{Axes, Rcb, Ties};
+use colltune_amr::placement::topology::Topology;
+use colltune_amr::placement::{Placement, Question, library};
 use colltune_amr::refine::{Mark, apply, first_marks, settle};
 use colltune_amr::shape::BlockShape;
 use colltune_placement::curve::{ContactBytes, Curve, Neighbours, Octant, neighbours};
@@ -21,6 +25,7 @@ fn refined(seed: u64) -> Mesh {
     let grid = Grid {
         roots: [3, 4, 2],
         depth: 3,
+        periodic: false,
     };
     let mut mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
     for pass in 0..3 {
@@ -41,6 +46,7 @@ fn policies() -> Vec<Policy> {
         .filter(|row| !row.needs.contains(&Need::Machine) && row.name != "ilp");
     let name = |name: &str| match name {
         "cplx" => "cplx:50".to_owned(),
+        "published" => "published:cplx:50".to_owned(),
         "hierarchical" => "hierarchical:contiguous-optimal".to_owned(),
         name => name.to_owned(),
     };
@@ -123,5 +129,72 @@ fn every_policy_gives_the_same_owners_as_in_the_library_by_hash() {
                 mesh.len()
             );
         }
+    }
+}
+
+#[test]
+fn bisection_is_matched_to_where_blocks_are() {
+    let mut mesh = refined(5);
+    let n_ranks = 12;
+    let costs = costs(Distribution::Exponential, 5, mesh.len());
+    let rcb = || Rcb {
+        axes: Axes::Longest,
+        ties: Ties::ByOtherAxes,
+    };
+    fn ask<'a>(mesh: &'a Mesh, costs: &'a [f64], n_ranks: usize) -> Question<'a> {
+        Question {
+            mesh,
+            costs,
+            n_ranks,
+        }
+    }
+    let alone = rcb().place(ask(&mesh, &costs, n_ranks));
+    // The same parts, with the ranks in the reverse order.
+    let present: Vec<u32> = alone
+        .iter()
+        .map(|&rank| n_ranks as u32 - 1 - rank)
+        .collect();
+    mesh.place_on(present.clone());
+    let matched = Matched {
+        policy: Box::new(rcb()),
+        shape: SHAPE,
+    };
+    assert_eq!(matched.place(ask(&mesh, &costs, n_ranks)), present);
+    // What follows the curve from rank to rank goes on doing so.
+    let morton = Matched {
+        policy: Box::new(AppCurve::Morton),
+        shape: SHAPE,
+    };
+    let along = AppCurve::Morton.place(ask(&mesh, &costs, n_ranks));
+    assert_eq!(morton.place(ask(&mesh, &costs, n_ranks)), along);
+}
+
+#[test]
+fn ranks_that_are_dealt_to_nodes_in_turn_get_what_those_in_order_get() {
+    let mut mesh = refined(6);
+    let costs = costs(Distribution::Exponential, 6, mesh.len());
+    let dealt = Topology::new(&[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2], None);
+    let in_order = Topology::new(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], None);
+    let present: Vec<u32> = (0..mesh.len() as u32).map(|i| i * 7 % 12).collect();
+    let renamed = |owners: &[u32]| -> Vec<u32> {
+        owners
+            .iter()
+            .map(|&rank| dealt.ranks[rank as usize])
+            .collect()
+    };
+    for name in ["hierarchical:lpt", "grouplb"] {
+        let policy: Policy = name.parse().unwrap();
+        assert!(library::asks_for_nodes(&policy), "{name}");
+        let mut place = |owners: Vec<u32>, topology: &Topology| {
+            mesh.place_on(owners);
+            let question = Question {
+                mesh: &mesh,
+                costs: &costs,
+                n_ranks: 12,
+            };
+            library::owners_in(&policy, question, SHAPE, Some(topology)).unwrap()
+        };
+        let expected = renamed(&place(present.clone(), &in_order));
+        assert_eq!(place(renamed(&present), &dealt), expected, "{name}");
     }
 }

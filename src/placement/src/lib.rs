@@ -32,6 +32,7 @@ pub mod policy;
 
 pub mod bound;
 pub mod certificate;
+pub mod levels;
 
 pub mod migrate;
 
@@ -45,6 +46,7 @@ pub use certificate::{
 pub use cost::{Costs, Inheritance, Smoothing};
 pub use curve::{Curve, Octant};
 pub use error::PlacementError;
+pub use levels::{LevelBalance, balance_by_level};
 pub use matching::match_owners;
 pub use migrate::{MigrationLimit, limit_migration};
 pub use policy::{Placement, Policy, place};

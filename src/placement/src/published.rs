@@ -1,7 +1,7 @@
 //! The policies of the CPLX study as their published code behaves, defects included: a yardstick.
 //!
-//! Nothing places blocks with these. The benchmark `colltune placement bench --against-published` and
-//! the tests compare the policies of the [`TABLE`](crate::policy::TABLE) with them. What differs from the
+//! Nobody should place blocks with these. `published:NAME` names them, so that runs, replays and the emulator can be
+//! compared with them, as the benchmark `colltune placement bench --against-published` and the tests do. What differs from the
 //! paper is what the code does: where blocks divide evenly, CDP cuts greedily from the end; chunks refuse
 //! numbers of ranks that are no multiple of theirs; LPT starts rank `r` with a load of 0.0001 r; and
 //! CPLX stops to pool ranks once the next ones are within 2 % of the mean. Where the code leaves an order
@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::generate::{Distribution, Random, costs};
 use crate::sort::descending_order;
@@ -50,6 +51,43 @@ impl Published {
     }
 }
 
+impl Published {
+    /// What it is called after `published:`.
+    pub fn name(self) -> String {
+        match self {
+            Published::Baseline => "baseline".to_owned(),
+            Published::Cdp => "cdp".to_owned(),
+            Published::Chunked(ranks) => format!("cdpc:{ranks}"),
+            Published::Lpt => "lpt".to_owned(),
+            Published::Cplx(percent) => format!("cplx:{percent}"),
+        }
+    }
+}
+
+impl FromStr for Published {
+    /// Nothing but that there is no such policy.
+    type Err = ();
+
+    /// Inverse of [`Published::name`].
+    fn from_str(name: &str) -> Result<Published, ()> {
+        let (head, number) = match name.split_once(':') {
+            Some((head, number)) => (head, Some(number.parse::<u32>().map_err(|_| ())?)),
+            None => (name, None),
+        };
+        let policy = match (head, number) {
+            ("baseline", None) => Published::Baseline,
+            ("cdp", None) => Published::Cdp,
+            ("lpt", None) => Published::Lpt,
+            ("cdpc", Some(ranks)) if ranks > 0 => Published::Chunked(ranks),
+            ("cplx", Some(percent)) if percent <= 100 => Published::Cplx(percent as u8),
+            _ => return Err(()),
+        };
+        // A sign or a leading zero would be another name for the same.
+        (policy.name() == name).then_some(policy).ok_or(())
+    }
+}
+
+/// The names of the study's own code.
 impl fmt::Display for Published {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

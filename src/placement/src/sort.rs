@@ -44,7 +44,10 @@ fn sorted(values: &[f64], key: impl Fn(u64) -> u64) -> Vec<u32> {
 }
 
 /// Sorts words by their upper half; stable.
-fn radix(mut words: Vec<u64>) -> Vec<u64> {
+pub(crate) fn radix(mut words: Vec<u64>) -> Vec<u64> {
+    if words.is_empty() {
+        return words;
+    }
     let mut other = vec![0; words.len()];
     for first_bit in [32, 32 + DIGIT_BITS, 32 + 2 * DIGIT_BITS] {
         let digit = |word: u64| (word >> first_bit) as usize & (DIGITS - 1);

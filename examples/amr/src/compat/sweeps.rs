@@ -357,6 +357,7 @@ mod tests {
         let grid = Grid {
             roots: [2, 1, 2],
             depth: 4,
+            periodic: false,
         };
         let mut state = 1;
         let mut n_more = 0;

@@ -175,6 +175,9 @@ impl GasFaces {
 
     fn take(&self, face: u8, source: Source, values: &[f64], taker: &mut [f64]) {
         level::write(self.shape, self.region(face, source), values, taker);
+        if let Source::Coarser(_) = source {
+            level::limit_ghosts(self.shape, self.gamma, usize::from(face), taker);
+        }
     }
 
     fn region(&self, face: u8, source: Source) -> level::Region {

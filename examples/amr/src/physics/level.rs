@@ -1,9 +1,11 @@
 //! Means across levels: ghosts beyond faces where the neighbour is finer or coarser, and the split of a block.
 //!
 //! A finer block gives the mean of its eight cells for each cell of a coarser neighbour's ghosts. A coarser block gives
-//! limited linear values whose mean over a cell is that cell's value, so both ways conserve. Slopes need a cell on
-//! both sides inside the giving block; where there is none, and where they would make the pressure negative, the value
-//! is given as it is. Only interior cells are read, so nothing has to be exchanged before.
+//! limited linear values whose mean over a cell is that cell's value, so both ways conserve. Only interior cells are
+//! read, so nothing has to be exchanged before: a cell at the block's face takes its slope from the two differences
+//! next to it inside the block, and the finer block limits what it was given along the face's normal by its own cells
+//! ([`limit_ghosts`]), which the giving block does not know. Where slopes would make the pressure negative, the value
+//! is given as it is. Values are of second order everywhere, as `tests/order.rs` shows.
 
 use crate::leaf::tangents;
 use crate::shape::BlockShape;
@@ -231,25 +233,18 @@ fn linear(
     let slopes: [[f64; 3]; N_VARS] = std::array::from_fn(|var| {
         let here = var * shape.cells_per_var() + place;
         std::array::from_fn(|axis| {
-            if at[axis] == g || at[axis] + 1 == g + shape.cells[axis] {
-                return 0.0;
-            }
-            let (below, above) = (
-                block[here] - block[here - strides[axis]],
-                block[here + strides[axis]] - block[here],
-            );
-            let smaller = below.abs().min(above.abs());
-            if below * above > 0.0 {
-                smaller.copysign(below)
-            } else {
-                0.0
-            }
+            // The middle one of the three cells that the slope is taken from: this one, unless it lies at a face.
+            let middle = at[axis].clamp(g + 1, g + shape.cells[axis] - 2);
+            let centre = here - at[axis] * strides[axis] + middle * strides[axis];
+            let below = block[centre] - block[centre - strides[axis]];
+            let above = block[centre + strides[axis]] - block[centre];
+            smaller(below, above)
         })
     });
     let stays_physical = (0..8).all(|child| {
         let state: [f64; N_VARS] =
             std::array::from_fn(|var| child_value(mean[var], slopes[var], child));
-        state[0] > 0.0 && pressure(state, gamma) > 0.0
+        is_physical(state, gamma)
     });
     (
         mean,
@@ -261,176 +256,82 @@ fn linear(
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::physics::state::Primitive;
-
-    const SHAPE: BlockShape = BlockShape {
-        cells: [8, 6, 4],
-        ghosts: 2,
-        n_vars: N_VARS,
-    };
-
-    /// Uneven gas; with `jump`, one cell's pressure is far below its neighbours'.
-    fn gas(jump: f64) -> Vec<f64> {
-        let mut block = vec![f64::NAN; SHAPE.block_len()];
-        for z in 2..SHAPE.cells[2] + 2 {
-            for y in 2..SHAPE.cells[1] + 2 {
-                for x in 2..SHAPE.cells[0] + 2 {
-                    let (a, b, c) = (x as f64, y as f64, z as f64);
-                    let density = 1.0 + 0.3 * (a * 0.7).sin() + 0.01 * b * b + 0.02 * c;
-                    let pressure = if (x, y, z) == (5, 4, 3) {
-                        jump
-                    } else {
-                        1.0 + 0.1 * a
-                    };
-                    let velocity = [0.1 * b, 0.05 * a * a, -0.1 * c];
-                    for (var, value) in (Primitive {
-                        density,
-                        velocity,
-                        pressure,
-                    })
-                    .conserved(1.4)
-                    .iter()
-                    .enumerate()
-                    {
-                        block[SHAPE.index(var, x, y, z)] = *value;
-                    }
-                }
-            }
-        }
-        block
-    }
-
-    #[test]
-    fn splitting_conserves_every_cell_and_joining_undoes_it() {
-        for jump in [1.0, 1e-9] {
-            let parent = gas(jump);
-            for octant in 0..8usize {
-                let mut child = vec![f64::NAN; SHAPE.block_len()];
-                split(SHAPE, 1.4, &parent, octant, &mut child);
-                let half: [usize; 3] =
-                    std::array::from_fn(|axis| (octant >> axis & 1) * SHAPE.cells[axis] / 2);
-                let sources = Region {
-                    first: [0; 3],
-                    end: SHAPE.cells.map(|n| n / 2),
-                };
-                for (var, at) in (0..N_VARS).flat_map(|var| sources.each().map(move |at| (var, at)))
-                {
-                    let mean = mean_of_eight(SHAPE, var, at.map(|at| 2 * at + 2), &child);
-                    let from = parent[SHAPE.index(
-                        var,
-                        at[0] + half[0] + 2,
-                        at[1] + half[1] + 2,
-                        at[2] + half[2] + 2,
-                    )];
-                    assert!(
-                        (mean - from).abs() <= 4.0 * f64::EPSILON * from.abs().max(1.0),
-                        "{mean} is not {from}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn values_for_finer_ghosts_are_physical_and_have_the_coarse_means() {
-        let block = gas(1e-9);
-        for face in 0..6 {
-            for quadrant in 0..4 {
-                let mut values = Vec::new();
-                prolong_face(SHAPE, 1.4, face, quadrant, &block, &mut values);
-                let region = ghosts(SHAPE, face ^ 1);
-                assert_eq!(values.len(), N_VARS * region.cells(), "face {face}");
-                let cells = region.cells();
-                for cell in 0..cells {
-                    let state: [f64; N_VARS] =
-                        std::array::from_fn(|var| values[var * cells + cell]);
-                    assert!(
-                        state[0] > 0.0 && pressure(state, 1.4) > 0.0,
-                        "face {face}: {state:?}"
-                    );
-                }
-                let given: f64 = values[..cells].iter().sum::<f64>() / cells as f64;
-                let quarter = ghosts_of_quadrant(SHAPE, face, quadrant);
-                let (axis, mut source) = (face / 2, quarter);
-                // The coarse cells that were given: the one layer inside the face.
-                (source.first[axis], source.end[axis]) = if face % 2 == 0 {
-                    (2, 3)
-                } else {
-                    (SHAPE.cells[axis] + 1, SHAPE.cells[axis] + 2)
-                };
-                let from: f64 = source
-                    .each()
-                    .map(|[x, y, z]| block[SHAPE.index(0, x, y, z)])
-                    .sum();
-                assert!(
-                    (given - from / source.cells() as f64).abs() < 1e-14,
-                    "face {face} quadrant {quadrant}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn values_for_coarser_ghosts_are_means_of_the_layers_next_to_the_face() {
-        // A field that is linear along x and constant across: the means are known.
-        let mut block = vec![f64::NAN; SHAPE.block_len()];
-        for [x, y, z] in (Region {
-            first: [2; 3],
-            end: SHAPE.cells.map(|n| n + 2),
-        })
-        .each()
-        {
-            (0..N_VARS).for_each(|var| {
-                block[SHAPE.index(var, x, y, z)] = (x - 2) as f64 + 100.0 * var as f64
-            });
-        }
-        for (face, expected) in [(0, [0.5, 2.5]), (1, [4.5, 6.5])] {
-            let mut values = Vec::new();
-            restrict_face(SHAPE, face, &block, &mut values);
-            assert_eq!(
-                values.len(),
-                N_VARS * ghosts_of_quadrant(SHAPE, face ^ 1, 0).cells()
-            );
-            let mut coarse = vec![0.0; SHAPE.block_len()];
-            let region = ghosts_of_quadrant(SHAPE, face ^ 1, 3);
-            write(SHAPE, region, &values, &mut coarse);
-            for [x, y, z] in region.each() {
-                let value = coarse[SHAPE.index(2, x, y, z)];
-                assert_eq!(value, 200.0 + expected[x - region.first[0]], "face {face}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_linear_field_is_prolonged_exactly_inside_a_block() {
-        let mut block = vec![0.0; SHAPE.block_len()];
-        for [x, y, z] in (Region {
-            first: [2; 3],
-            end: SHAPE.cells.map(|n| n + 2),
-        })
-        .each()
-        {
-            let density = 10.0 + x as f64 + 0.5 * y as f64 - 0.25 * z as f64;
-            block[SHAPE.index(0, x, y, z)] = density;
-            block[SHAPE.index(4, x, y, z)] = 1000.0;
-        }
-        let mut values = Vec::new();
-        prolong(
-            SHAPE,
-            1.4,
-            Region {
-                first: [4, 4, 3],
-                end: [5, 5, 4],
-            },
-            &block,
-            &mut values,
-        );
-        let expected =
-            |x: f64, y: f64, z: f64| 10.0 + (4.0 + x) + 0.5 * (4.0 + y) - 0.25 * (3.0 + z);
-        assert_eq!(values[0], expected(-0.25, -0.25, -0.25));
-        assert_eq!(values[7], expected(0.25, 0.25, 0.25));
+/// The difference that is nearer to zero; zero where their signs differ.
+fn smaller(one: f64, other: f64) -> f64 {
+    if one * other > 0.0 {
+        one.abs().min(other.abs()).copysign(one)
+    } else {
+        0.0
     }
 }
+
+fn is_physical(state: [f64; N_VARS], gamma: f64) -> bool {
+    state[0] > 0.0 && pressure(state, gamma) > 0.0
+}
+
+/// Limits what a coarser block gave for the ghosts beyond `face` by the cells on this side of it.
+///
+/// Shape:  `block` has the values of [`prolong_face`] in its ghosts beyond `face`, two layers of them.
+///
+/// Eight ghosts are a coarse cell. Its slope along the normal may not be more than the difference between its mean and
+/// that of the eight cells in front of it; the mean stays what it is.
+pub fn limit_ghosts(shape: BlockShape, gamma: f64, face: usize, block: &mut [f64]) {
+    let (axis, g, vars) = (face / 2, shape.ghosts, shape.cells_per_var());
+    let ([t0, t1], strides) = (tangents(axis), shape.strides());
+    let n = shape.cells[axis];
+    // Layers from the outer ghosts inwards: two of ghosts, two of cells.
+    let layers = if face.is_multiple_of(2) {
+        [g - 2, g - 1, g, g + 1]
+    } else {
+        [g + n + 1, g + n, g + n - 1, g + n - 2]
+    };
+    for b in (g..g + shape.cells[t1]).step_by(2) {
+        for a in (g..g + shape.cells[t0]).step_by(2) {
+            let mut at = [0; 3];
+            (at[t0], at[t1]) = (a, b);
+            let foot = shape.index(0, at[0], at[1], at[2]);
+            let places = |layer: usize| {
+                let first = foot + layers[layer] * strides[axis];
+                let [s0, s1] = [strides[t0], strides[t1]];
+                [first, first + s0, first + s1, first + s0 + s1]
+            };
+            let [far, near, front, behind] = std::array::from_fn(places);
+            let change: [f64; N_VARS] = std::array::from_fn(|var| {
+                let mean = |four: [usize; 4]| {
+                    let [p, q, r, s] = four.map(|place| block[var * vars + place]);
+                    0.25 * ((p + q) + (r + s))
+                };
+                let (outer, inner) = (mean(far), mean(near));
+                let inside = 0.5 * (mean(front) + mean(behind));
+                let given = 2.0 * (inner - outer);
+                let allowed = smaller(given, inside - 0.5 * (outer + inner));
+                0.25 * (allowed - given)
+            });
+            if change == [0.0; N_VARS] {
+                continue;
+            }
+            let limited = |place: usize, side: f64| -> [f64; N_VARS] {
+                std::array::from_fn(|var| block[var * vars + place] + side * change[var])
+            };
+            let stays_physical = (0..4).all(|q| {
+                is_physical(limited(near[q], 1.0), gamma)
+                    && is_physical(limited(far[q], -1.0), gamma)
+            });
+            for (var, change) in change.into_iter().enumerate() {
+                for q in 0..4 {
+                    let (far, near) = (var * vars + far[q], var * vars + near[q]);
+                    (block[near], block[far]) = if stays_physical {
+                        (block[near] + change, block[far] - change)
+                    } else {
+                        // Between two states of a gas lies one.
+                        let mean = 0.5 * (block[near] + block[far]);
+                        (mean, mean)
+                    };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

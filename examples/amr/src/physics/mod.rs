@@ -8,13 +8,15 @@
 //! ```text
 //! dt = cfl / max over blocks of Scheme::signal_rate_max        one allreduce (MAX)
 //! for stage in [First, Second]:
-//!     fill ghosts: same level copied; level::restrict_face, level::prolong_face; boundary::fill at the domain's faces
+//!     fill ghosts: same level copied; level::restrict_face; level::prolong_face, then level::limit_ghosts;
+//!                  boundary::fill at the domain's faces, unless it is periodic
 //!     for each block: Scheme::advance(stage)                  leaves FaceFluxes
 //!     flux correction: reflux::restrict on the finer side, reflux::correct on the coarser side, faces in order
 //! ```
 //! Blocks hold means, variable after variable: density, momentum in x, y, z, total energy per volume. All kernels are
 //! functions of one block, so results do not depend on which rank computes them.
 
+pub mod domain;
 pub mod state;
 
 pub mod riemann;
@@ -31,7 +33,9 @@ pub mod reflux;
 
 pub mod indicator;
 pub mod sedov;
+pub mod wave;
 
+pub use domain::Domain;
 pub use euler::Stage;
 pub use scheme::{FaceFluxes, Limiter, Scheme, Scratch};
 

@@ -78,7 +78,12 @@ mod tests {
             let n = 1u32 << bits;
             let n_ranks = (n * n * n) as usize;
             let roots = [n, n, n];
-            let mesh = Mesh::roots(Grid { roots, depth: 0 }, vec![0; n_ranks]);
+            let grid = Grid {
+                roots,
+                depth: 0,
+                periodic: false,
+            };
+            let mesh = Mesh::roots(grid, vec![0; n_ranks]);
             let costs = vec![1.0; n_ranks];
             let owners = Curve::Hilbert.place(Question {
                 mesh: &mesh,

@@ -2,7 +2,9 @@
 
 pub mod curve;
 pub mod library;
+pub mod matched;
 pub mod rcb;
+pub mod topology;
 
 use crate::mesh::Mesh;
 

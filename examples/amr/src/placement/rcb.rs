@@ -260,6 +260,7 @@ mod tests {
         let grid = Grid {
             roots: [6, 5, 4],
             depth: 0,
+            periodic: false,
         };
         let mesh = Mesh::roots(grid, vec![0; 120]);
         let costs = vec![1.0; 120];

@@ -8,7 +8,7 @@ use super::wanted::wanted;
 use crate::checksum::Broken;
 use crate::options::CriterionName;
 use crate::physics::indicator::jump_within_max;
-use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across};
+use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across, widen};
 use crate::telemetry::Phase;
 
 impl Run<'_> {
@@ -113,7 +113,9 @@ impl Run<'_> {
                 None => wanted(settings, &self.objects, &self.mesh, leaf),
             }
         };
-        let mut marks = first_marks(&self.mesh, wants);
+        let all = (0..self.mesh.len()).map(wants).collect();
+        let widened = widen(&self.mesh, all, settings.options.refine_buffer);
+        let mut marks = first_marks(&self.mesh, |i| widened[i]);
         settle_across(&self.mesh, &mut marks, settings.across());
         if let Some(compat) = &self.compat {
             compat.pass(&self.mesh, wants);

@@ -17,7 +17,7 @@ use super::state::Run;
 use crate::blocks::Blocks;
 use crate::checksum::Broken;
 use crate::field::Field;
-use crate::leaf::Leaf;
+use crate::leaf::{Grid, Leaf};
 use crate::mesh::Mesh;
 use crate::object::{Object, Objects};
 use crate::output::publish::{make_folder, publish};
@@ -53,10 +53,15 @@ struct Index {
 }
 
 fn problem(settings: &Settings) -> String {
-    format!(
-        "{:?} {:?} {:?}",
-        settings.grid, settings.shape, settings.work
-    )
+    let Grid {
+        roots,
+        depth,
+        periodic,
+    } = settings.grid;
+    let periodic = if periodic { " periodic" } else { "" };
+    // As checkpoints had it before domains could be periodic.
+    let grid = format!("Grid {{ roots: {roots:?}, depth: {depth} }}{periodic}");
+    format!("{grid} {:?} {:?}", settings.shape, settings.work)
 }
 
 fn cells_name(step: u64, rank: u32) -> String {
@@ -259,7 +264,7 @@ fn placed(settings: &Settings, index: &Index, n_ranks: usize) -> Result<Mesh, St
     let homes: FxHashMap<u64, u32> = index.homes.iter().map(|&(k, r)| (k, home(r))).collect();
     let n = leaves.len();
     let mut mesh = Mesh::new(settings.grid, leaves, vec![0; n], homes);
-    let owners = settings.policy().place(Question {
+    let owners = settings.first_policy().place(Question {
         mesh: &mesh,
         costs: &vec![1.0; n],
         n_ranks,

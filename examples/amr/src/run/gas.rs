@@ -3,19 +3,19 @@
 use std::time::Instant;
 
 use super::agree::agree;
-use super::state::{Gas, Run};
+use super::state::{Gas, Problem, Run};
 use crate::checksum::{self, Broken};
 use crate::cost;
 use crate::exact_sum::ExactSum;
 use crate::exchange::gas::GasFaces;
-use crate::leaf::Leaf;
-use crate::options::BoundaryName;
+use crate::options::{BoundaryName, ProblemName};
 use crate::physics::boundary::Boundary;
-use crate::physics::sedov::{Blast, Exact, ShockRadius};
-use crate::physics::{FaceFluxes, GAMMA, Limiter, Scheme, Scratch, Stage, indicator, reflux};
+use crate::physics::sedov::{Ball, Blast, Exact, Extent, ShockRadius};
+use crate::physics::wave::Wave;
+use crate::physics::{FaceFluxes, Limiter, Scheme, Scratch, Stage, indicator, reflux};
 use crate::ranks::Op;
 use crate::refine::Mark;
-use crate::report::Shock;
+use crate::report::{Shock, WaveError};
 use crate::settings::{Settings, Work};
 use crate::telemetry::Phase;
 
@@ -29,31 +29,27 @@ impl Gas {
             return None;
         }
         let (shape, options) = (settings.shape, &settings.options);
-        let finest = |d: usize| (settings.grid.roots[d] << settings.grid.depth) as f64;
-        let blast = Blast {
-            gamma: GAMMA,
-            energy: options.sedov_energy,
-            density: DENSITY,
-            pressure: PRESSURE,
-            centre: std::array::from_fn(|d| options.sedov_centre[d]),
-            half_edges: std::array::from_fn(|d| 2.0 / (finest(d) * shape.cells[d] as f64)),
-        };
+        let gamma = options.gamma;
         let boundary = match options.boundary {
-            BoundaryName::Reflecting => Boundary::Reflecting,
+            // What a periodic domain has is no boundary: no block is asked.
+            BoundaryName::Reflecting | BoundaryName::Periodic => Boundary::Reflecting,
             BoundaryName::Outflow => Boundary::Outflow,
         };
         Some(Gas {
             faces: GasFaces {
                 shape,
-                gamma: GAMMA,
+                gamma,
                 boundary,
             },
             scheme: Scheme {
                 shape,
-                gamma: GAMMA,
+                gamma,
                 limiter: Limiter::default(),
             },
-            blast,
+            problem: match options.problem {
+                ProblemName::Sedov => Problem::Sedov(blast(settings)),
+                ProblemName::Wave => Problem::Wave(Wave { gamma }),
+            },
             scratch: Scratch::new(shape),
             fluxes: Vec::new(),
             before: Vec::new(),
@@ -61,23 +57,47 @@ impl Gas {
             failed: None,
         })
     }
+}
 
-    /// Before the first step: whether the blast's box reaches into the block.
-    fn wants_at_start(&self, leaf: Leaf, roots: [u32; 3]) -> Mark {
-        let (lower, upper) = (leaf.lower(roots), leaf.upper(roots));
-        let Blast {
-            centre, half_edges, ..
-        } = self.blast;
-        let meets = (0..3)
-            .all(|d| lower[d] < centre[d] + half_edges[d] && upper[d] > centre[d] - half_edges[d]);
-        if meets { Mark::Split } else { Mark::Stay }
+/// The blast that the options describe.
+fn blast(settings: &Settings) -> Blast {
+    let (options, domain) = (&settings.options, settings.domain());
+    let (inverse, edges) = (inverse_dx(settings, settings.grid.depth), domain.edges());
+    let centre = match options.sedov_centre[..] {
+        [x, y, z] => [x, y, z],
+        _ => std::array::from_fn(|d| domain.lower[d] + 0.5 * edges[d]),
+    };
+    let finest = inverse.map(|cells| 1.0 / cells);
+    let ball = options
+        .sedov_radius
+        .and_then(|radius| Ball::new(radius, centre, domain.lower, finest));
+    let boxed = Extent::Box(inverse.map(|cells| 2.0 / cells));
+    Blast {
+        gamma: options.gamma,
+        energy: options.sedov_energy,
+        density: DENSITY,
+        pressure: PRESSURE,
+        centre,
+        extent: ball.map_or(boxed, Extent::Ball),
+    }
+}
+
+impl Problem {
+    /// Before the first step: whether the block between two corners should be finer.
+    fn wants_at_start(&self, [lower, upper]: [[f64; 3]; 2]) -> Mark {
+        let splits = match self {
+            Problem::Sedov(blast) => blast.reaches(lower, upper),
+            Problem::Wave(wave) => wave.is_refined(lower, upper),
+        };
+        if splits { Mark::Split } else { Mark::Stay }
     }
 }
 
 /// Cells per length along each axis, of a block of the leaf's level.
 fn inverse_dx(settings: &Settings, level: u8) -> [f64; 3] {
+    let edges = settings.domain().edges();
     std::array::from_fn(|d| {
-        f64::from(settings.grid.roots[d] << level) * settings.shape.cells[d] as f64
+        f64::from(settings.grid.roots[d] << level) * settings.shape.cells[d] as f64 / edges[d]
     })
 }
 
@@ -86,11 +106,14 @@ impl Run<'_> {
     pub(super) fn fill_gas(&mut self) {
         let Some(gas) = &self.gas else { return };
         let (shape, roots) = (self.settings.shape, self.mesh.grid.roots);
+        let domain = self.settings.domain();
         for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
-            let leaf = self.mesh.leaves()[i];
+            let corners = domain.corners(self.mesh.leaves()[i], roots);
             let block = self.blocks.field.block_mut(slot);
-            gas.blast
-                .fill(shape, leaf.lower(roots), leaf.upper(roots), block);
+            match gas.problem {
+                Problem::Sedov(blast) => blast.fill(shape, corners[0], corners[1], block),
+                Problem::Wave(wave) => wave.fill(shape, corners, block),
+            }
         }
     }
 
@@ -245,14 +268,11 @@ impl Run<'_> {
     /// What the gas wants of each leaf of the whole mesh.
     pub(super) fn gas_wants(&mut self, step: u64) -> Option<Vec<Mark>> {
         let gas = self.gas.as_ref()?;
-        let roots = self.mesh.grid.roots;
         if step == 0 {
+            let (domain, roots) = (self.settings.domain(), self.mesh.grid.roots);
             let leaves = self.mesh.leaves().iter();
-            return Some(
-                leaves
-                    .map(|&leaf| gas.wants_at_start(leaf, roots))
-                    .collect(),
-            );
+            let wants = leaves.map(|&leaf| gas.problem.wants_at_start(domain.corners(leaf, roots)));
+            return Some(wants.collect());
         }
         self.fill_gas_ghosts();
         let gas = self.gas.as_ref()?;
@@ -266,10 +286,11 @@ impl Run<'_> {
 
     /// Where the shock is and where it should be; none before there is one, or without a gas.
     pub(super) fn shock(&mut self) -> Option<Shock> {
-        self.gas.as_ref()?;
+        let Problem::Sedov(blast) = self.gas.as_ref()?.problem else {
+            return None;
+        };
         self.fill_gas_ghosts();
-        let gas = self.gas.as_ref()?;
-        let (blast, roots) = (gas.blast, self.mesh.grid.roots);
+        let (domain, roots) = (self.settings.domain(), self.mesh.grid.roots);
         // Sums without rounding: the same bits on any number of ranks.
         let mut sums = [ExactSum::default(), ExactSum::default()];
         for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
@@ -279,7 +300,7 @@ impl Run<'_> {
                 self.settings.shape,
                 blast.gamma,
                 blast.centre,
-                [leaf.lower(roots), leaf.upper(roots)],
+                domain.corners(leaf, roots),
                 self.blocks.field.block(slot),
             );
             sums[0].add(part.weight);
@@ -297,6 +318,26 @@ impl Run<'_> {
             radius,
             exact,
             error: radius / exact - 1.0,
+        })
+    }
+
+    /// With `--problem wave`: how far the density is from what it should be now.
+    pub(super) fn wave_error(&self) -> Option<WaveError> {
+        let Problem::Wave(wave) = self.gas.as_ref()?.problem else {
+            return None;
+        };
+        let (domain, roots) = (self.settings.domain(), self.mesh.grid.roots);
+        // Without rounding, as above.
+        let mut sum = ExactSum::default();
+        for (&slot, &i) in self.own.iter().zip(&self.own_leaves) {
+            let corners = domain.corners(self.mesh.leaves()[i], roots);
+            let (shape, block) = (self.settings.shape, self.blocks.field.block(slot));
+            wave.errors(shape, corners, self.time, block, |error| sum.add(error));
+        }
+        let l1 = checksum::reduce(self.ranks, &[sum])[0];
+        Some(WaveError {
+            time: self.time,
+            l1: l1 / domain.volume(),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! What happens is told in the order in which a run's ranks would call each other, so that a listener can count
 //! their calls and messages. Where cells decide (a gas, a gradient), the leaves to come must be given.
 
-use colltune_placement::{PlacementError, Situation};
+use colltune_placement::{PlacementError, Situation, Trigger};
 use rustc_hash::FxHashSet;
 
 use super::owners::{chosen, first_owners, is_uneven, limit_moves};
@@ -14,7 +14,7 @@ use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::options::WeighName;
 use crate::placement::{Question, imbalance};
-use crate::refine::{Mark, Origin, apply, first_marks, settle_across};
+use crate::refine::{Mark, Origin, apply, first_marks, settle_across, widen};
 use crate::settings::Settings;
 
 /// Who says which rank gets which leaf.
@@ -71,7 +71,7 @@ pub struct MeshRun<'a> {
 impl<'a> MeshRun<'a> {
     /// The root blocks, before they are refined.
     pub fn new(settings: &'a Settings, n_ranks: usize) -> MeshRun<'a> {
-        let choose = Box::new(move |question: Question| chosen(settings, question));
+        let choose = Box::new(move |question: Question| chosen(settings, question, None));
         MeshRun::with_chooser(settings, n_ranks, choose)
     }
 
@@ -201,7 +201,13 @@ impl<'a> MeshRun<'a> {
                 None => wanted(settings, &self.objects, mesh, leaf),
             }
         };
-        let mut marks = first_marks(mesh, wants);
+        // Leaves that are to come have their margin.
+        let n_rings = match target {
+            Some(_) => 0,
+            None => settings.options.refine_buffer,
+        };
+        let widened = widen(mesh, (0..mesh.len()).map(wants).collect(), n_rings);
+        let mut marks = first_marks(mesh, |i| widened[i]);
         settle_across(mesh, &mut marks, settings.across());
         let (marks, wants): (_, &dyn Fn(usize) -> Mark) = (&marks, &wants);
         tell(Event::Marked { mesh, marks, wants });
@@ -272,6 +278,12 @@ impl<'a> MeshRun<'a> {
         let Some(trigger) = self.settings.trigger else {
             return Ok(());
         };
+        if trigger == Trigger::BreakEven {
+            return Err(PlacementError::Policy {
+                policy: "break-even",
+                reason: "what placing and moving take is measured, and a mesh without its run has no times".into(),
+            });
+        }
         let costs = self.costs().unwrap_or(vec![1.0; self.mesh.len()]);
         let mean = costs.iter().sum::<f64>() / self.n_ranks as f64;
         let situation = Situation {

@@ -13,6 +13,7 @@ mod room;
 mod stage;
 mod start;
 mod state;
+mod surroundings;
 mod telemetry;
 mod vtk;
 mod wanted;
@@ -45,7 +46,8 @@ pub fn run(
 ) -> Result<(Summary, i64), Broken> {
     let counting = Counting::new(ranks);
     room::for_roots(&counting, settings)?;
-    let mut run = Run::start(&counting, settings);
+    let topology = surroundings::topology(&counting, settings)?;
+    let mut run = Run::start(&counting, settings, topology);
     let first = match &settings.options.restart {
         Some(folder) => run.restart(folder)?,
         None => {
@@ -162,6 +164,7 @@ impl Run<'_> {
             None => self.reduced_sums(),
         };
         let shock = self.shock();
+        let wave = self.wave_error();
         for (var, (&sum, &first)) in sums.iter().zip(&self.first_sums).enumerate() {
             if self.settings.conserves(var) {
                 let drift = checksum::relative(sum, first);
@@ -189,6 +192,7 @@ impl Run<'_> {
             mesh_hash: format!("{:016x}", self.mesh.hash()),
             rss_max_bytes: rss,
             shock,
+            wave,
             ..Summary::default()
         };
         summary.take_sums(&self.sums);
@@ -223,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// The sums over all ranks: of a gas, integrals over the unit cube.
+    /// The sums over all ranks: of a gas, integrals over the domain.
     fn reduced_sums(&self) -> Vec<f64> {
         self.reduced(&self.exact_sums())
     }
@@ -233,10 +237,11 @@ impl Run<'_> {
         if self.gas.is_none() {
             return sums;
         }
-        let Grid { roots, depth } = self.mesh.grid;
+        let Grid { roots, depth, .. } = self.mesh.grid;
         let blocks: f64 = roots.iter().map(|&n| f64::from(n << depth)).product();
         let cells = blocks * self.settings.shape.interior_cells() as f64;
-        sums.into_iter().map(|sum| sum / cells).collect()
+        let volume = self.settings.domain().volume();
+        sums.into_iter().map(|sum| sum / cells * volume).collect()
     }
 
     /// Mean times and the largest memory. Under `--compat` those of this rank: no further calls.

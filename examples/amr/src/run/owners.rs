@@ -6,6 +6,7 @@ use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::Options;
 use crate::placement::rcb::positions;
+use crate::placement::topology::Topology;
 use crate::placement::{Question, imbalance, library};
 use crate::settings::{PlacementName, Settings};
 
@@ -16,7 +17,7 @@ pub(super) fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     let Some(processes) = settings.processes.filter(|_| by_box) else {
         let mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
         let costs = vec![1.0; mesh.len()];
-        return settings.policy().place(Question {
+        return settings.first_policy().place(Question {
             mesh: &mesh,
             costs: &costs,
             n_ranks,
@@ -43,9 +44,16 @@ pub(super) fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
 }
 
 /// What the policy of `settings` answers.
-pub(super) fn chosen(settings: &Settings, question: Question) -> Result<Vec<u32>, PlacementError> {
+pub(super) fn chosen(
+    settings: &Settings,
+    question: Question,
+    topology: Option<&Topology>,
+) -> Result<Vec<u32>, PlacementError> {
     match &settings.placement {
-        PlacementName::Library(policy) => library::owners(policy, question, settings.shape),
+        PlacementName::Library(policy) => {
+            let topology = topology.filter(|_| library::asks_for_nodes(policy));
+            library::owners_in(policy, question, settings.shape, topology)
+        }
         _ => Ok(settings.policy().place(question)),
     }
 }

@@ -1,5 +1,7 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
+use colltune_placement::{MeshLife, Smoothing};
+
 use super::owners::first_owners;
 use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
@@ -15,7 +17,7 @@ use crate::field::{Field, Meaning};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::{CriterionName, WeighName};
-use crate::physics::GAMMA;
+use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
 use crate::report::Times;
 use crate::settings::{Settings, Work};
@@ -24,7 +26,11 @@ use crate::stencil::Machine;
 use crate::telemetry::Counting;
 
 impl<'a> Run<'a> {
-    pub(super) fn start(counting: &'a Counting<'a>, settings: &'a Settings) -> Run<'a> {
+    pub(super) fn start(
+        counting: &'a Counting<'a>,
+        settings: &'a Settings,
+        topology: Option<Topology>,
+    ) -> Run<'a> {
         let ranks: &dyn Ranks = counting;
         let compat = settings
             .options
@@ -58,6 +64,10 @@ impl<'a> Run<'a> {
             near_shock: Vec::new(),
             slowness: Slowness::default(),
             placed_at: 0,
+            topology,
+            mesh_life: mesh_life(settings),
+            mesh_since: 0,
+            placing_s: 0.0,
             faces,
             plan: Plan::default(),
             intake: Intake::default(),
@@ -127,6 +137,15 @@ impl<'a> Run<'a> {
     }
 }
 
+/// A mesh is first expected to live until the next refinement, or the run's end.
+fn mesh_life(settings: &Settings) -> MeshLife {
+    let steps = match settings.options.refine_freq {
+        0 => settings.n_steps.unwrap_or(u64::from(u32::MAX)),
+        steps => steps,
+    };
+    MeshLife::new(steps as f64, Smoothing::default().weight)
+}
+
 fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
     let measures = settings.options.weigh == WeighName::Measured;
     measures.then(|| Measured::new(mesh).expect("the smoothing is in range"))
@@ -134,7 +153,9 @@ fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
 
 fn meaning(settings: &Settings) -> Meaning {
     match settings.work {
-        Work::Euler => Meaning::Gas { gamma: GAMMA },
+        Work::Euler => Meaning::Gas {
+            gamma: settings.options.gamma,
+        },
         _ => Meaning::Total,
     }
 }

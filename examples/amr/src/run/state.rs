@@ -1,5 +1,7 @@
 //! What a run holds between its steps.
 
+use colltune_placement::MeshLife;
+
 use crate::blocks::{Blocks, Moved};
 use crate::checksum::Checksums;
 use crate::compat::Compat;
@@ -15,7 +17,9 @@ use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::output::movie::Movie;
 use crate::physics::sedov::Blast;
+use crate::physics::wave::Wave;
 use crate::physics::{FaceFluxes, Scheme, Scratch};
+use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
 use crate::report::Times;
 use crate::settings::Settings;
@@ -52,6 +56,12 @@ pub(super) struct Run<'a> {
     pub slowness: Slowness,
     /// The step of the last placement.
     pub placed_at: u64,
+    /// Where a policy or a trigger asks for it.
+    pub topology: Option<Topology>,
+    /// For break-even: how long meshes live, since when there is this one, and what placing took when last asked.
+    pub mesh_life: MeshLife,
+    pub mesh_since: u64,
+    pub placing_s: f64,
     pub faces: Faces,
     pub plan: Plan,
     pub intake: Intake,
@@ -87,11 +97,18 @@ pub(super) struct Count {
     pub moved: Moved,
 }
 
+/// Where the gas starts, and what is known of it.
+#[derive(Clone, Copy)]
+pub(super) enum Problem {
+    Sedov(Blast),
+    Wave(Wave),
+}
+
 /// What a run holds for the gas besides its blocks.
 pub(super) struct Gas {
     pub faces: GasFaces,
     pub scheme: Scheme,
-    pub blast: Blast,
+    pub problem: Problem,
     pub scratch: Scratch,
     /// By slot: fluxes through faces, and the block before the first stage.
     pub fluxes: Vec<FaceFluxes>,

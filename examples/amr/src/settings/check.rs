@@ -1,6 +1,7 @@
 //! What values options may have, alone and beside each other.
 
-use crate::options::{BalanceName, CriterionName, Options, Refusal};
+use crate::leaf::Grid;
+use crate::options::{BalanceName, BoundaryName, CriterionName, Options, ProblemName, Refusal};
 
 pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
     let cells = [("nx", options.nx), ("ny", options.ny), ("nz", options.nz)];
@@ -34,6 +35,7 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
         ("reorder", u64::from(options.reorder.unwrap_or(0)), 1),
         ("limit_move", u64::from(options.limit_move), 100),
         ("num_vars", options.num_vars as u64, 1 << 20),
+        ("refine_buffer", u64::from(options.refine_buffer), 64),
     ];
     for (name, value, most) in limited {
         if value > most {
@@ -85,6 +87,11 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
             "--group_blocks and --break_ties contradict each other",
         ));
     }
+    if options.compat && options.refine_buffer > 0 {
+        return Err(Refusal::new(
+            "--compat goes without --refine_buffer: miniAMR knows none",
+        ));
+    }
     if options.compat && options.balance_across != BalanceName::Faces {
         return Err(Refusal::new(
             "--compat goes with --balance_across faces: miniAMR knows no other",
@@ -109,6 +116,31 @@ fn check_criterion(options: &Options) -> Result<(), Refusal> {
     Ok(())
 }
 
+pub(super) fn check_stencil(options: &Options) -> Result<(), Refusal> {
+    if options.boundary == BoundaryName::Periodic {
+        return Err(Refusal::new(
+            "--boundary periodic goes with --physics euler",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the ball that holds the blast's energy is wide enough to hold a cell's middle.
+pub(super) fn check_ball(options: &Options, grid: Grid) -> Result<(), Refusal> {
+    let cells = [options.nx, options.ny, options.nz];
+    let edge = |d: usize| {
+        let n = f64::from(grid.roots[d] << grid.depth) * cells[d] as f64;
+        (options.domain[3 + d] - options.domain[d]) / n
+    };
+    let widest = edge(0).max(edge(1)).max(edge(2));
+    match options.sedov_radius {
+        Some(radius) if radius < widest => Err(Refusal::new(format!(
+            "--sedov_radius {radius}: a finest cell is {widest} wide, and no less is possible"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
     let refuse = |text: &str| Err(Refusal::new(format!("--physics euler: {text}")));
     if [options.nx, options.ny, options.nz].iter().any(|&n| n < 4) {
@@ -126,9 +158,38 @@ pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
     if !(options.sedov_energy > 0.0 && options.sedov_energy.is_finite()) {
         return refuse("--sedov_energy is positive");
     }
-    let centre = options.sedov_centre.iter();
-    if centre.clone().any(|x| !(0.0..=1.0).contains(x)) {
-        return refuse("--sedov_centre lies in the unit cube");
+    let domain = &options.domain;
+    let is_box =
+        (0..3).all(|d| domain[d] < domain[3 + d] && (domain[3 + d] - domain[d]).is_finite());
+    if !is_box {
+        return refuse(
+            "--domain is a lower corner, then an upper one that is larger along each axis",
+        );
+    }
+    let inside = |(d, x): (usize, &f64)| (domain[d]..=domain[3 + d]).contains(x);
+    if !options.sedov_centre.iter().enumerate().all(inside) {
+        return refuse("--sedov_centre lies in the domain");
+    }
+    // The exact solution of the blast has this form up to there.
+    if !(options.gamma > 1.0 && options.gamma < 2.0) {
+        return refuse("--gamma is above 1 and below 2");
+    }
+    if options
+        .sedov_radius
+        .is_some_and(|radius| !(radius > 0.0 && radius.is_finite()))
+    {
+        return refuse("--sedov_radius is positive");
+    }
+    if options.problem == ProblemName::Wave {
+        if options.boundary != BoundaryName::Periodic {
+            return refuse("--problem wave goes with --boundary periodic");
+        }
+        if options.refine_freq != 0 {
+            return refuse("--problem wave keeps its mesh: it goes with --refine_freq 0");
+        }
+        if options.domain != [0.0, 0.0, 0.0, 1.0, 1.0, 1.0] {
+            return refuse("--problem wave goes with the unit cube as --domain");
+        }
     }
     if options.stencil != 7 || options.code != 0 || options.refine_by != CriterionName::Objects {
         return refuse("--stencil, --code and --refine_by belong to the stencils");

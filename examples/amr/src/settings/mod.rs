@@ -18,9 +18,10 @@ use crate::object::{ARGUMENTS, Object, Objects};
 use crate::options::{
     BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal,
 };
-use crate::physics;
+use crate::physics::{self, Domain};
 use crate::placement::Placement;
 use crate::placement::curve::Curve;
+use crate::placement::matched::Matched;
 use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
@@ -66,6 +67,7 @@ impl Settings {
         let grid = Grid {
             roots,
             depth: options.num_refine,
+            periodic: options.boundary == BoundaryName::Periodic,
         };
         grid.check().map_err(Refusal::new)?;
         if !derived && grid.n_roots() < n_ranks {
@@ -77,8 +79,12 @@ impl Settings {
         let placement = placement::placement_name(&options)?;
         let objects = objects(&options)?;
         let work = work::work(&options);
-        if work == Work::Euler {
-            check::check_euler(&options)?;
+        match work {
+            Work::Euler => {
+                check::check_euler(&options)?;
+                check::check_ball(&options, grid)?;
+            }
+            _ => check::check_stencil(&options)?,
         }
         let sweeps = sweeps(&options, work)?;
         let processes = (product == n_ranks).then_some(grid_of_processes);
@@ -125,8 +131,19 @@ impl Settings {
         })
     }
 
-    /// The policy of this app that places blocks; Morton where the library does, for the root blocks.
+    /// The policy of this app that places blocks, matched to where they are; miniAMR matches nothing.
     pub fn policy(&self) -> Box<dyn Placement> {
+        match self.options.compat {
+            true => self.first_policy(),
+            false => Box::new(Matched {
+                policy: self.first_policy(),
+                shape: self.shape,
+            }),
+        }
+    }
+
+    /// The same before blocks are anywhere; Morton where the library places them later.
+    pub fn first_policy(&self) -> Box<dyn Placement> {
         match self.placement {
             PlacementName::Rcb => Box::new(self.rcb),
             PlacementName::Morton | PlacementName::Library(_) => Box::new(Curve::Morton),
@@ -145,6 +162,15 @@ impl Settings {
         BlockShape {
             ghosts: self.shape.ghosts.max(1),
             ..self.shape
+        }
+    }
+
+    /// Where the gas's domain lies.
+    pub fn domain(&self) -> Domain {
+        let corner = |first: usize| std::array::from_fn(|d| self.options.domain[first + d]);
+        Domain {
+            lower: corner(0),
+            upper: corner(3),
         }
     }
 
@@ -190,9 +216,7 @@ impl Settings {
             Work::TwentySeven => self.options.num_refine == 0 || self.options.uniform_refine == 1,
             Work::Mixed => var == 0,
             // Mass and energy; walls push on the momenta, and an open face lets all out.
-            Work::Euler => {
-                [0, 4].contains(&var) && self.options.boundary == BoundaryName::Reflecting
-            }
+            Work::Euler => [0, 4].contains(&var) && self.options.boundary != BoundaryName::Outflow,
         }
     }
 

@@ -1,11 +1,11 @@
 //! Options of placement: process grid, policy, costs, and when blocks are placed anew.
 
-use colltune_placement::policy::Need;
 use colltune_placement::{Policy, Trigger};
 
 use super::Work;
 use crate::cost::CostModel;
 use crate::options::{Options, Refusal, WeighName};
+use crate::placement::library::needs_links;
 use crate::placement::rcb::{Axes, Rcb, Ties};
 
 /// Who places blocks.
@@ -45,7 +45,7 @@ pub(super) fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 
 pub(super) fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
     let mut named = Vec::new();
     if let Some(name) = &options.placement {
-        named.push(named_placement(name)?);
+        named.push(named_placement(name, options)?);
     }
     let flags = [
         (options.rcb, PlacementName::Rcb),
@@ -67,7 +67,7 @@ pub(super) fn placement_name(options: &Options) -> Result<PlacementName, Refusal
     }
 }
 
-fn named_placement(name: &str) -> Result<PlacementName, Refusal> {
+fn named_placement(name: &str, options: &Options) -> Result<PlacementName, Refusal> {
     match name {
         "rcb" => return Ok(PlacementName::Rcb),
         "morton" => return Ok(PlacementName::Morton),
@@ -76,12 +76,23 @@ fn named_placement(name: &str) -> Result<PlacementName, Refusal> {
     }
     let refuse = |what: &dyn std::fmt::Display| Refusal::new(format!("--placement {name}: {what}"));
     let policy: Policy = name.parse().map_err(|error| refuse(&error))?;
-    if policy.row().needs.contains(&Need::Machine) || name == "cplx:auto" {
-        return Err(refuse(
-            &"this policy needs latencies of the machine, which the app does not have",
-        ));
+    if needs_links(&policy)
+        && let Some(lacking) = lacks_links(options)
+    {
+        return Err(refuse(&format!(
+            "this policy weighs messages against work: give {lacking}"
+        )));
     }
     Ok(PlacementName::Library(policy))
+}
+
+/// What else has to be given where seconds of messages and of work are compared.
+fn lacks_links(options: &Options) -> Option<&'static str> {
+    match (&options.machine, options.weigh) {
+        (None, _) => Some("--machine FILE, what messages cost (calibration.toml)"),
+        (_, WeighName::Equal) => Some("--weigh measured, what blocks cost"),
+        (Some(_), WeighName::Measured) => None,
+    }
 }
 
 pub(super) fn trigger(options: &Options) -> Result<Option<Trigger>, Refusal> {
@@ -93,7 +104,12 @@ pub(super) fn trigger(options: &Options) -> Result<Option<Trigger>, Refusal> {
         return Err(refuse("--compat balances when miniAMR does".into()));
     }
     match name.parse().map_err(|error| refuse(format!("{error}")))? {
-        Trigger::BreakEven => Err(refuse("break-even is not available yet".into())),
+        Trigger::BreakEven => match lacks_links(options) {
+            Some(lacking) => Err(refuse(format!(
+                "moving is weighed against work: give {lacking}"
+            ))),
+            None => Ok(Some(Trigger::BreakEven)),
+        },
         trigger => Ok(Some(trigger)),
     }
 }

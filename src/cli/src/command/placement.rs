@@ -10,6 +10,7 @@
 
 mod policies;
 
+mod ranks;
 mod scene;
 
 mod recorded;

@@ -1,6 +1,7 @@
 //! Parts and slots that have something in common, and which part gets which slot.
 
 use super::exact;
+use crate::sort::radix;
 
 /// What a part and a slot have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +70,7 @@ fn exact_pairs(n: usize, overlaps: &[Overlap]) -> Vec<Overlap> {
 
 /// Like [`pairs`], never exact: the heaviest first, then exchanges that gain.
 pub(super) fn improved_pairs(n: usize, overlaps: &[Overlap]) -> Vec<Overlap> {
-    let mut order: Vec<u32> = (0..overlaps.len() as u32).collect();
-    order.sort_by_key(|&i| {
-        let overlap = &overlaps[i as usize];
-        (!overlap.weight, overlap.part != overlap.slot)
-    });
+    let order = heaviest_first(overlaps);
     let mut state = State::new(n, overlaps);
     for &i in &order {
         let overlap = overlaps[i as usize];
@@ -98,6 +95,23 @@ pub(super) fn improved_pairs(n: usize, overlaps: &[Overlap]) -> Vec<Overlap> {
     }
     let chosen = state.of_part.iter().filter(|&&i| i != NONE);
     chosen.map(|&i| overlaps[i as usize]).collect()
+}
+
+/// The overlaps from the heaviest to the lightest; of equal ones those that keep their number, then as they stand.
+fn heaviest_first(overlaps: &[Overlap]) -> Vec<u32> {
+    let heaviest = overlaps.iter().map(|o| o.weight).max().unwrap_or(0);
+    let lightness = |o: &Overlap| (heaviest - o.weight) << 1 | u64::from(o.part != o.slot);
+    if heaviest < 1 << 31 {
+        let words = (0u64..).zip(overlaps);
+        let words = words.map(|(i, o)| lightness(o) << 32 | i).collect();
+        return radix(words).into_iter().map(|word| word as u32).collect();
+    }
+    let mut order: Vec<u32> = (0..overlaps.len() as u32).collect();
+    order.sort_by_key(|&i| {
+        let overlap = &overlaps[i as usize];
+        (!overlap.weight, overlap.part != overlap.slot)
+    });
+    order
 }
 
 const NONE: u32 = u32::MAX;
@@ -256,6 +270,30 @@ mod tests {
         }
         println!("{improved} of {exact}");
         assert!(100 * improved >= 97 * exact, "{improved} of {exact}");
+    }
+
+    #[test]
+    fn the_heaviest_come_first_however_heavy_they_are() {
+        let mut random = Random::new(6);
+        for most in [1, 3, 1000, 1 << 30, 1 << 40] {
+            let overlaps: Vec<Overlap> = (0..500)
+                .map(|_| Overlap {
+                    part: random.below(20) as u32,
+                    slot: random.below(20) as u32,
+                    weight: random.below(most) as u64,
+                })
+                .collect();
+            let mut expected: Vec<u32> = (0..500).collect();
+            expected.sort_by_key(|&i| {
+                let overlap = overlaps[i as usize];
+                (
+                    std::cmp::Reverse(overlap.weight),
+                    overlap.part != overlap.slot,
+                )
+            });
+            assert_eq!(heaviest_first(&overlaps), expected, "{most}");
+        }
+        assert_eq!(heaviest_first(&[]), [0; 0]);
     }
 
     #[test]

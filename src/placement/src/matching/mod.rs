@@ -62,7 +62,7 @@ fn sends_farther(problem: &Problem, proposed: &[u32], rank_of_part: &[u32]) -> b
         .map(|&part| rank_of_part[part as usize])
         .collect();
     let [before, after] =
-        [proposed, &renamed].map(|owners| certificate::locality(problem, owners).remote);
+        [proposed, &renamed].map(|owners| certificate::remote_traffic(problem, owners));
     let grows = |before: u64, after: u64| after as f64 > MORE * before as f64;
     grows(before.messages, after.messages) || grows(before.bytes, after.bytes)
 }
@@ -197,7 +197,11 @@ fn node_by_node(problem: &Problem, overlaps: &[Overlap]) -> Vec<u32> {
             (nodes, local)
         })
         .collect();
-    by_nodes.sort_by_key(|entry| entry.0);
+    // They stand by part, so those of a node's parts stand together.
+    debug_assert!(by_nodes.is_sorted_by_key(|entry| entry.0 >> 32));
+    for of_node in by_nodes.chunk_by_mut(|a, b| a.0 >> 32 == b.0 >> 32) {
+        of_node.sort_by_key(|entry| entry.0);
+    }
     let (mut of_nodes, mut inside, mut ends) = (Vec::new(), Vec::new(), vec![0]);
     for same in by_nodes.chunk_by(|a, b| a.0 == b.0) {
         let from = inside.len();

@@ -8,7 +8,8 @@
 //!
 //! A vertex heavier than a rank's share of what is left gets a rank to itself before METIS is asked.
 //! METIS minimises the cut and lets loads exceed the mean, the more the fewer vertices a rank has;
-//! ranks above 5 % are relieved afterwards, vertex by vertex, at the least loss of locality.
+//! ranks above 5 % are relieved afterwards, vertex by vertex, at the least loss of locality. `graphlb:raw` is METIS
+//! alone: single blocks, nothing set aside and nothing relieved.
 //! Source: Wu et al., CLUSTER 2011, section IV-B; Karypis & Kumar, SIAM J. Sci. Comput. 20(1), 1998.
 
 use std::sync::Mutex;
@@ -33,6 +34,9 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The owners of the blocks of `problem`, which has a mesh and a graph.
 pub(super) fn place(problem: &Problem, argument: &Argument) -> Result<Vec<u32>, PlacementError> {
+    if *argument == Argument::Raw {
+        return raw(problem);
+    }
     let vertices = vertices(problem, argument);
     let graph = Weighted::new(problem, &vertices);
     let n = graph.work.len();
@@ -45,6 +49,18 @@ pub(super) fn place(problem: &Problem, argument: &Argument) -> Result<Vec<u32>, 
         .iter()
         .map(|&vertex| owners[vertex as usize])
         .collect())
+}
+
+/// What METIS answers to the graph of single blocks, whatever their loads come to.
+fn raw(problem: &Problem) -> Result<Vec<u32>, PlacementError> {
+    let blocks: Vec<u32> = (0..problem.n_blocks() as u32).collect();
+    match problem.ranks() as usize {
+        1 => return Ok(vec![0; blocks.len()]),
+        ranks if ranks >= blocks.len() => return Ok(blocks),
+        _ => {}
+    }
+    let parts = Weighted::new(problem, &blocks).ask_metis(&blocks, problem.ranks())?;
+    Ok(parts.into_iter().map(|part| part as u32).collect())
 }
 
 /// The vertex of each block.
@@ -339,6 +355,25 @@ mod tests {
                 "{certificate:?}"
             );
         }
+    }
+
+    #[test]
+    fn raw_is_what_metis_says_of_single_blocks_and_may_be_far_from_the_mean() {
+        let mesh = octree(3, 3, 2, 6, 1600);
+        let graph = neighbours(mesh.as_mesh(), BYTES);
+        let mut costs = costs(Distribution::Exponential, 3, mesh.octants.len());
+        costs[100] = 3.0 * costs.iter().sum::<f64>() / 200.0;
+        let problem = Problem::new(&costs, 200)
+            .and_then(|p| p.with_mesh(mesh.as_mesh()))
+            .and_then(|p| p.with_graph(graph.as_graph()))
+            .unwrap();
+        let judged = |argument: Argument| {
+            let owners = place(&problem, &argument).unwrap();
+            assert!(owners.iter().all(|&owner| owner < 200));
+            certify(&problem, &owners).unwrap()
+        };
+        let (raw, ours) = (judged(Argument::Raw), judged(Argument::None));
+        assert!(raw.makespan > ours.makespan, "{raw:?} {ours:?}");
     }
 
     #[test]

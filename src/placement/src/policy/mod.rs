@@ -3,6 +3,7 @@
 //! A policy is a row of the [`TABLE`] and an argument; it is read from, and printed as, its name, such
 //! as `contiguous`, `cplx:50` or `contiguous-optimal:max=4`. A new policy is one file and one row.
 
+mod baseline;
 pub mod cdp;
 pub mod contiguous;
 pub mod contiguous_optimal;

@@ -27,7 +27,9 @@ impl Syntax {
             Syntax::PercentOrAuto => ":0..100|auto",
             Syntax::Inner => ":POLICY",
             Syntax::OptionalRoots => "[:roots]",
+            Syntax::OptionalRootsOrRaw => "[:roots|raw]",
             Syntax::Level { .. } => "[:N]",
+            Syntax::Published => ":baseline|cdp|cdpc:N|lpt|cplx:0..100",
         }
     }
 
@@ -41,7 +43,9 @@ impl Syntax {
             Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
             Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
             Syntax::OptionalRoots => &["", ":roots"],
+            Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
             Syntax::Level { .. } => &["", ":0", ":3"],
+            Syntax::Published => &[":baseline", ":cdp", ":cdpc:2", ":lpt", ":cplx:50"],
         }
     }
 
@@ -54,7 +58,9 @@ impl Syntax {
             Syntax::PercentOrAuto => "it takes a number from 0 to 100, or auto",
             Syntax::Inner => "it takes the name of another policy",
             Syntax::OptionalRoots => "it takes nothing or roots",
+            Syntax::OptionalRootsOrRaw => "it takes nothing, roots or raw",
             Syntax::Level { .. } => "it takes a number from 0",
+            Syntax::Published => "it takes baseline, cdp, cdpc:N, lpt or cplx:0..100",
         }
     }
 
@@ -70,17 +76,18 @@ impl Syntax {
             (Syntax::PercentOrAuto, Some(x)) => {
                 Argument::Percent(digits(x).filter(|&x| x <= 100)? as u8)
             }
-            (Syntax::OptionalRoots, None) => Argument::None,
-            (Syntax::OptionalRoots, Some("roots")) => Argument::Roots,
+            (Syntax::OptionalRoots | Syntax::OptionalRootsOrRaw, None) => Argument::None,
+            (Syntax::OptionalRoots | Syntax::OptionalRootsOrRaw, Some("roots")) => Argument::Roots,
+            (Syntax::OptionalRootsOrRaw, Some("raw")) => Argument::Raw,
+            (Syntax::Published, Some(name)) => Argument::Published(name.parse().ok()?),
             (Syntax::Level { default }, None) => Argument::Count(*default),
             (Syntax::Level { .. }, Some(n)) => Argument::Count(digits(n)?),
             (Syntax::Inner, Some(name)) => {
                 return Some(name.parse().map(|inner| Argument::Inner(Box::new(inner))));
             }
-            (Syntax::OptionalRoots, Some(_)) => return None,
-            (Syntax::Plain, Some(_)) | (Syntax::PercentOrAuto | Syntax::Inner, None) => {
-                return None;
-            }
+            (Syntax::OptionalRoots | Syntax::OptionalRootsOrRaw, Some(_)) => return None,
+            (Syntax::Plain, Some(_))
+            | (Syntax::PercentOrAuto | Syntax::Inner | Syntax::Published, None) => return None,
         };
         Some(Ok(argument))
     }
@@ -138,6 +145,8 @@ impl fmt::Display for Policy {
             Argument::Auto => f.write_str(":auto"),
             Argument::Inner(inner) => write!(f, ":{inner}"),
             Argument::Roots => f.write_str(":roots"),
+            Argument::Raw => f.write_str(":raw"),
+            Argument::Published(policy) => write!(f, ":{}", policy.name()),
         }
     }
 }
@@ -168,6 +177,8 @@ mod tests {
                 Syntax::PercentOrAuto => &[":0", ":7", ":100", ":auto"],
                 Syntax::Inner => &[":lpt", ":contiguous-optimal:max=3"],
                 Syntax::OptionalRoots => &["", ":roots"],
+                Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
+                Syntax::Published => &[":baseline", ":cdp", ":cdpc:512", ":lpt", ":cplx:0"],
                 Syntax::Level { .. } => &["", ":0", ":21"],
             };
             for example in examples {
@@ -191,6 +202,13 @@ mod tests {
             "contiguous-optimal:4",
             "contiguous-optimal:max=0",
             "contiguous-optimal:max=+4",
+            "sfclb:raw",
+            "published",
+            "published:",
+            "published:cdpc",
+            "published:cdpc:0",
+            "published:cplx:101",
+            "published:lpt:1",
         ] {
             assert!(wrong.parse::<Policy>().is_err(), "{wrong}");
         }

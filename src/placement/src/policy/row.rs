@@ -3,6 +3,7 @@
 use super::placement::Placement;
 use crate::error::PlacementError;
 use crate::problem::Problem;
+use crate::published::Published;
 
 /// A policy with its argument.
 #[derive(Clone)]
@@ -91,8 +92,12 @@ pub enum Syntax {
     Inner,
     /// Nothing, or `:roots`.
     OptionalRoots,
+    /// Nothing, `:roots` or `:raw`.
+    OptionalRootsOrRaw,
     /// `:N`, a number of at least 0; without it the default.
     Level { default: u32 },
+    /// The name of a published policy, as [`Published`] reads it.
+    Published,
 }
 
 /// What followed a policy's name.
@@ -105,6 +110,8 @@ pub enum Argument {
     Auto,
     Inner(Box<Policy>),
     Roots,
+    Raw,
+    Published(Published),
 }
 
 impl Argument {

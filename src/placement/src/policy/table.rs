@@ -5,7 +5,7 @@ use super::graphlb;
 #[cfg(feature = "ilp")]
 use super::ilp;
 use super::row::{Argument, Need, Row, Syntax};
-use super::{cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
+use super::{baseline, cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
 use super::{lpt, lpt_swap, rcb, sfclb, shamrock, uneven, weighted_random};
 
 /// Every policy there is.
@@ -18,6 +18,15 @@ pub static TABLE: &[Row] = &[
         help: "equal numbers of blocks, in curve order",
         on_uneven_ranks: Some(|problem, _| Ok(uneven::contiguous(problem).into())),
         run: |problem, _| Ok(contiguous::place(problem).into()),
+    },
+    Row {
+        name: "z-order",
+        syntax: Syntax::Plain,
+        needs: &[Need::Mesh],
+        source: "Burstedde, Wilcox & Ghattas, SIAM J. Sci. Comput. 33(3), 2011",
+        help: "equal numbers of blocks along the Z-order (Morton) curve",
+        on_uneven_ranks: None,
+        run: |problem, _| Ok(baseline::z_order(problem).into()),
     },
     Row {
         name: "contiguous-optimal",
@@ -100,13 +109,25 @@ pub static TABLE: &[Row] = &[
         on_uneven_ranks: None,
         run: |problem, argument| Ok(sfclb::place(problem, argument).into()),
     },
+    Row {
+        name: "published",
+        syntax: Syntax::Published,
+        needs: &[Need::Mesh],
+        source: "Jain et al. 2025, section V, and its code",
+        help: "a policy of the CPLX study as its code behaves, defects included: a yardstick, along Z-order",
+        on_uneven_ranks: None,
+        run: |problem, argument| match argument {
+            Argument::Published(policy) => Ok(baseline::published(problem, *policy)?.into()),
+            _ => unreachable!("the syntax gives a published policy"),
+        },
+    },
     #[cfg(feature = "metis")]
     Row {
         name: "graphlb",
-        syntax: Syntax::OptionalRoots,
+        syntax: Syntax::OptionalRootsOrRaw,
         needs: &[Need::Mesh, Need::Graph],
         source: "Wu et al., CLUSTER 2011",
-        help: "the neighbour graph cut by METIS, unrefined blocks joined along the curve",
+        help: "the neighbour graph cut by METIS, unrefined blocks joined along the curve; raw: METIS alone",
         on_uneven_ranks: None,
         run: |problem, argument| Ok(graphlb::place(problem, argument)?.into()),
     },

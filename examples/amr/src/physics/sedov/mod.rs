@@ -7,7 +7,7 @@ pub mod radius;
 
 pub use exact::Exact;
 pub use radius::ShockRadius;
-pub use start::Blast;
+pub use start::{Ball, Blast, Extent};
 
 #[cfg(test)]
 mod tests {
@@ -36,7 +36,7 @@ mod tests {
             density: 1.0,
             pressure: 1e-5,
             centre: [0.0; 3],
-            half_edges,
+            extent: Extent::Box(half_edges),
         };
         let exact = Exact::new(1.4, 1.0, 1.0);
         let (mut state, corners) = (vec![0.0; shape.block_len()], [[0.0; 3], [1.0; 3]]);

@@ -23,6 +23,7 @@ use serde::Serialize;
 use self::figure::figure;
 pub use self::figure::{CPLX_AXIS, cplx_share};
 use self::row::{Flat, Row, Time, in_columns, messages, proof};
+use super::ranks::RankArgs;
 use super::scene::{Scene, SceneArgs, needs_mesh};
 use crate::output::{csv, print, write};
 use crate::parse::named;
@@ -34,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.against_published {
         return against::run(args.instances, &args.out, args.json);
     }
-    let (rows, skipped) = measure(args);
+    let (rows, skipped) = measure(args)?;
     progress::clear();
     let report = Report {
         schema: 1,
@@ -80,6 +81,7 @@ Examples:
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
 between its neighbours; otherwise it counts one message for each two consecutive blocks.
+With --speeds makespans are times: loads over the speeds of their ranks.
 `gap` is makespan / bound - 1; the bound is the best that any of the policies has proved for the
 case, so the best possible makespan lies between.
 `hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
@@ -111,6 +113,8 @@ pub struct Args {
     threads: usize,
     #[command(flatten)]
     scene: SceneArgs,
+    #[command(flatten)]
+    ranks_are: RankArgs,
     /// Compare our policies with the published ones instead; of the other options --out and --json count
     #[arg(long)]
     against_published: bool,
@@ -162,10 +166,12 @@ struct Case {
     seed: u64,
 }
 
-fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
+/// Errors: speeds of ranks that there are not.
+fn measure(args: &Args) -> anyhow::Result<(Vec<Row>, Vec<Skipped>)> {
     let on_mesh = args.policies.iter().any(needs_mesh);
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for &ranks in &args.ranks {
+        let speeds = args.ranks_are.speeds(ranks)?;
         for &blocks_per_rank in &args.blocks_per_rank {
             for &seed in &args.seeds {
                 let blocks = (f64::from(ranks) * blocks_per_rank).round().max(1.0) as usize;
@@ -183,7 +189,14 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
                         progress::show(&format!(
                             "{ranks} ranks, {distribution}, seed {seed}: {policy}"
                         ));
-                        match row_of(args, &case, &costs, scene.as_ref(), policy) {
+                        match row_of(
+                            args,
+                            &case,
+                            speeds.as_deref(),
+                            &costs,
+                            scene.as_ref(),
+                            policy,
+                        ) {
                             Ok(row) => rows.push(row),
                             Err(error) => skipped.push(Skipped {
                                 policy: policy.to_string(),
@@ -197,7 +210,7 @@ fn measure(args: &Args) -> (Vec<Row>, Vec<Skipped>) {
             }
         }
     }
-    (rows, skipped)
+    Ok((rows, skipped))
 }
 
 /// What one placement has proved holds for all of the same case.
@@ -212,6 +225,7 @@ fn share_bound(rows: &mut [Row]) {
 fn row_of(
     args: &Args,
     case: &Case,
+    speeds: Option<&[f64]>,
     costs: &[f64],
     scene: Option<&Scene>,
     policy: &Policy,
@@ -220,6 +234,9 @@ fn row_of(
         .with_ranks_per_node(args.scene.ranks_per_node)?
         .with_machine(args.scene.message_time)?
         .with_threads(args.threads);
+    if let Some(speeds) = speeds {
+        problem = problem.with_speeds(speeds)?;
+    }
     if let Some(scene) = scene {
         problem = scene.add_to(problem)?;
     }
@@ -289,10 +306,10 @@ mod tests {
             out,
         ];
         let args = parsed(&words);
-        let (first, skipped) = measure(&args);
+        let (first, skipped) = measure(&args).unwrap();
         assert!(skipped.is_empty());
         assert_eq!(first.len(), 4 * 2 * 2 * 2 * 3);
-        let (second, _) = measure(&args);
+        let (second, _) = measure(&args).unwrap();
         for (a, b) in first.iter().zip(&second) {
             assert_eq!(
                 (&a.hash, a.makespan, a.bound),
@@ -335,7 +352,7 @@ mod tests {
             "--repetitions",
             "1",
         ];
-        let (rows, skipped) = measure(&parsed(&words));
+        let (rows, skipped) = measure(&parsed(&words)).unwrap();
         assert!(skipped.is_empty());
         let figure = figure(&rows);
         assert_eq!(figure.bands.len(), 4);
@@ -379,7 +396,7 @@ mod tests {
             "--repetitions",
             "1",
         ]);
-        let (rows, _) = measure(&args);
+        let (rows, _) = measure(&args).unwrap();
         let costs = costs(Distribution::Gaussian, 1, 768);
         let problem = Problem::new(&costs, 512).unwrap();
         let placement = place(&"lpt".parse().unwrap(), &problem).unwrap();

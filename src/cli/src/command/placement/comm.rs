@@ -3,6 +3,10 @@
 //! ```text
 //! $ colltune placement comm --ranks 2 --blocks 200 --policies contiguous,lpt,rcb
 //! ```
+//! Messages, meshes and rounds are those of `commbench`, the microbenchmark of the CPLX study (Jain et al. 2025, section
+//! VI-C): faces, edges and corners of 20,480, 2,560 and 320 B, ten meshes, 100 rounds on each after some that do not
+//! count. Its meshes have one to two blocks a rank (`--blocks`); on few ranks that is next to nothing.
+//!
 //! The geometry of a seeded octree says which block sends how many bytes to which; a policy says on
 //! which ranks they are. What stays on a rank is no message. `colltune-mpibench neighbours` sends the
 //! rest in rounds, times them, and counts what arrives; the counts have to be those of the geometry.
@@ -11,6 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use colltune_core::library::Abi;
+use colltune_placement::curve::ContactBytes;
 use colltune_placement::generate::{Distribution, costs};
 use colltune_placement::{Graph, Placement, Policy, Problem, place};
 use colltune_statistics::spread;
@@ -43,8 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let done = jobs::run(&bench, &place, args.ranks as usize, &Tuner::Bare, &words)?;
     progress::clear();
     let rows = rows(args, &patterns, &done.result)?;
-    let report =
-        json!({ "schema": 1, "place": place.describe(), "rounds": args.rounds, "rows": &rows });
+    let report = json!({ "schema": 2, "place": place.describe(), "rounds": args.rounds, "meshes": args.meshes, "rows": &rows });
     let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
     write(&bench.out, "placement-comm.json", &json)?;
     write(&bench.out, "placement-comm.svg", &svg(&figure(&rows))?)?;
@@ -62,10 +66,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 Examples:
   colltune placement comm --ranks 2
-  colltune placement comm --ranks 8 --blocks 600 --policies contiguous,lpt,cplx:50,rcb --rounds 500
+  colltune placement comm --ranks 8 --blocks 600 --policies contiguous,lpt,cplx:50,rcb --rounds 500 --meshes 1
 
+As in the CPLX study's commbench: every policy places ten seeded meshes, whose rounds count alike. Costs, messages and
+bytes are means over the meshes; the study's meshes have 1.5 blocks a rank (--blocks).
 Each round every rank posts all its receives and sends and waits for them; a round's time is that of
-the slowest rank. Messages and bytes are per round, for each rank in the JSON.
+the slowest rank. Messages and bytes are per round, for each mesh and rank in the JSON.
 Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit) and Open MPI.
 Files: placement-comm.json, .svg and the plan that was sent, in the folder of --out.")]
 pub struct Args {
@@ -79,11 +85,14 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
           default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:50,rcb,round-robin")]
     policies: Vec<Policy>,
-    /// Seed of the mesh and of the costs
+    /// Seed of the first mesh and its costs; each further mesh has the next one
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// Rounds that are timed for each policy
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Meshes that each policy places
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    meshes: u64,
+    /// Rounds that are timed for each policy and mesh
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// MPI library: openmpi, mpich
     #[arg(long, value_parser = parse::abi(), value_name = "LIBRARY", default_value = "openmpi")]
@@ -98,7 +107,14 @@ pub struct Args {
     json: bool,
 }
 
-/// What one policy makes of the mesh.
+/// What a message carries, unless told otherwise: five variables of 16 x 16 x 16 cells, two layers across a face.
+const MESSAGE_BYTES: ContactBytes = ContactBytes {
+    face: 20_480,
+    edge: 2_560,
+    corner: 320,
+};
+
+/// What one policy makes of one mesh.
 struct Pattern {
     policy: String,
     hash: u64,
@@ -107,24 +123,38 @@ struct Pattern {
     messages: Vec<(u32, u32, u64)>,
 }
 
+/// Policy by policy, and in each mesh by mesh.
 fn patterns(args: &Args) -> anyhow::Result<Vec<Pattern>> {
+    let mut by_policy: Vec<Vec<Pattern>> = args.policies.iter().map(|_| Vec::new()).collect();
+    for mesh in 0..args.meshes {
+        let seed = args.seed.wrapping_add(mesh);
+        let scene = scene(args, seed);
+        let costs = costs(Distribution::Exponential, seed, scene.n_blocks());
+        let problem = Problem::new(&costs, args.ranks)
+            .and_then(|problem| problem.with_ranks_per_node(args.scene.ranks_per_node))
+            .and_then(|problem| problem.with_machine(args.scene.message_time))
+            .and_then(|problem| scene.add_to(problem))?;
+        for (policy, patterns) in args.policies.iter().zip(&mut by_policy) {
+            let placement = place(policy, &problem)?;
+            patterns.push(Pattern {
+                policy: policy.to_string(),
+                hash: placement.hash(),
+                makespan: placement.certify(&problem)?.makespan,
+                messages: messages(scene.graph(), &placement),
+            });
+        }
+    }
+    Ok(by_policy.into_iter().flatten().collect())
+}
+
+fn scene(args: &Args, seed: u64) -> Scene {
     let blocks = args.blocks.unwrap_or(24 * args.ranks) as usize;
-    let scene = Scene::new(args.seed, blocks, &args.scene);
-    let costs = costs(Distribution::Exponential, args.seed, blocks);
-    let problem = Problem::new(&costs, args.ranks)
-        .and_then(|problem| problem.with_ranks_per_node(args.scene.ranks_per_node))
-        .and_then(|problem| problem.with_machine(args.scene.message_time))
-        .and_then(|problem| scene.add_to(problem))?;
-    let pattern = |policy: &Policy| -> anyhow::Result<Pattern> {
-        let placement = place(policy, &problem)?;
-        Ok(Pattern {
-            policy: policy.to_string(),
-            hash: placement.hash(),
-            makespan: placement.certify(&problem)?.makespan,
-            messages: messages(scene.graph(), &placement),
-        })
+    let bytes = args.scene.message_bytes.unwrap_or(MESSAGE_BYTES);
+    let asked = SceneArgs {
+        message_bytes: Some(bytes),
+        ..args.scene
     };
-    args.policies.iter().map(pattern).collect()
+    Scene::new(seed, blocks, &asked)
 }
 
 fn messages(graph: Graph, placement: &Placement) -> Vec<(u32, u32, u64)> {
@@ -148,18 +178,31 @@ fn plan(args: &Args, patterns: &[Pattern]) -> Value {
     json!({ "ranks": args.ranks, "patterns": patterns.iter().map(pattern).collect::<Vec<_>>() })
 }
 
+/// A policy: means over its meshes, and the times of all their rounds.
 #[derive(Serialize)]
 struct Row {
     policy: String,
+    makespan: f64,
+    messages: f64,
+    bytes: f64,
+    round_us: Spread,
+    counts_agree: bool,
+    meshes: Vec<OfMesh>,
+    #[serde(skip)]
+    rounds_us: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct OfMesh {
     hash: String,
     makespan: f64,
     messages: u64,
     bytes: u64,
-    round_us: Spread,
-    counts_agree: bool,
     ranks: Vec<Counts>,
     #[serde(skip)]
     rounds_us: Vec<f64>,
+    #[serde(skip)]
+    counts_agree: bool,
 }
 
 #[derive(Serialize)]
@@ -197,36 +240,52 @@ fn rows(args: &Args, patterns: &[Pattern], result: &Value) -> anyhow::Result<Vec
         answers.len() == patterns.len(),
         "read what colltune-mpibench wrote: patterns are missing"
     );
-    let row = |(pattern, answer): (&Pattern, &Value)| {
+    let of_mesh = |(pattern, answer): (&Pattern, &Value)| {
         let ranks = counts(args.ranks, &pattern.messages);
-        let rounds_us: Vec<f64> = numbers(&answer["time_ns"])
-            .iter()
-            .map(|ns| ns / 1e3)
-            .collect();
-        let found = spread(&rounds_us);
+        let rounds = numbers(&answer["time_ns"]);
         let all =
             |value: fn(&Counts) -> u64| ranks.iter().map(|r| value(r) as f64).collect::<Vec<f64>>();
         let counts_agree = numbers(&answer["sends"]) == all(|r| r.sends)
             && numbers(&answer["bytes_sent"]) == all(|r| r.bytes_sent)
             && numbers(&answer["receives"]) == all(|r| r.receives)
             && numbers(&answer["bytes_received"]) == all(|r| r.bytes_received);
-        Row {
-            policy: pattern.policy.clone(),
+        OfMesh {
             hash: format!("{:016x}", pattern.hash),
             makespan: pattern.makespan,
             messages: pattern.messages.len() as u64,
             bytes: pattern.messages.iter().map(|message| message.2).sum(),
+            ranks,
+            rounds_us: rounds.iter().map(|ns| ns / 1e3).collect(),
+            counts_agree,
+        }
+    };
+    let mut meshes = patterns.iter().zip(answers).map(of_mesh);
+    let names = patterns.iter().step_by(args.meshes as usize);
+    let row = |first: &Pattern| {
+        let meshes: Vec<OfMesh> = meshes.by_ref().take(args.meshes as usize).collect();
+        let mean =
+            |value: fn(&OfMesh) -> f64| meshes.iter().map(value).sum::<f64>() / meshes.len() as f64;
+        let rounds_us: Vec<f64> = meshes
+            .iter()
+            .flat_map(|mesh| mesh.rounds_us.clone())
+            .collect();
+        let found = spread(&rounds_us);
+        Row {
+            policy: first.policy.clone(),
+            makespan: mean(|mesh| mesh.makespan),
+            messages: mean(|mesh| mesh.messages as f64),
+            bytes: mean(|mesh| mesh.bytes as f64),
             round_us: Spread {
                 min: found.min,
                 median: found.median,
                 max: found.max,
             },
-            counts_agree,
-            ranks,
+            counts_agree: meshes.iter().all(|mesh| mesh.counts_agree),
             rounds_us,
+            meshes,
         }
     };
-    Ok(patterns.iter().zip(answers).map(row).collect())
+    Ok(names.map(row).collect())
 }
 
 fn numbers(values: &Value) -> Vec<f64> {
@@ -249,8 +308,8 @@ fn in_columns(rows: &[Row]) -> String {
         vec![
             row.policy.clone(),
             format!("{:.1}", row.makespan),
-            row.messages.to_string(),
-            row.bytes.to_string(),
+            format!("{:.1}", row.messages),
+            format!("{:.0}", row.bytes),
             format!("{:.1}", row.round_us.min),
             format!("{:.1}", row.round_us.median),
             format!("{:.1}", row.round_us.max),
@@ -317,8 +376,12 @@ mod tests {
             "--policies",
             "contiguous,lpt,round-robin",
         ]);
-        let scene = Scene::new(1, 150, &args.scene);
-        for pattern in patterns(&args).unwrap() {
+        let scene = scene(&args, 1);
+        let patterns = patterns(&args).unwrap();
+        assert_eq!(patterns.len(), 3 * 10);
+        let faces = scene.graph().bytes.iter().filter(|&&bytes| bytes == 20_480);
+        assert!(faces.count() > 100);
+        for pattern in patterns.iter().step_by(10) {
             assert!(
                 pattern
                     .messages
@@ -345,22 +408,30 @@ mod tests {
 
     #[test]
     fn counts_that_differ_are_seen() {
-        let args = parsed(&["--ranks", "2", "--blocks", "20", "--policies", "contiguous"]);
+        let line = "--ranks 2 --blocks 20 --policies contiguous --meshes 2";
+        let args = parsed(&line.split(' ').collect::<Vec<_>>());
         let patterns = patterns(&args).unwrap();
-        let counts = counts(2, &patterns[0].messages);
-        let all = |value: fn(&Counts) -> u64| counts.iter().map(value).collect::<Vec<u64>>();
-        let mut answer = json!({
-            "time_ns": [1000.0, 3000.0], "sends": all(|r| r.sends), "bytes_sent": all(|r| r.bytes_sent),
-            "receives": all(|r| r.receives), "bytes_received": all(|r| r.bytes_received),
-        });
-        let read = |answer: &Value| {
-            rows(&args, &patterns, &json!({ "patterns": [answer] }))
-                .unwrap()
-                .remove(0)
+        assert_ne!(patterns[0].makespan, patterns[1].makespan, "two meshes");
+        let answer = |pattern: &Pattern| {
+            let counts = counts(2, &pattern.messages);
+            let all = |value: fn(&Counts) -> u64| counts.iter().map(value).collect::<Vec<u64>>();
+            json!({
+                "time_ns": [1000.0, 3000.0], "sends": all(|r| r.sends), "bytes_sent": all(|r| r.bytes_sent),
+                "receives": all(|r| r.receives), "bytes_received": all(|r| r.bytes_received),
+            })
         };
-        assert!(read(&answer).counts_agree);
-        assert_eq!(read(&answer).round_us.median, 2.0);
-        answer["bytes_received"][1] = json!(0);
-        assert!(!read(&answer).counts_agree);
+        let mut answers: Vec<Value> = patterns.iter().map(answer).collect();
+        let read = |answers: &[Value]| {
+            let mut rows = rows(&args, &patterns, &json!({ "patterns": answers })).unwrap();
+            assert_eq!(rows.len(), 1);
+            rows.remove(0)
+        };
+        let row = read(&answers);
+        assert!(row.counts_agree);
+        assert_eq!((row.round_us.median, row.rounds_us.len()), (2.0, 4));
+        let sent: usize = patterns.iter().map(|pattern| pattern.messages.len()).sum();
+        assert_eq!(row.messages, sent as f64 / 2.0);
+        answers[1]["bytes_received"][1] = json!(0);
+        assert!(!read(&answers).counts_agree);
     }
 }

@@ -25,6 +25,8 @@ pub struct Step {
     pub costs: Vec<f64>,
     /// One for each block, or none at all.
     pub octants: Vec<Octant>,
+    /// What each block needs of memory, or nothing at all.
+    pub memory: Vec<u64>,
 }
 
 /// One record: what a block cost in a step.
@@ -33,6 +35,7 @@ struct Record {
     block: u64,
     cost: f64,
     leaf: Option<Leaf>,
+    memory: Option<u64>,
 }
 
 /// Where a block lies, counted in blocks of its own level; level 0 is not refined.
@@ -87,7 +90,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Columns step, block, cost, and all or none of x, y, z, level; z may be missing in two dimensions.
+/// Columns step, block, cost, perhaps memory, and all or none of x, y, z, level; z may be missing in two dimensions.
 fn read_csv(path: &Path, records: &mut Vec<Record>) -> anyhow::Result<()> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
@@ -97,7 +100,7 @@ fn read_csv(path: &Path, records: &mut Vec<Record>) -> anyhow::Result<()> {
     let needed = |name: &str| {
         column(name).with_context(|| {
             let found: Vec<&str> = header.iter().collect();
-            format!("find the column {name} in the first line ({}); it has to be step,block,cost[,x,y,z,level]", found.join(","))
+            format!("find the column {name} in the first line ({}); it has to be step,block,cost[,x,y,z,level][,memory]", found.join(","))
         })
     };
     let (step, block, cost) = (needed("step")?, needed("block")?, needed("cost")?);
@@ -105,6 +108,7 @@ fn read_csv(path: &Path, records: &mut Vec<Record>) -> anyhow::Result<()> {
         (None, None, None) => None,
         _ => Some((needed("x")?, needed("y")?, column("z"), needed("level")?)),
     };
+    let memory = column("memory");
     for row in reader.records() {
         let row = row?;
         let line = row.position().map_or(0, csv::Position::line);
@@ -112,6 +116,10 @@ fn read_csv(path: &Path, records: &mut Vec<Record>) -> anyhow::Result<()> {
             step: number(&row, step, "step", line)?,
             block: number(&row, block, "block", line)?,
             cost: cost_of(&row, cost, line)?,
+            memory: match memory {
+                None => None,
+                Some(column) => Some(number(&row, column, "memory", line)?),
+            },
             leaf: match place {
                 None => None,
                 Some((x, y, z, level)) => Some(Leaf {
@@ -167,6 +175,7 @@ fn read_parquet(path: &Path, records: &mut Vec<Record>) -> anyhow::Result<()> {
             block,
             cost: column("compute_ns")? as f64,
             leaf: Some(unpacked(block)),
+            memory: None,
         });
     }
     Ok(())
@@ -198,8 +207,14 @@ fn unpacked(word: u64) -> Leaf {
     }
 }
 
-/// The blocks of a step by place on the curve and number, with their costs.
-type Blocks = BTreeMap<(u64, u64), (f64, Option<Octant>)>;
+/// The blocks of a step by place on the curve and number.
+type Blocks = BTreeMap<(u64, u64), Entry>;
+
+struct Entry {
+    cost: f64,
+    octant: Option<Octant>,
+    memory: Option<u64>,
+}
 
 /// Orders the records by step and curve. Several records of a block in a step are added up.
 fn sort(records: Vec<Record>, dimensions: u8) -> anyhow::Result<Recording> {
@@ -230,12 +245,19 @@ fn sort(records: Vec<Record>, dimensions: u8) -> anyhow::Result<Recording> {
             .entry(record.step)
             .or_default()
             .entry((key, record.block));
-        entry.or_insert((0.0, octant)).0 += record.cost;
+        let entry = entry.or_insert(Entry {
+            cost: 0.0,
+            octant,
+            memory: None,
+        });
+        entry.cost += record.cost;
+        entry.memory = entry.memory.max(record.memory);
     }
     let step = |(step, blocks): (u64, Blocks)| Step {
         step,
-        costs: blocks.values().map(|&(cost, _)| cost).collect(),
-        octants: blocks.values().filter_map(|&(_, octant)| octant).collect(),
+        costs: blocks.values().map(|entry| entry.cost).collect(),
+        octants: blocks.values().filter_map(|entry| entry.octant).collect(),
+        memory: blocks.values().filter_map(|entry| entry.memory).collect(),
         blocks: blocks.into_keys().map(|(_, block)| block).collect(),
     };
     Ok(Recording {
@@ -303,7 +325,7 @@ mod tests {
         for (text, words) in [
             (
                 "step,block\n0,1\n",
-                ["column cost", "step,block,cost[,x,y,z,level]"],
+                ["column cost", "step,block,cost[,x,y,z,level][,memory]"],
             ),
             ("step,block,cost\n0,1,3\n0,2,-4\n", ["\"-4\"", "line 3"]),
             ("step,block,cost\n0,1,NaN\n", ["\"NaN\"", "line 2"]),

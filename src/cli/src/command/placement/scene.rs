@@ -16,9 +16,9 @@ pub struct SceneArgs {
     /// Dimensions of the mesh
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3), value_name = "2|3")]
     pub dimensions: u8,
-    /// Bytes of a message across a face, an edge and a corner
-    #[arg(long, default_value = "2048,128,8", value_parser = contact, value_name = "F,E,C")]
-    pub message_bytes: ContactBytes,
+    /// Bytes of a message across a face, an edge and a corner [default: 2048,128,8; of comm 20480,2560,320]
+    #[arg(long, value_parser = contact, value_name = "F,E,C")]
+    pub message_bytes: Option<ContactBytes>,
     /// Time of a message inside a node and between nodes, in the unit of the costs
     #[arg(long, default_value = "1,3", value_parser = machine, value_name = "T,T")]
     pub message_time: Machine,
@@ -52,6 +52,17 @@ fn machine(text: &str) -> Result<Machine, String> {
     }
 }
 
+impl SceneArgs {
+    /// Those of one variable of 16 x 16 x 16 cells and one layer, unless others were asked for.
+    pub fn message_bytes(&self) -> ContactBytes {
+        self.message_bytes.unwrap_or(ContactBytes {
+            face: 2048,
+            edge: 128,
+            corner: 8,
+        })
+    }
+}
+
 impl Scene {
     /// `blocks` leaves of a randomly refined octree, in Hilbert order.
     pub fn new(seed: u64, blocks: usize, args: &SceneArgs) -> Scene {
@@ -62,7 +73,7 @@ impl Scene {
             .clamp(0.0, 10.0) as u8;
         let mut tree = octree(seed, args.dimensions, level, 20, blocks);
         tree.octants.truncate(blocks);
-        let graph = neighbours(tree.as_mesh(), args.message_bytes);
+        let graph = neighbours(tree.as_mesh(), args.message_bytes());
         Scene { tree, graph }
     }
 
@@ -71,6 +82,10 @@ impl Scene {
         problem
             .with_mesh(self.tree.as_mesh())?
             .with_graph(self.graph.as_graph())
+    }
+
+    pub fn n_blocks(&self) -> usize {
+        self.tree.octants.len()
     }
 
     pub fn graph(&self) -> colltune_placement::Graph<'_> {
@@ -97,7 +112,7 @@ mod tests {
         for dimensions in [2, 3] {
             let args = SceneArgs {
                 dimensions,
-                message_bytes: contact("4,2,1").unwrap(),
+                message_bytes: contact("4,2,1").ok(),
                 message_time: machine("1,3").unwrap(),
                 ranks_per_node: 4,
             };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use colltune_placement::{Inheritance, Matching, MigrationLimit, Policy, Trigger};
 use serde::Serialize;
 
+use crate::command::placement::ranks::{MemoryArgs, RankArgs};
 use crate::command::placement::scene::SceneArgs;
 
 #[derive(clap::Args, Debug)]
@@ -13,12 +14,13 @@ Examples:
   colltune placement replay costs.csv --ranks 64
   colltune placement replay telemetry/ --ranks 512 --policies contiguous,lpt-swap,cplx:50 --bytes-per-block 65536
   colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger mesh-change,imbalance:0.2
+  colltune placement replay costs.csv --ranks 64 --speeds 16-31:0.25 --rank-memory 8000000 --bytes-per-block 65536
   colltune placement replay costs.csv --ranks 64 --foresight smoothed --trigger break-even --placing 0.01 \\
       --bytes-per-block 65536 --moving 1e-9 --keep 0.5
 
 RECORDING is one of
   - a CSV file with the columns step,block,cost and, for policies that look at the mesh, x,y,z,level:
-    coordinates counted in blocks of the block's own level, level 0 is not refined;
+    coordinates counted in blocks of the block's own level, level 0 is not refined; and, for --rank-memory, memory;
   - a Parquet file of the mini-app's block telemetry, or the folder with its blocks.*.parquet.
 A block keeps its number from step to step. With coordinates blocks stand along the Hilbert curve, without
 by their number. A block that was not there before starts where what it was refined from (or merged from)
@@ -32,6 +34,8 @@ Each step is judged by what its blocks really cost; what policy and triggers kno
   smoothed  costs of all steps before: a new one has --weight, outliers beyond four times are damped
 New owners are matched to the present ones: ranks of a placement are renumbered so that much stays where it is, which
 costs no load and at most 1 % more messages between nodes; see --matching.
+Makespans are times: loads over the speeds of their ranks. What blocks need of --rank-memory is the column memory, or
+--bytes-per-block; blocks that fit on no rank, or not all together, are an error.
 Costs are carried through refinement as --inherit says; with nothing known all blocks cost the same.
 Files: placement-replay.json and .svg in the folder of --out.")]
 pub struct Args {
@@ -80,6 +84,10 @@ pub struct Args {
     pub bytes_per_block: u64,
     #[command(flatten)]
     pub scene: SceneArgs,
+    #[command(flatten)]
+    pub ranks_are: RankArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub out: PathBuf,

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use anyhow::ensure;
 use colltune_placement::curve::{Curve, LEVEL_MAX, Octant, neighbours};
 use colltune_placement::{
-    Costs, Limits, Mesh, MeshLife, PlacementError, Policy, Problem, Prospect, Situation, Smoothing,
-    Trigger, certify, limit_migration, place,
+    Costs, LevelBalance, Limits, Memory, Mesh, MeshLife, PlacementError, Policy, Problem, Prospect,
+    Situation, Smoothing, Trigger, balance_by_level, certify, limit_migration, place,
 };
 use serde::Serialize;
 
@@ -47,11 +48,47 @@ pub struct Judged {
     pub moved_bytes: u64,
     pub time_ms: f64,
     pub hash: String,
+    /// The mean time of the ranks over that of the slowest one at each level, the coarsest first; where levels are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub balance_by_level: Vec<LevelRatio>,
+}
+
+#[derive(Serialize)]
+pub struct LevelRatio {
+    pub level: u8,
+    pub ratio: f64,
+}
+
+/// What the ranks are like, where that was told.
+pub struct Ranks {
+    speeds: Option<Vec<f64>>,
+    memory: Option<Vec<u64>>,
+}
+
+impl Ranks {
+    /// Errors: ranks that there are not, or memory of ranks where nothing says what blocks need.
+    pub fn new(args: &Args, recording: &Recording) -> anyhow::Result<Ranks> {
+        let memory = args.memory.of_ranks(args.ranks)?;
+        let is_known = |step: &Step| step.memory.len() == step.blocks.len();
+        ensure!(
+            memory.is_none() || args.bytes_per_block > 0 || recording.steps.iter().all(is_known),
+            "use --rank-memory: nothing says what blocks need; add the column memory, or give --bytes-per-block"
+        );
+        Ok(Ranks {
+            speeds: args.ranks_are.speeds(args.ranks)?,
+            memory,
+        })
+    }
 }
 
 /// Places and judges step after step.
-pub fn follow(args: &Args, recording: &Recording, policy: &Policy) -> Result<Run, PlacementError> {
-    let mut follower = Follower::new(args, recording, policy)?;
+pub fn follow(
+    args: &Args,
+    ranks: &Ranks,
+    recording: &Recording,
+    policy: &Policy,
+) -> Result<Run, PlacementError> {
+    let mut follower = Follower::new(args, ranks, recording, policy)?;
     let mut run = Run {
         policy: policy.to_string(),
         totals: Totals::default(),
@@ -72,6 +109,7 @@ pub fn follow(args: &Args, recording: &Recording, policy: &Policy) -> Result<Run
 
 struct Follower<'a> {
     args: &'a Args,
+    ranks: &'a Ranks,
     recording: &'a Recording,
     policy: &'a Policy,
     dimensions: u8,
@@ -85,6 +123,7 @@ struct Follower<'a> {
 impl<'a> Follower<'a> {
     fn new(
         args: &'a Args,
+        ranks: &'a Ranks,
         recording: &'a Recording,
         policy: &'a Policy,
     ) -> Result<Self, PlacementError> {
@@ -105,6 +144,7 @@ impl<'a> Follower<'a> {
         };
         Ok(Follower {
             args,
+            ranks,
             recording,
             policy,
             dimensions,
@@ -160,7 +200,7 @@ impl<'a> Follower<'a> {
                 .place(step, told, None)
                 .map(|(owners, time_ms)| (owners, Some(time_ms)));
         };
-        let now = certify(&Problem::new(told, self.args.ranks)?, present)?;
+        let now = certify(&self.problem(told)?, present)?;
         let mut situation = Situation {
             steps_since_placed: self.since_placed,
             mesh_changed,
@@ -195,10 +235,36 @@ impl<'a> Follower<'a> {
     ) -> Result<Prospect, PlacementError> {
         let moved = present.iter().zip(owners).filter(|(a, b)| a != b).count() as f64;
         Ok(Prospect {
-            makespan: certify(&Problem::new(told, self.args.ranks)?, owners)?.makespan,
+            makespan: certify(&self.problem(told)?, owners)?.makespan,
             steps_left: self.life.steps_left(self.mesh_age),
             placing: self.args.placing,
             migrating: moved * self.args.bytes_per_block as f64 * self.args.moving,
+        })
+    }
+
+    fn mesh<'s>(&self, step: &'s Step) -> Option<Mesh<'s>> {
+        self.recording.root_level.map(|root_level| Mesh {
+            dimensions: self.args.scene.dimensions,
+            root_level,
+            octants: &step.octants,
+        })
+    }
+
+    /// These costs on these ranks.
+    fn problem<'c>(&'c self, costs: &'c [f64]) -> Result<Problem<'c>, PlacementError> {
+        let problem = Problem::new(costs, self.args.ranks)?;
+        match &self.ranks.speeds {
+            Some(speeds) => problem.with_speeds(speeds),
+            None => Ok(problem),
+        }
+    }
+
+    /// What the blocks of a step need, where ranks have a limit.
+    fn memory(&self, step: &Step) -> Option<Vec<u64>> {
+        self.ranks.memory.as_ref()?;
+        Some(match step.memory.len() == step.blocks.len() {
+            true => step.memory.clone(),
+            false => vec![self.args.bytes_per_block; step.blocks.len()],
         })
     }
 
@@ -214,19 +280,22 @@ impl<'a> Follower<'a> {
             blocks_per_rank: None,
             bytes_per_block: args.bytes_per_block,
         };
-        let mut problem = Problem::new(costs, args.ranks)?
+        let mut problem = self
+            .problem(costs)?
             .with_ranks_per_node(scene.ranks_per_node)?
             .with_machine(scene.message_time)?
             .with_matching(args.matching.into())
             .with_limits(limits)?;
-        let mesh = self.recording.root_level.map(|root_level| Mesh {
-            dimensions: scene.dimensions,
-            root_level,
-            octants: &step.octants,
-        });
-        if let Some(mesh) = mesh.filter(|_| needs_mesh(self.policy)) {
-            graph = neighbours(mesh, scene.message_bytes);
+        if let Some(mesh) = self.mesh(step).filter(|_| needs_mesh(self.policy)) {
+            graph = neighbours(mesh, scene.message_bytes());
             problem = problem.with_mesh(mesh)?.with_graph(graph.as_graph())?;
+        }
+        let of_blocks = self.memory(step);
+        if let (Some(of_ranks), Some(of_blocks)) = (&self.ranks.memory, &of_blocks) {
+            problem = problem.with_memory(Memory {
+                of_blocks,
+                of_ranks,
+            })?;
         }
         if let Some(present) = present {
             problem = problem.with_owners(present)?;
@@ -246,7 +315,12 @@ impl<'a> Follower<'a> {
         time_ms: Option<f64>,
         carried: Option<&[u32]>,
     ) -> Result<Judged, PlacementError> {
-        let certificate = certify(&Problem::new(&step.costs, self.args.ranks)?, owners)?;
+        let mut problem = self.problem(&step.costs)?;
+        let certificate = certify(&problem, owners)?;
+        if let Some(mesh) = self.mesh(step) {
+            problem = problem.with_mesh(mesh)?;
+        }
+        let levels = balance_by_level(&problem, owners).unwrap_or_default();
         let moved =
             |present: &[u32]| present.iter().zip(owners).filter(|(a, b)| a != b).count() as u64;
         let moved_blocks = carried.map_or(0, moved);
@@ -261,6 +335,10 @@ impl<'a> Follower<'a> {
             moved_bytes: moved_blocks.saturating_mul(self.args.bytes_per_block),
             time_ms: time_ms.unwrap_or(0.0),
             hash: format!("{:016x}", colltune_placement::hash(owners)),
+            balance_by_level: levels
+                .into_iter()
+                .map(|LevelBalance { level, ratio }| LevelRatio { level, ratio })
+                .collect(),
         })
     }
 }
