@@ -3,7 +3,6 @@
 //! The C function, its large-count form and Fortran's entry point of a collective make the same
 //! [`Arguments`] of theirs, so that they share one path.
 
-mod message;
 mod native;
 
 use std::ffi::c_int;
@@ -12,22 +11,35 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::Decision;
 use colltune_core::decide::rules::Telling;
 
-pub use message::MessageArguments;
-
 use crate::abi::Comm;
-use crate::arguments::{Arguments, Counted};
-use crate::library::collectives::Number;
-use crate::node::AllreduceArguments;
+use crate::arguments::Arguments;
+use crate::library::collectives::{Collectives, Number};
 use crate::tune::{Tuner, Ways};
 
+/// The call that has no arguments.
+pub const BARRIER: (Collective, Arguments) = (Collective::Barrier, Arguments::Nothing);
+
+/// Tunes a barrier, as [`run`] any other call.
+#[inline(always)]
+pub fn run_barrier(
+    tuner: &'static Tuner,
+    comm: Comm,
+    default: impl Fn() -> c_int,
+) -> Option<c_int> {
+    // SAFETY: the communicator has the members of the one that the program passed, in the same order.
+    let native = move |_: &Collectives<c_int>, comm| unsafe { (tuner.pmpi.barrier)(comm) };
+    run(tuner, BARRIER, comm, default, native)
+}
+
 /// Tunes a call whose counts have the width of `N`; `None` when it simply runs `default`, and then [`failed`] follows
-/// if it fails.
+/// if it fails. `native` runs the library's own function on a communicator, with the program's arguments.
 #[inline(always)]
 pub fn run<N: Number>(
     tuner: &'static Tuner,
     (collective, arguments): (Collective, Arguments),
     comm: Comm,
     default: impl Fn() -> c_int,
+    native: impl Fn(&Collectives<N>, Comm) -> c_int,
 ) -> Option<c_int> {
     if let Some(code) = repeat(tuner, collective, &arguments, comm) {
         return Some(code);
@@ -52,9 +64,10 @@ pub fn run<N: Number>(
     }
     // Arguments go along by value, so that they need not lie in memory before.
     let native = move |comm| {
+        let as_it_came = || native(library, comm);
         // SAFETY: only the communicator differs from what the caller promised to be valid, and it has
         // the same members in the same order.
-        unsafe { native::run(tuner, library, (collective, &arguments), comm) }
+        unsafe { native::run(tuner, library, (collective, &arguments), comm, as_it_came) }
     };
     let ways = Ways {
         arguments,
@@ -76,18 +89,8 @@ fn repeat(
     let (Collective::Allreduce, Arguments::Reduction(reduction)) = (collective, arguments) else {
         return None;
     };
-    let Counted::All(count) = reduction.count else {
-        return None;
-    };
-    let arguments = AllreduceArguments {
-        send: reduction.send,
-        recv: reduction.recv,
-        count,
-        datatype: reduction.datatype,
-        op: reduction.op,
-    };
     // SAFETY: the application passed these arguments to a collective on this communicator.
-    unsafe { tuner.repeat_allreduce(arguments, comm) }
+    unsafe { tuner.repeat_allreduce(reduction, comm) }
 }
 
 /// The library's own choice, as which [`run`] left a call, returned an error on this rank; or an exception has left it.

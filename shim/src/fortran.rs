@@ -10,15 +10,10 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-use colltune_core::collective::Collective;
-
 use crate::abi::Handle;
-use crate::arguments::Arguments;
 use crate::fence::fence;
 use crate::forms;
 use crate::library::find;
-#[cfg(mpi = "openmpi")]
-use parameter::Buffer;
 use parameter::{Error, Integer};
 
 /// The next function of a name. It exists, since a program that calls it was linked against one.
@@ -122,7 +117,7 @@ unsafe fn free(default: Default, comm: *mut c_int) -> c_int {
 /// # Safety
 /// `comm` points to a communicator.
 unsafe fn copied(comm: Integer) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `comm` points to a communicator, as the caller promises.
     if let Some(comm) = unsafe { comm_of(comm) } {
         crate::fence::copied(comm);
     }
@@ -136,7 +131,7 @@ unsafe fn init(default: &dyn Fn() -> c_int) -> c_int {
 }
 
 unsafe fn init_thread(default: &dyn Fn() -> c_int, _: Integer, _: *mut c_int) -> c_int {
-    // SAFETY: as in `init`; the arguments are the library's business.
+    // SAFETY: `init` asks for nothing; the arguments are the library's business.
     unsafe { init(default) }
 }
 
@@ -188,16 +183,15 @@ unsafe fn comm_of(comm: Integer) -> Option<Handle> {
 type Default<'a> = &'a dyn Fn() -> c_int;
 
 unsafe fn barrier(default: Default, comm: Integer) -> c_int {
-    let call = (Collective::Barrier, Arguments::Nothing);
     let tuned = |tuner| {
         // SAFETY: every argument of Fortran's is passed by reference.
         let comm = unsafe { comm_of(comm) }?;
-        forms::run::<c_int>(tuner, call, comm, default)
+        forms::run_barrier(tuner, comm, default)
     };
     let failed = |tuner, code| {
         // SAFETY: every argument of Fortran's is passed by reference.
         if let Some(comm) = unsafe { comm_of(comm) } {
-            forms::failed(tuner, call, comm, code);
+            forms::failed(tuner, forms::BARRIER, comm, code);
         }
     };
     fence(default, tuned, failed)

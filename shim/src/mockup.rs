@@ -15,6 +15,7 @@ mod rooted;
 mod scattered;
 
 use std::ffi::{c_int, c_void};
+use std::ops::Deref;
 
 use colltune_core::algorithm::schedule::part_bounds;
 use colltune_core::collective::Collective;
@@ -29,7 +30,7 @@ use crate::private::{self, Parent};
 use crate::scratch::{self, ALIGN, Demand, User};
 use crate::world::World;
 
-/// One call as its parts see it.
+/// One call: how much room it needs, and what its parts have in common.
 struct ComposedCall<'a> {
     /// The library's own collectives.
     parts: &'static Collectives<c_int>,
@@ -38,6 +39,20 @@ struct ComposedCall<'a> {
     endpoint: Endpoint<'a>,
     own: Composition,
     view: &'a View,
+}
+
+/// A call that runs: its buffers and its room are what [`RunningComposition::new`] was promised. Its parts rely on that.
+struct RunningComposition<'a> {
+    call: ComposedCall<'a>,
+    room: Workspace,
+}
+
+impl<'a> Deref for RunningComposition<'a> {
+    type Target = ComposedCall<'a>;
+
+    fn deref(&self) -> &ComposedCall<'a> {
+        &self.call
+    }
 }
 
 /// The scratch memory of one call: two lists of a number per rank, then bytes.
@@ -87,9 +102,9 @@ pub fn run(
         if !scratch.block.provide(call.demand()) {
             return Err(report(abi::MPI_ERR_NO_MEM as c_int));
         }
-        let room = call.room(scratch.block.start());
         // SAFETY: there is as much room as is demanded; the buffers are the application's.
-        unsafe { call.run(&room) }
+        let running = unsafe { RunningComposition::new(call, scratch.block.start()) };
+        running.run()
     })
 }
 
@@ -159,54 +174,6 @@ impl<'a> ComposedCall<'a> {
         }
     }
 
-    fn room(&self, start: *mut u8) -> Workspace {
-        let lists = self.lists();
-        Workspace {
-            counts: start.cast(),
-            displacements: start.wrapping_add(lists).cast(),
-            bytes: start.wrapping_add(2 * lists),
-        }
-    }
-
-    /// # Safety
-    /// The room is as large as [`ComposedCall::demand`] says, and the view's buffers are valid.
-    unsafe fn run(&self, room: &Workspace) -> Done {
-        // SAFETY: the room is as large as the call demands and the view's buffers are valid, as the caller promises;
-        // that is all that each composition asks for.
-        unsafe {
-            match self.own {
-                Composition::AllreduceReduceBcast => self.reduce_bcast(),
-                Composition::AllreduceReduceScatterBlockAllgather
-                | Composition::ReduceReduceScatterBlockGather => self.reduce_by_blocks(room),
-                Composition::AllreduceReduceScatterAllgatherv
-                | Composition::ReduceReduceScatterGatherv => self.reduce_by_shares(room),
-                Composition::ReduceAllreduce => self.reduce_by_allreduce(room),
-                Composition::BcastScatterAllgather => self.bcast_by_scatter(room),
-                Composition::BcastAllgatherv => self.bcast_by_allgatherv(room),
-                Composition::AllgatherAllgatherv => self.allgather_by_allgatherv(room),
-                Composition::AllgatherGatherBcast => self.allgather_by_gather(room),
-                Composition::AllgatherAlltoall => self.allgather_by_alltoall(room),
-                Composition::AllgatherAllreduce | Composition::GatherReduce => {
-                    self.blocks_by_or(room)
-                }
-                Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(room),
-                Composition::ReduceReduceScatter => self.reduce_by_reduce_scatter(room),
-                Composition::GatherAllgather => self.gather_by_allgather(room),
-                Composition::GatherGatherv => self.gather_by_gatherv(room),
-                Composition::ScatterBcast => self.scatter_by_bcast(room),
-                Composition::ScatterScatterv => self.scatter_by_scatterv(room),
-                Composition::ReduceScatterBlockReduceThenScatter
-                | Composition::ReduceScatterReduceThenScatterv => self.reduce_and_scatter(room),
-                Composition::ReduceScatterBlockReduceScatter => self.blocks_by_reduce_scatter(room),
-                Composition::ReduceScatterBlockAllreduce | Composition::ReduceScatterAllreduce => {
-                    self.blocks_by_allreduce(room)
-                }
-                Composition::ScanExscan => self.scan_by_exscan(room),
-                Composition::BarrierAllreduce => self.barrier_by_allreduce(room),
-            }
-        }
-    }
-
     fn n_ranks(&self) -> usize {
         self.view.members.n_ranks
     }
@@ -254,18 +221,61 @@ impl<'a> ComposedCall<'a> {
     fn report(&self, result: Done) -> Done {
         result.map_err(|code| private::report(self.endpoint.world, self.comm, code))
     }
+}
+
+impl<'a> RunningComposition<'a> {
+    /// # Safety
+    /// From `start` on there is as much room as [`ComposedCall::demand`] says, and the view's buffers are valid, as
+    /// long as the view says.
+    unsafe fn new(call: ComposedCall<'a>, start: *mut u8) -> RunningComposition<'a> {
+        let lists = call.lists();
+        let room = Workspace {
+            counts: start.cast(),
+            displacements: start.wrapping_add(lists).cast(),
+            bytes: start.wrapping_add(2 * lists),
+        };
+        RunningComposition { call, room }
+    }
+
+    fn run(&self) -> Done {
+        match self.own {
+            Composition::AllreduceReduceBcast => self.reduce_bcast(),
+            Composition::AllreduceReduceScatterBlockAllgather
+            | Composition::ReduceReduceScatterBlockGather => self.reduce_by_blocks(),
+            Composition::AllreduceReduceScatterAllgatherv
+            | Composition::ReduceReduceScatterGatherv => self.reduce_by_shares(),
+            Composition::ReduceAllreduce => self.reduce_by_allreduce(),
+            Composition::BcastScatterAllgather => self.bcast_by_scatter(),
+            Composition::BcastAllgatherv => self.bcast_by_allgatherv(),
+            Composition::AllgatherAllgatherv => self.allgather_by_allgatherv(),
+            Composition::AllgatherGatherBcast => self.allgather_by_gather(),
+            Composition::AllgatherAlltoall => self.allgather_by_alltoall(),
+            Composition::AllgatherAllreduce | Composition::GatherReduce => self.blocks_by_or(),
+            Composition::AlltoallAlltoallv => self.alltoall_by_alltoallv(),
+            Composition::ReduceReduceScatter => self.reduce_by_reduce_scatter(),
+            Composition::GatherAllgather => self.gather_by_allgather(),
+            Composition::GatherGatherv => self.gather_by_gatherv(),
+            Composition::ScatterBcast => self.scatter_by_bcast(),
+            Composition::ScatterScatterv => self.scatter_by_scatterv(),
+            Composition::ReduceScatterBlockReduceThenScatter
+            | Composition::ReduceScatterReduceThenScatterv => self.reduce_and_scatter(),
+            Composition::ReduceScatterBlockReduceScatter => self.blocks_by_reduce_scatter(),
+            Composition::ReduceScatterBlockAllreduce | Composition::ReduceScatterAllreduce => {
+                self.blocks_by_allreduce()
+            }
+            Composition::ScanExscan => self.scan_by_exscan(),
+            Composition::BarrierAllreduce => self.barrier_by_allreduce(),
+        }
+    }
 
     /// Lists the near-equal shares of `count` elements.
-    ///
-    /// # Safety
-    /// The lists have a place for each rank.
-    unsafe fn list_shares(&self, room: &Workspace, count: u64) {
+    fn list_shares(&self, count: u64) {
         for rank in 0..self.n_ranks() {
             let (start, end) = part_bounds(count, rank, self.n_ranks());
-            // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
+            // SAFETY: there are lists with a place for each rank, and `rank` is one.
             unsafe {
-                room.counts.add(rank).write((end - start) as c_int);
-                room.displacements.add(rank).write(start as c_int);
+                self.room.counts.add(rank).write((end - start) as c_int);
+                self.room.displacements.add(rank).write(start as c_int);
             }
         }
     }

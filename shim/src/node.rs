@@ -37,7 +37,7 @@ mod call;
 pub use call::{has_room, run};
 
 mod repeat;
-pub use repeat::{AllreduceArguments, Repeat};
+pub use repeat::Repeat;
 
 use colltune_core::catalogue::{Crossing, OnNodes};
 

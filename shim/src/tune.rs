@@ -8,7 +8,7 @@ mod refusal;
 mod review;
 
 mod passing;
-pub use passing::PassingCall;
+pub use passing::{PassingCall, WatchedCall};
 
 use std::ops::Deref;
 use std::sync::Mutex;

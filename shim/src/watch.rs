@@ -2,49 +2,36 @@
 
 use std::ffi::c_int;
 
-use colltune_core::collective::Collective;
-use colltune_core::record::Manner;
-
 use crate::abi::{self, Comm};
 use crate::clock;
 use crate::fence;
-use crate::forms::MessageArguments;
-use crate::library::collectives::Number;
 use crate::pending;
-use crate::tune::{PassingCall, Tuner};
-
-/// What is called.
-#[derive(Clone, Copy)]
-pub struct Called<N> {
-    pub manner: Manner,
-    pub collective: Collective,
-    pub message: MessageArguments<N>,
-}
+use crate::tune::{PassingCall, Tuner, WatchedCall};
 
 /// Runs a call that returns when it is complete.
 ///
 /// # Safety
-/// The communicator and the message are those of `call`.
+/// The communicator and the arguments are those of `call`.
 #[inline(always)]
-pub unsafe fn blocking<N: Number>(
-    called: impl FnOnce() -> Called<N>,
+pub unsafe fn blocking(
+    called: impl FnOnce() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
     let keep = |tuner: &Tuner, passing: PassingCall, begun, ended| {
         tuner.record_passing(&passing, 0, begun, ended);
     };
-    // SAFETY: the communicator and the message are those of `call`, as the caller promises.
+    // SAFETY: the communicator and the arguments are those of `call`, as the caller promises.
     unsafe { watch(called, comm, call, keep) }
 }
 
 /// Runs a call that returns a request which `request` then gives: a started one, or one to be started.
 ///
 /// # Safety
-/// The communicator and the message are those of `call`, which writes the request that `request` gives.
+/// The communicator and the arguments are those of `call`, which writes the request that `request` gives.
 #[inline(always)]
-pub unsafe fn requesting<N: Number>(
-    called: impl FnOnce() -> Called<N>,
+pub unsafe fn requesting(
+    called: impl FnOnce() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
     request: impl Fn() -> u64,
@@ -66,15 +53,15 @@ pub unsafe fn requesting<N: Number>(
             pending::begin(handle, passing, begun);
         }
     };
-    // SAFETY: the communicator and the message are those of `call`, which writes the request, as the caller promises.
+    // SAFETY: the communicator and the arguments are those of `call`, which writes the request, as the caller promises.
     unsafe { watch(called, comm, call, keep) }
 }
 
 /// # Safety
-/// The communicator and the message are those of `call`.
+/// The communicator and the arguments are those of `call`.
 #[inline(always)]
-unsafe fn watch<N: Number>(
-    called: impl FnOnce() -> Called<N>,
+unsafe fn watch(
+    called: impl FnOnce() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
     keep: impl FnOnce(&Tuner, PassingCall, u64, u64),
@@ -91,14 +78,9 @@ unsafe fn watch<N: Number>(
     let code = call();
     let ended = now();
     if code == abi::SUCCESS {
-        let Called {
-            manner,
-            collective,
-            message,
-        } = called();
         let passing = comm().and_then(|comm| {
             // SAFETY: the call succeeded.
-            unsafe { tuner.passing(manner, collective, comm, message) }
+            unsafe { tuner.passing(comm, called) }
         });
         if let Some(passing) = passing {
             keep(tuner, passing, begun, ended);

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use super::lists::{Listed, Located};
-use super::{Combine, Input, Memory, Side, Typed, Unit};
+use super::{Combine, Input, Members, Memory, Side, Typed, Unit};
 use crate::abi::{self, Aint, Datatype, Op, is_in_place};
 use crate::world::World;
 
@@ -24,6 +24,19 @@ impl World {
             datatype,
             plain,
         })
+    }
+
+    /// This rank's block of a buffer with one for each rank.
+    pub fn own_block(&self, all: Memory, members: Members) -> Memory {
+        let count = all.count / members.n_ranks as u64;
+        let stride = self.stride(all.datatype).unwrap_or(0);
+        let skip = (members.rank as u64 * count) as isize * stride;
+        let start = all.start.wrapping_offset(skip);
+        Memory {
+            start,
+            count,
+            ..all
+        }
     }
 
     /// A buffer of listed blocks; `None` where it cannot be one.

@@ -49,7 +49,7 @@ impl Reduction {
     }
 
     pub fn has_no_operation(&self, world: &World) -> bool {
-        bits(self.op) == bits(world.handles.op_null)
+        [0, bits(world.handles.op_null)].contains(&bits(self.op))
     }
 
     fn details(&self, world: &World, collective: Collective, n_ranks: u32) -> SharedDetails {

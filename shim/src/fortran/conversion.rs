@@ -4,8 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
 use super::parameter::{Buffer, Integer};
-use crate::abi::{self, Handle, is_in_place};
-use crate::arguments::{Arguments, Counted, Side, reduction};
+use crate::abi::{self, Handle};
 use crate::library::find;
 
 type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
@@ -73,69 +72,36 @@ fn common_block(name: &CStr) -> usize {
     }
 }
 
-impl Conversion {
-    /// # Safety
-    /// The caller's arguments are valid, as MPI demands.
-    pub unsafe fn reduction(
-        &self,
-        [send, recv]: [Buffer; 2],
-        count: Counted,
-        datatype: Integer,
-        op: Integer,
-        root: c_int,
-    ) -> Option<Arguments> {
-        // SAFETY: every argument is passed by reference.
-        unsafe {
-            let datatype = Conversion::handle(self.datatype, datatype)?;
-            let op = Conversion::handle(self.op, op)?;
-            let buffers = (self.buffer(send).cast_const(), self.buffer(recv));
-            Some(reduction(buffers, count, datatype, op, root))
-        }
-    }
-
-    /// One side of a call that moves blocks. What has no meaning on this rank need not be a type: it becomes null,
-    /// which is refused where it is looked at.
-    ///
-    /// # Safety
-    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    unsafe fn side(&self, (buffer, count, datatype): FortranSide) -> Side {
-        let buffer = self.buffer(buffer);
-        if is_in_place(buffer) {
-            return Side::new(buffer, 0, std::ptr::null_mut());
-        }
-        // SAFETY: every argument is passed by reference.
-        unsafe { Side::new(buffer, *count, (self.datatype)(*datatype)) }
-    }
-
-    /// Both sides. In place there is no type, and the library wants one.
-    ///
-    /// # Safety
-    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    pub unsafe fn sides(&self, send: FortranSide, recv: FortranSide) -> [Side; 2] {
-        // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let (mut send, mut recv) = unsafe { (self.side(send), self.side(recv)) };
-        if is_in_place(send.start) {
-            send.datatype = recv.datatype;
-        }
-        if is_in_place(recv.start) {
-            recv.datatype = send.datatype;
-        }
-        [send, recv]
-    }
-
-    /// # Safety
-    /// The caller's arguments are valid, as MPI demands; in place, count and type need not be.
-    pub unsafe fn blocks(
-        &self,
-        send: FortranSide,
-        recv: FortranSide,
-        root: c_int,
-    ) -> Option<Arguments> {
-        // SAFETY: the caller promises that both sides' arguments point to what MPI asks for.
-        let [send, recv] = unsafe { self.sides(send, recv) };
-        Some(Arguments::Blocks { send, recv, root })
-    }
+/// One argument as C has it. What is no type or operation becomes null, which is refused where it is looked at. Counts
+/// and places have a meaning at a root alone, and are nowhere read elsewhere.
+macro_rules! in_c {
+    ($by:ident, In $argument:ident) => {
+        $by.buffer($argument).cast_const()
+    };
+    ($by:ident, Out $argument:ident) => {
+        $by.buffer($argument)
+    };
+    ($by:ident, Elements $argument:ident) => {
+        *$argument
+    };
+    ($by:ident, Root $argument:ident) => {
+        *$argument
+    };
+    ($by:ident, Counts $argument:ident) => {
+        $argument
+    };
+    ($by:ident, Places $argument:ident) => {
+        $argument
+    };
+    ($by:ident, Type $argument:ident) => {
+        ($by.datatype)(*$argument)
+    };
+    ($by:ident, Operation $argument:ident) => {
+        ($by.op)(*$argument)
+    };
+    // Nobody asks for them: an alltoallw is the library's alone.
+    ($by:ident, Types $argument:ident) => {
+        std::ptr::null::<std::ffi::c_void>()
+    };
 }
-
-/// Buffer, count and type of one side.
-pub type FortranSide = (Buffer, Integer, Integer);
+pub(super) use in_c;

@@ -96,7 +96,7 @@ impl Board for Names<'_> {
     fn withdraw(&self, what: &str, text: &str) {
         let text = without_spaces(text, abi::MPI_MAX_PORT_NAME as usize - 1);
         let text = CString::new(text).expect("control characters are left out");
-        // SAFETY: as in `publish`: NUL-terminated strings that live over the call, and errors are returned.
+        // SAFETY: both strings are NUL-terminated and live over the call; errors are returned.
         unsafe {
             (self.pmpi.unpublish_name)(
                 self.name(what).as_ptr(),

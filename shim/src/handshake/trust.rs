@@ -115,7 +115,7 @@ impl Trust<'_> {
 
     fn receive(&self, word: &mut u64, from: u32) -> Request {
         let mut request = self.handles.request_null;
-        // SAFETY: as in `send`: `word` is there until the request is complete or the job over.
+        // SAFETY: `word` outlives the request: callers wait for it, or end the job.
         unsafe {
             (self.pmpi.irecv)(
                 (&raw mut *word).cast(),

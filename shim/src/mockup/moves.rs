@@ -6,12 +6,12 @@ use std::ptr::null_mut;
 
 use colltune_core::collective::Collective;
 
-use super::{ComposedCall, Done, Workspace, in_place};
+use super::{Done, RunningComposition, in_place};
 use crate::arguments::{Input, Memory};
 use crate::p2p::endpoint::check;
 use crate::scratch::ALIGN;
 
-impl ComposedCall<'_> {
+impl RunningComposition<'_> {
     /// Packs a part of the application's memory to `bytes` bytes at `to`.
     ///
     /// # Safety
@@ -36,18 +36,15 @@ impl ComposedCall<'_> {
     }
 
     /// The message of a broadcast as bytes: in the caller's buffer, or packed at the root.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    unsafe fn message(&self, room: &Workspace) -> Result<*mut u8, c_int> {
+    fn message(&self) -> Result<*mut u8, c_int> {
         match self.view.output.memory() {
             Some(memory) if memory.plain => Ok(memory.start),
             Some(memory) if self.is_root() => {
                 // SAFETY: there is room for the message.
-                unsafe { self.pack(*memory, room.bytes, self.view.block as usize) }
-                    .map(|()| room.bytes)
+                unsafe { self.pack(*memory, self.room.bytes, self.view.block as usize) }
+                    .map(|()| self.room.bytes)
             }
-            _ => Ok(room.bytes),
+            _ => Ok(self.room.bytes),
         }
     }
 
@@ -65,16 +62,14 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn bcast_by_scatter(&self, room: &Workspace) -> Done {
+    pub(super) fn bcast_by_scatter(&self) -> Done {
         let (n, total) = (self.n_ranks(), self.view.block as usize);
         let (block, byte) = (total / n, self.endpoint.world.handles.byte);
         let (count, rest) = (block as c_int, (total % n) as c_int);
         let (parts, comm, root) = (self.parts, self.comm, self.root());
         // SAFETY: the message has `n` blocks and the rest; a rank's own block lies at its place.
         unsafe {
-            let message = self.message(room)?;
+            let message = self.message()?;
             let own: *mut c_void = message.wrapping_add(self.rank() * block).cast();
             let scatter = parts.scatter;
             check(if self.is_root() {
@@ -109,25 +104,23 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn bcast_by_allgatherv(&self, room: &Workspace) -> Done {
+    pub(super) fn bcast_by_allgatherv(&self) -> Done {
         let (total, byte) = (self.view.block as c_int, self.endpoint.world.handles.byte);
         // SAFETY: the lists have a place for each rank; the root alone contributes.
         unsafe {
             for rank in 0..self.n_ranks() {
                 let own = if rank == self.view.root { total } else { 0 };
-                room.counts.add(rank).write(own);
-                room.displacements.add(rank).write(0);
+                self.room.counts.add(rank).write(own);
+                self.room.displacements.add(rank).write(0);
             }
-            let message = self.message(room)?;
+            let message = self.message()?;
             check((self.parts.allgatherv)(
                 in_place(),
                 0,
                 byte,
                 message.cast(),
-                room.counts,
-                room.displacements,
+                self.room.counts,
+                self.room.displacements,
                 byte,
                 self.comm,
             ))?;
@@ -156,21 +149,18 @@ impl ComposedCall<'_> {
 
     /// By bytes: ranks may describe the same blocks with types and counts of their own, by which the
     /// libraries cut an allgatherv and choose how to run it.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn allgather_by_allgatherv(&self, room: &Workspace) -> Done {
+    pub(super) fn allgather_by_allgatherv(&self) -> Done {
         let block = self.view.block as usize;
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
-        let (all, unpacked) = self.all_blocks(room);
+        let (all, unpacked) = self.all_blocks();
         // SAFETY: the lists have a place for each rank; the room holds an own block and all of them.
         unsafe {
-            let own = match self.own_block(room)? {
+            let own = match self.own_block()? {
                 None => in_place(),
                 Some(own) => own.cast(),
             };
-            self.list_blocks(room.counts, room.displacements, count);
-            let (counts, places) = (room.counts, room.displacements);
+            self.list_blocks(self.room.counts, self.room.displacements, count);
+            let (counts, places) = (self.room.counts, self.room.displacements);
             let allgatherv = self.parts.allgatherv;
             let whole = all.cast();
             check(allgatherv(
@@ -181,17 +171,14 @@ impl ComposedCall<'_> {
     }
 
     /// By bytes, as the broadcast's message is cut by each rank's own count and type.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn allgather_by_gather(&self, room: &Workspace) -> Done {
+    pub(super) fn allgather_by_gather(&self) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
-        let (all, unpacked) = self.all_blocks(room);
+        let (all, unpacked) = self.all_blocks();
         let (root, comm, whole) = (self.root(), self.comm, all.cast());
         // SAFETY: the room holds an own block, and every rank has room for all of them.
         unsafe {
-            let own = match self.own_block(room)? {
+            let own = match self.own_block()? {
                 None if self.is_root() => in_place(),
                 None => all.add(self.rank() * block).cast(),
                 Some(own) => own.cast(),
@@ -211,17 +198,14 @@ impl ComposedCall<'_> {
 
     /// Where the bytes of the own block of an allgather lie: `None` for at home among all blocks in the
     /// caller's buffer, else in the caller's other buffer or packed in the room.
-    ///
-    /// # Safety
-    /// The room holds a block, and the view's buffers are valid.
-    unsafe fn own_block(&self, room: &Workspace) -> Result<Option<*mut u8>, c_int> {
+    fn own_block(&self) -> Result<Option<*mut u8>, c_int> {
         match self.view.input {
             Input::User(memory) if memory.plain => Ok(Some(memory.start)),
-            Input::InOutput { .. } if self.all_blocks(room).1.is_none() => Ok(None),
+            Input::InOutput { .. } if self.all_blocks().1.is_none() => Ok(None),
             _ => {
-                // SAFETY: the caller promises room for a block and valid buffers.
-                unsafe { self.pack_own_block(room.bytes) }?;
-                Ok(Some(room.bytes))
+                // SAFETY: the room holds a block.
+                unsafe { self.pack_own_block(self.room.bytes) }?;
+                Ok(Some(self.room.bytes))
             }
         }
     }
@@ -232,19 +216,10 @@ impl ComposedCall<'_> {
     /// There is room for a block, and the view's buffers are valid.
     pub(super) unsafe fn pack_own_block(&self, to: *mut u8) -> Done {
         let bytes = self.view.block as usize;
-        let [_, all] = self.sides();
-        let memory = match self.view.input {
-            Input::User(memory) => memory,
-            _ => {
-                let stride = self.endpoint.world.stride(all.datatype).unwrap_or(0);
-                let skip = (self.rank() as u64 * all.count) as isize * stride;
-                Memory {
-                    start: all.start.wrapping_offset(skip),
-                    count: all.count,
-                    datatype: all.datatype,
-                    plain: self.view.output.memory().is_some_and(|memory| memory.plain),
-                }
-            }
+        let memory = match (self.view.input, self.view.output.memory()) {
+            (Input::User(memory), _) => memory,
+            (_, Some(all)) => self.endpoint.world.own_block(*all, self.view.members),
+            (_, None) => return Ok(()),
         };
         // SAFETY: the caller promises room for a block, and the memory is the view's.
         unsafe { self.pack(memory, to, bytes) }
@@ -252,18 +227,21 @@ impl ComposedCall<'_> {
 
     /// Where all blocks of an allgather go as bytes: the caller's buffer where it holds them so,
     /// else the second half of the room.
-    pub(super) fn all_blocks(&self, room: &Workspace) -> (*mut u8, Option<&Memory>) {
+    pub(super) fn all_blocks(&self) -> (*mut u8, Option<&Memory>) {
         let all = self.view.block as usize * self.n_ranks();
         match self.view.output.memory() {
             Some(memory) if memory.plain => (memory.start, None),
-            memory => (room.bytes.wrapping_add(all.next_multiple_of(ALIGN)), memory),
+            memory => (
+                self.room.bytes.wrapping_add(all.next_multiple_of(ALIGN)),
+                memory,
+            ),
         }
     }
 
     /// Puts all blocks where the caller wants them, if they are not there.
     ///
     /// # Safety
-    /// The two are what [`ComposedCall::all_blocks`] returned, and the blocks have come.
+    /// The two are what [`RunningComposition::all_blocks`] returned, and the blocks have come.
     pub(super) unsafe fn unpack_all(&self, all: *mut u8, unpacked: Option<&Memory>) -> Done {
         let bytes = self.view.block as usize * self.n_ranks();
         // SAFETY: the two belong together and all blocks have come, as the caller promises: there are as many bytes,
@@ -271,21 +249,19 @@ impl ComposedCall<'_> {
         unpacked.map_or(Ok(()), |memory| unsafe { self.unpack(all, bytes, memory) })
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn allgather_by_alltoall(&self, room: &Workspace) -> Done {
+    pub(super) fn allgather_by_alltoall(&self) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice.
         unsafe {
-            self.pack_own_block(room.bytes)?;
+            self.pack_own_block(self.room.bytes)?;
             for rank in 1..n {
-                let copy = room.bytes.add(rank * block);
-                std::ptr::copy_nonoverlapping(room.bytes, copy, block);
+                let copy = self.room.bytes.add(rank * block);
+                std::ptr::copy_nonoverlapping(self.room.bytes, copy, block);
             }
-            let (all, unpacked) = self.all_blocks(room);
+            let (all, unpacked) = self.all_blocks();
             check((self.parts.alltoall)(
-                room.bytes.cast(),
+                self.room.bytes.cast(),
                 count,
                 byte,
                 all.cast(),
@@ -298,20 +274,17 @@ impl ComposedCall<'_> {
     }
 
     /// Allgather and gather by an allreduce and a reduce: a bitwise or of blocks that are zero but at home.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn blocks_by_or(&self, room: &Workspace) -> Done {
+    pub(super) fn blocks_by_or(&self) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         let handles = &self.endpoint.world.handles;
         let (byte, or, count) = (handles.byte, handles.bitwise_or, (n * block) as c_int);
         let (reduce, allreduce) = (self.parts.reduce, self.parts.allreduce);
         // SAFETY: the room holds all blocks twice: what is combined, and what comes of it.
         unsafe {
-            std::ptr::write_bytes(room.bytes, 0, n * block);
-            self.pack_own_block(room.bytes.add(self.rank() * block))?;
-            let (all, unpacked) = self.all_blocks(room);
-            let (own, whole) = (room.bytes.cast(), all.cast());
+            std::ptr::write_bytes(self.room.bytes, 0, n * block);
+            self.pack_own_block(self.room.bytes.add(self.rank() * block))?;
+            let (all, unpacked) = self.all_blocks();
+            let (own, whole) = (self.room.bytes.cast(), all.cast());
             check(match (self.view.collective, self.is_root()) {
                 (Collective::Gather, true) => {
                     reduce(own, whole, count, byte, or, self.root(), self.comm)
@@ -325,15 +298,13 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn alltoall_by_alltoallv(&self, room: &Workspace) -> Done {
+    pub(super) fn alltoall_by_alltoallv(&self) -> Done {
         let [send, recv] = self.sides();
         let (from, to) = (send.start.cast(), recv.start.cast());
         // SAFETY: there are two lists each for what is sent and what is received.
         check(unsafe {
             let n = self.n_ranks();
-            let sent = room.bytes.cast::<c_int>();
+            let sent = self.room.bytes.cast::<c_int>();
             let (sent_at, received) = (sent.add(n), sent.add(2 * n));
             let received_at = received.add(n);
             self.list_blocks(sent, sent_at, send.count as c_int);

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use colltune_core::collective::Collective;
 
-use super::{ComposedCall, Done, Workspace, in_place};
+use super::{Done, RunningComposition, in_place};
 use crate::abi::{Datatype, Op};
 use crate::arguments::Input;
 use crate::p2p::endpoint::check;
@@ -26,7 +26,7 @@ pub struct Vector {
     pub op: Op,
 }
 
-impl ComposedCall<'_> {
+impl RunningComposition<'_> {
     pub(super) fn vector(&self) -> Vector {
         let Some(combine) = self.view.unit.combine else {
             unreachable!("a reduction has an operation");
@@ -54,13 +54,11 @@ impl ComposedCall<'_> {
     }
 
     /// Room for so many elements.
-    pub(super) fn elements(&self, room: &Workspace, count: c_int) -> *mut c_void {
-        self.view.unit.first(room.bytes, count as u64).cast()
+    pub(super) fn elements(&self, count: c_int) -> *mut c_void {
+        self.view.unit.first(self.room.bytes, count as u64).cast()
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_bcast(&self) -> Done {
+    pub(super) fn reduce_bcast(&self) -> Done {
         let of = self.vector();
         let (send, recv) = match self.is_root() {
             true => (of.send, of.output),
@@ -75,13 +73,11 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_by_allreduce(&self, room: &Workspace) -> Done {
+    pub(super) fn reduce_by_allreduce(&self) -> Done {
         let of = self.vector();
         let result = match self.is_root() {
             true => of.output,
-            false => self.elements(room, of.all),
+            false => self.elements(of.all),
         };
         let allreduce = self.parts.allreduce;
         // SAFETY: what is not the application's is room for the whole message.
@@ -90,15 +86,12 @@ impl ComposedCall<'_> {
 
     /// Reduce-scatter in equal blocks, then gather or allgather; the elements that are left over
     /// are reduced by themselves.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_by_blocks(&self, room: &Workspace) -> Done {
+    pub(super) fn reduce_by_blocks(&self) -> Done {
         let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
         let (output, datatype, op) = (of.output, of.datatype, of.op);
         let n = self.n_ranks() as c_int;
         let (count, rest) = (of.all / n, of.all % n);
-        let share = self.elements(room, count);
+        let share = self.elements(count);
         let scatter = parts.reduce_scatter_block;
         // SAFETY: a share has room for a block; the rest is the application's.
         unsafe {
@@ -130,20 +123,17 @@ impl ComposedCall<'_> {
     }
 
     /// Reduce-scatter in near-equal shares, then gather or allgather.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_by_shares(&self, room: &Workspace) -> Done {
+    pub(super) fn reduce_by_shares(&self) -> Done {
         let (of, parts, comm, root) = (self.vector(), self.parts, self.comm, self.root());
         let (output, datatype) = (of.output, of.datatype);
-        let (counts, places) = (room.counts, room.displacements);
+        let (counts, places) = (self.room.counts, self.room.displacements);
         let scatter = parts.reduce_scatter;
         // SAFETY: the lists have room for a number per rank, and a share for the longest of them; the rest is the
         // application's.
         unsafe {
-            self.list_shares(room, of.all as u64);
+            self.list_shares(of.all as u64);
             let own = counts.add(self.rank()).read();
-            let share = self.elements(room, own);
+            let share = self.elements(own);
             check(scatter(of.input, share, counts, datatype, of.op, comm))?;
             check(match self.is_rooted() {
                 true => {

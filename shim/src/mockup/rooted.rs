@@ -3,21 +3,19 @@
 
 use std::ffi::c_int;
 
-use super::{ComposedCall, Done, Workspace};
+use super::{Done, RunningComposition};
 use crate::arguments::Input;
 use crate::p2p::endpoint::check;
 
-impl ComposedCall<'_> {
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn gather_by_allgather(&self, room: &Workspace) -> Done {
+impl RunningComposition<'_> {
+    pub(super) fn gather_by_allgather(&self) -> Done {
         let block = self.view.block as usize;
         let (byte, count) = (self.endpoint.world.handles.byte, block as c_int);
         // SAFETY: the room holds all blocks twice: what is sent, and what comes.
         unsafe {
-            self.pack_own_block(room.bytes)?;
-            let (all, unpacked) = self.all_blocks(room);
-            let own = room.bytes.cast();
+            self.pack_own_block(self.room.bytes)?;
+            let (all, unpacked) = self.all_blocks();
+            let own = self.room.bytes.cast();
             let allgather = self.parts.allgather;
             check(allgather(
                 own,
@@ -32,12 +30,10 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn gather_by_gatherv(&self, room: &Workspace) -> Done {
+    pub(super) fn gather_by_gatherv(&self) -> Done {
         let [send, recv] = self.sides();
         let (from, sent, to) = (send.start.cast(), send.count as c_int, recv.start.cast());
-        let (counts, places) = (room.counts, room.displacements);
+        let (counts, places) = (self.room.counts, self.room.displacements);
         let (of_sent, of_received, root) = (send.datatype, recv.datatype, self.root());
         // SAFETY: the lists have a place for each rank; the rest is the application's.
         check(unsafe {
@@ -56,12 +52,10 @@ impl ComposedCall<'_> {
         })
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn scatter_by_scatterv(&self, room: &Workspace) -> Done {
+    pub(super) fn scatter_by_scatterv(&self) -> Done {
         let [send, recv] = self.sides();
         let (from, to, received) = (send.start.cast(), recv.start.cast(), recv.count as c_int);
-        let (counts, places) = (room.counts, room.displacements);
+        let (counts, places) = (self.room.counts, self.room.displacements);
         let (of_sent, of_received, root) = (send.datatype, recv.datatype, self.root());
         // SAFETY: the lists have a place for each rank; the rest is the application's.
         check(unsafe {
@@ -80,19 +74,17 @@ impl ComposedCall<'_> {
         })
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn scatter_by_bcast(&self, room: &Workspace) -> Done {
+    pub(super) fn scatter_by_bcast(&self) -> Done {
         let (n, block) = (self.n_ranks(), self.view.block as usize);
         // SAFETY: the room holds all blocks; the view's buffers are valid.
         unsafe {
             let all = match self.view.input {
                 Input::User(memory) if memory.plain => memory.start,
                 Input::User(memory) => {
-                    self.pack(memory, room.bytes, n * block)?;
-                    room.bytes
+                    self.pack(memory, self.room.bytes, n * block)?;
+                    self.room.bytes
                 }
-                _ => room.bytes,
+                _ => self.room.bytes,
             };
             let (byte, count) = (self.endpoint.world.handles.byte, (n * block) as c_int);
             let bcast = self.parts.bcast;
@@ -110,9 +102,7 @@ impl ComposedCall<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn barrier_by_allreduce(&self, room: &Workspace) -> Done {
+    pub(super) fn barrier_by_allreduce(&self) -> Done {
         let (byte, or) = (
             self.endpoint.world.handles.byte,
             self.endpoint.world.handles.bitwise_or,
@@ -120,9 +110,9 @@ impl ComposedCall<'_> {
         // SAFETY: the room holds two bytes, and no result of an allreduce is there before every rank
         // has given its own.
         check(unsafe {
-            room.bytes.write(0);
-            let own = room.bytes.cast();
-            let result = room.bytes.add(1).cast();
+            self.room.bytes.write(0);
+            let own = self.room.bytes.cast();
+            let result = self.room.bytes.add(1).cast();
             (self.parts.allreduce)(own, result, 1, byte, or, self.comm)
         })
     }

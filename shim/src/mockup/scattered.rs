@@ -3,15 +3,12 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use super::{ComposedCall, Done, Workspace};
+use super::{Done, RunningComposition};
 use crate::p2p::endpoint::check;
 
-impl ComposedCall<'_> {
+impl RunningComposition<'_> {
     /// Lists how many elements each rank gets, and where they begin; the place of this rank's own.
-    ///
-    /// # Safety
-    /// The lists have a place for each rank, and the caller's counts are valid.
-    unsafe fn list_dealt(&self, room: &Workspace) -> u64 {
+    fn list_dealt(&self) -> u64 {
         let (mut start, mut own) = (0, 0);
         for rank in 0..self.n_ranks() {
             let count = match self.view.uneven {
@@ -22,10 +19,10 @@ impl ComposedCall<'_> {
             if rank == self.rank() {
                 own = start;
             }
-            // SAFETY: the caller promises lists with a place for each rank, and `rank` is one.
+            // SAFETY: the lists have a place for each rank, and `rank` is one.
             unsafe {
-                room.counts.add(rank).write(count as i32);
-                room.displacements.add(rank).write(start as i32);
+                self.room.counts.add(rank).write(count as i32);
+                self.room.displacements.add(rank).write(start as i32);
             }
             start += count;
         }
@@ -37,30 +34,16 @@ impl ComposedCall<'_> {
     /// # Safety
     /// Both places hold so many elements of the view's unit.
     unsafe fn copy_elements(&self, from: *const c_void, to: *mut c_void, count: u64) -> Done {
-        let unit = &self.view.unit;
-        if count == 0 {
-            return Ok(());
-        }
         let (from, to) = (from.cast_mut().cast(), to.cast());
-        // SAFETY: the caller promises so many elements at both places; units without holes are their bytes.
-        unsafe {
-            if unit.plain {
-                std::ptr::copy(from, to, count as usize * unit.stride as usize);
-                return Ok(());
-            }
-            let (from, to) = (unit.typed(from, count), unit.typed(to, count));
-            self.report(self.endpoint.message_to_self(from, to))
-        }
+        // SAFETY: the caller promises so many elements at both places.
+        self.report(unsafe { self.endpoint.copy(&self.view.unit, from, to, count) })
     }
 
     /// Reduce to rank 0, which deals the result out.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_and_scatter(&self, room: &Workspace) -> Done {
+    pub(super) fn reduce_and_scatter(&self) -> Done {
         let (of, comm, root) = (self.vector(), self.comm, self.root());
         let result = match self.is_root() {
-            true => self.elements(room, of.all),
+            true => self.elements(of.all),
             false => null_mut(),
         };
         let (reduce, scatter, scatterv) =
@@ -76,8 +59,8 @@ impl ComposedCall<'_> {
                     result, own, datatype, to, own, datatype, root, comm,
                 ));
             }
-            self.list_dealt(room);
-            let (counts, places) = (room.counts, room.displacements);
+            self.list_dealt();
+            let (counts, places) = (self.room.counts, self.room.displacements);
             check(scatterv(
                 result, counts, places, datatype, to, own, datatype, root, comm,
             ))
@@ -85,12 +68,9 @@ impl ComposedCall<'_> {
     }
 
     /// Allreduce, of whose result every rank keeps its own part.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn blocks_by_allreduce(&self, room: &Workspace) -> Done {
+    pub(super) fn blocks_by_allreduce(&self) -> Done {
         let of = self.vector();
-        let whole = self.elements(room, of.all);
+        let whole = self.elements(of.all);
         let allreduce = self.parts.allreduce;
         // SAFETY: the room holds the whole vector; the rest is the application's.
         unsafe {
@@ -102,36 +82,31 @@ impl ComposedCall<'_> {
                 of.op,
                 self.comm,
             ))?;
-            let own = self.element(whole, self.list_dealt(room));
+            let own = self.element(whole, self.list_dealt());
             self.copy_elements(own, of.output, of.own as u64)
         }
     }
 
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn blocks_by_reduce_scatter(&self, room: &Workspace) -> Done {
+    pub(super) fn blocks_by_reduce_scatter(&self) -> Done {
         let of = self.vector();
-        let (scatter, counts) = (self.parts.reduce_scatter, room.counts);
+        let (scatter, counts) = (self.parts.reduce_scatter, self.room.counts);
         // SAFETY: the lists have a place for each rank; the rest is the application's.
         check(unsafe {
-            self.list_dealt(room);
+            self.list_dealt();
             scatter(of.input, of.output, counts, of.datatype, of.op, self.comm)
         })
     }
 
     /// A reduce-scatter that deals everything to the root.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn reduce_by_reduce_scatter(&self, room: &Workspace) -> Done {
+    pub(super) fn reduce_by_reduce_scatter(&self) -> Done {
         let of = self.vector();
         // What others have in place here, the root alone knows; so nobody's is.
         let elsewhere = !self.is_root() || self.view.is_in_place();
         let result = match elsewhere {
-            true => self.elements(room, of.all),
+            true => self.elements(of.all),
             false => of.output,
         };
-        let (scatter, counts) = (self.parts.reduce_scatter, room.counts);
+        let (scatter, counts) = (self.parts.reduce_scatter, self.room.counts);
         // SAFETY: the lists have a place for each rank, the room holds the whole vector, and the
         // rest is the application's.
         unsafe {
@@ -155,12 +130,9 @@ impl ComposedCall<'_> {
     }
 
     /// Exscan, and the own contribution behind what it brings.
-    ///
-    /// # Safety
-    /// As for [`ComposedCall::run`].
-    pub(super) unsafe fn scan_by_exscan(&self, room: &Workspace) -> Done {
+    pub(super) fn scan_by_exscan(&self) -> Done {
         let of = self.vector();
-        let before = self.elements(room, of.all);
+        let before = self.elements(of.all);
         let (exscan, combine) = (self.parts.exscan, self.endpoint.world.pmpi.reduce_local);
         // SAFETY: the room holds the whole vector; the rest is the application's.
         unsafe {

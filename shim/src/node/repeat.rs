@@ -4,7 +4,7 @@
 //! So a communicator remembers its last such call, and one with the same arguments that is not sampled
 //! goes straight to the lines. Whatever is different takes the long way, which leaves the same traces.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use colltune_core::catalogue::{OnNodes, Own};
 use colltune_core::collective::Collective;
@@ -14,8 +14,8 @@ use super::elements::Sum;
 use super::memory::NodeMemory;
 use super::patience::after_call;
 use super::short::Contribution;
-use crate::abi::{self, Comm, Datatype, Op, bits, is_in_place};
-use crate::arguments::View;
+use crate::abi::{self, Comm, bits, is_in_place};
+use crate::arguments::{Counted, Reduction, View};
 use crate::p2p::Schedules;
 use crate::private;
 use crate::world::World;
@@ -31,16 +31,6 @@ pub struct Repeat {
     /// The cell's place among the communicator's of this collective, and the variant among its own.
     pub place: usize,
     pub variant: u16,
-}
-
-/// The arguments of an allreduce.
-#[derive(Clone, Copy)]
-pub struct AllreduceArguments {
-    pub send: *const c_void,
-    pub recv: *mut c_void,
-    pub count: i64,
-    pub datatype: Datatype,
-    pub op: Op,
 }
 
 impl Repeat {
@@ -66,17 +56,11 @@ impl Repeat {
 
     /// Whether a call has the arguments that the last one had, and buffers that nobody has to look at.
     #[inline(always)]
-    pub fn is_like(&self, operands: &AllreduceArguments) -> bool {
-        let AllreduceArguments {
-            send,
-            recv,
-            count,
-            datatype,
-            op,
-        } = *operands;
-        bits(datatype) == self.datatype
-            && bits(op) == self.op
-            && count == self.count
+    pub fn is_like(&self, operands: &Reduction) -> bool {
+        let (send, recv) = (operands.send, operands.recv);
+        bits(operands.datatype) == self.datatype
+            && bits(operands.op) == self.op
+            && matches!(operands.count, Counted::All(count) if count == self.count)
             && !send.is_null()
             && !recv.is_null()
             && send != recv.cast_const()
@@ -93,7 +77,7 @@ impl Repeat {
         world: &World,
         comm: Comm,
         (schedules, node): (&mut Schedules, &mut NodeMemory),
-        operands: &AllreduceArguments,
+        operands: &Reduction,
     ) -> c_int {
         schedules.count_call();
         let NodeMemory::Open(open) = node else {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::retire::{Receives, retire};
 use crate::abi::{self, Comm, Request};
-use crate::arguments::Typed;
+use crate::arguments::{Typed, Unit};
 use crate::library;
 use crate::world::World;
 
@@ -159,6 +159,31 @@ impl<'a> Endpoint<'a> {
                 self.comm,
             )
         })
+    }
+
+    /// Copies units. What lies between their bytes stays untouched at the target.
+    ///
+    /// # Safety
+    /// Both places hold so many units.
+    #[inline]
+    pub unsafe fn copy(
+        &self,
+        unit: &Unit,
+        from: *mut u8,
+        to: *mut u8,
+        units: u64,
+    ) -> Result<(), c_int> {
+        if from == to || units == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller promises that both places hold so many units; those without holes are their bytes.
+        unsafe {
+            if unit.plain {
+                std::ptr::copy(from, to, units as usize * unit.stride as usize);
+                return Ok(());
+            }
+            self.message_to_self(unit.typed(from, units), unit.typed(to, units))
+        }
     }
 
     /// Copies between buffers of two types with one signature, each with its count: MPI does that

@@ -213,18 +213,11 @@ impl ScheduledCall<'_> {
             Before::All => unsafe { self.pack(memory.typed(), output) },
             Before::OwnBlock => {
                 let members = self.view.members;
-                let rank = members.rank as u64;
-                let count = memory.count / members.n_ranks as u64;
-                let stride = self.endpoint.world.stride(memory.datatype);
-                let skip = (rank * count) as isize * stride.unwrap_or(0);
-                let own = Typed {
-                    start: memory.start.wrapping_offset(skip),
-                    count,
-                    ..memory.typed()
-                };
+                let own = self.endpoint.world.own_block(memory, members).typed();
+                let to = self.at(output, members.rank as u64 * self.view.block);
                 // SAFETY: this rank's block lies behind those of the ranks below, in the application's memory as in
                 // its packed bytes, for which there is room.
-                unsafe { self.pack(own, self.at(output, rank * self.view.block)) }
+                unsafe { self.pack(own, to) }
             }
         }
     }
@@ -378,18 +371,7 @@ impl ScheduledCall<'_> {
     /// Both places hold so many units.
     #[inline]
     pub unsafe fn copy(&self, from: *mut u8, to: *mut u8, units: u64) -> Result<(), c_int> {
-        if from == to || units == 0 {
-            return Ok(());
-        }
-        let unit = &self.view.unit;
-        if unit.plain {
-            let bytes = units as usize * unit.stride as usize;
-            // SAFETY: units without holes are their bytes.
-            unsafe { std::ptr::copy(from, to, bytes) };
-            return Ok(());
-        }
-        let (from, to) = (unit.typed(from, units), unit.typed(to, units));
         // SAFETY: the caller promises that both places hold so many units.
-        unsafe { self.endpoint.message_to_self(from, to) }
+        unsafe { self.endpoint.copy(&self.view.unit, from, to, units) }
     }
 }

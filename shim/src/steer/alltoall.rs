@@ -3,11 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Comm, Datatype, bits, is_in_place};
+use crate::arguments::Side;
 use crate::scratch::{self, User};
 use crate::world::World;
-
-/// What an alltoall sends to, or receives from, each rank: where all of it lies, elements for one, and their type.
-pub type AlltoallSide<Buffer> = (Buffer, c_int, Datatype);
 
 /// Runs an alltoall as one of bytes, where the library needs that. `modified_bruck` of Open MPI 4.1 and 5.0 reads
 /// what is sent as if it had the type of what is received, so a transposition by types comes out wrong; `brucks` of
@@ -20,14 +18,14 @@ pub type AlltoallSide<Buffer> = (Buffer, c_int, Datatype);
 #[inline]
 pub unsafe fn alltoall_as_bytes(
     world: &World,
-    send: AlltoallSide<*const c_void>,
-    recv: AlltoallSide<*mut c_void>,
+    send: Side,
+    recv: Side,
     comm: Comm,
 ) -> Option<c_int> {
-    let types = [send.2, recv.2];
+    let types = [send.datatype, recv.datatype];
     let plain = |datatype: &Datatype| world.types.get(*datatype).is_some();
     let is_right = if cfg!(mpi = "openmpi") {
-        bits(send.2) == bits(recv.2) || types.iter().all(plain)
+        bits(send.datatype) == bits(recv.datatype) || types.iter().all(plain)
     } else {
         // MPICH 4.0 does not pack from MPI_BOTTOM, on which no pair type lies.
         types
@@ -36,7 +34,7 @@ pub unsafe fn alltoall_as_bytes(
     };
     // What is no type is the library's to report, once.
     let null = bits(world.handles.datatype_null);
-    if is_right || types.map(bits).contains(&null) || is_in_place(send.0) {
+    if is_right || types.map(bits).contains(&null) || is_in_place(send.start) {
         return None;
     }
     // SAFETY: the caller promises the arguments of a valid MPI_Alltoall on a communicator with these members.
@@ -44,12 +42,9 @@ pub unsafe fn alltoall_as_bytes(
 }
 
 #[cold]
-unsafe fn alltoall_packed(
-    world: &World,
-    (send, send_count, send_type): AlltoallSide<*const c_void>,
-    (recv, recv_count, recv_type): AlltoallSide<*mut c_void>,
-    comm: Comm,
-) -> Option<c_int> {
+unsafe fn alltoall_packed(world: &World, send: Side, recv: Side, comm: Comm) -> Option<c_int> {
+    let (send_count, recv_count) = (send.count as c_int, recv.count as c_int);
+    let (send_type, recv_type) = (send.datatype, recv.datatype);
     let pmpi = world.pmpi;
     let (mut sent, mut received, mut n) = (0, 0, 0);
     // SAFETY: types and communicator are valid by the caller's promise.
@@ -83,7 +78,7 @@ unsafe fn alltoall_packed(
             let mut code = (pmpi.pack)(back, 0, recv_type, back, 0, &mut position, comm);
             if code == abi::SUCCESS {
                 let place = &mut position;
-                code = (pmpi.pack)(send, n_sent, send_type, out, all_sent, place, comm);
+                code = (pmpi.pack)(send.start, n_sent, send_type, out, all_sent, place, comm);
             }
             if code == abi::SUCCESS {
                 let function = pmpi.collectives.alltoall;
@@ -92,7 +87,7 @@ unsafe fn alltoall_packed(
             if code == abi::SUCCESS {
                 position = 0;
                 let (bytes, place) = (all_received, &mut position);
-                code = (pmpi.unpack)(back, bytes, place, recv, n_received, recv_type, comm);
+                code = (pmpi.unpack)(back, bytes, place, recv.start, n_received, recv_type, comm);
             }
             code
         })

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Comm, Datatype};
+use crate::arguments::Side;
 use crate::scratch::{self, User};
 use crate::world::World;
 
@@ -12,29 +13,21 @@ use crate::world::World;
 /// # Safety
 /// The arguments are those of a valid MPI_Bcast of at most 2^31-1 bytes on a communicator with
 /// the members of `comm`.
-pub unsafe fn bcast_as_bytes(
-    world: &World,
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
+pub unsafe fn bcast_as_bytes(world: &World, all: Side, root: c_int, comm: Comm) -> c_int {
+    let (buffer, count, datatype) = (all.start, all.count as c_int, all.datatype);
     if let Some(facts) = world.types.get(datatype) {
         let bytes = count.wrapping_mul(facts.size as c_int);
         // SAFETY: a predefined type of this table has no holes, so these are the same bytes.
         return unsafe { (world.pmpi.bcast)(buffer, bytes, world.handles.byte, root, comm) };
     }
     // SAFETY: the caller promises the arguments of a valid MPI_Bcast, of no more bytes than an int counts.
-    unsafe { bcast_packed(world, buffer, count, datatype, root, comm) }
+    unsafe { bcast_packed(world, (buffer, count, datatype), root, comm) }
 }
 
 #[cold]
 unsafe fn bcast_packed(
     world: &World,
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
+    (buffer, count, datatype): (*mut c_void, c_int, Datatype),
     root: c_int,
     comm: Comm,
 ) -> c_int {

@@ -59,7 +59,7 @@ pub struct Steer {
 }
 // SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time.
 unsafe impl Send for Steer {}
-// SAFETY: the same holds for references: what they lead to is used by one thread at a time.
+// SAFETY: what references lead to is used by one thread at a time: no rank runs MPI_THREAD_MULTIPLE then.
 unsafe impl Sync for Steer {}
 
 /// MPICH needs no communicators of ours.

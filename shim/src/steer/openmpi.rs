@@ -47,7 +47,7 @@ pub struct Steer {
 // SAFETY: the pointers are to static storage of the library. They are written while a carrier is
 // made only, and carriers are made only where no rank runs MPI_THREAD_MULTIPLE.
 unsafe impl Send for Steer {}
-// SAFETY: the same holds for references: nothing is written through one while another thread is in MPI.
+// SAFETY: through a reference nothing is written while another thread is in MPI: only one makes carriers.
 unsafe impl Sync for Steer {}
 
 /// The carriers beside one communicator, for all its members.

@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Comm};
+use crate::arguments::Reduction;
 use crate::arguments::lists::List;
-use crate::arguments::{Reduction, Typed, Unit};
 use crate::members;
 use crate::p2p::endpoint::Endpoint;
 use crate::scratch::{self, User};
@@ -42,33 +42,13 @@ pub unsafe fn reduce_scatter_apart(
             return in_place();
         }
         let operands = unit.first(scratch.block.start(), units);
-        // SAFETY: the caller promises so many elements in place, and the scratch has room for them.
-        match unsafe { copy(world, &unit, (memory.start, operands), units) } {
+        let copied = Endpoint::new(world, 0).and_then(|endpoint| {
+            // SAFETY: the caller promises so many elements in place, and the scratch has room for them.
+            unsafe { endpoint.copy(&unit, memory.start, operands, units) }
+        });
+        match copied {
             Ok(()) => run(operands.cast_const().cast()),
             Err(_) => in_place(),
         }
     })
-}
-
-/// # Safety
-/// The elements lie at the first place, and there is room for them at the second.
-unsafe fn copy(
-    world: &World,
-    unit: &Unit,
-    (from, to): (*mut u8, *mut u8),
-    units: u64,
-) -> Result<(), c_int> {
-    if unit.plain {
-        // SAFETY: elements without holes are their bytes; the scratch is nobody else's.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, unit.bytes(units)) };
-        return Ok(());
-    }
-    let elements = |start| Typed {
-        start,
-        count: units,
-        datatype: unit.datatype,
-    };
-    let endpoint = Endpoint::new(world, 0)?;
-    // SAFETY: as the caller promises.
-    unsafe { endpoint.message_to_self(elements(from), elements(to)) }
 }

@@ -16,13 +16,13 @@ use colltune_core::request::Mode;
 use super::Tuner;
 use crate::abi::{self, Comm};
 use crate::account::Span;
-use crate::arguments::{Arguments, View};
+use crate::arguments::{Arguments, Reduction, View};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::State;
 use crate::floating;
 use crate::gap::Sample;
-use crate::node::{AllreduceArguments, Repeat};
+use crate::node::Repeat;
 use crate::own::{self, OwnCall};
 use crate::world::World;
 
@@ -296,14 +296,10 @@ impl Tuner {
     /// # Safety
     /// The arguments are those of an MPI_Allreduce on `comm`.
     #[inline(always)]
-    pub unsafe fn repeat_allreduce(
-        &self,
-        operands: AllreduceArguments,
-        comm: Comm,
-    ) -> Option<c_int> {
+    pub unsafe fn repeat_allreduce(&self, operands: &Reduction, comm: Comm) -> Option<c_int> {
         // SAFETY: the application passed a communicator that it may use for this collective now.
         let state = unsafe { self.registry.find(comm) }?;
-        let repeat = state.repeat.filter(|repeat| repeat.is_like(&operands))?;
+        let repeat = state.repeat.filter(|repeat| repeat.is_like(operands))?;
         let Repeat { place, variant, .. } = repeat;
         state
             .decider
@@ -328,7 +324,7 @@ impl Tuner {
         let families = state.families.on_nodes();
         // SAFETY: the caller promises the arguments of an allreduce on `comm`; what the library would refuse is not
         // like a call that was right.
-        Some(unsafe { repeat.run(self, comm, families, &operands) })
+        Some(unsafe { repeat.run(self, comm, families, operands) })
     }
 
     /// The call as our own algorithms take it; `None` for the other families.

@@ -7,14 +7,21 @@
 use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
 use colltune_core::decide::DEFAULT;
+use colltune_core::decide::call::SharedCall;
 use colltune_core::record::{CallClass, Manner, Record};
 use colltune_core::select::key;
 
 use super::Tuner;
 use crate::abi::Comm;
+use crate::arguments::Arguments;
 use crate::communicator::State;
-use crate::forms::MessageArguments;
-use crate::library::collectives::Number;
+
+/// A call that passes through, with the arguments by which it is known.
+pub struct WatchedCall {
+    pub manner: Manner,
+    pub collective: Collective,
+    pub arguments: Arguments,
+}
 
 /// A call that is recorded when it is complete.
 #[derive(Clone, Copy)]
@@ -40,14 +47,12 @@ impl Tuner {
     /// counted by itself, see `pending`.
     ///
     /// # Safety
-    /// A call with this message has just succeeded on `comm`.
+    /// A call with these arguments has just succeeded on `comm`.
     #[inline]
-    pub unsafe fn passing<N: Number>(
+    pub unsafe fn passing(
         &self,
-        manner: Manner,
-        collective: Collective,
         comm: Comm,
-        message: MessageArguments<N>,
+        called: impl FnOnce() -> WatchedCall,
     ) -> Option<PassingCall> {
         // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
         // on it at the same time.
@@ -63,8 +68,17 @@ impl Tuner {
             return None;
         }
         let layout = self.layout_of_passing(state)?;
-        // SAFETY: it is no intercommunicator, and the caller promises that the call has succeeded on it.
-        let bytes = unsafe { message.bytes(self, state.n_ranks) }?;
+        let WatchedCall {
+            manner,
+            collective,
+            arguments,
+        } = called();
+        // It is no intercommunicator, so there are as many counts as ranks.
+        let SharedCall { bytes, .. } = arguments.shared(self, collective, state.n_ranks);
+        if bytes == u64::MAX {
+            // Of a type whose size nobody can tell.
+            return None;
+        }
         let class = u64::from(u64::BITS - bytes.leading_zeros());
         let code = 1 << 32 | (manner as u64) << 16 | (collective as u64) << 8 | class;
         let key = key(self.rules.terms.seed, state.decider.agreed().id, code);

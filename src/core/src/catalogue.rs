@@ -205,63 +205,42 @@ mod tests {
             };
             find(library, collective, name).unwrap().applies(&facts)
         };
-        assert!(applies("native:ring", facts()));
-        assert!(!applies(
-            "native:ring",
-            Facts {
-                count: Some(7),
-                ..facts()
-            }
-        ));
-        assert!(!applies(
-            "native:ring",
-            Facts {
-                commutative: false,
-                ..facts()
-            }
-        ));
-        assert!(applies(
-            "native:rabenseifner",
-            Facts {
-                n_ranks: 7,
-                count: Some(4),
-                ..facts()
-            }
-        ));
-        assert!(!applies(
-            "native:rabenseifner",
-            Facts {
-                n_ranks: 7,
-                count: Some(3),
-                ..facts()
-            }
-        ));
-        assert!(!applies(
-            "native:segmented_ring:segsize=64KiB",
-            Facts {
-                message_bytes: 8 * 65536 - 1,
-                ..facts()
-            }
-        ));
-        assert!(applies(
-            "native:segmented_ring:segsize=64KiB",
-            Facts {
-                message_bytes: 8 * 65536,
-                ..facts()
-            }
-        ));
-        let bcast = Facts {
-            count: None,
+        let counted = |count, n_ranks| Facts {
+            n_ranks,
+            count: Some(count),
             ..facts()
         };
-        assert!(!applies("native:pipeline:segsize=4KiB", bcast));
-        assert!(applies(
-            "native:pipeline:segsize=4KiB",
-            Facts {
-                message_bytes: 4097,
-                ..bcast
-            }
-        ));
+        let of_bytes = |message_bytes, count| Facts {
+            message_bytes,
+            count,
+            ..facts()
+        };
+        let in_order = Facts {
+            commutative: false,
+            ..facts()
+        };
+        let usual = facts().count;
+        for (name, facts, expected) in [
+            ("native:ring", facts(), true),
+            ("native:ring", counted(7, 8), false),
+            ("native:ring", in_order, false),
+            ("native:rabenseifner", counted(4, 7), true),
+            ("native:rabenseifner", counted(3, 7), false),
+            (
+                "native:segmented_ring:segsize=64KiB",
+                of_bytes(8 * 65536 - 1, usual),
+                false,
+            ),
+            (
+                "native:segmented_ring:segsize=64KiB",
+                of_bytes(8 * 65536, usual),
+                true,
+            ),
+            ("native:pipeline:segsize=4KiB", of_bytes(4096, None), false),
+            ("native:pipeline:segsize=4KiB", of_bytes(4097, None), true),
+        ] {
+            assert_eq!(applies(name, facts), expected, "{name} {facts:?}");
+        }
         for n_ranks in [0, 1, 2, u32::MAX] {
             for value in [0, 1, u64::MAX] {
                 let facts = Facts {

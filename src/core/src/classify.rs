@@ -87,12 +87,6 @@ impl CellsBySize {
     }
 }
 
-/// The size of a message in bytes, as DESIGN's cells mean it: elements times bytes per element.
-/// A product above 2^64 counts as the largest size.
-pub fn message_bytes(count: u64, type_size: u64) -> u64 {
-    count.saturating_mul(type_size)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,11 +144,5 @@ mod tests {
             );
         }
         assert_eq!(CellsBySize::default().position(5), None);
-    }
-
-    #[test]
-    fn sizes_saturate() {
-        assert_eq!(message_bytes(3, 8), 24);
-        assert_eq!(message_bytes(u64::MAX, 2), u64::MAX);
     }
 }

@@ -3,83 +3,37 @@
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// A tuned MPI collective operation.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
-)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Collective {
-    Allreduce = 0,
-    Bcast = 1,
-    Allgather = 2,
-    Alltoall = 3,
-    Reduce = 4,
-    Allgatherv = 5,
-    Gather = 6,
-    Gatherv = 7,
-    Scatter = 8,
-    Scatterv = 9,
-    Alltoallv = 10,
-    Alltoallw = 11,
-    ReduceScatter = 12,
-    ReduceScatterBlock = 13,
-    Scan = 14,
-    Exscan = 15,
-    Barrier = 16,
+use crate::named::named;
+
+named! {
+    /// A tuned MPI collective operation. Its number is its place.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    )]
+    #[serde(rename_all = "snake_case")]
+    #[repr(u8)]
+    pub enum Collective {
+        Allreduce = "allreduce",
+        Bcast = "bcast",
+        Allgather = "allgather",
+        Alltoall = "alltoall",
+        Reduce = "reduce",
+        Allgatherv = "allgatherv",
+        Gather = "gather",
+        Gatherv = "gatherv",
+        Scatter = "scatter",
+        Scatterv = "scatterv",
+        Alltoallv = "alltoallv",
+        Alltoallw = "alltoallw",
+        ReduceScatter = "reduce_scatter",
+        ReduceScatterBlock = "reduce_scatter_block",
+        Scan = "scan",
+        Exscan = "exscan",
+        Barrier = "barrier",
+    }
 }
 
 impl Collective {
-    /// Every collective, in the order of its number.
-    pub const ALL: [Collective; 17] = [
-        Collective::Allreduce,
-        Collective::Bcast,
-        Collective::Allgather,
-        Collective::Alltoall,
-        Collective::Reduce,
-        Collective::Allgatherv,
-        Collective::Gather,
-        Collective::Gatherv,
-        Collective::Scatter,
-        Collective::Scatterv,
-        Collective::Alltoallv,
-        Collective::Alltoallw,
-        Collective::ReduceScatter,
-        Collective::ReduceScatterBlock,
-        Collective::Scan,
-        Collective::Exscan,
-        Collective::Barrier,
-    ];
-
-    /// The name in files, settings and on the command line: `allreduce`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Collective::Allreduce => "allreduce",
-            Collective::Bcast => "bcast",
-            Collective::Allgather => "allgather",
-            Collective::Alltoall => "alltoall",
-            Collective::Reduce => "reduce",
-            Collective::Allgatherv => "allgatherv",
-            Collective::Gather => "gather",
-            Collective::Gatherv => "gatherv",
-            Collective::Scatter => "scatter",
-            Collective::Scatterv => "scatterv",
-            Collective::Alltoallv => "alltoallv",
-            Collective::Alltoallw => "alltoallw",
-            Collective::ReduceScatter => "reduce_scatter",
-            Collective::ReduceScatterBlock => "reduce_scatter_block",
-            Collective::Scan => "scan",
-            Collective::Exscan => "exscan",
-            Collective::Barrier => "barrier",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Collective> {
-        Self::ALL
-            .into_iter()
-            .find(|collective| collective.name() == name)
-    }
-
     pub const fn index(self) -> usize {
         self as usize
     }

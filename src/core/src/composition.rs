@@ -86,26 +86,12 @@ const fn row(
 const BY_REDUCE_SCATTER: &[Need] = &[CountAtLeastRanks, CommutativeOrPlain];
 
 /// Every composition, in the order of collectives.
+#[rustfmt::skip]
 pub const ROWS: &[ComposedRow] = &[
     row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[]),
-    row(
-        Allreduce,
-        "reduce_scatter_block+allgather",
-        Is::AllreduceReduceScatterBlockAllgather,
-        BY_REDUCE_SCATTER,
-    ),
-    row(
-        Allreduce,
-        "reduce_scatter+allgatherv",
-        Is::AllreduceReduceScatterAllgatherv,
-        BY_REDUCE_SCATTER,
-    ),
-    row(
-        Bcast,
-        "scatter+allgather",
-        Is::BcastScatterAllgather,
-        &[BytesAtLeastRanks],
-    ),
+    row(Allreduce, "reduce_scatter_block+allgather", Is::AllreduceReduceScatterBlockAllgather, BY_REDUCE_SCATTER),
+    row(Allreduce, "reduce_scatter+allgatherv", Is::AllreduceReduceScatterAllgatherv, BY_REDUCE_SCATTER),
+    row(Bcast, "scatter+allgather", Is::BcastScatterAllgather, &[BytesAtLeastRanks]),
     row(Bcast, "allgatherv", Is::BcastAllgatherv, &[]),
     row(Allgather, "allgatherv", Is::AllgatherAllgatherv, &[]),
     row(Allgather, "gather+bcast", Is::AllgatherGatherBcast, &[]),
@@ -113,35 +99,15 @@ pub const ROWS: &[ComposedRow] = &[
     row(Allgather, "allreduce", Is::AllgatherAllreduce, &[]),
     row(Alltoall, "alltoallv", Is::AlltoallAlltoallv, &[]),
     row(Reduce, "allreduce", Is::ReduceAllreduce, &[]),
-    row(
-        Reduce,
-        "reduce_scatter_block+gather",
-        Is::ReduceReduceScatterBlockGather,
-        BY_REDUCE_SCATTER,
-    ),
-    row(
-        Reduce,
-        "reduce_scatter+gatherv",
-        Is::ReduceReduceScatterGatherv,
-        BY_REDUCE_SCATTER,
-    ),
-    row(
-        Reduce,
-        "reduce_scatter",
-        Is::ReduceReduceScatter,
-        &[CommutativeOrPlain],
-    ),
+    row(Reduce, "reduce_scatter_block+gather", Is::ReduceReduceScatterBlockGather, BY_REDUCE_SCATTER),
+    row(Reduce, "reduce_scatter+gatherv", Is::ReduceReduceScatterGatherv, BY_REDUCE_SCATTER),
+    row(Reduce, "reduce_scatter", Is::ReduceReduceScatter, &[CommutativeOrPlain]),
     row(Gather, "allgather", Is::GatherAllgather, &[]),
     row(Gather, "gatherv", Is::GatherGatherv, &[]),
     row(Gather, "reduce", Is::GatherReduce, &[]),
     row(Scatter, "bcast", Is::ScatterBcast, &[]),
     row(Scatter, "scatterv", Is::ScatterScatterv, &[]),
-    row(
-        ReduceScatterBlock,
-        "reduce+scatter",
-        Is::ReduceScatterBlockReduceThenScatter,
-        &[],
-    ),
+    row(ReduceScatterBlock, "reduce+scatter", Is::ReduceScatterBlockReduceThenScatter, &[]),
     row(
         ReduceScatterBlock,
         "reduce_scatter",
@@ -149,18 +115,8 @@ pub const ROWS: &[ComposedRow] = &[
         // In place the library's reduce_scatter writes behind the result, its reduce_scatter_block does not.
         &[CommutativeOrPlain, NotInPlace],
     ),
-    row(
-        ReduceScatterBlock,
-        "allreduce",
-        Is::ReduceScatterBlockAllreduce,
-        &[],
-    ),
-    row(
-        ReduceScatter,
-        "reduce+scatterv",
-        Is::ReduceScatterReduceThenScatterv,
-        &[],
-    ),
+    row(ReduceScatterBlock, "allreduce", Is::ReduceScatterBlockAllreduce, &[]),
+    row(ReduceScatter, "reduce+scatterv", Is::ReduceScatterReduceThenScatterv, &[]),
     row(ReduceScatter, "allreduce", Is::ReduceScatterAllreduce, &[]),
     row(Scan, "exscan+reduce_local", Is::ScanExscan, &[]),
     row(Barrier, "allreduce", Is::BarrierAllreduce, &[]),

@@ -9,6 +9,8 @@
 //! communicator ([`decide`]), [`record`]; and what is left of the last ones when a job hangs ([`flight`]).
 #![forbid(unsafe_code)]
 
+mod named;
+
 pub mod collective;
 pub mod component;
 pub mod context;

@@ -6,32 +6,23 @@ use std::str::FromStr;
 use bincode::{Decode, Encode};
 use thiserror::Error;
 
-/// A binary interface: one build of the shim serves every library that shares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Abi {
-    OpenMpi,
-    Mpich,
-    /// The one that MPI 5 standardises (`libmpi_abi`); any library may offer it beside its own.
-    Standard,
+use crate::named::named;
+
+named! {
+    /// A binary interface: one build of the shim serves every library that shares it. Its name is the folder below
+    /// `target/` and the `--mpi` argument of `colltune run`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Abi {
+        OpenMpi = "openmpi",
+        Mpich = "mpich",
+        /// The one that MPI 5 standardises (`libmpi_abi`); any library may offer it beside its own.
+        Standard = "mpi_abi",
+    }
 }
 
 impl Abi {
-    pub const ALL: [Abi; 3] = [Abi::OpenMpi, Abi::Mpich, Abi::Standard];
     /// Those that every build makes; the standard one needs a compiler wrapper that few systems have.
     pub const COMMON: [Abi; 2] = [Abi::OpenMpi, Abi::Mpich];
-
-    /// The folder below `target/` and the `--mpi` argument of `colltune run`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Abi::OpenMpi => "openmpi",
-            Abi::Mpich => "mpich",
-            Abi::Standard => "mpi_abi",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Abi> {
-        Self::ALL.into_iter().find(|abi| abi.name() == name)
-    }
 
     /// Whether the build for this interface serves programs on `product`.
     pub const fn serves(self, product: Product) -> bool {
@@ -46,38 +37,22 @@ impl Abi {
     }
 }
 
-/// Whose library it is: what decides which algorithms there are, whatever the binary interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum Product {
-    OpenMpi,
-    Mpich,
-    Intel,
-    /// Cray MPICH and MVAPICH derive from MPICH, and choose among collective algorithms of their own, which nobody can
-    /// name here: they are tuned with ours alone.
-    Cray,
-    Mvapich,
+named! {
+    /// Whose library it is: what decides which algorithms there are, whatever the binary interface. Its name is the first
+    /// word of its database keys.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+    pub enum Product {
+        OpenMpi = "openmpi",
+        Mpich = "mpich",
+        Intel = "intel",
+        /// Cray MPICH and MVAPICH derive from MPICH, and choose among collective algorithms of their own, which nobody
+        /// can name here: they are tuned with ours alone.
+        Cray = "cray",
+        Mvapich = "mvapich",
+    }
 }
 
 impl Product {
-    pub const ALL: [Product; 5] = [
-        Product::OpenMpi,
-        Product::Mpich,
-        Product::Intel,
-        Product::Cray,
-        Product::Mvapich,
-    ];
-
-    /// The first word of its database keys: `openmpi`, `mpich`, `intel`, `cray`, `mvapich`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Product::OpenMpi => "openmpi",
-            Product::Mpich => "mpich",
-            Product::Intel => "intel",
-            Product::Cray => "cray",
-            Product::Mvapich => "mvapich",
-        }
-    }
-
     /// Its name as its makers write it.
     pub const fn title(self) -> &'static str {
         match self {
@@ -87,10 +62,6 @@ impl Product {
             Product::Cray => "Cray MPICH",
             Product::Mvapich => "MVAPICH",
         }
-    }
-
-    pub fn from_name(name: &str) -> Option<Product> {
-        Self::ALL.into_iter().find(|product| product.name() == name)
     }
 }
 

@@ -6,34 +6,26 @@ use thiserror::Error;
 use crate::catalogue;
 use crate::collective::Collective;
 use crate::library::Library;
+use crate::named::named;
 use crate::spelling;
 use crate::variant::VariantName;
 
-/// What the shim does in a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Mode {
-    /// Draw variants and record times.
-    Explore,
-    /// Run the best known variant, record nothing.
-    Exploit,
-    /// Run the library's default, record times.
-    Record,
-    /// Do nothing.
-    Off,
+named! {
+    /// What the shim does in a job.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+    pub enum Mode {
+        /// Draw variants and record times.
+        Explore = "explore",
+        /// Run the best known variant, record nothing.
+        Exploit = "exploit",
+        /// Run the library's default, record times.
+        Record = "record",
+        /// Do nothing.
+        Off = "off",
+    }
 }
 
 impl Mode {
-    pub const ALL: [Mode; 4] = [Mode::Explore, Mode::Exploit, Mode::Record, Mode::Off];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Explore => "explore",
-            Mode::Exploit => "exploit",
-            Mode::Record => "record",
-            Mode::Off => "off",
-        }
-    }
-
     pub const fn records(self) -> bool {
         matches!(self, Mode::Explore | Mode::Record)
     }
@@ -53,10 +45,7 @@ impl std::str::FromStr for Mode {
     type Err = RequestError;
 
     fn from_str(text: &str) -> Result<Mode, RequestError> {
-        Mode::ALL
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| RequestError::Mode(text.to_owned()))
+        Mode::from_name(text).ok_or_else(|| RequestError::Mode(text.to_owned()))
     }
 }
 

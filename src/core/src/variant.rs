@@ -6,38 +6,22 @@ use std::str::FromStr;
 use bincode::{Decode, Encode};
 use thiserror::Error;
 
-/// Where the code that runs a variant comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum Family {
-    /// What the library would do without us.
-    Default,
-    /// One of the library's own algorithms, steered.
-    Native,
-    /// A composition of the library's own collectives.
-    Mockup,
-    /// Our own schedule over point-to-point messages.
-    P2p,
-    /// Our own algorithm over shared memory inside the node.
-    Node,
-}
+use crate::named::named;
 
-impl Family {
-    pub const ALL: [Family; 5] = [
-        Family::Default,
-        Family::Native,
-        Family::Mockup,
-        Family::P2p,
-        Family::Node,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Family::Default => "default",
-            Family::Native => "native",
-            Family::Mockup => "mockup",
-            Family::P2p => "p2p",
-            Family::Node => "node",
-        }
+named! {
+    /// Where the code that runs a variant comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+    pub enum Family {
+        /// What the library would do without us.
+        Default = "default",
+        /// One of the library's own algorithms, steered.
+        Native = "native",
+        /// A composition of the library's own collectives.
+        Mockup = "mockup",
+        /// Our own schedule over point-to-point messages.
+        P2p = "p2p",
+        /// Our own algorithm over shared memory inside the node.
+        Node = "node",
     }
 }
 
@@ -121,10 +105,8 @@ impl FromStr for VariantName {
     fn from_str(text: &str) -> Result<VariantName, VariantError> {
         let mut parts = text.split(':');
         let family = parts.next().unwrap_or("");
-        let family = Family::ALL
-            .into_iter()
-            .find(|known| known.name() == family)
-            .ok_or_else(|| VariantError::Family(text.to_owned()))?;
+        let family =
+            Family::from_name(family).ok_or_else(|| VariantError::Family(text.to_owned()))?;
         let algorithm = parts.next().unwrap_or("").to_owned();
         let well_named =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-+".contains(c);

@@ -15,21 +15,24 @@
 
 use super::schedule::{Buffer, Part, narrow};
 use crate::collective::Collective;
+use crate::named::named;
 
-/// A collective's movement of data; the irregular forms share the pattern of the regular ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pattern {
-    Allreduce,
-    Bcast,
-    Reduce,
-    Allgather,
-    Alltoall,
-    ReduceScatter,
-    Gather,
-    Scatter,
-    Scan,
-    Exscan,
-    Barrier,
+named! {
+    /// A collective's movement of data; the irregular forms share the pattern of the regular ones.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Pattern {
+        Allreduce = "allreduce",
+        Bcast = "bcast",
+        Reduce = "reduce",
+        Allgather = "allgather",
+        Alltoall = "alltoall",
+        ReduceScatter = "reduce_scatter",
+        Gather = "gather",
+        Scatter = "scatter",
+        Scan = "scan",
+        Exscan = "exscan",
+        Barrier = "barrier",
+    }
 }
 
 /// Whether a user buffer exists on a rank, and how many blocks it holds.
@@ -43,20 +46,6 @@ pub enum Holds {
 }
 
 impl Pattern {
-    pub const ALL: [Pattern; 11] = [
-        Pattern::Allreduce,
-        Pattern::Bcast,
-        Pattern::Reduce,
-        Pattern::Allgather,
-        Pattern::Alltoall,
-        Pattern::ReduceScatter,
-        Pattern::Gather,
-        Pattern::Scatter,
-        Pattern::Scan,
-        Pattern::Exscan,
-        Pattern::Barrier,
-    ];
-
     /// The pattern of a collective whose schedules the shim runs; `None` for the others.
     pub const fn of(collective: Collective) -> Option<Pattern> {
         Some(match collective {
@@ -83,23 +72,6 @@ impl Pattern {
             collective,
             Allgatherv | Alltoallv | Gatherv | ReduceScatter | Scatterv
         )
-    }
-
-    /// The name as in variants' listings: `allreduce`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Pattern::Allreduce => "allreduce",
-            Pattern::Bcast => "bcast",
-            Pattern::Reduce => "reduce",
-            Pattern::Allgather => "allgather",
-            Pattern::Alltoall => "alltoall",
-            Pattern::ReduceScatter => "reduce_scatter",
-            Pattern::Gather => "gather",
-            Pattern::Scatter => "scatter",
-            Pattern::Scan => "scan",
-            Pattern::Exscan => "exscan",
-            Pattern::Barrier => "barrier",
-        }
     }
 
     /// How many blocks the whole message has.

@@ -73,14 +73,10 @@ const BINE: &str = "De Sensi et al., Bine trees, SC 2025";
 const BRUCK: &str = "Bruck et al., IEEE TPDS 8(11), 1997";
 
 /// Every algorithm, in the order of collectives and of value.
+#[rustfmt::skip]
 pub const ROWS: &[Row] = &[
-    row(
-        Allreduce,
-        "recursive_doubling",
-        allreduce::recursive_doubling::schedule,
-        THAKUR,
-    )
-    .symmetric(Symmetry::Exchange(1)),
+    row(Allreduce, "recursive_doubling", allreduce::recursive_doubling::schedule, THAKUR)
+        .symmetric(Symmetry::Exchange(1)),
     row(Allreduce, "ring", allreduce::ring::schedule, RING)
         .needs(&[Commutative])
         .copied_in_place()
@@ -92,22 +88,11 @@ pub const ROWS: &[Row] = &[
         .copied_in_place()
         .own_block_first()
         .symmetric(Symmetry::Rotation(1)),
-    row(
-        Allreduce,
-        "rabenseifner",
-        allreduce::rabenseifner::schedule,
-        THAKUR,
-    )
-    .symmetric(Symmetry::Exchange(1)),
-    row(
-        Allreduce,
-        "circulant",
-        allreduce::circulant::schedule,
-        TRAEFF,
-    )
-    .needs(&[Commutative])
-    .copied_in_place()
-    .symmetric(Symmetry::Rotation(1)),
+    row(Allreduce, "rabenseifner", allreduce::rabenseifner::schedule, THAKUR).symmetric(Symmetry::Exchange(1)),
+    row(Allreduce, "circulant", allreduce::circulant::schedule, TRAEFF)
+        .needs(&[Commutative])
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
     row(
         Allreduce,
         "recursive_multiplying",
@@ -116,67 +101,24 @@ pub const ROWS: &[Row] = &[
     )
     .parameters(HIGH_RADIX)
     .symmetric(Symmetry::Exchange(8)),
-    row(
-        Allreduce,
-        "reduce_bcast",
-        allreduce::reduce_bcast::schedule,
-        WILKINS,
-    )
-    .parameters(RADIX)
-    .copied_in_place(),
-    row(
-        Allreduce,
-        "dual_root",
-        allreduce::dual_root::schedule,
-        "Traeff, arXiv 2109.12626",
-    )
-    .parameters(SEGMENTED)
-    .copied_in_place(),
-    row(
-        Allreduce,
-        "swing",
-        allreduce::swing::schedule,
-        "De Sensi et al., Swing, NSDI 2024",
-    )
-    .needs(&[Commutative, PowerOfTwoRanks])
-    .symmetric(Symmetry::Rotation(2)),
+    row(Allreduce, "reduce_bcast", allreduce::reduce_bcast::schedule, WILKINS).parameters(RADIX).copied_in_place(),
+    row(Allreduce, "dual_root", allreduce::dual_root::schedule, "Traeff, arXiv 2109.12626")
+        .parameters(SEGMENTED)
+        .copied_in_place(),
+    row(Allreduce, "swing", allreduce::swing::schedule, "De Sensi et al., Swing, NSDI 2024")
+        .needs(&[Commutative, PowerOfTwoRanks])
+        .symmetric(Symmetry::Rotation(2)),
     row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
     row(Bcast, "binomial_doubling", bcast::doubling::schedule, BINE),
     row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
     row(Bcast, "chain", bcast::chain::schedule, PJESIVAC).parameters(SEGMENTED),
     row(Bcast, "binary_tree", bcast::binary_tree::schedule, PJESIVAC).parameters(SEGMENTED),
-    row(
-        Bcast,
-        "scatter_allgather",
-        bcast::scatter_allgather::recursive_doubling,
-        THAKUR,
-    )
-    .needs(&[PowerOfTwoRanks]),
-    row(
-        Bcast,
-        "scatter_allgather_ring",
-        bcast::scatter_allgather::ring,
-        THAKUR,
-    ),
-    row(
-        Bcast,
-        "circulant",
-        bcast::circulant::schedule,
-        "Traeff, arXiv 2407.18004",
-    )
-    .parameters(SEGMENTED),
+    row(Bcast, "scatter_allgather", bcast::scatter_allgather::recursive_doubling, THAKUR).needs(&[PowerOfTwoRanks]),
+    row(Bcast, "scatter_allgather_ring", bcast::scatter_allgather::ring, THAKUR),
+    row(Bcast, "circulant", bcast::circulant::schedule, "Traeff, arXiv 2407.18004").parameters(SEGMENTED),
     row(Bcast, "bine", bcast::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
-    row(Reduce, "binomial", reduce::knomial::schedule, THAKUR)
-        .needs(&[Commutative])
-        .copied_in_place(),
-    row(
-        Reduce,
-        "binomial_doubling",
-        reduce::doubling::schedule,
-        BINE,
-    )
-    .needs(&[Commutative])
-    .copied_in_place(),
+    row(Reduce, "binomial", reduce::knomial::schedule, THAKUR).needs(&[Commutative]).copied_in_place(),
+    row(Reduce, "binomial_doubling", reduce::doubling::schedule, BINE).needs(&[Commutative]).copied_in_place(),
     row(Reduce, "knomial", reduce::knomial::schedule, WILKINS)
         .parameters(HIGH_RADIX)
         .needs(&[Commutative])
@@ -185,85 +127,36 @@ pub const ROWS: &[Row] = &[
         .parameters(SEGMENTED)
         .needs(&[Commutative])
         .copied_in_place(),
-    row(
-        Reduce,
-        "rabenseifner",
-        reduce::rabenseifner::schedule,
-        THAKUR,
-    )
-    .needs(&[Commutative]),
+    row(Reduce, "rabenseifner", reduce::rabenseifner::schedule, THAKUR).needs(&[Commutative]),
     row(Reduce, "in_order", reduce::in_order::schedule, PJESIVAC)
         .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB, 64 * KIB])])
         .copied_in_place(),
-    row(
-        Reduce,
-        "circulant",
-        reduce::circulant::schedule,
-        "Traeff, arXiv 2407.18004",
-    )
-    .parameters(SEGMENTED)
-    .needs(&[Commutative])
-    .copied_in_place(),
-    row(Reduce, "bine", reduce::bine::schedule, BINE)
-        .needs(&[Commutative, PowerOfTwoRanks])
+    row(Reduce, "circulant", reduce::circulant::schedule, "Traeff, arXiv 2407.18004")
+        .parameters(SEGMENTED)
+        .needs(&[Commutative])
         .copied_in_place(),
-    row(Allgather, "ring", allgather::ring::schedule, THAKUR)
+    row(Reduce, "bine", reduce::bine::schedule, BINE).needs(&[Commutative, PowerOfTwoRanks]).copied_in_place(),
+    row(Allgather, "ring", allgather::ring::schedule, THAKUR).any_lengths().symmetric(Symmetry::Rotation(1)),
+    row(Allgather, "recursive_doubling", allgather::recursive_doubling::schedule, THAKUR)
+        .needs(&[PowerOfTwoRanks])
         .any_lengths()
-        .symmetric(Symmetry::Rotation(1)),
-    row(
-        Allgather,
-        "recursive_doubling",
-        allgather::recursive_doubling::schedule,
-        THAKUR,
-    )
-    .needs(&[PowerOfTwoRanks])
-    .any_lengths()
-    .symmetric(Symmetry::Exchange(1)),
+        .symmetric(Symmetry::Exchange(1)),
     row(Allgather, "bruck", allgather::bruck::schedule, BRUCK)
         .parameters(RADIX)
         .any_lengths()
         .symmetric(Symmetry::Rotation(1)),
-    row(
-        Allgather,
-        "neighbour_exchange",
-        allgather::neighbour_exchange::schedule,
-        "Chen, Zhang & Wang, HPC Asia 2005",
-    )
-    .needs(&[EvenRanks])
-    .any_lengths()
-    .symmetric(Symmetry::Rotation(2)),
-    row(
-        Allgather,
-        "sparbit",
-        allgather::sparbit::schedule,
-        "Loch & Koslovski, arXiv 2109.08751",
-    )
-    .any_lengths()
-    .symmetric(Symmetry::Rotation(1)),
-    row(
-        Allgather,
-        "circulant",
-        allgather::circulant::schedule,
-        TRAEFF,
-    )
-    .any_lengths()
-    .symmetric(Symmetry::Rotation(1)),
-    row(
-        Allgather,
-        "circulant_blocks",
-        allgather::circulant_blocks::schedule,
-        "Traeff, arXiv 2205.10072",
-    )
-    .parameters(SEGMENTED_BLOCKS)
-    .any_lengths(),
-    row(
-        Allgather,
-        "gather_bcast",
-        allgather::gather_bcast::schedule,
-        WILKINS,
-    )
-    .parameters(RADIX)
-    .any_lengths(),
+    row(Allgather, "neighbour_exchange", allgather::neighbour_exchange::schedule, "Chen, Zhang & Wang, HPC Asia 2005")
+        .needs(&[EvenRanks])
+        .any_lengths()
+        .symmetric(Symmetry::Rotation(2)),
+    row(Allgather, "sparbit", allgather::sparbit::schedule, "Loch & Koslovski, arXiv 2109.08751")
+        .any_lengths()
+        .symmetric(Symmetry::Rotation(1)),
+    row(Allgather, "circulant", allgather::circulant::schedule, TRAEFF).any_lengths().symmetric(Symmetry::Rotation(1)),
+    row(Allgather, "circulant_blocks", allgather::circulant_blocks::schedule, "Traeff, arXiv 2205.10072")
+        .parameters(SEGMENTED_BLOCKS)
+        .any_lengths(),
+    row(Allgather, "gather_bcast", allgather::gather_bcast::schedule, WILKINS).parameters(RADIX).any_lengths(),
     row(Allgather, "bine", allgather::bine::schedule, BINE)
         .needs(&[PowerOfTwoRanks])
         .any_lengths()
@@ -272,122 +165,57 @@ pub const ROWS: &[Row] = &[
         .any_lengths()
         .copied_in_place()
         .symmetric(Symmetry::Rotation(1)),
-    row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK)
+    row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK).parameters(RADIX).symmetric(Symmetry::Rotation(1)),
+    row(Alltoall, "bine", alltoall::bine::schedule, BINE).needs(&[PowerOfTwoRanks]).copied_in_place(),
+    row(Alltoall, "gather_scatter", alltoall::gather_scatter::schedule, WILKINS)
         .parameters(RADIX)
-        .symmetric(Symmetry::Rotation(1)),
-    row(Alltoall, "bine", alltoall::bine::schedule, BINE)
-        .needs(&[PowerOfTwoRanks])
+        .needs(&[FewRanks])
         .copied_in_place(),
-    row(
-        Alltoall,
-        "gather_scatter",
-        alltoall::gather_scatter::schedule,
-        WILKINS,
-    )
-    .parameters(RADIX)
-    .needs(&[FewRanks])
-    .copied_in_place(),
     row(Alltoall, "scattered", alltoall::scattered::schedule, THAKUR)
         .parameters(WINDOWS)
         .any_lengths()
         .copied_in_place()
         .symmetric(Symmetry::Rotation(1)),
-    row(
-        ReduceScatter,
-        "recursive_halving",
-        reduce_scatter::recursive_halving::schedule,
-        THAKUR,
-    )
-    .needs(&[Commutative])
-    .any_lengths()
-    .copied_in_place()
-    .symmetric(Symmetry::Exchange(1)),
-    row(
-        ReduceScatter,
-        "pairwise",
-        reduce_scatter::pairwise::schedule,
-        THAKUR,
-    )
-    .needs(&[Commutative])
-    .any_lengths()
-    .copied_in_place()
-    .symmetric(Symmetry::Rotation(1)),
-    row(
-        ReduceScatter,
-        "circulant",
-        reduce_scatter::circulant::schedule,
-        TRAEFF,
-    )
-    .needs(&[Commutative])
-    .any_lengths()
-    .copied_in_place()
-    .symmetric(Symmetry::Rotation(1)),
+    row(ReduceScatter, "recursive_halving", reduce_scatter::recursive_halving::schedule, THAKUR)
+        .needs(&[Commutative])
+        .any_lengths()
+        .copied_in_place()
+        .symmetric(Symmetry::Exchange(1)),
+    row(ReduceScatter, "pairwise", reduce_scatter::pairwise::schedule, THAKUR)
+        .needs(&[Commutative])
+        .any_lengths()
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
+    row(ReduceScatter, "circulant", reduce_scatter::circulant::schedule, TRAEFF)
+        .needs(&[Commutative])
+        .any_lengths()
+        .copied_in_place()
+        .symmetric(Symmetry::Rotation(1)),
     row(ReduceScatter, "bine", reduce_scatter::bine::schedule, BINE)
         .needs(&[Commutative, PowerOfTwoRanks])
         .any_lengths()
         .copied_in_place()
         .symmetric(Symmetry::Rotation(2)),
-    row(
-        Gather,
-        "linear",
-        gather::linear::schedule,
-        "MPI standard, section on gather",
-    )
-    .parameters(WINDOWS)
-    .any_lengths(),
+    row(Gather, "linear", gather::linear::schedule, "MPI standard, section on gather")
+        .parameters(WINDOWS)
+        .any_lengths(),
     row(Gather, "binomial", gather::binomial::schedule, THAKUR),
     row(Gather, "bine", gather::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
-    row(
-        Scatter,
-        "linear",
-        scatter::linear::schedule,
-        "MPI standard, section on scatter",
-    )
-    .parameters(WINDOWS)
-    .any_lengths(),
+    row(Scatter, "linear", scatter::linear::schedule, "MPI standard, section on scatter")
+        .parameters(WINDOWS)
+        .any_lengths(),
     row(Scatter, "binomial", scatter::binomial::schedule, THAKUR),
     row(Scatter, "bine", scatter::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
-    row(
-        Scan,
-        "recursive_doubling",
-        scan::recursive_doubling::inclusive,
-        HILLIS,
-    ),
-    row(
-        Scan,
-        "linear",
-        scan::linear::inclusive,
-        "MPI standard, section on scan",
-    )
-    .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
-    row(
-        Exscan,
-        "recursive_doubling",
-        scan::recursive_doubling::exclusive,
-        HILLIS,
-    ),
-    row(
-        Exscan,
-        "linear",
-        scan::linear::exclusive,
-        "MPI standard, section on scan",
-    )
-    .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
-    row(
-        Barrier,
-        "dissemination",
-        barrier::dissemination::schedule,
-        "Hensgen, Finkel & Manber, IJPP 17(1), 1988",
-    )
-    .parameters(RADIX)
-    .symmetric(Symmetry::Rotation(1)),
-    row(
-        Barrier,
-        "tree",
-        barrier::tree::schedule,
-        "Mellor-Crummey & Scott, ACM TOCS 9(1), 1991",
-    )
-    .parameters(HIGH_RADIX),
+    row(Scan, "recursive_doubling", scan::recursive_doubling::inclusive, HILLIS),
+    row(Scan, "linear", scan::linear::inclusive, "MPI standard, section on scan")
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+    row(Exscan, "recursive_doubling", scan::recursive_doubling::exclusive, HILLIS),
+    row(Exscan, "linear", scan::linear::exclusive, "MPI standard, section on scan")
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+    row(Barrier, "dissemination", barrier::dissemination::schedule, "Hensgen, Finkel & Manber, IJPP 17(1), 1988")
+        .parameters(RADIX)
+        .symmetric(Symmetry::Rotation(1)),
+    row(Barrier, "tree", barrier::tree::schedule, "Mellor-Crummey & Scott, ACM TOCS 9(1), 1991").parameters(HIGH_RADIX),
 ];
 
 #[cfg(test)]

@@ -21,14 +21,10 @@ use crate::variant::VariantName;
 /// Those that contain a reduce (allreduce's 3 and 4, reduce_scatter's 4 and 5) are left out: the library's
 /// MPI_Reduce is wrong where elements have holes and a user's operation commutes, its allreduce and
 /// reduce_scatter by other presets are not, and nobody knows a call's types when a job starts.
+#[rustfmt::skip]
 const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allreduce, 1, "recursive_doubling", &[]),
-    (
-        Allreduce,
-        2,
-        "rabenseifner",
-        &[Commutative, CountAtLeastPowerOfTwo],
-    ),
+    (Allreduce, 2, "rabenseifner", &[Commutative, CountAtLeastPowerOfTwo]),
     (Allreduce, 5, "binomial_gather+scatter", &[]),
     (Allreduce, 6, "topology_aware_binomial_gather+scatter", &[]),
     (Allreduce, 8, "ring", &[Commutative, CountAtLeastRanks]),
@@ -51,18 +47,8 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Alltoall, 4, "plum", &[NotInPlace]),
     (Reduce, 2, "binomial", &[]),
     (Reduce, 4, "topology_aware_binomial", &[]),
-    (
-        Reduce,
-        5,
-        "rabenseifner",
-        &[Commutative, CountAtLeastPowerOfTwo],
-    ),
-    (
-        Reduce,
-        6,
-        "topology_aware_rabenseifner",
-        &[Commutative, CountAtLeastPowerOfTwo],
-    ),
+    (Reduce, 5, "rabenseifner", &[Commutative, CountAtLeastPowerOfTwo]),
+    (Reduce, 6, "topology_aware_rabenseifner", &[Commutative, CountAtLeastPowerOfTwo]),
     (Reduce, 7, "knomial", &[Commutative]),
     (Allgatherv, 1, "recursive_doubling", &[PowerOfTwoRanks]),
     (Allgatherv, 2, "bruck", &[]),
@@ -79,12 +65,7 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Scatterv, 2, "topology_aware_linear", &[]),
     (Alltoallv, 1, "isend_irecv+waitall", &[NotInPlace]),
     (Alltoallv, 2, "plum", &[NotInPlace]),
-    (
-        ReduceScatter,
-        1,
-        "recursive_halving",
-        &[Commutative, NotInPlace],
-    ),
+    (ReduceScatter, 1, "recursive_halving", &[Commutative, NotInPlace]),
     (ReduceScatter, 2, "pairwise", &[Commutative, NotInPlace]),
     (ReduceScatter, 3, "recursive_doubling", &[NotInPlace]),
     (Scan, 1, "partial_results_gathering", &[]),

@@ -66,46 +66,19 @@ impl MpichRow {
 /// is left out, as no rank knows the others': allgather's `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and
 /// `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), alltoall's `k_brucks` (5.0.2, wrong
 /// data, writes outside of its memory). Trees and radices are the library's own settings.
+#[rustfmt::skip]
 const MPICH: &[MpichRow] = &[
     row(Allreduce, "smp", &[Commutative, Hierarchy]),
     row(Allreduce, "recursive_doubling", &[]).spread(Log, Log),
-    row(
-        Allreduce,
-        "reduce_scatter_allgather",
-        &[BuiltinOp, CountAtLeastPowerOfTwo],
-    )
-    .spread(TwiceLog, Twice),
-    row(Allreduce, "tree", &[Commutative, PlainElements])
-        .spread(TwiceLog, TwiceLog)
-        .since((4, 1)),
-    row(Allreduce, "recexch", &[Commutative])
-        .spread(Log, Log)
-        .since((4, 1)),
-    row(Allreduce, "ring", &[Commutative, PlainElements])
-        .spread(TwiceRanks, Twice)
-        .since((4, 1)),
-    row(
-        Allreduce,
-        "k_reduce_scatter_allgather",
-        &[Commutative, PlainElements],
-    )
-    .spread(TwiceLog, Twice)
-    .since((4, 1)),
-    row(
-        Allreduce,
-        "recursive_multiplying",
-        &[Commutative, PlainElements],
-    )
-    .spread(Log, Log)
-    .since((4, 3)),
+    row(Allreduce, "reduce_scatter_allgather", &[BuiltinOp, CountAtLeastPowerOfTwo]).spread(TwiceLog, Twice),
+    row(Allreduce, "tree", &[Commutative, PlainElements]).spread(TwiceLog, TwiceLog).since((4, 1)),
+    row(Allreduce, "recexch", &[Commutative]).spread(Log, Log).since((4, 1)),
+    row(Allreduce, "ring", &[Commutative, PlainElements]).spread(TwiceRanks, Twice).since((4, 1)),
+    row(Allreduce, "k_reduce_scatter_allgather", &[Commutative, PlainElements]).spread(TwiceLog, Twice).since((4, 1)),
+    row(Allreduce, "recursive_multiplying", &[Commutative, PlainElements]).spread(Log, Log).since((4, 3)),
     row(Bcast, "binomial", &[]).spread(Log, Log),
     row(Bcast, "smp", &[Hierarchy]),
-    row(
-        Bcast,
-        "scatter_recursive_doubling_allgather",
-        &[BytesAtLeastRanks],
-    )
-    .spread(TwiceLog, Twice),
+    row(Bcast, "scatter_recursive_doubling_allgather", &[BytesAtLeastRanks]).spread(TwiceLog, Twice),
     row(Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks]).spread(RanksAndLog, Twice),
     row(Bcast, "tree", &[]).spread(Log, Log).since((4, 1)),
     row(Bcast, "pipelined_tree", &[]).since((4, 1)),
@@ -118,51 +91,22 @@ const MPICH: &[MpichRow] = &[
     row(Alltoall, "scattered", &[NotInPlace]).spread(Ranks, Ranks),
     row(Reduce, "binomial", &[]).spread(Log, Log),
     row(Reduce, "smp", &[Commutative, Hierarchy]),
-    row(
-        Reduce,
-        "reduce_scatter_gather",
-        &[BuiltinOp, CountAtLeastPowerOfTwo],
-    )
-    .spread(TwiceLog, Twice),
+    row(Reduce, "reduce_scatter_gather", &[BuiltinOp, CountAtLeastPowerOfTwo]).spread(TwiceLog, Twice),
     row(Allgatherv, "brucks", &[]).spread(Log, Ranks),
     row(Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]).spread(Log, Ranks),
     row(Allgatherv, "ring", &[]).spread(Ranks, Ranks),
-    row(
-        ReduceScatter,
-        "noncommutative",
-        &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements],
-    )
-    .spread(Log, Once),
+    row(ReduceScatter, "noncommutative", &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements]).spread(Log, Once),
     row(ReduceScatter, "pairwise", &[Commutative, NotInPlace]).spread(Ranks, Once),
     row(ReduceScatter, "recursive_doubling", &[NotInPlace]).spread(Log, Log),
-    row(
-        ReduceScatter,
-        "recursive_halving",
-        &[Commutative, NotInPlace],
-    )
-    .spread(Log, Once),
-    row(
-        ReduceScatterBlock,
-        "noncommutative",
-        &[NotInPlace, PowerOfTwoRanks, PlainElements],
-    )
-    .spread(Log, Once),
+    row(ReduceScatter, "recursive_halving", &[Commutative, NotInPlace]).spread(Log, Once),
+    row(ReduceScatterBlock, "noncommutative", &[NotInPlace, PowerOfTwoRanks, PlainElements]).spread(Log, Once),
     row(ReduceScatterBlock, "pairwise", &[Commutative, NotInPlace]).spread(Ranks, Once),
     row(ReduceScatterBlock, "recursive_doubling", &[NotInPlace]).spread(Log, Log),
-    row(
-        ReduceScatterBlock,
-        "recursive_halving",
-        &[Commutative, NotInPlace],
-    )
-    .spread(Log, Once),
+    row(ReduceScatterBlock, "recursive_halving", &[Commutative, NotInPlace]).spread(Log, Once),
     row(Scan, "smp", &[Commutative, Hierarchy, RanksByNode]),
     row(Scan, "recursive_doubling", &[]).spread(Log, Log),
-    row(Barrier, "dissemination", &[])
-        .spread(Log, Once)
-        .until((4, 1)),
-    row(Barrier, "k_dissemination", &[])
-        .spread(Log, Once)
-        .since((4, 1)),
+    row(Barrier, "dissemination", &[]).spread(Log, Once).until((4, 1)),
+    row(Barrier, "k_dissemination", &[]).spread(Log, Once).since((4, 1)),
     row(Barrier, "recexch", &[]).spread(Log, Once).since((4, 1)),
     row(Barrier, "smp", &[Hierarchy]),
 ];

@@ -85,353 +85,72 @@ impl OpenMpiRow {
 /// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
 /// they begin below or above it, they write outside of their own memory.
 /// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
+#[rustfmt::skip]
 const OPENMPI: &[OpenMpiRow] = &[
-    row(
-        Allreduce,
-        1,
-        "basic_linear",
-        Rounds(TwiceRanks, TwiceRanks),
-        &[],
-    ),
-    row(
-        Allreduce,
-        2,
-        "nonoverlapping",
-        Rounds(TwiceLog, TwiceLog),
-        &[],
-    )
-    .alone(),
-    row(
-        Allreduce,
-        3,
-        "recursive_doubling",
-        Rounds(Log, Log),
-        &[Commutative],
-    ),
-    row(
-        Allreduce,
-        4,
-        "ring",
-        Rounds(TwiceRanks, Twice),
-        &[Commutative, CountAtLeastRanks, PlainElements],
-    ),
-    row(
-        Allreduce,
-        5,
-        "segmented_ring",
-        Rounds(TwiceRanks, Twice),
-        &[Commutative, CountAtLeastRanks, PlainElements],
-    )
-    .segments(
-        &[16 * KIB, 64 * KIB, MIB],
-        &[
-            Commutative,
-            CountAtLeastRanks,
-            SegmentPerRank,
-            PlainElements,
-        ],
-    ),
-    row(
-        Allreduce,
-        6,
-        "rabenseifner",
-        Rounds(TwiceLog, Twice),
-        &[Commutative, CountAtLeastPowerOfTwo],
-    ),
+    row(Allreduce, 1, "basic_linear", Rounds(TwiceRanks, TwiceRanks), &[]),
+    row(Allreduce, 2, "nonoverlapping", Rounds(TwiceLog, TwiceLog), &[]).alone(),
+    row(Allreduce, 3, "recursive_doubling", Rounds(Log, Log), &[Commutative]),
+    row(Allreduce, 4, "ring", Rounds(TwiceRanks, Twice), &[Commutative, CountAtLeastRanks, PlainElements]),
+    row(Allreduce, 5, "segmented_ring", Rounds(TwiceRanks, Twice), &[Commutative, CountAtLeastRanks, PlainElements])
+        .segments(&[16 * KIB, 64 * KIB, MIB], &[Commutative, CountAtLeastRanks, SegmentPerRank, PlainElements]),
+    row(Allreduce, 6, "rabenseifner", Rounds(TwiceLog, Twice), &[Commutative, CountAtLeastPowerOfTwo]),
     row(Bcast, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
-    row(
-        Bcast,
-        2,
-        "chain",
-        Tree {
-            depth: QuarterRanks,
-            children: 4,
-        },
-        &[AboveTwoRanks],
-    )
-    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(
-        Bcast,
-        3,
-        "pipeline",
-        Tree {
-            depth: Ranks,
-            children: 1,
-        },
-        &[AboveTwoRanks],
-    )
-    .segments(
-        &[0, 4 * KIB, 16 * KIB, 32 * KIB, 128 * KIB],
-        &[AboveTwoRanks, MessageAboveSegment],
-    ),
-    row(
-        Bcast,
-        4,
-        "split_binary_tree",
-        Tree {
-            depth: Log,
-            children: 2,
-        },
-        &[AboveTwoRanks, TwoSegments],
-    )
-    .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, TwoSegments]),
-    row(
-        Bcast,
-        5,
-        "binary_tree",
-        Tree {
-            depth: Log,
-            children: 2,
-        },
-        &[AboveTwoRanks],
-    )
-    .segments(
-        &[0, 4 * KIB, 32 * KIB],
-        &[AboveTwoRanks, MessageAboveSegment],
-    ),
+    row(Bcast, 2, "chain", Tree { depth: QuarterRanks, children: 4 }, &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 3, "pipeline", Tree { depth: Ranks, children: 1 }, &[AboveTwoRanks])
+        .segments(&[0, 4 * KIB, 16 * KIB, 32 * KIB, 128 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 4, "split_binary_tree", Tree { depth: Log, children: 2 }, &[AboveTwoRanks, TwoSegments])
+        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, TwoSegments]),
+    row(Bcast, 5, "binary_tree", Tree { depth: Log, children: 2 }, &[AboveTwoRanks])
+        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
     row(Bcast, 6, "binomial", Rounds(Log, Log), &[AboveTwoRanks])
         .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(
-        Bcast,
-        7,
-        "knomial",
-        Rounds(TwiceLog, TwiceLog),
-        &[AboveTwoRanks],
-    )
-    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(
-        Bcast,
-        8,
-        "scatter_allgather",
-        Rounds(TwiceLog, Twice),
-        &[BytesAtLeastRanks],
-    ),
-    row(
-        Bcast,
-        9,
-        "scatter_allgather_ring",
-        Rounds(RanksAndLog, Twice),
-        &[BytesAtLeastRanks],
-    ),
+    row(Bcast, 7, "knomial", Rounds(TwiceLog, TwiceLog), &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Bcast, 8, "scatter_allgather", Rounds(TwiceLog, Twice), &[BytesAtLeastRanks]),
+    row(Bcast, 9, "scatter_allgather_ring", Rounds(RanksAndLog, Twice), &[BytesAtLeastRanks]),
     row(Allgather, 2, "bruck", Rounds(Log, Ranks), &[]),
-    row(
-        Allgather,
-        3,
-        "recursive_doubling",
-        Rounds(Log, Ranks),
-        &[PowerOfTwoRanks],
-    ),
+    row(Allgather, 3, "recursive_doubling", Rounds(Log, Ranks), &[PowerOfTwoRanks]),
     row(Allgather, 4, "ring", Rounds(Ranks, Ranks), &[]),
-    row(
-        Allgather,
-        5,
-        "neighbor",
-        Rounds(HalfRanks, Ranks),
-        &[EvenRanks],
-    ),
-    row(
-        Allgather,
-        6,
-        "two_proc",
-        Rounds(Once, Once),
-        &[ExactlyTwoRanks],
-    ),
+    row(Allgather, 5, "neighbor", Rounds(HalfRanks, Ranks), &[EvenRanks]),
+    row(Allgather, 6, "two_proc", Rounds(Once, Once), &[ExactlyTwoRanks]),
     row(Alltoall, 1, "linear", Rounds(Ranks, Ranks), &[NotInPlace]),
     row(Alltoall, 2, "pairwise", Rounds(Ranks, Ranks), &[NotInPlace]),
-    row(
-        Alltoall,
-        3,
-        "modified_bruck",
-        Rounds(Log, HalfRanksEachRound),
-        &[NotInPlace],
-    ),
-    row(
-        Alltoall,
-        4,
-        "linear_sync",
-        Rounds(Ranks, Ranks),
-        &[NotInPlace],
-    ),
-    row(
-        Alltoall,
-        5,
-        "two_proc",
-        Rounds(Once, Once),
-        &[NotInPlace, ExactlyTwoRanks],
-    ),
+    row(Alltoall, 3, "modified_bruck", Rounds(Log, HalfRanksEachRound), &[NotInPlace]),
+    row(Alltoall, 4, "linear_sync", Rounds(Ranks, Ranks), &[NotInPlace]),
+    row(Alltoall, 5, "two_proc", Rounds(Once, Once), &[NotInPlace, ExactlyTwoRanks]),
     row(Reduce, 1, "linear", Rounds(Ranks, Ranks), &[]),
-    row(
-        Reduce,
-        2,
-        "chain",
-        Tree {
-            depth: QuarterRanks,
-            children: 4,
-        },
-        &[AboveTwoRanks, Commutative],
-    )
-    .segments(
-        &[0, 32 * KIB],
-        &[AboveTwoRanks, Commutative, MessageAboveSegment],
-    ),
-    row(
-        Reduce,
-        3,
-        "pipeline",
-        Tree {
-            depth: Ranks,
-            children: 1,
-        },
-        &[AboveTwoRanks, Commutative],
-    )
-    .segments(
-        &[0, 4 * KIB, 32 * KIB],
-        &[AboveTwoRanks, Commutative, MessageAboveSegment],
-    ),
-    row(
-        Reduce,
-        4,
-        "binary",
-        Tree {
-            depth: Log,
-            children: 2,
-        },
-        &[AboveTwoRanks, Commutative],
-    )
-    .segments(
-        &[0, 4 * KIB, 32 * KIB],
-        &[AboveTwoRanks, Commutative, MessageAboveSegment],
-    ),
-    row(
-        Reduce,
-        5,
-        "binomial",
-        Rounds(Log, Log),
-        &[AboveTwoRanks, Commutative],
-    )
-    .segments(
-        &[0, 32 * KIB],
-        &[AboveTwoRanks, Commutative, MessageAboveSegment],
-    ),
-    row(
-        Reduce,
-        6,
-        "in-order_binary",
-        Tree {
-            depth: Log,
-            children: 2,
-        },
-        &[AboveTwoRanks],
-    )
-    .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
-    row(
-        Reduce,
-        7,
-        "rabenseifner",
-        Rounds(TwiceLog, Twice),
-        &[Commutative, CountAtLeastPowerOfTwo],
-    ),
-    row(
-        Allgatherv,
-        1,
-        "default",
-        Rounds(RanksAndLog, TwiceRanks),
-        &[],
-    )
-    .alone(),
+    row(Reduce, 2, "chain", Tree { depth: QuarterRanks, children: 4 }, &[AboveTwoRanks, Commutative])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
+    row(Reduce, 3, "pipeline", Tree { depth: Ranks, children: 1 }, &[AboveTwoRanks, Commutative])
+        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
+    row(Reduce, 4, "binary", Tree { depth: Log, children: 2 }, &[AboveTwoRanks, Commutative])
+        .segments(&[0, 4 * KIB, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
+    row(Reduce, 5, "binomial", Rounds(Log, Log), &[AboveTwoRanks, Commutative])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, Commutative, MessageAboveSegment]),
+    row(Reduce, 6, "in-order_binary", Tree { depth: Log, children: 2 }, &[AboveTwoRanks])
+        .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
+    row(Reduce, 7, "rabenseifner", Rounds(TwiceLog, Twice), &[Commutative, CountAtLeastPowerOfTwo]),
+    row(Allgatherv, 1, "default", Rounds(RanksAndLog, TwiceRanks), &[]).alone(),
     row(Allgatherv, 2, "bruck", Rounds(Log, Ranks), &[]),
     row(Allgatherv, 3, "ring", Rounds(Ranks, Ranks), &[]),
-    row(
-        Allgatherv,
-        4,
-        "neighbor",
-        Rounds(HalfRanks, Ranks),
-        &[EvenRanks],
-    ),
-    row(
-        Allgatherv,
-        5,
-        "two_proc",
-        Rounds(Once, Once),
-        &[ExactlyTwoRanks],
-    ),
+    row(Allgatherv, 4, "neighbor", Rounds(HalfRanks, Ranks), &[EvenRanks]),
+    row(Allgatherv, 5, "two_proc", Rounds(Once, Once), &[ExactlyTwoRanks]),
     row(Gather, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
     row(Gather, 3, "linear_sync", Rounds(TwiceRanks, Ranks), &[]),
     row(Scatter, 1, "basic_linear", Rounds(Ranks, Ranks), &[]),
     row(Scatter, 2, "binomial", Rounds(Log, Ranks), &[]),
     row(Scatter, 3, "linear_nb", Rounds(Ranks, Ranks), &[]),
-    row(
-        Alltoallv,
-        1,
-        "basic_linear",
-        Rounds(Ranks, Ranks),
-        &[NotInPlace],
-    ),
-    row(
-        Alltoallv,
-        2,
-        "pairwise",
-        Rounds(Ranks, Ranks),
-        &[NotInPlace],
-    ),
-    row(
-        ReduceScatter,
-        1,
-        "non-overlapping",
-        Rounds(RanksAndLog, Log),
-        &[NotInPlace],
-    )
-    .alone(),
-    row(
-        ReduceScatter,
-        2,
-        "recursive_halving",
-        Rounds(Log, Once),
-        &[Commutative, NotInPlace],
-    ),
-    row(
-        ReduceScatter,
-        3,
-        "ring",
-        Rounds(Ranks, Once),
-        &[Commutative, NotInPlace],
-    ),
-    row(
-        ReduceScatter,
-        4,
-        "butterfly",
-        Rounds(Log, Once),
-        &[Commutative, NotInPlace],
-    ),
-    row(
-        ReduceScatterBlock,
-        1,
-        "basic_linear",
-        Rounds(RanksAndLog, Log),
-        &[NotInPlace],
-    )
-    .alone(),
-    row(
-        ReduceScatterBlock,
-        2,
-        "recursive_doubling",
-        Rounds(Log, Log),
-        &[Commutative, NotInPlace],
-    ),
-    row(
-        ReduceScatterBlock,
-        3,
-        "recursive_halving",
-        Rounds(Log, Once),
-        &[Commutative, NotInPlace],
-    ),
-    row(
-        ReduceScatterBlock,
-        4,
-        "butterfly",
-        Rounds(Log, Once),
-        &[Commutative, NotInPlace],
-    ),
+    row(Alltoallv, 1, "basic_linear", Rounds(Ranks, Ranks), &[NotInPlace]),
+    row(Alltoallv, 2, "pairwise", Rounds(Ranks, Ranks), &[NotInPlace]),
+    row(ReduceScatter, 1, "non-overlapping", Rounds(RanksAndLog, Log), &[NotInPlace]).alone(),
+    row(ReduceScatter, 2, "recursive_halving", Rounds(Log, Once), &[Commutative, NotInPlace]),
+    row(ReduceScatter, 3, "ring", Rounds(Ranks, Once), &[Commutative, NotInPlace]),
+    row(ReduceScatter, 4, "butterfly", Rounds(Log, Once), &[Commutative, NotInPlace]),
+    row(ReduceScatterBlock, 1, "basic_linear", Rounds(RanksAndLog, Log), &[NotInPlace]).alone(),
+    row(ReduceScatterBlock, 2, "recursive_doubling", Rounds(Log, Log), &[Commutative, NotInPlace]),
+    row(ReduceScatterBlock, 3, "recursive_halving", Rounds(Log, Once), &[Commutative, NotInPlace]),
+    row(ReduceScatterBlock, 4, "butterfly", Rounds(Log, Once), &[Commutative, NotInPlace]),
     row(Scan, 1, "linear", Rounds(Ranks, Ranks), &[]),
     row(Scan, 2, "recursive_doubling", Rounds(Log, Log), &[]),
     row(Exscan, 1, "linear", Rounds(Ranks, Ranks), &[]),
@@ -440,13 +159,7 @@ const OPENMPI: &[OpenMpiRow] = &[
     row(Barrier, 2, "double_ring", Rounds(TwiceRanks, Once), &[]),
     row(Barrier, 3, "recursive_doubling", Rounds(Log, Once), &[]),
     row(Barrier, 4, "bruck", Rounds(Log, Once), &[]),
-    row(
-        Barrier,
-        5,
-        "two_proc",
-        Rounds(Once, Once),
-        &[ExactlyTwoRanks],
-    ),
+    row(Barrier, 5, "two_proc", Rounds(Once, Once), &[ExactlyTwoRanks]),
     row(Barrier, 6, "tree", Rounds(TwiceLog, Once), &[]),
 ];
 

@@ -1,11 +1,12 @@
 //! One cell on one communicator: how often it was called, what its next sampled call runs, what was seen of it.
 
+mod conclusion;
+
 use std::collections::TryReserveError;
 
-use crate::race::{Finding, Race, Sample, Standing};
-use crate::record::CallTimes;
-use crate::review::{self, Observed, Progress};
-use crate::select::{Chooser, key, mix, word};
+use crate::race::{Race, Standing};
+use crate::review::{self, Observed};
+use crate::select::{Chooser, key, word};
 use crate::settings::Settings;
 use crate::thin::{next_sampled, rehearsals};
 
@@ -13,10 +14,8 @@ use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
 use super::beat::Beat;
 use super::rules::Rules;
+use super::times::{FRESH_MAX, Fresh, SPAN_NS_MAX, Timing, UNKNOWN};
 use super::watch::Watch;
-
-/// A review comes after that many samples at the latest.
-pub(super) const FRESH_MAX: usize = 64;
 
 /// How often is drawn anew where what was drawn waits for the review of its first sample; then `default` runs.
 const DRAWS: u64 = 4;
@@ -100,96 +99,6 @@ struct Arm {
     seen: Observed,
     /// Whether a review that knew the default has seen a sample of it.
     judged: bool,
-}
-
-/// When a sampled call began and ended on this rank, on its node's clock, and where its record lies, if there is
-/// one: that is this rank's affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub record: Option<usize>,
-}
-
-/// A sample since the last review.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fresh {
-    arm: Option<usize>,
-    /// Its number among the cell's calls.
-    call: u64,
-    timing: Timing,
-    /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
-    shift_ns: u64,
-}
-
-const UNKNOWN: u64 = u64::MAX;
-/// Beyond these a call, or what comes behind it, counts as that long: sums over 2^23 ranks stay within a word.
-const SPAN_NS_MAX: u64 = 1 << 40;
-
-impl Fresh {
-    fn time_ns(&self) -> u64 {
-        let Timing {
-            start_ns, end_ns, ..
-        } = self.timing;
-        end_ns.saturating_sub(start_ns).min(SPAN_NS_MAX)
-    }
-
-    /// What this rank tells of it: words of which the largest is wanted, and words that are added up.
-    fn words(&self) -> ([u64; LARGEST], [u64; SUMS]) {
-        let (time_ns, shift_ns) = (self.time_ns(), self.shift_ns);
-        let Timing {
-            start_ns, end_ns, ..
-        } = self.timing;
-        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns];
-        (largest, [time_ns, shift_ns.min(SPAN_NS_MAX)])
-    }
-}
-
-/// What this rank tells the others in a review, as many words on every rank: of some the largest of all is wanted,
-/// of the others the sum.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
-    pub largest: Vec<u64>,
-    pub sums: Vec<u64>,
-}
-
-/// Words of a sample in a review.
-const LARGEST: usize = 5;
-const SUMS: usize = 2;
-/// Words of the review itself, of which the largest is wanted.
-pub(super) const OF_REVIEW: usize = 3;
-
-impl Words {
-    /// Room for those of any review.
-    pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
-        self.largest.try_reserve(OF_REVIEW + LARGEST * FRESH_MAX)?;
-        self.sums.try_reserve(SUMS * FRESH_MAX)
-    }
-}
-
-/// What the words of all ranks say of one sample.
-fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> CallTimes {
-    let [
-        start_ns,
-        end_ns,
-        not_shortest_ns,
-        slowest_ns,
-        longest_shift_ns,
-    ] = largest
-    else {
-        unreachable!("there are so many words of a sample")
-    };
-    let n_ranks = u64::from(members.layout.n_ranks.max(1));
-    CallTimes {
-        time_ns: sums[0] / n_ranks,
-        shift_ns: (*longest_shift_ns != UNKNOWN).then_some(sums[1] / n_ranks),
-        slowest_ns: *slowest_ns,
-        work_ns: match members.layout.nodes {
-            // Ranks of one node read one clock.
-            1 => end_ns.saturating_sub(*start_ns),
-            _ => !not_shortest_ns,
-        },
-    }
 }
 
 /// What a call runs by the cell alone.
@@ -453,215 +362,10 @@ impl CellState {
         self.beat = Beat::NEVER;
         self.keep_quiet();
     }
-
-    /// The words of a review: of the time since the first sample, and of every fresh one.
-    pub(super) fn tell(&self, now_ns: u64, words: &mut Words) {
-        words.largest.push(now_ns.saturating_sub(self.first_ns));
-        for fresh in &self.fresh {
-            let (largest, sums) = fresh.words();
-            words.largest.extend(largest);
-            words.sums.extend(sums);
-        }
-    }
-
-    /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
-    /// of them.
-    pub(super) fn hear(
-        &mut self,
-        words: &Words,
-        members: &Membership,
-        mut correct: impl FnMut(usize, CallTimes),
-    ) {
-        let samples = words.largest[OF_REVIEW..].chunks_exact(LARGEST);
-        let samples = samples.zip(words.sums.chunks_exact(SUMS));
-        let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
-        for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
-            let times = agreed(largest, sums, members);
-            if let Some(record) = fresh.timing.record {
-                correct(record, times);
-            }
-            if let Some(arm) = fresh.arm {
-                self.arms[arm].take(&times);
-                window[known] = sample((arm, fresh.call), &times, sums, members);
-                known += 1;
-            }
-        }
-        let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
-        let race = match &mut self.learning {
-            Learning::Nothing => return,
-            Learning::Explore(race, _) => race,
-            Learning::Exploit(watch) => &mut watch.race,
-        };
-        race.learn(&window[..known], run, self.calls);
-    }
-
-    /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
-    /// samples are.
-    pub(super) fn conclude(&mut self, elapsed_ns: u64, budget: Budget) -> Choice {
-        let progress = Progress {
-            calls: self.calls,
-            calls_per_sample: self.rehearsals + 1,
-            elapsed_ns,
-            budget_ppm: match &self.learning {
-                Learning::Exploit(_) => budget.watch_ppm,
-                Learning::Nothing | Learning::Explore(..) => budget.explore_ppm,
-            },
-        };
-        match &mut self.learning {
-            Learning::Nothing => Choice::Stays,
-            Learning::Explore(..) => {
-                self.conclude_race(progress, budget);
-                Choice::Stays
-            }
-            Learning::Exploit(watch) => {
-                let allowed_ns = progress.allowed_per_call_ns();
-                if watch.judge(progress.calls_per_sample, allowed_ns) != Finding::Slower {
-                    return Choice::Stays;
-                }
-                self.best = DEFAULT;
-                self.learning = Learning::Nothing;
-                (self.default_arm, self.arms) = (None, Vec::new());
-                Choice::Demoted
-            }
-        }
-    }
-
-    /// The place of the choice among the arms.
-    fn choice_arm(&self) -> Option<usize> {
-        self.arms.iter().position(|arm| arm.variant == self.best)
-    }
-
-    fn conclude_race(&mut self, progress: Progress, budget: Budget) {
-        let run = self.choice_arm();
-        let Learning::Explore(race, standing) = &mut self.learning else {
-            return;
-        };
-        let Some(control) = self.default_arm else {
-            return;
-        };
-        if self.arms[control].seen.samples > 0 {
-            for arm in self.arms.iter_mut().filter(|arm| arm.seen.samples > 0) {
-                arm.judged = true;
-            }
-        }
-        let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
-        for place in review::hopeless(&observed, control) {
-            race.drop_arm(place);
-        }
-        let verdict = race.judge(run.unwrap_or(control), mix(self.key, self.samples));
-        // What the model knows to be best may be none of the arms.
-        if run.is_some() || verdict.best != control {
-            self.best = self.arms[verdict.best].variant;
-        }
-        *standing = verdict.standing;
-        for (arm, share) in self.arms.iter_mut().zip(race.shares()) {
-            arm.weight = share;
-        }
-        let gap = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
-        self.gap_least = review::stretched(gap, budget.spent_ppm, budget.job_ppm);
-        if verdict.standing == Standing::Settled && self.samples >= review::LEARNING_SAMPLES {
-            self.gap_least = self.gap_least.max(SETTLED_GAP);
-        }
-        self.chooser = chooser_of(&self.arms);
-    }
-}
-
-impl Arm {
-    fn take(&mut self, times: &CallTimes) {
-        let seen = &mut self.seen;
-        let slowest_ns = times.slowest_ns;
-        seen.fastest_ns = match seen.total_ns {
-            0 => slowest_ns,
-            _ => seen.fastest_ns.min(slowest_ns),
-        };
-        seen.total_ns = seen.total_ns.saturating_add(slowest_ns);
-    }
-}
-
-/// What a race learns from: means over the ranks.
-fn sample(
-    (arm, call): (usize, u64),
-    times: &CallTimes,
-    sums: &[u64],
-    members: &Membership,
-) -> Sample {
-    let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
-    Sample {
-        arm,
-        call,
-        time_ns: mean(sums[0]),
-        shift_ns: times.shift_ns.map(|_| mean(sums[1])),
-    }
 }
 
 fn chooser_of(arms: &[Arm]) -> Chooser {
     let weights = arms.iter().zip(0u16..);
     let weights: Vec<(u16, f64)> = weights.map(|(arm, place)| (place, arm.weight)).collect();
     Chooser::new(&weights)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What two ranks agree on that start and end a call at these times and have these shifts.
-    fn told(nodes: u32, [one, other]: [(u64, u64, u64); 2]) -> CallTimes {
-        let members = Membership::of((0..2).map(|rank| rank % nodes));
-        let words = |(start_ns, end_ns, shift_ns): (u64, u64, u64)| {
-            let timing = Timing {
-                start_ns,
-                end_ns,
-                record: None,
-            };
-            let arm = None;
-            Fresh {
-                arm,
-                call: 0,
-                timing,
-                shift_ns,
-            }
-            .words()
-        };
-        let (one, other) = (words(one), words(other));
-        let largest: [u64; LARGEST] = std::array::from_fn(|at| one.0[at].max(other.0[at]));
-        let sums: [u64; SUMS] = std::array::from_fn(|at| one.1[at] + other.1[at]);
-        agreed(&largest, &sums, &members)
-    }
-
-    #[test]
-    fn ranks_agree_on_means_and_on_what_was_no_waiting() {
-        let late = [(100, 900, 50), (700, 1000, 10)];
-        let times = CallTimes {
-            time_ns: 550,
-            shift_ns: Some(30),
-            slowest_ns: 800,
-            work_ns: 300,
-        };
-        assert_eq!(
-            told(1, late),
-            times,
-            "from 700, when the last one came, to 1000"
-        );
-        let shortest = CallTimes {
-            work_ns: 250,
-            ..times
-        };
-        let clocks_apart = [(5_000, 5_850, 50), (700, 950, 10)];
-        assert_eq!(
-            told(2, clocks_apart),
-            CallTimes {
-                slowest_ns: 850,
-                ..shortest
-            }
-        );
-        let one_does_not_know = [(100, 900, UNKNOWN), (700, 1000, 10)];
-        let unknown = CallTimes {
-            shift_ns: None,
-            ..times
-        };
-        assert_eq!(told(1, one_does_not_know), unknown);
-        let (year, most): (u64, u64) = (365 * 86_400_000_000_000, SPAN_NS_MAX);
-        let long = told(1, [(0, year, most), (0, year, most)]);
-        assert_eq!((long.time_ns, long.shift_ns), (most, Some(most)));
-    }
 }

@@ -1,18 +1,22 @@
 //! One communicator's decisions.
 
+mod heed;
+mod samples;
+
 use std::collections::TryReserveError;
 
 use crate::catalogue::Facts;
 use crate::classify::CellsBySize;
 use crate::collective::Collective;
-use crate::record::CallTimes;
 
 use super::DEFAULT;
-use super::agreed::{Agreed, Membership, Possible};
+use super::agreed::{Agreed, Membership};
 use super::call::{SharedCall, SharedDetails};
-use super::cell::{Budget, CellState, Choice, Timing, Words};
+use super::cell::CellState;
+use super::decision::{Chosen, Decision, Heeded, UnderWay};
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
+use super::times::Words;
 
 /// What decides on one communicator; one on each of its ranks.
 #[derive(Clone, Debug)]
@@ -51,81 +55,6 @@ enum Standing {
 struct Cells {
     by_size: CellsBySize,
     states: Vec<CellState>,
-}
-
-/// A sampled call that has begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnderWay {
-    pub collective: Collective,
-    pub chosen: Chosen,
-    pub start_ns: u64,
-    /// That of the decider, which looks no further meanwhile.
-    tuned_from: u64,
-}
-
-/// What is to be done about a call, which has been counted but where it says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Decision {
-    /// The library's own choice, and nothing more.
-    Default,
-    /// All members compare what they can do; then [`Decider::set_up`] decides.
-    SetUp,
-    /// The collective's cells are to be made first: [`Decider::prepare`] does so, and decides. Nobody else is
-    /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
-    Prepare,
-    /// All members tell each other whether the job was switched off ([`Decider::heed_words`]); then
-    /// [`Decider::heed`] decides.
-    Heed(Heeded),
-    Chosen(Chosen),
-    /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
-    /// must this one ([`Decider::observe`]), and then decide anew: the present call is not counted yet.
-    Unobserved(UnderWay),
-    /// This rank has no memory for what the others are about to do.
-    NoMemory,
-}
-
-/// A call at which the members ask each other whether the job was switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heeded {
-    collective: Collective,
-    place: usize,
-    index: u64,
-}
-
-/// Words of which the largest is wanted then.
-pub const HEED_WORDS: usize = 2;
-
-/// Whether a job on a site folder was switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
-    On,
-    Off,
-}
-
-/// What a call in its cell runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    /// The place of the cell among the collective's on this communicator.
-    pub place: usize,
-    /// The call's number in the cell.
-    pub index: u64,
-    /// What the cell asked for.
-    pub wish: u16,
-    /// What all ranks run: the wish where it applies. Before it runs, the ranks agree on what it needs.
-    pub variant: u16,
-    /// Whether it is timed, on all ranks.
-    pub sampled: bool,
-    arm: Option<usize>,
-}
-
-/// What follows a sampled call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum AfterSample {
-    Nothing,
-    /// All members combine the words of [`Decider::review`], and conclude.
-    Review,
 }
 
 impl Decider {
@@ -338,46 +267,6 @@ impl Decider {
         Ok(())
     }
 
-    /// What this rank tells the others where they ask each other whether the job was switched off.
-    #[cold]
-    pub fn heed_words(&self, heeded: Heeded, switch: Switch, now_ns: u64) -> [u64; HEED_WORDS] {
-        let cell = self.cell(heeded.collective, heeded.place);
-        [u64::from(switch == Switch::Off), cell.unheeded_ns(now_ns)]
-    }
-
-    /// What the largest of each of the members' words say.
-    pub fn heard([off, _]: [u64; HEED_WORDS]) -> Switch {
-        match off {
-            0 => Switch::On,
-            _ => Switch::Off,
-        }
-    }
-
-    /// Takes these, and decides on the call that asked for them: where any member knows that the job was switched off,
-    /// all run `default` from here on.
-    #[cold]
-    pub fn heed(
-        &mut self,
-        rules: &Rules,
-        heeded: Heeded,
-        words: [u64; HEED_WORDS],
-        now_ns: u64,
-        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
-    ) -> Decision {
-        if Decider::heard(words) == Switch::Off {
-            self.stand_aside();
-            return Decision::Default;
-        }
-        let [_, elapsed_ns] = words;
-        let Heeded {
-            collective,
-            place,
-            index,
-        } = heeded;
-        cell_mut(&mut self.cells, collective, place).heed(index, elapsed_ns, now_ns);
-        self.choose(rules, call, details, (place, index))
-    }
-
     /// What a call that is more than `default` runs. All collectives share it.
     fn choose(
         &mut self,
@@ -497,129 +386,6 @@ impl Decider {
             return Some(chosen.variant);
         }
         rules.label_of_default(call, told, &self.facts(call, &details()))
-    }
-
-    /// A sampled call begins. Until it is observed every other decision waits for that.
-    #[inline]
-    pub fn begin_sample(&mut self, collective: Collective, chosen: Chosen, start_ns: u64) {
-        self.under_way = Some(UnderWay {
-            collective,
-            chosen,
-            start_ns,
-            tuned_from: self.tuned_from,
-        });
-        self.tuned_from = u64::MAX;
-    }
-
-    /// The sampled call that is under way.
-    pub fn under_way(&self) -> Option<UnderWay> {
-        self.under_way
-    }
-
-    #[inline]
-    fn end_sample(&mut self) {
-        if let Some(ended) = self.under_way.take() {
-            self.tuned_from = ended.tuned_from;
-        }
-    }
-
-    /// Takes the time of a sampled call, of one that failed, too: all ranks must count the same samples.
-    #[inline]
-    pub fn observe(
-        &mut self,
-        rules: &Rules,
-        collective: Collective,
-        chosen: &Chosen,
-        timing: Timing,
-    ) -> AfterSample {
-        self.end_sample();
-        let alone = self
-            .membership
-            .is_some_and(|members| members.layout.n_ranks == 1);
-        let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        self.cells_in_use += u64::from(cell.samples == 0);
-        let due = cell.add(chosen.arm, timing);
-        if due && !alone {
-            return AfterSample::Review;
-        }
-        if due {
-            // There is nobody to compare with, and nothing but `default` to draw.
-            cell.forget();
-        }
-        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
-        AfterSample::Nothing
-    }
-
-    /// Takes how long it was from the end of a cell's last sample to this rank's next call on any communicator.
-    #[cold]
-    pub fn close_gap(&mut self, collective: Collective, place: usize, shift_ns: u64) {
-        cell_mut(&mut self.cells, collective, place).close_gap(shift_ns);
-    }
-
-    /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
-    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what
-    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
-    #[cold]
-    pub fn review(
-        &mut self,
-        collective: Collective,
-        chosen: &Chosen,
-        now_ns: u64,
-        spent_ppm: u64,
-        own_families: Possible,
-    ) -> Words {
-        let mut words = std::mem::take(&mut self.words);
-        words.largest.clear();
-        words.sums.clear();
-        words.largest.push(u64::from(own_families == Possible::No));
-        words.largest.push(spent_ppm);
-        self.cell(collective, chosen.place).tell(now_ns, &mut words);
-        words
-    }
-
-    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of
-    /// this rank's records of the samples, with what is agreed on them.
-    #[cold]
-    pub fn conclude(
-        &mut self,
-        rules: &Rules,
-        collective: Collective,
-        chosen: &Chosen,
-        words: Words,
-        correct: impl FnMut(usize, CallTimes),
-    ) -> Choice {
-        let Some(members) = self.membership else {
-            unreachable!("calls are sampled only behind the set-up");
-        };
-        let settings = &rules.terms.settings;
-        let &[without_own, spent_ppm, elapsed_ns, ..] = &words.largest[..] else {
-            unreachable!("a review has these words");
-        };
-        let job_ppm = settings.explore_budget_ppm();
-        let budget = Budget {
-            explore_ppm: job_ppm / self.cells_in_use.max(1),
-            watch_ppm: settings.watch_ppm(),
-            job_ppm,
-            spent_ppm,
-        };
-        if without_own != 0 {
-            self.agreed.own_families = Possible::No;
-        }
-        let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        cell.hear(&words, &members, correct);
-        let choice = cell.conclude(elapsed_ns, budget);
-        match choice {
-            Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
-            Choice::Demoted => cell.end_samples(),
-        }
-        self.words = words;
-        choice
-    }
-
-    /// What the cell of a call runs when nothing is sampled.
-    #[cfg(test)]
-    pub(super) fn choice(&self, collective: Collective, chosen: &Chosen) -> u16 {
-        self.cell(collective, chosen.place).best
     }
 
     /// The sentence that ends the job where this rank cannot go on with the others.

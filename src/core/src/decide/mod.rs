@@ -22,11 +22,17 @@ pub mod rooms;
 mod beat;
 mod watch;
 
+mod times;
+pub use times::{Timing, Words};
+
 mod cell;
-pub use cell::{Choice, Timing, Words};
+pub use cell::Choice;
+
+mod decision;
+pub use decision::{AfterSample, Chosen, Decision, HEED_WORDS, Heeded, Switch, UnderWay};
 
 mod decider;
-pub use decider::{AfterSample, Chosen, Decider, Decision, HEED_WORDS, Heeded, Switch, UnderWay};
+pub use decider::Decider;
 
 pub mod impasse;
 

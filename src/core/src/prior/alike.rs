@@ -180,205 +180,78 @@ type Rows = &'static [(Pattern, &'static [&'static str], &'static [Step])];
 /// What names mean in Open MPI alone.
 const OPENMPI: Rows = &[(Bcast, &["binomial"], &[ours(Bcast, "binomial_doubling")])];
 
+#[rustfmt::skip]
 const ALIKE: Rows = &[
     (Allreduce, &["basic_linear"], &[flat(Reduce), flat(Bcast)]),
-    (
-        Allreduce,
-        &["nonoverlapping", "tree"],
-        &[ours(Reduce, "binomial"), ours(Bcast, "binomial")],
-    ),
-    (
-        Allreduce,
-        &["knomial"],
-        &[
-            ours(Reduce, "knomial").radix(4),
-            ours(Bcast, "knomial").radix(4),
-        ],
-    ),
-    (
-        Allreduce,
-        &["recursive_doubling", "recexch"],
-        &[ours(Allreduce, "recursive_doubling")],
-    ),
-    (
-        Allreduce,
-        &["recursive_multiplying"],
-        &[ours(Allreduce, "recursive_multiplying").radix(4)],
-    ),
+    (Allreduce, &["nonoverlapping", "tree"], &[ours(Reduce, "binomial"), ours(Bcast, "binomial")]),
+    (Allreduce, &["knomial"], &[ours(Reduce, "knomial").radix(4), ours(Bcast, "knomial").radix(4)]),
+    (Allreduce, &["recursive_doubling", "recexch"], &[ours(Allreduce, "recursive_doubling")]),
+    (Allreduce, &["recursive_multiplying"], &[ours(Allreduce, "recursive_multiplying").radix(4)]),
     (Allreduce, &["ring"], &[ours(Allreduce, "ring")]),
+    (Allreduce, &["segmented_ring"], &[ours(Allreduce, "segmented_ring")]),
     (
         Allreduce,
-        &["segmented_ring"],
-        &[ours(Allreduce, "segmented_ring")],
-    ),
-    (
-        Allreduce,
-        &[
-            "rabenseifner",
-            "reduce_scatter_allgather",
-            "k_reduce_scatter_allgather",
-        ],
+        &["rabenseifner", "reduce_scatter_allgather", "k_reduce_scatter_allgather"],
         &[ours(Allreduce, "rabenseifner")],
     ),
     (Bcast, &["basic_linear"], &[flat(Bcast)]),
     (Bcast, &["chain"], &[four_chains(Bcast)]),
     (Bcast, &["pipeline"], &[ours(Bcast, "chain")]),
     // Each half goes down one side of the tree; then ranks of both sides exchange them.
-    (
-        Bcast,
-        &["split_binary_tree"],
-        &[
-            ours(Bcast, "binary_tree").each(Share::Half),
-            EXCHANGE.each(Share::Half),
-        ],
-    ),
-    (
-        Bcast,
-        &["binary_tree", "tree"],
-        &[ours(Bcast, "binary_tree")],
-    ),
+    (Bcast, &["split_binary_tree"], &[ours(Bcast, "binary_tree").each(Share::Half), EXCHANGE.each(Share::Half)]),
+    (Bcast, &["binary_tree", "tree"], &[ours(Bcast, "binary_tree")]),
     (Bcast, &["binomial"], &[ours(Bcast, "binomial")]),
     (Bcast, &["knomial"], &[ours(Bcast, "knomial").radix(4)]),
     (
         Bcast,
         &["scatter_allgather", "scatter_recursive_doubling_allgather"],
-        &[
-            ours(Scatter, "binomial").each(Share::OfRank),
-            ours(Allgather, "bruck").each(Share::OfRank),
-        ],
+        &[ours(Scatter, "binomial").each(Share::OfRank), ours(Allgather, "bruck").each(Share::OfRank)],
     ),
-    (
-        Bcast,
-        &["scatter_allgather_ring", "scatter_ring_allgather"],
-        &[ours(Bcast, "scatter_allgather_ring")],
-    ),
-    (
-        Allgather,
-        &["default"],
-        &[
-            ours(Gather, "linear").at_once(),
-            ours(Bcast, "binomial").each(Share::OfAll),
-        ],
-    ),
+    (Bcast, &["scatter_allgather_ring", "scatter_ring_allgather"], &[ours(Bcast, "scatter_allgather_ring")]),
+    (Allgather, &["default"], &[ours(Gather, "linear").at_once(), ours(Bcast, "binomial").each(Share::OfAll)]),
     (Allgather, &["bruck", "brucks"], &[ours(Allgather, "bruck")]),
-    (
-        Allgather,
-        &["recursive_doubling", "two_proc"],
-        &[ours(Allgather, "recursive_doubling")],
-    ),
+    (Allgather, &["recursive_doubling", "two_proc"], &[ours(Allgather, "recursive_doubling")]),
     (Allgather, &["ring"], &[ours(Allgather, "ring")]),
-    (
-        Allgather,
-        &["neighbor"],
-        &[ours(Allgather, "neighbour_exchange")],
-    ),
+    (Allgather, &["neighbor"], &[ours(Allgather, "neighbour_exchange")]),
     (
         Alltoall,
-        &[
-            "linear",
-            "linear_sync",
-            "basic_linear",
-            "scattered",
-            "isend_irecv+waitall",
-        ],
+        &["linear", "linear_sync", "basic_linear", "scattered", "isend_irecv+waitall"],
         &[ours(Alltoall, "scattered").at_once()],
     ),
-    (
-        Alltoall,
-        &["pairwise", "pairwise_sendrecv_replace", "two_proc"],
-        &[ours(Alltoall, "pairwise")],
-    ),
-    (
-        Alltoall,
-        &["modified_bruck", "brucks", "bruck"],
-        &[ours(Alltoall, "bruck")],
-    ),
+    (Alltoall, &["pairwise", "pairwise_sendrecv_replace", "two_proc"], &[ours(Alltoall, "pairwise")]),
+    (Alltoall, &["modified_bruck", "brucks", "bruck"], &[ours(Alltoall, "bruck")]),
     (Reduce, &["linear"], &[flat(Reduce)]),
     (Reduce, &["chain"], &[four_chains(Reduce)]),
     (Reduce, &["pipeline"], &[ours(Reduce, "chain")]),
-    (
-        Reduce,
-        &["binary", "in-order_binary"],
-        &[ours(Reduce, "in_order")],
-    ),
+    (Reduce, &["binary", "in-order_binary"], &[ours(Reduce, "in_order")]),
     (Reduce, &["binomial"], &[ours(Reduce, "binomial")]),
     (Reduce, &["knomial"], &[ours(Reduce, "knomial").radix(4)]),
-    (
-        Reduce,
-        &["rabenseifner", "reduce_scatter_gather"],
-        &[ours(Reduce, "rabenseifner")],
-    ),
-    (
-        Gather,
-        &["basic_linear", "linear"],
-        &[ours(Gather, "linear").at_once()],
-    ),
+    (Reduce, &["rabenseifner", "reduce_scatter_gather"], &[ours(Reduce, "rabenseifner")]),
+    (Gather, &["basic_linear", "linear"], &[ours(Gather, "linear").at_once()]),
     (Gather, &["linear_sync"], &[ours(Gather, "linear")]),
     (Gather, &["binomial"], &[ours(Gather, "binomial")]),
-    (
-        Scatter,
-        &["basic_linear", "linear_nb", "linear"],
-        &[ours(Scatter, "linear").at_once()],
-    ),
+    (Scatter, &["basic_linear", "linear_nb", "linear"], &[ours(Scatter, "linear").at_once()]),
     (Scatter, &["binomial"], &[ours(Scatter, "binomial")]),
     (
         ReduceScatter,
         &["non-overlapping", "basic_linear"],
-        &[
-            ours(Reduce, "binomial"),
-            ours(Scatter, "linear").at_once().each(Share::OfRank),
-        ],
+        &[ours(Reduce, "binomial"), ours(Scatter, "linear").at_once().each(Share::OfRank)],
     ),
-    (
-        ReduceScatter,
-        &["recursive_halving", "butterfly", "noncommutative"],
-        &[ours(ReduceScatter, "recursive_halving")],
-    ),
-    (
-        ReduceScatter,
-        &["ring", "pairwise"],
-        &[ours(ReduceScatter, "pairwise")],
-    ),
-    (
-        ReduceScatter,
-        &["recursive_doubling"],
-        &[ours(Allreduce, "recursive_doubling")],
-    ),
+    (ReduceScatter, &["recursive_halving", "butterfly", "noncommutative"], &[ours(ReduceScatter, "recursive_halving")]),
+    (ReduceScatter, &["ring", "pairwise"], &[ours(ReduceScatter, "pairwise")]),
+    (ReduceScatter, &["recursive_doubling"], &[ours(Allreduce, "recursive_doubling")]),
     (Scan, &["linear"], &[ours(Scan, "linear")]),
-    (
-        Scan,
-        &["recursive_doubling", "partial_results_gathering"],
-        &[ours(Scan, "recursive_doubling")],
-    ),
+    (Scan, &["recursive_doubling", "partial_results_gathering"], &[ours(Scan, "recursive_doubling")]),
     (Exscan, &["linear"], &[ours(Exscan, "linear")]),
-    (
-        Exscan,
-        &["recursive_doubling", "partial_results_gathering"],
-        &[ours(Exscan, "recursive_doubling")],
-    ),
+    (Exscan, &["recursive_doubling", "partial_results_gathering"], &[ours(Exscan, "recursive_doubling")]),
     (Barrier, &["linear"], &[flat(Reduce), flat(Bcast)]),
+    (Barrier, &["double_ring"], &[ours(Bcast, "chain"), ours(Bcast, "chain")]),
     (
         Barrier,
-        &["double_ring"],
-        &[ours(Bcast, "chain"), ours(Bcast, "chain")],
-    ),
-    (
-        Barrier,
-        &[
-            "recursive_doubling",
-            "bruck",
-            "two_proc",
-            "dissemination",
-            "k_dissemination",
-            "recexch",
-        ],
+        &["recursive_doubling", "bruck", "two_proc", "dissemination", "k_dissemination", "recexch"],
         &[ours(Barrier, "dissemination")],
     ),
-    (
-        Barrier,
-        &["tree"],
-        &[ours(Reduce, "binomial"), ours(Bcast, "binomial")],
-    ),
+    (Barrier, &["tree"], &[ours(Reduce, "binomial"), ours(Bcast, "binomial")]),
 ];
 
 /// What one of the library's algorithms is like.

@@ -2,48 +2,23 @@
 
 use crate::collective::Collective;
 use crate::decide::call::{SharedCall, SharedDetails};
+use crate::named::named;
 
-/// How a collective is called. Only blocking calls are tuned; the others pass through, and their
-/// records are never taken for those of blocking calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Manner {
-    Blocking = 0,
-    /// From `MPI_I...` to the call that completes the request.
-    Nonblocking = 1,
-    /// From each `MPI_Start` to the call that completes the request.
-    Persistent = 2,
-    /// On the neighbours in the communicator's topology; blocking, nonblocking and persistent.
-    Neighborhood = 3,
-    NeighborhoodNonblocking = 4,
-    NeighborhoodPersistent = 5,
-}
-
-impl Manner {
-    /// Every manner, in the order of its number.
-    pub const ALL: [Manner; 6] = [
-        Manner::Blocking,
-        Manner::Nonblocking,
-        Manner::Persistent,
-        Manner::Neighborhood,
-        Manner::NeighborhoodNonblocking,
-        Manner::NeighborhoodPersistent,
-    ];
-
-    /// The name in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Manner::Blocking => "blocking",
-            Manner::Nonblocking => "nonblocking",
-            Manner::Persistent => "persistent",
-            Manner::Neighborhood => "neighborhood",
-            Manner::NeighborhoodNonblocking => "neighborhood_nonblocking",
-            Manner::NeighborhoodPersistent => "neighborhood_persistent",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Manner> {
-        Self::ALL.into_iter().find(|manner| manner.name() == name)
+named! {
+    /// How a collective is called. Only blocking calls are tuned; the others pass through, and their
+    /// records are never taken for those of blocking calls. Its number is its place.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Manner {
+        Blocking = "blocking",
+        /// From `MPI_I...` to the call that completes the request.
+        Nonblocking = "nonblocking",
+        /// From each `MPI_Start` to the call that completes the request.
+        Persistent = "persistent",
+        /// On the neighbours in the communicator's topology; blocking, nonblocking and persistent.
+        Neighborhood = "neighborhood",
+        NeighborhoodNonblocking = "neighborhood_nonblocking",
+        NeighborhoodPersistent = "neighborhood_persistent",
     }
 }
 

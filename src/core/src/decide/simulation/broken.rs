@@ -1,8 +1,8 @@
 //! The simulation checked: edges with one thing wrong, each of which it has to notice.
 
-use super::agent::Mistake;
 use super::faults::Faults;
 use super::job::{Report, job};
+use super::surroundings::Mistake;
 use crate::settings::Reproducible;
 
 /// The first of some jobs in which the mistake is noticed.

@@ -2,10 +2,10 @@
 //!
 //! `COLLTUNE_SEED=n` runs one program alone, as a failure names it; `COLLTUNE_LONG=1` a hundred times as many.
 
-use super::agent::{End, Tally};
 use super::dice;
 use super::faults::Faults;
 use super::job::{Outcome, basic_rules, job};
+use super::surroundings::{End, Tally};
 use crate::collective::Collective;
 use crate::decide::agreed::{Agreed, Membership, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::agent::{Agent, End, Mistake, Progress, Surroundings, Tally};
+use super::agent::{Agent, Progress};
 use super::dice;
 use super::fabric::{Fabric, Operation};
 use super::faults::{Fate, Faults};
 use super::script::{Extent, Script};
+use super::surroundings::{End, Mistake, Surroundings, Tally};
 use crate::collective::{Collective, MessageSize};
 use crate::decide::rules::{JobTerms, Rules, TablesFrom, Telling};
 use crate::decide::table::CellTable;

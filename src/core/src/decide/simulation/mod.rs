@@ -4,7 +4,7 @@
 //! job(1000).programs(seed).faults(Faults::MANY).run(100_000).assert_all_decided_alike();
 //! ```
 //! A random program ([`script`]) calls collectives on communicators that come and go; [`agent`] is one thread of one
-//! rank, which goes through it as the shim does; [`fabric`] is the library, which lets ranks out of a collective when
+//! rank, which goes through it in its [`surroundings`] as the shim does; [`fabric`] is the library, which lets ranks out of a collective when
 //! MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some order. In [`broken`]
 //! the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones.
 
@@ -12,8 +12,10 @@ mod script;
 
 mod fabric;
 
-mod agent;
 mod faults;
+mod surroundings;
+
+mod agent;
 
 mod job;
 

@@ -1,0 +1,152 @@
+//! What the ranks conclude together from the samples of a cell.
+
+use crate::race::{Finding, Sample, Standing};
+use crate::record::CallTimes;
+use crate::review::{self, Observed, Progress};
+use crate::select::mix;
+
+use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_GAP, chooser_of};
+use crate::decide::DEFAULT;
+use crate::decide::agreed::Membership;
+use crate::decide::times::{FRESH_MAX, LARGEST, OF_REVIEW, SUMS, Words, agreed};
+
+impl CellState {
+    /// The words of a review: of the time since the first sample, and of every fresh one.
+    pub(in crate::decide) fn tell(&self, now_ns: u64, words: &mut Words) {
+        words.largest.push(now_ns.saturating_sub(self.first_ns));
+        for fresh in &self.fresh {
+            let (largest, sums) = fresh.words();
+            words.largest.extend(largest);
+            words.sums.extend(sums);
+        }
+    }
+
+    /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
+    /// of them.
+    pub(in crate::decide) fn hear(
+        &mut self,
+        words: &Words,
+        members: &Membership,
+        mut correct: impl FnMut(usize, CallTimes),
+    ) {
+        let samples = words.largest[OF_REVIEW..].chunks_exact(LARGEST);
+        let samples = samples.zip(words.sums.chunks_exact(SUMS));
+        let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
+        for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
+            let times = agreed(largest, sums, members);
+            if let Some(record) = fresh.timing.record {
+                correct(record, times);
+            }
+            if let Some(arm) = fresh.arm {
+                self.arms[arm].take(&times);
+                window[known] = sample((arm, fresh.call), &times, sums, members);
+                known += 1;
+            }
+        }
+        let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
+        let race = match &mut self.learning {
+            Learning::Nothing => return,
+            Learning::Explore(race, _) => race,
+            Learning::Exploit(watch) => &mut watch.race,
+        };
+        race.learn(&window[..known], run, self.calls);
+    }
+
+    /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
+    /// samples are.
+    pub(in crate::decide) fn conclude(&mut self, elapsed_ns: u64, budget: Budget) -> Choice {
+        let progress = Progress {
+            calls: self.calls,
+            calls_per_sample: self.rehearsals + 1,
+            elapsed_ns,
+            budget_ppm: match &self.learning {
+                Learning::Exploit(_) => budget.watch_ppm,
+                Learning::Nothing | Learning::Explore(..) => budget.explore_ppm,
+            },
+        };
+        match &mut self.learning {
+            Learning::Nothing => Choice::Stays,
+            Learning::Explore(..) => {
+                self.conclude_race(progress, budget);
+                Choice::Stays
+            }
+            Learning::Exploit(watch) => {
+                let allowed_ns = progress.allowed_per_call_ns();
+                if watch.judge(progress.calls_per_sample, allowed_ns) != Finding::Slower {
+                    return Choice::Stays;
+                }
+                self.best = DEFAULT;
+                self.learning = Learning::Nothing;
+                (self.default_arm, self.arms) = (None, Vec::new());
+                Choice::Demoted
+            }
+        }
+    }
+
+    /// The place of the choice among the arms.
+    fn choice_arm(&self) -> Option<usize> {
+        self.arms.iter().position(|arm| arm.variant == self.best)
+    }
+
+    fn conclude_race(&mut self, progress: Progress, budget: Budget) {
+        let run = self.choice_arm();
+        let Learning::Explore(race, standing) = &mut self.learning else {
+            return;
+        };
+        let Some(control) = self.default_arm else {
+            return;
+        };
+        if self.arms[control].seen.samples > 0 {
+            for arm in self.arms.iter_mut().filter(|arm| arm.seen.samples > 0) {
+                arm.judged = true;
+            }
+        }
+        let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
+        for place in review::hopeless(&observed, control) {
+            race.drop_arm(place);
+        }
+        let verdict = race.judge(run.unwrap_or(control), mix(self.key, self.samples));
+        // What the model knows to be best may be none of the arms.
+        if run.is_some() || verdict.best != control {
+            self.best = self.arms[verdict.best].variant;
+        }
+        *standing = verdict.standing;
+        for (arm, share) in self.arms.iter_mut().zip(race.shares()) {
+            arm.weight = share;
+        }
+        let gap = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
+        self.gap_least = review::stretched(gap, budget.spent_ppm, budget.job_ppm);
+        if verdict.standing == Standing::Settled && self.samples >= review::LEARNING_SAMPLES {
+            self.gap_least = self.gap_least.max(SETTLED_GAP);
+        }
+        self.chooser = chooser_of(&self.arms);
+    }
+}
+
+impl Arm {
+    fn take(&mut self, times: &CallTimes) {
+        let seen = &mut self.seen;
+        let slowest_ns = times.slowest_ns;
+        seen.fastest_ns = match seen.total_ns {
+            0 => slowest_ns,
+            _ => seen.fastest_ns.min(slowest_ns),
+        };
+        seen.total_ns = seen.total_ns.saturating_add(slowest_ns);
+    }
+}
+
+/// What a race learns from: means over the ranks.
+fn sample(
+    (arm, call): (usize, u64),
+    times: &CallTimes,
+    sums: &[u64],
+    members: &Membership,
+) -> Sample {
+    let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
+    Sample {
+        arm,
+        call,
+        time_ns: mean(sums[0]),
+        shift_ns: times.shift_ns.map(|_| mean(sums[1])),
+    }
+}

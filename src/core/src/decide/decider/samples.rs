@@ -1,0 +1,136 @@
+//! Sampled calls of a communicator: timed, compared in reviews, concluded from.
+
+use crate::collective::Collective;
+use crate::record::CallTimes;
+
+use super::{Decider, cell_mut};
+use crate::decide::agreed::Possible;
+use crate::decide::cell::{Budget, Choice};
+use crate::decide::decision::{AfterSample, Chosen, UnderWay};
+use crate::decide::rules::Rules;
+use crate::decide::times::{Timing, Words};
+
+impl Decider {
+    /// A sampled call begins. Until it is observed every other decision waits for that.
+    #[inline]
+    pub fn begin_sample(&mut self, collective: Collective, chosen: Chosen, start_ns: u64) {
+        self.under_way = Some(UnderWay {
+            collective,
+            chosen,
+            start_ns,
+            tuned_from: self.tuned_from,
+        });
+        self.tuned_from = u64::MAX;
+    }
+
+    /// The sampled call that is under way.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        self.under_way
+    }
+
+    #[inline]
+    pub(super) fn end_sample(&mut self) {
+        if let Some(ended) = self.under_way.take() {
+            self.tuned_from = ended.tuned_from;
+        }
+    }
+
+    /// Takes the time of a sampled call, of one that failed, too: all ranks must count the same samples.
+    #[inline]
+    pub fn observe(
+        &mut self,
+        rules: &Rules,
+        collective: Collective,
+        chosen: &Chosen,
+        timing: Timing,
+    ) -> AfterSample {
+        self.end_sample();
+        let alone = self
+            .membership
+            .is_some_and(|members| members.layout.n_ranks == 1);
+        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        self.cells_in_use += u64::from(cell.samples == 0);
+        let due = cell.add(chosen.arm, timing);
+        if due && !alone {
+            return AfterSample::Review;
+        }
+        if due {
+            // There is nobody to compare with, and nothing but `default` to draw.
+            cell.forget();
+        }
+        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
+        AfterSample::Nothing
+    }
+
+    /// Takes how long it was from the end of a cell's last sample to this rank's next call on any communicator.
+    #[cold]
+    pub fn close_gap(&mut self, collective: Collective, place: usize, shift_ns: u64) {
+        cell_mut(&mut self.cells, collective, place).close_gap(shift_ns);
+    }
+
+    /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
+    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what
+    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
+    #[cold]
+    pub fn review(
+        &mut self,
+        collective: Collective,
+        chosen: &Chosen,
+        now_ns: u64,
+        spent_ppm: u64,
+        own_families: Possible,
+    ) -> Words {
+        let mut words = std::mem::take(&mut self.words);
+        words.largest.clear();
+        words.sums.clear();
+        words.largest.push(u64::from(own_families == Possible::No));
+        words.largest.push(spent_ppm);
+        self.cell(collective, chosen.place).tell(now_ns, &mut words);
+        words
+    }
+
+    /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of
+    /// this rank's records of the samples, with what is agreed on them.
+    #[cold]
+    pub fn conclude(
+        &mut self,
+        rules: &Rules,
+        collective: Collective,
+        chosen: &Chosen,
+        words: Words,
+        correct: impl FnMut(usize, CallTimes),
+    ) -> Choice {
+        let Some(members) = self.membership else {
+            unreachable!("calls are sampled only behind the set-up");
+        };
+        let settings = &rules.terms.settings;
+        let &[without_own, spent_ppm, elapsed_ns, ..] = &words.largest[..] else {
+            unreachable!("a review has these words");
+        };
+        let job_ppm = settings.explore_budget_ppm();
+        let budget = Budget {
+            explore_ppm: job_ppm / self.cells_in_use.max(1),
+            watch_ppm: settings.watch_ppm(),
+            job_ppm,
+            spent_ppm,
+        };
+        if without_own != 0 {
+            self.agreed.own_families = Possible::No;
+        }
+        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        cell.hear(&words, &members, correct);
+        let choice = cell.conclude(elapsed_ns, budget);
+        match choice {
+            Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
+            Choice::Demoted => cell.end_samples(),
+        }
+        self.words = words;
+        choice
+    }
+
+    /// What the cell of a call runs when nothing is sampled.
+    #[cfg(test)]
+    pub(in crate::decide) fn choice(&self, collective: Collective, chosen: &Chosen) -> u16 {
+        self.cell(collective, chosen.place).best
+    }
+}

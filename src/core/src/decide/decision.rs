@@ -1,0 +1,78 @@
+//! What a decider answers about a call.
+
+use crate::collective::Collective;
+
+/// A sampled call that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnderWay {
+    pub collective: Collective,
+    pub chosen: Chosen,
+    pub start_ns: u64,
+    /// That of the decider, which looks no further meanwhile.
+    pub(super) tuned_from: u64,
+}
+
+/// What is to be done about a call, which has been counted but where it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// The library's own choice, and nothing more.
+    Default,
+    /// All members compare what they can do; then [`super::Decider::set_up`] decides.
+    SetUp,
+    /// The collective's cells are to be made first: [`super::Decider::prepare`] does so, and decides. Nobody else is
+    /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
+    Prepare,
+    /// All members tell each other whether the job was switched off ([`super::Decider::heed_words`]); then
+    /// [`super::Decider::heed`] decides.
+    Heed(Heeded),
+    Chosen(Chosen),
+    /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
+    /// must this one ([`super::Decider::observe`]), and then decide anew: the present call is not counted yet.
+    Unobserved(UnderWay),
+    /// This rank has no memory for what the others are about to do.
+    NoMemory,
+}
+
+/// A call at which the members ask each other whether the job was switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heeded {
+    pub(super) collective: Collective,
+    pub(super) place: usize,
+    pub(super) index: u64,
+}
+
+/// Words of which the largest is wanted then.
+pub const HEED_WORDS: usize = 2;
+
+/// Whether a job on a site folder was switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// What a call in its cell runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The place of the cell among the collective's on this communicator.
+    pub place: usize,
+    /// The call's number in the cell.
+    pub index: u64,
+    /// What the cell asked for.
+    pub wish: u16,
+    /// What all ranks run: the wish where it applies. Before it runs, the ranks agree on what it needs.
+    pub variant: u16,
+    /// Whether it is timed, on all ranks.
+    pub sampled: bool,
+    pub(super) arm: Option<usize>,
+}
+
+/// What follows a sampled call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum AfterSample {
+    Nothing,
+    /// All members combine the words of [`super::Decider::review`], and conclude.
+    Review,
+}

@@ -1,0 +1,200 @@
+//! What an agent does behind an operation in which it waited, and its reviews.
+
+use super::{Agent, Awaited, Behind, Next, Reviewed};
+use crate::collective::Collective;
+use crate::decide::agreed::{ABILITY_WORDS, Agreed, Membership, Possible};
+use crate::decide::call::SharedCall;
+use crate::decide::simulation::dice;
+use crate::decide::simulation::fabric::Operation;
+use crate::decide::simulation::script::Deed;
+use crate::decide::simulation::surroundings::{End, Mistake, Surroundings};
+use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, Decider, Switch, Timing, Words};
+use crate::record::CallTimes;
+use crate::select::mix;
+
+impl Agent {
+    pub(super) fn resume(
+        &mut self,
+        job: &mut Surroundings,
+        act: u32,
+        awaited: Awaited,
+    ) -> Result<Next, End> {
+        let comm = job.comm(act);
+        let details = job.details(act);
+        let rules = &job.rules;
+        let mistake = job.mistake;
+        // Whoever makes this mistake looks at what it gave, not at what came of it.
+        let is_deaf = |to| mistake == Some(to);
+        let seat = self.seats.get_mut(&comm).expect("it was made");
+        match awaited {
+            Awaited::Split => Ok(Next::Done),
+            Awaited::SetUp(call) => {
+                let (mut words, mut off) = ([0; ABILITY_WORDS], self.words[ABILITY_WORDS]);
+                words.copy_from_slice(&self.words[..ABILITY_WORDS]);
+                if is_deaf(Mistake::OwnAbility) {
+                    words[1..].copy_from_slice(&self.own_words[1..ABILITY_WORDS]);
+                }
+                if is_deaf(Mistake::OwnSwitch) {
+                    off = self.own_words[ABILITY_WORDS];
+                }
+                let nodes = job.script.comms[comm as usize].members.iter();
+                let members = Membership::of(nodes.map(|rank| rank / job.ppn));
+                let agreed = (off == 0).then(|| (Agreed::of(words), members));
+                job.knows_off[self.rank as usize] |= off != 0;
+                let decision = seat.decider.set_up(rules, agreed, call, &|| details);
+                self.follow(job, act, call, decision)
+            }
+            Awaited::Heed(call, heeded) => {
+                let words = match is_deaf(Mistake::OwnSwitch) {
+                    true => &self.own_words,
+                    false => &self.words,
+                };
+                let words = [words[0], words[1]];
+                let is_off = Decider::heard(words) == Switch::Off;
+                job.tally.off += u64::from(is_off);
+                job.knows_off[self.rank as usize] |= is_off;
+                let now_ns = self.clock_ns;
+                let decision = seat
+                    .decider
+                    .heed(rules, heeded, words, now_ns, (call, &|| details));
+                self.follow(job, act, call, decision)
+            }
+            Awaited::Room(call, mut chosen, class) => {
+                let words = match is_deaf(Mistake::OwnRoom) {
+                    true => &self.own_words,
+                    false => &self.words,
+                };
+                let is_ready = words[0] == 0;
+                seat.rooms.agree(class, is_ready);
+                if !is_ready {
+                    chosen = seat.decider.fall_back(call.collective, chosen);
+                }
+                self.run(job, act, call, Some(chosen))
+            }
+            Awaited::Call(call, chosen) => {
+                let start_ns = self.clock_ns;
+                self.clock_ns += duration_ns(job.fate.seed, start_ns, chosen);
+                let Some(chosen) = chosen.filter(|chosen| chosen.sampled) else {
+                    return Ok(Next::Done);
+                };
+                if (mistake == Some(Mistake::FailedForgotten)
+                    && job.fate.fails(self.rank, act.into()))
+                    || self.leaves(job, act)
+                {
+                    return Ok(Next::Done);
+                }
+                let seat = self.seats.get_mut(&comm).expect("it was made");
+                let timing = Timing {
+                    start_ns,
+                    end_ns: self.clock_ns,
+                    record: Some(chosen.index as usize),
+                };
+                let after = seat
+                    .decider
+                    .observe(rules, call.collective, &chosen, timing);
+                match after {
+                    AfterSample::Nothing => {
+                        let knows = !job.fate.is_left(self.rank, act.into());
+                        let gap = (comm, call.collective, chosen.place, self.clock_ns);
+                        self.gap = knows.then_some(gap);
+                        Ok(Next::Done)
+                    }
+                    AfterSample::Review => {
+                        let reviewed = (call.collective, chosen);
+                        Ok(self.review(job, comm, call, reviewed, Behind::Sample))
+                    }
+                }
+            }
+            Awaited::Review(call, reviewed, behind) => {
+                let Reviewed {
+                    collective,
+                    chosen,
+                    n_largest,
+                } = reviewed;
+                let words = match is_deaf(Mistake::OwnTimes) {
+                    true => self.own_words.clone(),
+                    false => self.words.clone(),
+                };
+                let (largest, sums) = words.split_at(n_largest);
+                let words = Words {
+                    largest: largest.to_vec(),
+                    sums: sums.to_vec(),
+                };
+                let mut heard = 0;
+                let hear = |record: usize, times: CallTimes| {
+                    let shift_ns = times.shift_ns.unwrap_or(u64::MAX);
+                    let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
+                    heard = words.into_iter().fold(mix(heard, record as u64), mix);
+                };
+                let before = seat.decider.choice(collective, &chosen);
+                let choice = seat
+                    .decider
+                    .conclude(rules, collective, &chosen, words, hear);
+                let after = seat.decider.choice(collective, &chosen);
+                job.tally.demoted += u64::from(choice == Choice::Demoted);
+                job.tally.replaced += u64::from(before != after);
+                let review = (comm, seat.position);
+                if *job.heard.entry(review).or_insert(heard) != heard {
+                    return Err(End::HeardOtherwise(comm, seat.position));
+                }
+                match behind {
+                    Behind::Sample => Ok(Next::Done),
+                    Behind::LeftSample => {
+                        let decision = seat.decider.decide(rules, call, &|| details);
+                        self.follow(job, act, call, decision)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What agreements have cost this rank, which has been on communicators that others have not: in one job of four more
+    /// than its share.
+    pub(super) fn spent_ppm(&self, job: &Surroundings) -> u64 {
+        let bound = [1_000, 10_000, 20_000, 200_000][(job.fate.seed % 4) as usize];
+        dice(job.fate.seed, 12, self.clock_ns ^ u64::from(self.rank)) % bound
+    }
+
+    pub(super) fn review(
+        &mut self,
+        job: &mut Surroundings,
+        comm: u32,
+        call: SharedCall,
+        (collective, chosen): (Collective, Chosen),
+        behind: Behind,
+    ) -> Next {
+        job.tally.reviews += 1;
+        let spent_ppm = self.spent_ppm(job);
+        let seat = self.seats.get_mut(&comm).expect("it was made");
+        let told =
+            seat.decider
+                .review(collective, &chosen, self.clock_ns, spent_ppm, Possible::Yes);
+        let (largest, sums) = (told.largest.len(), told.sums.len());
+        self.own_words = [told.largest, told.sums].concat();
+        let reviewed = Reviewed {
+            collective,
+            chosen,
+            n_largest: largest,
+        };
+        let awaited = Awaited::Review(call, reviewed, behind);
+        Next::Enter(Operation::Review { largest, sums }, awaited)
+    }
+
+    /// Whether the program leaves a sampled call by an exception. The others may have to wait for this rank's next
+    /// call on the communicator, so that had better be what it makes next.
+    fn leaves(&self, job: &Surroundings, act: u32) -> bool {
+        let next = self.acts.get(self.next + 1);
+        let next = next.map(|&next| &job.script.acts[next as usize]);
+        let comm = job.comm(act);
+        let goes_on =
+            next.is_some_and(|next| next.comm == comm && matches!(next.deed, Deed::Call(_)));
+        goes_on && job.fate.is_left(self.rank, act.into())
+    }
+}
+
+/// Variants differ by more than the noise, so that reviews find out.
+fn duration_ns(seed: u64, start_ns: u64, chosen: Option<Chosen>) -> u64 {
+    let variant = chosen.map_or(DEFAULT, |chosen| chosen.variant);
+    let usual = 2_000 << (dice(seed, 13, variant.into()) % 5);
+    usual + dice(seed, 12, start_ns) % usual
+}

@@ -1,0 +1,166 @@
+//! The times of a cell's samples: what this rank saw of each, tells the others in a review, and hears of all.
+
+use std::collections::TryReserveError;
+
+use crate::record::CallTimes;
+
+use super::agreed::Membership;
+
+/// A review comes after that many samples at the latest.
+pub(super) const FRESH_MAX: usize = 64;
+
+/// When a sampled call began and ended on this rank, on its node's clock, and where its record lies, if there is
+/// one: that is this rank's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub record: Option<usize>,
+}
+
+/// A sample since the last review.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fresh {
+    pub arm: Option<usize>,
+    /// Its number among the cell's calls.
+    pub call: u64,
+    pub timing: Timing,
+    /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
+    pub shift_ns: u64,
+}
+
+pub(super) const UNKNOWN: u64 = u64::MAX;
+/// Beyond these a call, or what comes behind it, counts as that long: sums over 2^23 ranks stay within a word.
+pub(super) const SPAN_NS_MAX: u64 = 1 << 40;
+
+impl Fresh {
+    fn time_ns(&self) -> u64 {
+        let Timing {
+            start_ns, end_ns, ..
+        } = self.timing;
+        end_ns.saturating_sub(start_ns).min(SPAN_NS_MAX)
+    }
+
+    /// What this rank tells of it: words of which the largest is wanted, and words that are added up.
+    pub(super) fn words(&self) -> ([u64; LARGEST], [u64; SUMS]) {
+        let (time_ns, shift_ns) = (self.time_ns(), self.shift_ns);
+        let Timing {
+            start_ns, end_ns, ..
+        } = self.timing;
+        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns];
+        (largest, [time_ns, shift_ns.min(SPAN_NS_MAX)])
+    }
+}
+
+/// What this rank tells the others in a review, as many words on every rank: of some the largest of all is wanted,
+/// of the others the sum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub largest: Vec<u64>,
+    pub sums: Vec<u64>,
+}
+
+/// Words of a sample in a review.
+pub(super) const LARGEST: usize = 5;
+pub(super) const SUMS: usize = 2;
+/// Words of the review itself, of which the largest is wanted.
+pub(super) const OF_REVIEW: usize = 3;
+
+impl Words {
+    /// Room for those of any review.
+    pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
+        self.largest.try_reserve(OF_REVIEW + LARGEST * FRESH_MAX)?;
+        self.sums.try_reserve(SUMS * FRESH_MAX)
+    }
+}
+
+/// What the words of all ranks say of one sample.
+pub(super) fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> CallTimes {
+    let [
+        start_ns,
+        end_ns,
+        not_shortest_ns,
+        slowest_ns,
+        longest_shift_ns,
+    ] = largest
+    else {
+        unreachable!("there are so many words of a sample")
+    };
+    let n_ranks = u64::from(members.layout.n_ranks.max(1));
+    CallTimes {
+        time_ns: sums[0] / n_ranks,
+        shift_ns: (*longest_shift_ns != UNKNOWN).then_some(sums[1] / n_ranks),
+        slowest_ns: *slowest_ns,
+        work_ns: match members.layout.nodes {
+            // Ranks of one node read one clock.
+            1 => end_ns.saturating_sub(*start_ns),
+            _ => !not_shortest_ns,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What two ranks agree on that start and end a call at these times and have these shifts.
+    fn told(nodes: u32, [one, other]: [(u64, u64, u64); 2]) -> CallTimes {
+        let members = Membership::of((0..2).map(|rank| rank % nodes));
+        let words = |(start_ns, end_ns, shift_ns): (u64, u64, u64)| {
+            let timing = Timing {
+                start_ns,
+                end_ns,
+                record: None,
+            };
+            let arm = None;
+            Fresh {
+                arm,
+                call: 0,
+                timing,
+                shift_ns,
+            }
+            .words()
+        };
+        let (one, other) = (words(one), words(other));
+        let largest: [u64; LARGEST] = std::array::from_fn(|at| one.0[at].max(other.0[at]));
+        let sums: [u64; SUMS] = std::array::from_fn(|at| one.1[at] + other.1[at]);
+        agreed(&largest, &sums, &members)
+    }
+
+    #[test]
+    fn ranks_agree_on_means_and_on_what_was_no_waiting() {
+        let late = [(100, 900, 50), (700, 1000, 10)];
+        let times = CallTimes {
+            time_ns: 550,
+            shift_ns: Some(30),
+            slowest_ns: 800,
+            work_ns: 300,
+        };
+        assert_eq!(
+            told(1, late),
+            times,
+            "from 700, when the last one came, to 1000"
+        );
+        let shortest = CallTimes {
+            work_ns: 250,
+            ..times
+        };
+        let clocks_apart = [(5_000, 5_850, 50), (700, 950, 10)];
+        assert_eq!(
+            told(2, clocks_apart),
+            CallTimes {
+                slowest_ns: 850,
+                ..shortest
+            }
+        );
+        let one_does_not_know = [(100, 900, UNKNOWN), (700, 1000, 10)];
+        let unknown = CallTimes {
+            shift_ns: None,
+            ..times
+        };
+        assert_eq!(told(1, one_does_not_know), unknown);
+        let (year, most): (u64, u64) = (365 * 86_400_000_000_000, SPAN_NS_MAX);
+        let long = told(1, [(0, year, most), (0, year, most)]);
+        assert_eq!((long.time_ns, long.shift_ns), (most, Some(most)));
+    }
+}
