@@ -142,11 +142,14 @@ fn tunes_for_nobody(prefix: &Path) {
     assert_eq!(traces(&db).len(), 2);
 }
 
-/// The one file of that kind in target/package.
+/// The command's package of that kind in target/package; for C there may be another beside it.
 fn made(kind: &str) -> PathBuf {
     let entries = std::fs::read_dir(top().join("target/package")).expect("the folder");
     let mut files = entries.map(|entry| entry.expect("an entry").path());
-    let is_one = |file: &PathBuf| file.extension().is_some_and(|end| end == kind);
+    let is_one = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(&format!(".{kind}")) && !name.contains("placement")
+    };
     files.find(is_one).expect("a package was made")
 }
 
