@@ -43,7 +43,8 @@ impl Syntax {
             Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
             Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
             Syntax::OptionalRoots => &["", ":roots"],
-            Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
+            // METIS alone says on the terminal what it dislikes of graphs with more parts than it can fill.
+            Syntax::OptionalRootsOrRaw => &["", ":roots"],
             Syntax::Level { .. } => &["", ":0", ":3"],
             Syntax::Published => &[":baseline", ":cdp", ":cdpc:2", ":lpt", ":cplx:50"],
         }

@@ -244,7 +244,7 @@ mod tests {
             "inside"
         );
         assert!(
-            !blast.reaches([0.3, 0.0, 0.0], [0.5, 0.2, 0.2]),
+            !blast.reaches([0.3, 0.1, 0.1], [0.5, 0.2, 0.2]),
             "a corner off"
         );
     }
