@@ -52,6 +52,7 @@ pub fn spread(residuals: &[Residual]) -> NoiseCosts {
             true => 1.0,
             false => mean(spikes.into_iter()).exp(),
         },
+        ..NoiseCosts::default()
     }
 }
 
