@@ -22,6 +22,7 @@ impl Noise {
             rank_cv,
             spike_share,
             spike_factor,
+            pace_cv,
             ..
         } = self.costs;
         let of_block = self.lognormal(1, block, block_cv);
@@ -33,7 +34,8 @@ impl Noise {
         } else {
             1.0
         };
-        of_block * of_step * of_rank * spike
+        let pace = self.lognormal(6, (u64::from(owner) << 40) ^ step, pace_cv);
+        of_block * of_step * of_rank * pace * spike
     }
 
     /// Working time between a rank's stops, its `nth` and the next: none where it is never stopped.

@@ -72,7 +72,10 @@ pub struct NoiseCosts {
     /// How many blocks and steps take much more, and how many times as much.
     pub spike_share: f64,
     pub spike_factor: f64,
-    /// The share of its working time in which a rank was stopped, which the means above hold, and how long each time.
+    /// Of a rank from step to step, beside the others: one core is faster for a while, and then another.
+    #[serde(default)]
+    pub pace_cv: f64,
+    /// The share of its working time in which a rank was stopped and the others were not, which the means above hold, and how long each time.
     #[serde(default)]
     pub stop_share: f64,
     #[serde(default)]

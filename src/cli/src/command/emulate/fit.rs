@@ -84,13 +84,14 @@ fn in_columns(fit: &Fit) -> String {
     let mut text = table(&header, &rows.collect::<Vec<_>>());
     let noise = fit.costs.noise;
     text += &format!(
-        "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long; ranks \
-         are stopped for {:.2} % of their work, {:.3} ms each time\n",
+        "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long; ranks' \
+         pace differs by {:.3}, and each is stopped for {:.2} % of its work alone, {:.3} ms each time\n",
         noise.block_cv,
         noise.step_cv,
         noise.rank_cv,
         100.0 * noise.spike_share,
         noise.spike_factor,
+        noise.pace_cv,
         100.0 * noise.stop_share,
         1e-6 * noise.stop_ns
     );

@@ -83,6 +83,7 @@ pub fn read(path: &Path) -> anyhow::Result<Recorded> {
     };
     let work = windows.into_iter().map(|row| WorkRow {
         step: row.step,
+        window: row.window,
         rank: row.rank,
         wall_ns: (row.arrive - row.begin - row.wait) as f64,
         cpu_ns: row.cpu as f64,
