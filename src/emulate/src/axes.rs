@@ -2,12 +2,15 @@
 //!
 //! A message leaves when it has been packed, behind those before it, and comes a latency after its bytes. On `axes`
 //! every message travels alone (Wu et al., CLUSTER 2011, eq. (2) and fig. 5); with `events` those between nodes go
-//! through their nodes' ports, out and in, in the order of time. Ports serve one exchange after another.
+//! through their nodes' ports, out and in, in the order of time. Ports serve one exchange after another. Long messages
+//! inside a node move while both ranks wait: the receiver copies them, one after another, and keeps the sender.
 //!
 //! A collective is a gate, which opens its time after the last rank came; or its schedule is followed from each
 //! rank's own arrival on (`skewed`).
 
 mod network;
+
+mod repeat;
 
 use std::sync::Arc;
 
@@ -16,10 +19,12 @@ use colltune_amr::telemetry::Freight;
 use crate::cores::Cores;
 use crate::cost::PhaseCosts;
 use crate::machine::Machine;
+use crate::noise::Noise;
 use crate::program::{Exchange, Operation, Phase};
 
 pub use network::Network;
 use network::Ports;
+pub use repeat::Repeats;
 
 /// All ranks' clocks, and where their time went. Nanoseconds.
 #[derive(Clone, Debug)]
@@ -37,9 +42,35 @@ pub struct Axes<'m> {
     ready: Vec<f64>,
     /// By rank: how many times as long it computes.
     slowness: Vec<f64>,
+    stops: Option<Stops>,
     /// Reused from exchange to exchange.
     posted: Vec<f64>,
     arrived: Vec<f64>,
+}
+
+/// When ranks are stopped next.
+#[derive(Clone, Debug)]
+struct Stops {
+    noise: Noise,
+    /// By rank: how often it was, and how much it works until it is again.
+    n: Vec<u32>,
+    left: Vec<f64>,
+}
+
+impl Stops {
+    /// Of work whose time holds stops by the mean: the work alone, and what stops it.
+    fn pass(&mut self, rank: usize, time: f64) -> (f64, f64) {
+        let costs = self.noise.costs;
+        let (work, mut stopped) = (time * (1.0 - costs.stop_share), 0.0);
+        self.left[rank] -= work;
+        while self.left[rank] <= 0.0 {
+            self.n[rank] += 1;
+            stopped += costs.stop_ns;
+            let until = self.noise.until_stop(rank, self.n[rank]);
+            self.left[rank] += until.unwrap_or(f64::INFINITY);
+        }
+        (work, stopped)
+    }
 }
 
 /// How long a collective of some ranks takes, or where each of them ends.
@@ -77,6 +108,7 @@ impl<'m> Axes<'m> {
             spent: vec![[0.0; Phase::ALL.len()]; n_ranks],
             ready: vec![0.0; n_ranks],
             slowness: vec![1.0; n_ranks],
+            stops: None,
             posted: Vec::new(),
             arrived: Vec::new(),
         }
@@ -85,6 +117,17 @@ impl<'m> Axes<'m> {
     /// Makes ranks compute so many times as long.
     pub fn slow(&mut self, ranks: std::ops::Range<usize>, factor: f64) {
         self.slowness[ranks].fill(factor);
+    }
+
+    /// Lets ranks be stopped as often and as long as this noise says.
+    pub fn interrupt(&mut self, noise: Noise) {
+        let first = |rank| noise.until_stop(rank, 0);
+        let left: Option<Vec<f64>> = (0..self.n_ranks()).map(first).collect();
+        self.stops = left.map(|left| Stops {
+            noise,
+            n: vec![0; left.len()],
+            left,
+        });
     }
 
     pub fn n_ranks(&self) -> usize {
@@ -122,10 +165,17 @@ impl<'m> Axes<'m> {
     }
 
     fn spend(&mut self, rank: usize, phase: Phase, time_ns: f64) {
-        let time = match phase {
-            Phase::Compute | Phase::Sum => time_ns * self.slowness[rank],
-            _ => time_ns,
+        let works = matches!(phase, Phase::Compute | Phase::Sum);
+        let mut time = match works {
+            true => time_ns * self.slowness[rank],
+            false => time_ns,
         };
+        if let Some(stops) = self.stops.as_mut().filter(|_| works) {
+            let stopped;
+            (time, stopped) = stops.pass(rank, time);
+            self.clocks[rank] += stopped;
+            self.spent[rank][Phase::Stopped as usize] += stopped;
+        }
         self.clocks[rank] += time;
         self.spent[rank][phase as usize] += time;
     }
@@ -195,7 +245,7 @@ impl<'m> Axes<'m> {
                     self.machine,
                     &self.node_of,
                     exchange,
-                    &self.posted,
+                    (&self.posted, &self.clocks),
                     &mut arrived,
                 );
             }
@@ -208,16 +258,22 @@ impl<'m> Axes<'m> {
         }
     }
 
-    /// Each rank waits for the last message that it gets.
+    /// Each rank waits for the last message that it gets, and for the last of its own that a receiver has to take.
     fn wait(&mut self, exchange: &Exchange, arrived: &[f64]) {
         // The latest arrival of each rank, and when that message was posted.
         let mut last = vec![(f64::NEG_INFINITY, 0.0); self.n_ranks()];
         for ((message, &arrived), &posted) in
             exchange.messages.iter().zip(arrived).zip(&self.posted)
         {
-            let last = &mut last[message.to as usize];
-            if arrived > last.0 {
-                *last = (arrived, posted);
+            let (from, to) = (message.from as usize, message.to as usize);
+            if arrived > last[to].0 {
+                last[to] = (arrived, posted);
+            }
+            let keeps = self.network == Network::Events
+                && network::is_taken(self.machine, &self.node_of, message);
+            if keeps && arrived > last[from].0 {
+                // A receiver that has not come is late, too.
+                last[from] = (arrived, posted.max(self.clocks[to]));
             }
         }
         for (rank, (arrived, posted)) in last.into_iter().enumerate() {

@@ -18,9 +18,12 @@ mod spread;
 
 mod components;
 
+mod stops;
+
 mod fit;
 
 pub use components::Components;
 pub use fit::{Fit, LevelQuality, fit};
 pub use model::{Costs, LevelCosts, NoiseCosts, PhaseCosts, SCHEMA, Work};
 pub use rows::{BlockRow, MessageRow, PhaseRow};
+pub use stops::{WorkRow, stops};

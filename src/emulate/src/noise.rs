@@ -22,6 +22,8 @@ impl Noise {
             rank_cv,
             spike_share,
             spike_factor,
+            pace_cv,
+            ..
         } = self.costs;
         let of_block = self.lognormal(1, block, block_cv);
         let of_step = self.lognormal(2, block ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15), step_cv);
@@ -32,7 +34,20 @@ impl Noise {
         } else {
             1.0
         };
-        of_block * of_step * of_rank * spike
+        let pace = self.lognormal(6, (u64::from(owner) << 40) ^ step, pace_cv);
+        of_block * of_step * of_rank * pace * spike
+    }
+
+    /// Working time between a rank's stops, its `nth` and the next: none where it is never stopped.
+    pub fn until_stop(&self, rank: usize, nth: u32) -> Option<f64> {
+        let NoiseCosts {
+            stop_share: share,
+            stop_ns,
+            ..
+        } = self.costs;
+        let drawn = self.uniform(5, ((rank as u64) << 32) | u64::from(nth));
+        let between = stop_ns * (1.0 - share) / share;
+        (share > 0.0 && stop_ns > 0.0).then(|| -between * (1.0 - drawn).ln())
     }
 
     fn uniform(&self, kind: u64, of: u64) -> f64 {

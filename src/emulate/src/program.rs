@@ -47,11 +47,13 @@ pub enum Phase {
     Migrate,
     /// Ready, and another rank has the core.
     Queue,
+    /// In the midst of its work, and something else has the core.
+    Stopped,
     Other,
 }
 
 impl Phase {
-    pub const ALL: [Phase; 14] = [
+    pub const ALL: [Phase; 15] = [
         Phase::Compute,
         Phase::Sum,
         Phase::Pack,
@@ -65,6 +67,7 @@ impl Phase {
         Phase::Place,
         Phase::Migrate,
         Phase::Queue,
+        Phase::Stopped,
         Phase::Other,
     ];
 
@@ -83,6 +86,7 @@ impl Phase {
             Phase::Place => "place",
             Phase::Migrate => "migrate",
             Phase::Queue => "queue",
+            Phase::Stopped => "stopped",
             Phase::Other => "other",
         }
     }

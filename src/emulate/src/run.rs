@@ -5,7 +5,7 @@ use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::{Meeting as Kind, Traffic};
 
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network};
+use crate::axes::{Axes, Meeting, Network, Repeats};
 use crate::cost::Costs;
 use crate::machine::Machine;
 use crate::noise::Noise;
@@ -95,23 +95,32 @@ pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
     if let Some((node, factor)) = scenario.slow {
         axes.slow(ranks_of(machine, node, n_ranks)?, factor);
     }
+    if let Some(noise) = scenario.noise {
+        axes.interrupt(noise);
+    }
     let mut prices = Prices::new(machine, scenario.choices.clone());
     let mut tally = Tally::new(n_ranks);
     let mut traffic = Vec::new();
-    let mut failed = None;
+    let (mut repeats, mut operations) = (Repeats::default(), Vec::new());
     loop {
         tally.add_loads(&program.loads());
         let mut sent = vec![Traffic::default(); n_ranks];
+        operations.clear();
         let goes_on = program.next_step(&mut |operation| {
             tally.add(machine, operation);
             if keep == Keep::Steps {
                 count(operation, &mut sent);
             }
-            let done = act(&mut axes, &mut prices, scenario.collectives, operation);
-            failed = failed.take().or(done.err());
+            operations.push(operation.clone());
         })?;
-        if let Some(error) = failed.take() {
-            return Err(error);
+        let collectives = scenario.collectives;
+        let n_skipped = repeats.step(&mut axes, &operations, |axes, operation| {
+            act(axes, &mut prices, collectives, operation)
+        })?;
+        for operation in &operations[..n_skipped] {
+            if let Operation::Collective(call) = operation {
+                prices.call_ns(call)?; // its share counts
+            }
         }
         if !goes_on {
             break;

@@ -232,6 +232,9 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
             rank_cv: 0.02,
             spike_share: 0.01,
             spike_factor: 3.0,
+            pace_cv: 0.02,
+            stop_share: 0.05,
+            stop_ns: 5e4,
         };
         let all = Scenario {
             placer: Some((policy.to_owned(), placer)),
@@ -349,5 +352,70 @@ fn more_ranks_than_blocks_are_refused_with_both_numbers() {
     assert!(
         error.contains("4096 ranks") && error.contains("blocks"),
         "{error}"
+    );
+}
+
+/// Inside a node nobody copies but the two ranks: a long message moves while both wait, and keeps its sender.
+#[test]
+fn long_messages_inside_a_node_move_while_both_ranks_wait() {
+    let mut machine = a_machine(2);
+    machine.app = Some(FREE);
+    let link = machine.network.inside;
+    let (early, late, bytes) = (4e6, 9e6, 1_000_000u64);
+    let copied = bytes as f64 * link.per_byte_ns;
+    let operations = |messages: &[(u32, u32, u64)]| [work(&[late, early]), exchange(2, messages)];
+    let ends = |messages: &[(u32, u32, u64)]| {
+        let axes = axes(&machine, 2, Network::Events, &operations(messages));
+        (axes.clocks.clone(), axes.spent.clone())
+    };
+    let (clocks, spent) = ends(&[(0, 1, bytes), (1, 0, bytes)]);
+    let end = late + 3.0 * link.latency_ns + copied;
+    assert!(clocks.iter().all(|clock| (clock - end).abs() < 1.0));
+    // Who comes last still has to copy what has been there for long.
+    assert!(spent[0][Phase::Transit as usize] >= copied);
+    assert_eq!(spent[0][Phase::Late as usize], 0.0);
+    assert!((spent[1][Phase::Late as usize] - (late - early)).abs() < 1.0);
+    // One that only sends is kept until its receiver has come and copied.
+    let (clocks, spent) = ends(&[(1, 0, bytes)]);
+    assert!((clocks[1] - (late + copied)).abs() < 1.0);
+    assert!((spent[1][Phase::Late as usize] - (late - early)).abs() < 1.0);
+    // A short one leaves at once.
+    let (clocks, _) = ends(&[(1, 0, 64)]);
+    assert_eq!(clocks[1], early);
+}
+
+#[test]
+fn stops_keep_the_mean_of_the_work_and_make_others_wait() {
+    let mut machine = a_machine(2);
+    machine.app = Some(FREE);
+    let step = [work(&[1e6, 1e6]), exchange(2, &[(0, 1, 8), (1, 0, 8)])];
+    let after = |share: f64| {
+        let mut axes = Axes::new(&machine, 2, &PhaseCosts::default(), Network::Events);
+        let costs = NoiseCosts {
+            stop_share: share,
+            stop_ns: 5e5,
+            ..NoiseCosts::default()
+        };
+        axes.interrupt(Noise { costs, seed: 7 });
+        for operation in step.iter().cycle().take(2 * 4000) {
+            axes.act(operation, &mut |_| unreachable!("no collectives here"));
+        }
+        axes.end();
+        assert!(axes.gap() < 1e-9);
+        axes
+    };
+    let (never, stopped) = (after(0.0), after(0.05));
+    let of = |axes: &Axes, phase: Phase| axes.spent[0][phase as usize];
+    assert_eq!(of(&never, Phase::Stopped), 0.0);
+    assert_eq!(of(&never, Phase::Late), 0.0);
+    let worked = of(&stopped, Phase::Compute) + of(&stopped, Phase::Stopped);
+    // Some 400 stops of half a step each: four of their standard errors.
+    assert!((worked / of(&never, Phase::Compute) - 1.0).abs() < 0.01);
+    // A rank waits whenever the other one was stopped and it was not.
+    let waits = of(&stopped, Phase::Late);
+    let others: f64 = stopped.spent[1][Phase::Stopped as usize];
+    assert!(
+        waits > 0.8 * others && waits < 1.2 * others,
+        "{waits} {others}"
     );
 }

@@ -3,14 +3,15 @@
 use colltune_core::algorithm::simulate::Link;
 
 use crate::machine::Machine;
-use crate::program::Exchange;
+use crate::program::{Exchange, Message};
 
-/// How messages between nodes travel.
+/// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Each alone.
     Axes,
-    /// Through the port out of one node and the port in of another, in the order of time.
+    /// Between nodes through the port out of one and the port in of another, in the order of time; inside a node by
+    /// the receiver's hand, once it waits, one after another.
     Events,
 }
 
@@ -38,6 +39,12 @@ fn asks(link: &Link, bytes: f64) -> f64 {
         true => 2.0 * link.latency_ns,
         false => 0.0,
     }
+}
+
+/// Whether the sender is kept until the receiver has taken the message: in a node nobody copies but the two of them.
+pub fn is_taken(machine: &Machine, node_of: &[u32], message: &Message) -> bool {
+    let long = message.bytes as f64 >= machine.network.inside.rendezvous_bytes;
+    long && node_of[message.from as usize] == node_of[message.to as usize]
 }
 
 /// Every message by itself: `t_s + bytes * t_c` after it was posted.
@@ -71,16 +78,30 @@ impl Ports {
         }
     }
 
-    /// Messages inside a node go alone, the others through two ports.
+    /// By how much each port, out and in, is ahead of this moment.
+    pub fn ahead_of(&self, moment: f64) -> [Vec<f64>; 2] {
+        let ahead = |ports: &Vec<f64>| ports.iter().map(|port| (port - moment).max(0.0)).collect();
+        [ahead(&self.out), ahead(&self.into)]
+    }
+
+    /// Lets this time pass.
+    pub fn shift(&mut self, time: f64) {
+        let ports = self.out.iter_mut().chain(&mut self.into);
+        ports.for_each(|port| *port += time);
+    }
+
+    /// Messages between nodes go through two ports; those inside are taken by their receivers, who wait from `waiting`
+    /// on, and short ones go alone.
     pub fn pass(
         &mut self,
         machine: &Machine,
         node_of: &[u32],
         exchange: &Exchange,
-        posted: &[f64],
+        (posted, waiting): (&[f64], &[f64]),
         arrived: &mut [f64],
     ) {
         alone(machine, node_of, exchange, posted, arrived);
+        self.take(machine, node_of, exchange, (posted, waiting), arrived);
         let link = &machine.network.between;
         let credit = link.burst_bytes * link.per_byte_ns;
         let mut order = std::mem::take(&mut self.order);
@@ -115,6 +136,36 @@ impl Ports {
             *arrived = arrived.max(owed + transfer - credit);
         }
         self.order = order;
+    }
+
+    /// Receivers copy what is there, in the order in which it came.
+    fn take(
+        &mut self,
+        machine: &Machine,
+        node_of: &[u32],
+        exchange: &Exchange,
+        (posted, waiting): (&[f64], &[f64]),
+        arrived: &mut [f64],
+    ) {
+        let link = &machine.network.inside;
+        let order = &mut self.order;
+        order.clear();
+        for (place, message) in exchange.messages.iter().enumerate() {
+            if is_taken(machine, node_of, message) {
+                let asked = asks(link, message.bytes as f64) + link.latency_ns;
+                order.push((message.to, posted[place] + asked, place as u32));
+            }
+        }
+        sort(order);
+        let mut receiver = (u32::MAX, 0.0);
+        for &(to, asked, place) in order.iter() {
+            if receiver.0 != to {
+                receiver = (to, waiting[to as usize]);
+            }
+            let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
+            receiver.1 = asked.max(receiver.1) + transfer;
+            arrived[place as usize] = receiver.1;
+        }
     }
 }
 

@@ -72,6 +72,14 @@ pub struct NoiseCosts {
     /// How many blocks and steps take much more, and how many times as much.
     pub spike_share: f64,
     pub spike_factor: f64,
+    /// Of a rank from step to step, beside the others: one core is faster for a while, and then another.
+    #[serde(default)]
+    pub pace_cv: f64,
+    /// The share of its working time in which a rank was stopped and the others were not, which the means above hold, and how long each time.
+    #[serde(default)]
+    pub stop_share: f64,
+    #[serde(default)]
+    pub stop_ns: f64,
 }
 
 /// What a block has to do in a step.
@@ -192,6 +200,10 @@ impl Costs {
         match impossible(&value, "") {
             Some(what) => Err(what),
             None if self.levels.is_empty() => Err("they have no level".to_owned()),
+            None if self.noise.stop_share >= 1.0 => Err(format!(
+                "noise.stop_share is {}; it has to be less than 1",
+                self.noise.stop_share
+            )),
             None => Ok(()),
         }
     }

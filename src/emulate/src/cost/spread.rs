@@ -32,6 +32,7 @@ pub fn spread(residuals: &[Residual]) -> NoiseCosts {
         |r| (u64::from(r.rank) << 40) | r.step,
         after_block,
     );
+    let pace_cv = pace(&by_step, &by_rank);
     let rest: Vec<f64> = residuals
         .iter()
         .map(|r| after_block(r) - by_step[&((u64::from(r.rank) << 40) | r.step)])
@@ -52,6 +53,32 @@ pub fn spread(residuals: &[Residual]) -> NoiseCosts {
             true => 1.0,
             false => mean(spikes.into_iter()).exp(),
         },
+        pace_cv,
+        ..NoiseCosts::default()
+    }
+}
+
+/// The spread of ranks' effects in a step about the step's mean, without what a rank has in all steps. What slows all
+/// ranks together is none of it.
+fn pace(by_step: &BTreeMap<u64, f64>, by_rank: &BTreeMap<u64, f64>) -> f64 {
+    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (key, effect) in by_step {
+        let of_step = steps.entry(key & ((1 << 40) - 1)).or_default();
+        of_step.push(effect - by_rank[&(key >> 40)]);
+    }
+    let (mut squares, mut free) = (0.0, 0.0);
+    for effects in steps.values() {
+        let centre = mean(effects.iter().copied());
+        squares += effects
+            .iter()
+            .map(|effect| (effect - centre).powi(2))
+            .sum::<f64>();
+        free += effects.len() as f64 - 1.0;
+    }
+    if free > 0.0 {
+        (squares / free).sqrt()
+    } else {
+        0.0
     }
 }
 
@@ -76,4 +103,35 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 fn standard_deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let centre = mean(values.clone());
     mean(values.map(|value| (value - centre) * (value - centre))).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_are_faster_in_turns_differ_in_pace_and_what_slows_both_does_not_count() {
+        let row = |block: u64, step: u64| {
+            let rank = (block % 2) as u32;
+            let turn = if (step / 5 + block).is_multiple_of(2) {
+                0.02
+            } else {
+                -0.02
+            };
+            Residual {
+                block,
+                rank,
+                step,
+                log: turn + if step.is_multiple_of(3) { 0.1 } else { 0.0 },
+            }
+        };
+        let all = (0..40).flat_map(|block| (0..20).map(move |step| row(block, step)));
+        let found = spread(&all.collect::<Vec<_>>());
+        // Two ranks at +0.02 and -0.02: one degree of freedom.
+        assert!(
+            (found.pace_cv - 0.02 * 2f64.sqrt()).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(found.step_cv < 1e-9 && found.rank_cv < 1e-9);
+    }
 }

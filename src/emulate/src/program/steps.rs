@@ -185,12 +185,12 @@ impl<'a> Program<'a> {
             Kernel::Euler => self.gas_stages(&compute_ns, act),
             _ => self.stencil_stages(&compute_ns, act),
         }
-        let operations = self.end_step()?;
-        operations.iter().for_each(&mut *act);
+        // Before the refinement: a step with one is then a step without and more.
         act(&Operation::Alike {
             phase: Phase::Other,
             time_ns: self.costs.phases.step_ns,
         });
+        self.end_step()?.iter().for_each(&mut *act);
         self.telemetry_due = self.settings.options.telemetry.is_some()
             && self.step.is_multiple_of(self.telemetry_steps());
         Ok(true)

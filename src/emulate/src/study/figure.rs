@@ -22,6 +22,12 @@ pub enum Picture {
         y: &'static str,
         lines: Vec<Line>,
     },
+    /// Lines over whole numbers.
+    Levels {
+        x: &'static str,
+        y: &'static str,
+        lines: Vec<Line>,
+    },
     /// Who gives how much to whom: `values[from * n + to]`.
     Matrix {
         n: usize,

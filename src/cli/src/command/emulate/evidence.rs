@@ -22,18 +22,12 @@ use crate::progress;
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// What no study here has: it needs real jobs, or is not built.
-const ELSEWHERE: [Elsewhere; 3] = [
+const ELSEWHERE: [Elsewhere; 2] = [
     Elsewhere {
         ids: "A1",
         what: "fig. 6: emulated within 12 % of actual, the same trend",
         paper: "Wu et al., CLUSTER 2011",
         how: "colltune emulate validate --machine DB, with MPI and a calibrated database; the mini-app instead of ART",
-    },
-    Elsewhere {
-        ids: "A7, A8, A9",
-        what: "figs 7 to 12: run times, balance and communication by level",
-        paper: "Wu et al., CLUSTER 2011",
-        how: "not built: ART's program by levels is not emulated",
     },
     Elsewhere {
         ids: "C0",

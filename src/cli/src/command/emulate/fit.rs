@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use colltune_emulate::cost::{Fit, fit};
+use colltune_emulate::cost::Fit;
 use serde_json::json;
 
 use super::recording;
@@ -12,12 +12,7 @@ use crate::output::{save, table, told};
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let recorded = recording::read(&args.telemetry)?;
     let (first, last) = args.steps.unwrap_or((0, u64::MAX));
-    let fit = fit(
-        &recorded.mesh,
-        &recorded.phases,
-        &recorded.messages,
-        |step| (first..=last).contains(&step),
-    )?;
+    let fit = recorded.fitted(|step| (first..=last).contains(&step))?;
     let text = fit.costs.to_toml();
     save(&args.output, &text)?;
     let said = match args.json {
@@ -89,12 +84,16 @@ fn in_columns(fit: &Fit) -> String {
     let mut text = table(&header, &rows.collect::<Vec<_>>());
     let noise = fit.costs.noise;
     text += &format!(
-        "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long\n",
+        "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long; ranks' \
+         pace differs by {:.3}, and each is stopped for {:.2} % of its work alone, {:.3} ms each time\n",
         noise.block_cv,
         noise.step_cv,
         noise.rank_cv,
         100.0 * noise.spike_share,
-        noise.spike_factor
+        noise.spike_factor,
+        noise.pace_cv,
+        100.0 * noise.stop_share,
+        1e-6 * noise.stop_ns
     );
     let components = &fit.components;
     for (explained, weights) in components.explained.iter().zip(&components.weights) {

@@ -8,7 +8,8 @@ use anyhow::{Context, bail};
 use colltune_amr::leaf::Leaf;
 use colltune_amr::telemetry::about::{RANKS_KEY, VERSION_KEY, WORDS_KEY};
 use colltune_amr::telemetry::{Kind, Phase};
-use colltune_emulate::cost::{BlockRow, MessageRow, PhaseRow};
+use colltune_emulate::EmulateError;
+use colltune_emulate::cost::{BlockRow, Fit, MessageRow, PhaseRow, WorkRow, fit, stops};
 use colltune_emulate::mesh::Recording;
 use colltune_telemetry::folder::Wanted;
 use colltune_telemetry::{Folder, rows};
@@ -19,6 +20,21 @@ pub struct Recorded {
     pub mesh: Recording,
     pub phases: Vec<PhaseRow>,
     pub messages: Vec<MessageRow>,
+    pub work: Vec<WorkRow>,
+}
+
+impl Recorded {
+    /// The costs of the steps that `wanted` takes, with how often ranks were stopped in them.
+    ///
+    /// Errors: those of [`fit`].
+    pub fn fitted(&self, wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
+        let mut fit = fit(&self.mesh, &self.phases, &self.messages, &wanted)?;
+        let rows = self.work.iter().copied();
+        let rows: Vec<WorkRow> = rows.filter(|row| wanted(row.step)).collect();
+        let noise = &mut fit.costs.noise;
+        (noise.stop_share, noise.stop_ns) = stops(&rows);
+        Ok(fit)
+    }
 }
 
 const MESSAGES: Wanted = Wanted {
@@ -61,6 +77,18 @@ pub fn read(path: &Path) -> anyhow::Result<Recorded> {
     });
     let phases = phases.collect();
     let messages = messages(&folder)?;
+    let windows = match folder.has("windows") {
+        true => rows::windows(&folder)?,
+        false => Vec::new(),
+    };
+    let work = windows.into_iter().map(|row| WorkRow {
+        step: row.step,
+        window: row.window,
+        rank: row.rank,
+        wall_ns: (row.arrive - row.begin - row.wait) as f64,
+        cpu_ns: row.cpu as f64,
+    });
+    let work = work.collect();
     // A file that cannot be read is a hole in the mesh, not less of it.
     if let Some(warning) = folder.warnings().first() {
         bail!("read {}: {warning}", path.display());
@@ -70,6 +98,7 @@ pub fn read(path: &Path) -> anyhow::Result<Recorded> {
         mesh: mesh.with_context(|| format!("read {}", path.display()))?,
         phases,
         messages,
+        work,
     })
 }
 

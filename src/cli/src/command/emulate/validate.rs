@@ -10,6 +10,7 @@ mod args;
 mod compare;
 mod measure;
 mod pairs;
+mod protocol;
 mod report;
 mod scaling;
 
@@ -22,13 +23,14 @@ use crate::progress;
 use anyhow::Context;
 pub use args::Args;
 use args::{DECKS, FIT_POLICY, Measuring};
-use colltune_emulate::cost::{Costs, fit};
+use colltune_emulate::cost::Costs;
 use compare::compare;
 use measure::{Problem, measured, recorded};
 use report::Report;
 
 /// Measures, emulates, writes `emulate-validate.json`, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    let args = &args.of_row();
     let bench = Bench::new(&args.out, false)?;
     let place = place(args)?;
     let machine = given::machine(&args.machine)?;
@@ -102,15 +104,8 @@ fn fitted(
     recordings: &[Recorded],
 ) -> anyhow::Result<Vec<Costs>> {
     let wanted = |step: u64| step <= args.fit_steps;
-    let of = |recording: &Recorded| -> anyhow::Result<Costs> {
-        Ok(fit(
-            &recording.mesh,
-            &recording.phases,
-            &recording.messages,
-            wanted,
-        )?
-        .costs)
-    };
+    let of =
+        |recording: &Recorded| -> anyhow::Result<Costs> { Ok(recording.fitted(wanted)?.costs) };
     let costs = problems.iter().map(|problem| {
         let own = problems.iter().position(|other| other.deck == problem.like);
         match own {

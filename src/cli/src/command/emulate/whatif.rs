@@ -5,6 +5,8 @@
 //!     --cells 4,8,16 --ranks 8,64 --machine hera
 //! ```
 
+mod picture;
+
 use std::path::PathBuf;
 
 use anyhow::ensure;
@@ -24,7 +26,7 @@ use super::given::{self, Mesh};
 use crate::failure::usage;
 use crate::output::{print, table, write};
 
-/// Emulates the grids, writes them as JSON, and prints the table.
+/// Emulates the grids, writes them as JSON and as a picture, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let machine = given::machine(&args.machine)?;
     let costs = given::costs(&args.costs)?;
@@ -74,7 +76,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
     if let Some(folder) = &args.out {
+        let title = format!("What each lever gives: {} on {}", args.mesh, machine.name);
+        let picture = picture::svg(&report.cases, &title);
         write(folder, "emulate-whatif.json", &json)?;
+        write(folder, "emulate-whatif.svg", &picture)?;
     }
     print(&if args.json { json } else { in_columns(&report) })
 }
@@ -106,7 +111,7 @@ pub struct Args {
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
     machine: String,
-    /// Write emulate-whatif.json into this folder
+    /// Write emulate-whatif.json and its picture into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON instead of the table

@@ -2,7 +2,7 @@
 
 use colltune_placement::curve::LEVEL_MAX;
 use colltune_placement::generate::Random;
-use colltune_placement::{Curve, Octant};
+use colltune_placement::{Curve, Mesh, Octant};
 
 /// The share of the work that unrefined cells everywhere have.
 pub const EVEN: f64 = 0.3;
@@ -18,6 +18,14 @@ pub struct Universe {
 }
 
 impl Universe {
+    pub fn mesh(&self) -> Mesh<'_> {
+        Mesh {
+            dimensions: 3,
+            root_level: self.level,
+            octants: &self.octants,
+        }
+    }
+
     /// `2^level` roots to an edge; `slope` is that of the number of halos by mass, and the heaviest root has exactly
     /// the share `heaviest` of all work.
     pub fn new(level: u8, seed: u64, slope: f64, heaviest: f64) -> Universe {

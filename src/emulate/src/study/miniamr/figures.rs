@@ -51,7 +51,10 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         };
         all.push(Figure {
             name: format!("fig-5-{}", deck.name),
-            title: format!("{}: time of two steps over blocks a rank", deck.name),
+            title: format!(
+                "{}: time from one refinement to the next over blocks a rank",
+                deck.name
+            ),
             picture: Picture::Lines {
                 x: "ranks",
                 y: "ms a block",

@@ -4,18 +4,16 @@ use super::script::{Scales, Script, Spent};
 use crate::EmulateError;
 use crate::machine::Machine;
 
-/// Both scales, so that calculation over communication and the share of refinement are the paper's, or as near to them
+/// Both scales, so that communication over calculation and the share of refinement are the paper's, or as near to them
 /// as this network lets them come.
 ///
 /// Errors: a collective's that has no price.
 pub fn fit(script: &Script, machine: &Machine, paper: [f64; 3]) -> Result<Scales, EmulateError> {
-    let mut scales = Scales {
-        cell_ns: 1.0,
-        refine: 1.0,
-    };
-    let ratio = |spent: Spent| (spent.compute + spent.sums) / spent.comm;
-    scales.cell_ns = solve(paper[0] / paper[1], |cell_ns| {
-        Ok(ratio(script.replay(machine, Scales { cell_ns, ..scales })?))
+    let mut scales = Scales::ASSUMED;
+    let ratio = |spent: Spent| spent.comm / (spent.compute + spent.sums);
+    scales.handling = solve(paper[1] / paper[0], |handling| {
+        let scales = Scales { handling, ..scales };
+        Ok(ratio(script.replay(machine, scales)?))
     })?;
     scales.refine = solve(paper[2], |refine| {
         Ok(script
@@ -53,7 +51,7 @@ mod tests {
 
     #[test]
     fn both_scales_are_met_where_the_network_lets_them() {
-        let line = line("sphere-hits-block", 16, 2, 4, 4, "");
+        let line = line("sphere-hits-block", 16, 2, 5, "");
         let script = Script::record(&line, 16).unwrap();
         let machine = preset("gemini").unwrap();
         let paper = [35.4, 62.0, 2.6];

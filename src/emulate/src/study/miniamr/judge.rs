@@ -2,17 +2,20 @@
 
 use super::figures::named;
 use super::matrix::{DISTANCES, Matrix};
-use super::results::{DECKS, Results, SPHERE_BLOCK, Scaled};
+use super::results::{DECKS, LAST_RANKS, Results, SPHERE_BLOCK, Scaled};
 use crate::study::finding::{Finding, Verdict, within};
 
 /// Four spheres in table I: calculation, communication, refinement, percent.
 const FOUR_SPHERES: [f64; 3] = [30.1, 69.6, 0.3];
+/// Blocks a rank on [`LAST_RANKS`].
+const LAST_BLOCKS: f64 = 30.0;
 /// From here on the paper's times grow faster.
 const KNEE: usize = 32_768;
 
 pub fn findings(results: &Results) -> Vec<Finding> {
     let mut all = table_1(results);
     all.extend(fig_5(&results.scaled));
+    all.push(blocks(results));
     all.extend(bisection(results));
     all.extend(matrices(results));
     all
@@ -136,6 +139,28 @@ fn fig_5(scaled: &[Vec<Scaled>; 2]) -> Vec<Finding> {
         )
     };
     vec![calculation, growth, flatter]
+}
+
+/// How thin the mesh gets as root blocks and ranks grow together.
+fn blocks(results: &Results) -> Finding {
+    let (ranks, last) = results.last_mesh;
+    let paper = (ranks == LAST_RANKS).then_some(LAST_BLOCKS);
+    let first = results.scaled[0][0].blocks_per_rank;
+    Finding {
+        paper: vec![Some(DECKS[0].blocks_per_rank), paper],
+        verdict: match paper {
+            Some(paper) => Verdict::of_both((last / paper - 1.0).abs() <= 0.25, last < first),
+            None => Verdict::NotJudged,
+        },
+        note: "the first set by the depth of refinement; objects are ours".to_owned(),
+        ..finding(
+            "M2",
+            format!("fig. 5 (a): blocks a rank on 16 and on {ranks}"),
+            &[],
+            &[first, last],
+            "25 %",
+        )
+    }
 }
 
 fn bisection(results: &Results) -> Vec<Finding> {

@@ -3,6 +3,8 @@
 use super::script::{Deck, Scales, Script, Spent};
 
 pub const RANKS: usize = 128;
+/// Where the paper's weak scaling ends.
+pub const LAST_RANKS: usize = 131_072;
 /// Calculation, communication and refinement of miniAMR's column, percent.
 pub const SPHERE_BLOCK: [f64; 3] = [35.4, 64.0, 0.6];
 /// What modifies the bisection into CTH's.
@@ -35,6 +37,8 @@ pub struct Results {
     pub scripts: [[Script; 2]; 2],
     /// Four spheres with the modified bisection.
     pub modified: Spent,
+    /// Of the first deck: the last number of ranks in the paper, or fewer, and blocks a rank on them.
+    pub last_mesh: (usize, f64),
     /// Of each deck.
     pub scaled: [Vec<Scaled>; 2],
     pub scales: Scales,

@@ -20,9 +20,15 @@ use crate::program::{Calls, Given, History, Operation, Phase, Program};
 /// Stages of a step, and how often sums are checked in them: never in the last.
 const STAGES: usize = 20;
 const CHECK_FREQ: usize = 10;
+/// An update of a cell's variable: six additions and a division at the 475.4 Mflop/s that the paper counted in it.
+const CELL_NS: f64 = 7.0 / 0.4754;
+/// Its share in a sum: one addition.
+const SUM_CELL_NS: f64 = CELL_NS / 7.0;
 /// Assumed work of refinement, before it is scaled: of a value that is split or joined, and of a byte that moves.
 const REFINE_VALUE_NS: f64 = 1.0;
 const MIGRATE_BYTE_NS: f64 = 0.25;
+/// Runs begin so many of the deck's forty steps on: the sphere has hit the block, and the four have set out.
+const BEGUN: f64 = 15.0;
 
 /// A deck, and the number of blocks a rank by which its depth is set.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +38,11 @@ pub struct Deck {
     pub on_ranks: usize,
 }
 
-/// The two numbers that are set.
+/// The two numbers that are set: how many times what is assumed of a byte that is packed, unpacked or copied, and of
+/// refinement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scales {
-    pub cell_ns: f64,
+    pub handling: f64,
     pub refine: f64,
 }
 
@@ -49,6 +56,14 @@ pub struct Spent {
     pub refine: f64,
 }
 
+impl Scales {
+    /// What is assumed.
+    pub const ASSUMED: Scales = Scales {
+        handling: 1.0,
+        refine: 1.0,
+    };
+}
+
 impl Spent {
     pub fn total(&self) -> f64 {
         self.compute + self.sums + self.comm + self.refine
@@ -60,10 +75,12 @@ impl Spent {
     }
 }
 
-/// A listed run.
+/// A listed run. Between two refinements mesh and owners stand still: of the steps there, one is listed for all.
 pub struct Script {
     n_ranks: usize,
     operations: Vec<(Section, Operation)>,
+    /// Steps for which each listed one stands.
+    n_alike: u64,
     pub blocks_per_rank: f64,
     /// Of ghosts, in one stage of the last step.
     pub ghosts: Matrix,
@@ -84,33 +101,55 @@ pub fn grid(n_ranks: usize) -> [usize; 3] {
     grid
 }
 
+/// Steps between two refinements: miniAMR's own default.
+pub const REFINE_FREQ: u64 = 5;
+
 /// The words of a deck on one root block for each rank.
-pub fn line(name: &str, n_ranks: usize, depth: u32, steps: u64, freq: u64, more: &str) -> String {
+pub fn line(name: &str, n_ranks: usize, depth: u32, steps: u64, more: &str) -> String {
     let [x, y, z] = grid(n_ranks);
     format!(
         "--deck {name} --compat --placement rcb --npx {x} --npy {y} --npz {z} --num_refine {depth} --num_tsteps {steps} \
-         --refine_freq {freq} --stages_per_ts {STAGES} --checksum_freq {CHECK_FREQ} {more}"
+         --refine_freq {REFINE_FREQ} --stages_per_ts {STAGES} --checksum_freq {CHECK_FREQ} {more}"
     )
 }
 
+/// The run of a line, with steps in which nothing moves further than half a finest cell: miniAMR's own rule where it
+/// runs for a time, and about what an explicit code as CTH may do.
 fn settings_of(line: &str, n_ranks: usize) -> Result<Settings, EmulateError> {
-    let program = std::iter::once("colltune-amr".to_owned());
-    let words = program.chain(line.split_whitespace().map(str::to_owned));
-    let words = deck::expand(words).map_err(EmulateError::Mesh)?;
-    settings(&words[1..], n_ranks, n_ranks)
+    let read = |more: &str| {
+        let program = std::iter::once("colltune-amr".to_owned());
+        let words = line.split_whitespace().chain(more.split_whitespace());
+        let words = deck::expand(program.chain(words.map(str::to_owned)));
+        settings(&words.map_err(EmulateError::Mesh)?[1..], n_ranks, n_ranks)
+    };
+    let as_given = read("")?;
+    let cells = as_given.shape.cells;
+    let half_cells = std::array::from_fn(|d| {
+        let blocks = u64::from(as_given.grid.roots[d]) << (as_given.grid.depth + 1);
+        (blocks * cells[d] as u64) as f64
+    });
+    let step = as_given.objects.time_step(half_cells);
+    let time = step * as_given.n_steps.unwrap_or(1) as f64;
+    let mut settings = read(&format!("--time {time}"))?;
+    settings.objects.advance(BEGUN);
+    Ok(settings)
+}
+
+/// Leaves of a deck's mesh, a rank.
+///
+/// Errors: the program's.
+pub fn blocks_per_rank(name: &str, n_ranks: usize, depth: u32) -> Result<f64, EmulateError> {
+    let settings = settings_of(&line(name, n_ranks, depth, 1, ""), n_ranks)?;
+    let mut run = MeshRun::new(&settings, n_ranks);
+    run.start(None, &mut |_| {})?;
+    Ok(run.mesh.len() as f64 / n_ranks as f64)
 }
 
 /// The depth of refinement with which a deck has as many blocks as the paper's, or nearly; `less` levels fewer.
 pub fn depth(deck: &Deck, less: u32) -> Result<u32, EmulateError> {
     let mut best = (f64::INFINITY, 0);
     for depth in 1..=6 {
-        let settings = settings_of(
-            &line(deck.name, deck.on_ranks, depth, 1, 1, ""),
-            deck.on_ranks,
-        )?;
-        let mut run = MeshRun::new(&settings, deck.on_ranks);
-        run.start(None, &mut |_| {})?;
-        let found = run.mesh.len() as f64 / deck.on_ranks as f64;
+        let found = blocks_per_rank(deck.name, deck.on_ranks, depth)?;
         let off = (found / deck.blocks_per_rank).ln().abs();
         if off < best.0 {
             best = (off, depth);
@@ -129,7 +168,8 @@ impl Script {
         let settings = settings_of(line, n_ranks)?;
         let calls = Calls::new(n_ranks);
         let compat = Compat::start(&calls, &settings);
-        let mut costs = Costs::uniform(Kernel::Seven, 1.0);
+        let mut costs = Costs::uniform(Kernel::Seven, CELL_NS);
+        costs.phases.sum_cell_ns = SUM_CELL_NS;
         costs.phases.refine_value_ns = REFINE_VALUE_NS;
         let mut program = Program::new(Given {
             settings: &settings,
@@ -143,33 +183,37 @@ impl Script {
         })?;
         let values = settings.shape.n_vars * settings.shape.interior_cells();
         let mut tally = Tally::new(8 * values as u64);
-        let (mut operations, mut blocks, mut n_steps) = (Vec::new(), 0.0, 0.0);
-        loop {
-            blocks += program.mesh().len() as f64;
+        let (mut operations, mut blocks, mut n_listed) = (Vec::new(), 0.0, 0.0);
+        let n_alike = settings.options.refine_freq;
+        for step in 0..settings.n_steps.unwrap_or(0) {
+            let is_listed = step.is_multiple_of(n_alike);
+            if is_listed {
+                blocks += program.mesh().len() as f64;
+                n_listed += 1.0;
+            }
             let mut n_computed = 0;
-            let goes_on = program.next_step(&mut |operation| {
+            program.next_step(&mut |operation| {
                 // No sums follow the last stage, so what comes then is refinement.
                 let section = match n_computed < STAGES {
                     true => Section::Stages,
                     false => Section::Refinement,
                 };
                 n_computed += usize::from(computes(operation));
-                tally.add(section, operation);
-                operations.push((section, operation.clone()));
+                if section == Section::Refinement || is_listed {
+                    tally.add(section, operation);
+                    operations.push((section, operation.clone()));
+                }
             })?;
-            if !goes_on {
-                break;
+            if (step + 1).is_multiple_of(n_alike) {
+                tally.end_epoch();
             }
-            n_steps += 1.0;
-            tally.end_step();
         }
-        // The step that was not there any more was counted, too.
-        blocks -= program.mesh().len() as f64;
-        let per_stage = STAGES as f64 * n_steps * n_ranks as f64;
+        let per_stage = STAGES as f64 * n_listed * n_ranks as f64;
         Ok(Script {
             n_ranks,
             operations,
-            blocks_per_rank: blocks / n_steps / n_ranks as f64,
+            n_alike,
+            blocks_per_rank: blocks / n_listed / n_ranks as f64,
             ghosts: Matrix::new(n_ranks, &tally.ghosts),
             moves: Matrix::new(n_ranks, &tally.moves),
             moved_blocks: tally.moved_bytes / tally.block_bytes,
@@ -186,14 +230,15 @@ impl Script {
             migrate_byte_ns: scales.refine * MIGRATE_BYTE_NS,
             ..PhaseCosts::default()
         };
-        let mut axes = Axes::new(machine, self.n_ranks, &handling, Network::Events);
+        let handled = handled(machine, scales.handling);
+        let mut axes = Axes::new(&handled, self.n_ranks, &handling, Network::Events);
         let mut prices = Prices::new(machine, Choices::default());
         let mut spent = Spent::default();
         let (mut before, mut section) = ([0.0; Phase::ALL.len()], Section::Stages);
         for (of, operation) in &self.operations {
             if *of != section {
                 let now = means(&axes);
-                spent.add(section, &before, &now);
+                spent.add(section, self.times(section), [&before, &now]);
                 (before, section) = (now, *of);
             }
             let time = match operation {
@@ -206,25 +251,43 @@ impl Script {
             });
         }
         axes.end();
-        spent.add(section, &before, &means(&axes));
+        spent.add(section, self.times(section), [&before, &means(&axes)]);
         Ok(spent)
+    }
+
+    /// How often a listed section comes.
+    fn times(&self, section: Section) -> f64 {
+        match section {
+            Section::Stages => self.n_alike as f64,
+            Section::Refinement => 1.0,
+        }
     }
 }
 
-/// Work with its cost; none for what has no scale.
+/// The machine with so many times what is assumed of its handling of bytes.
+fn handled(machine: &Machine, scale: f64) -> Machine {
+    let mut machine = machine.clone();
+    if let Some(app) = &mut machine.app {
+        app.pack_byte_ns *= scale;
+        app.unpack_byte_ns *= scale;
+        app.copy_byte_ns *= scale;
+    }
+    machine
+}
+
+/// Work of refinement with its cost; none for what has no scale.
 fn scaled(operation: &Operation, scales: Scales) -> Option<Operation> {
-    let Operation::Work { phase, time_ns } = operation else {
+    let Operation::Work {
+        phase: Phase::Refine,
+        time_ns,
+    } = operation
+    else {
         return None;
     };
-    let factor = match phase {
-        Phase::Compute => scales.cell_ns,
-        Phase::Refine => scales.refine,
-        _ => return None,
-    };
-    let time_ns = Arc::new(time_ns.iter().map(|time| factor * time).collect());
+    let time_ns = time_ns.iter().map(|time| scales.refine * time).collect();
     Some(Operation::Work {
-        phase: *phase,
-        time_ns,
+        phase: Phase::Refine,
+        time_ns: Arc::new(time_ns),
     })
 }
 
@@ -236,9 +299,9 @@ fn means(axes: &Axes) -> Phases {
 }
 
 impl Spent {
-    fn add(&mut self, section: Section, before: &Phases, now: &Phases) {
+    fn add(&mut self, section: Section, times: f64, [before, now]: [&Phases; 2]) {
         for phase in Phase::ALL {
-            let time = now[phase as usize] - before[phase as usize];
+            let time = times * (now[phase as usize] - before[phase as usize]);
             let to = match (section, phase) {
                 (Section::Refinement, _) => &mut self.refine,
                 (_, Phase::Compute | Phase::Sum | Phase::Other) => &mut self.compute,
@@ -253,6 +316,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::preset;
 
     #[test]
     fn ranks_make_a_grid_of_as_many() {
@@ -263,14 +327,34 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_has_the_reductions_that_the_paper_counts_nearly() {
-        let line = line("four-spheres", 16, 1, 2, 2, "");
+    fn a_step_has_the_reductions_that_the_paper_counts_nearly_and_stands_for_those_to_the_refinement()
+     {
+        let line = line("four-spheres", 16, 1, 10, "");
         let script = Script::record(&line, 16).unwrap();
         let reductions = script.operations.iter().filter(|(section, operation)| {
             *section == Section::Stages && matches!(operation, Operation::Collective(_))
         });
-        // Two steps of 64, where the paper has 62.
+        // Two listed steps of 64, where the paper has 62.
         assert_eq!(reductions.count(), 2 * 64);
         assert!(script.messages_per_rank > 0.0 && script.message_bytes > 0.0);
+        let spent = script
+            .replay(&preset("gemini").unwrap(), Scales::ASSUMED)
+            .unwrap();
+        let cells = 16.0 * script.blocks_per_rank * 512.0 * 32.0;
+        let [updates, sums] = [20.0, 2.0].map(|times| 10.0 * times * cells / 16.0);
+        let computed = updates * CELL_NS + sums * SUM_CELL_NS;
+        assert!((spent.compute / computed - 1.0).abs() < 1e-9, "{spent:?}");
+    }
+
+    #[test]
+    fn nothing_moves_further_than_half_a_finest_cell_in_a_step() {
+        for (ranks, depth) in [(16, 2), (128, 3)] {
+            let line = line("four-spheres", ranks, depth, 20, "");
+            let settings = settings_of(&line, ranks).unwrap();
+            let step = settings.options.time.unwrap() / 20.0;
+            let cells = f64::from(grid(ranks)[0] as u32 * 8 * (1 << depth));
+            let speed = settings.objects.as_slice()[0].velocity[0].abs();
+            assert!((step * speed * cells - 0.5).abs() < 1e-9);
+        }
     }
 }

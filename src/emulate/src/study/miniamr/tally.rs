@@ -28,7 +28,7 @@ pub struct Tally {
     pub message_bytes: f64,
     pub moved_bytes: u64,
     pub block_bytes: u64,
-    /// From, to and messages: of the first stage of this step, and of this refinement.
+    /// From, to and messages: of the first stage, and of the refinement.
     pub ghosts: Vec<(u32, u32, u64)>,
     pub moves: Vec<(u32, u32, u64)>,
     stage: Vec<(u32, u32, u64)>,
@@ -74,7 +74,8 @@ impl Tally {
         }
     }
 
-    pub fn end_step(&mut self) {
+    /// Ends the steps between two refinements.
+    pub fn end_epoch(&mut self) {
         self.n_computed = 0;
         self.ghosts = std::mem::take(&mut self.stage);
         let refinement = std::mem::take(&mut self.refinement);

@@ -17,7 +17,11 @@ pub fn svg(figure: &Figure) -> anyhow::Result<String> {
             let bars: Vec<Bar> = bars.iter().map(bar).collect();
             plot::bars(&figure.title, y, &bars)
         }
-        Picture::Lines { x, y, lines } => {
+        Picture::Lines { x, y, lines } | Picture::Levels { x, y, lines } => {
+            let scale = match figure.picture {
+                Picture::Levels { .. } => Scale::Linear,
+                _ => Scale::LogBoth,
+            };
             let line = |line: &colltune_emulate::study::Line| Line {
                 name: line.name.clone(),
                 points: line.points.clone(),
@@ -29,7 +33,7 @@ pub fn svg(figure: &Figure) -> anyhow::Result<String> {
                         title: String::new(),
                         x,
                         y,
-                        scale: Scale::LogBoth,
+                        scale,
                         lines: lines.iter().map(line).collect(),
                     }],
                 }],

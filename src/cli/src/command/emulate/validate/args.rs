@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use colltune_core::library::Abi;
 use colltune_emulate::machine::Machine;
 
+use super::protocol::PROTOCOLS;
 use crate::bench::Bench;
 use crate::bench::place::Place;
 use crate::parse;
@@ -29,15 +30,19 @@ pub(super) struct Measuring<'a> {
     pub(super) machine: &'a Machine,
 }
 
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Ranks are pinned, and run in real time with yielding where they outnumber cores. `noise` is half the range of the
 measured totals over their median: no model can be expected to come nearer. `counts` says whether messages and bytes of
 every step, rank and kind are equal. `skewed` and `alone` are what the emulated total changes with `--collectives skewed`
 and with `--network axes`. Each row counts as validated within 12 %, all within 5 % on the average; on the
-test cluster within 25 % and 12 %.
+test cluster within 25 % and 12 %. Emulated runs have the noise of the fitted one, and are the middle of five.
+`--row` runs what a row of the validation prescribes: V1 all decks under all policies on 2 ranks, V2 on the test cluster's
+8, V3 on 4 of them (2 nodes), V4 LPT over contiguous, V7 pairs of a policy and an allreduce, V8 strong scaling; V5
+(counts), V6 (phases) and V9 (other fidelities) are judged in every run.
 
 Examples:
+  colltune emulate validate --machine ./db --row V1
   colltune emulate validate --machine ./db --repetitions 5
   colltune emulate validate --machine ./db --cluster --ranks 8 --policies contiguous,lpt --decks sedov-512
   colltune emulate validate --machine ./db --decks four-spheres --policies contiguous --scaling 1,2,4,8
@@ -47,6 +52,14 @@ pub struct Args {
     /// A preset, a file, or a tuning database that was calibrated here
     #[arg(long, value_name = "FILE|DB|NAME")]
     pub(super) machine: String,
+    /// What a row of the validation prescribes, instead of the options that it stands for
+    #[arg(
+        long,
+        value_name = "ROW",
+        value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|row| row.name)),
+        conflicts_with_all = ["ranks", "cluster", "scaling", "allreduce", "policies", "decks"]
+    )]
+    row: Option<String>,
     /// Ranks
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(super) ranks: usize,
@@ -94,4 +107,25 @@ pub struct Args {
     /// Print the JSON instead of the table
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl Args {
+    /// With what the row prescribes, where one is given.
+    pub(super) fn of_row(&self) -> Args {
+        let mut args = self.clone();
+        let named = |name: &String| PROTOCOLS.iter().find(|row| row.name == name);
+        let Some(row) = self.row.as_ref().and_then(named) else {
+            return args;
+        };
+        let words = |all: &[&str]| all.iter().map(|&word| word.to_owned()).collect();
+        args.ranks = row.ranks;
+        args.cluster = row.cluster;
+        args.decks = words(row.decks);
+        args.scaling = row.scaling.to_vec();
+        args.allreduce = words(row.allreduce);
+        if !row.policies.is_empty() {
+            args.policies = words(row.policies);
+        }
+        args
+    }
 }

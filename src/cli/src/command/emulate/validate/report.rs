@@ -70,7 +70,11 @@ impl Report {
             .collect();
         let mean_phase_error = (!of_phases.is_empty()).then(|| mean(of_phases));
         let (each, on_average) = if args.cluster { ON_CLUSTER } else { ON_NODE };
-        let name = if args.cluster { "V2" } else { "V1" };
+        let name = match (args.cluster, args.ranks) {
+            (false, _) => "V1",
+            (true, 8) => "V2",
+            (true, _) => "V3",
+        };
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let ratios = ratios(&rows);
         let mut validated = vec![
@@ -97,6 +101,10 @@ impl Report {
                     .all(|row| row.skewed.abs().max(row.alone.abs()) <= FIDELITY),
             ),
         ];
+        if let Some(holds) = order_holds(&rows) {
+            let what = format!("{name} order of policies that differ beyond their noise");
+            validated.push((what, holds));
+        }
         for ratio in &ratios {
             validated.push((
                 format!("V4 LPT over contiguous within 20 %, {}", ratio.deck),
@@ -132,6 +140,22 @@ impl Report {
             pairs,
         }
     }
+}
+
+/// Whether policies of a deck whose medians differ by more than half their ranges together are emulated in their order;
+/// none where no two do.
+fn order_holds(rows: &[Row]) -> Option<bool> {
+    let half = |row: &Row| row.noise * median(&row.measured_s);
+    let pairs = (0..rows.len()).flat_map(|i| (0..i).map(move |j| (&rows[i], &rows[j])));
+    let mut differing = pairs.filter(|(a, b)| {
+        let apart = (median(&a.measured_s) - median(&b.measured_s)).abs();
+        a.deck == b.deck && apart > half(a) + half(b)
+    });
+    let holds = |(a, b): (&Row, &Row)| {
+        (median(&a.measured_s) < median(&b.measured_s)) == (a.emulated_s < b.emulated_s)
+    };
+    let first = differing.next().map(holds)?;
+    Some(first && differing.all(holds))
 }
 
 /// Of every deck that ran under both policies.
@@ -232,5 +256,42 @@ impl Report {
             text += &format!("{what}: {}\n", if *holds { "yes" } else { "no" });
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(deck: &str, measured: f64, noise: f64, emulated_s: f64) -> Row {
+        Row {
+            deck: deck.to_owned(),
+            policy: "lpt".to_owned(),
+            measured_s: vec![measured],
+            noise,
+            emulated_s,
+            error: 0.0,
+            counts_differ: None,
+            n_counts: 0,
+            phases: Vec::new(),
+            skewed: 0.0,
+            alone: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_order_of_policies_counts_where_they_differ_beyond_noise() {
+        let other = row("b", 9.0, 0.0, 0.1);
+        let rows = |noise, emulated| {
+            [
+                row("a", 1.0, noise, 1.0),
+                row("a", 1.2, noise, emulated),
+                row("b", 9.0, 0.0, 0.1),
+            ]
+        };
+        assert_eq!(order_holds(&rows(0.01, 2.0)), Some(true));
+        assert_eq!(order_holds(&rows(0.01, 0.5)), Some(false));
+        assert_eq!(order_holds(&rows(0.2, 0.5)), None, "noise");
+        assert_eq!(order_holds(&[other]), None, "one alone");
     }
 }

@@ -1,0 +1,82 @@
+//! What each row of the validation runs, fixed before it is run.
+
+/// A row: ranks, place, decks and policies. Empty: as the options' own defaults say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Protocol {
+    pub(super) name: &'static str,
+    pub(super) ranks: usize,
+    pub(super) cluster: bool,
+    pub(super) decks: &'static [&'static str],
+    pub(super) policies: &'static [&'static str],
+    pub(super) scaling: &'static [usize],
+    pub(super) allreduce: &'static [&'static str],
+}
+
+const ON_NODE: Protocol = Protocol {
+    name: "V1",
+    ranks: 2,
+    cluster: false,
+    decks: &[],
+    policies: &[],
+    scaling: &[],
+    allreduce: &[],
+};
+
+/// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1.
+pub(super) const PROTOCOLS: [Protocol; 9] = [
+    ON_NODE,
+    Protocol {
+        name: "V2",
+        ranks: 8,
+        cluster: true,
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V3",
+        ranks: 4,
+        cluster: true,
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V4",
+        ranks: 8,
+        cluster: true,
+        decks: &["sedov-512"],
+        policies: &["contiguous", "lpt"],
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V5",
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V6",
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V7",
+        ranks: 8,
+        cluster: true,
+        decks: &["four-spheres"],
+        policies: &["contiguous"],
+        allreduce: &[
+            "native:basic_linear",
+            "native:nonoverlapping",
+            "native:recursive_doubling",
+            "p2p:circulant",
+            "node:shm+reduce_bcast:radix=8",
+        ],
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V8",
+        decks: &["four-spheres"],
+        policies: &["contiguous"],
+        scaling: &[1, 2, 4, 8],
+        ..ON_NODE
+    },
+    Protocol {
+        name: "V9",
+        ..ON_NODE
+    },
+];

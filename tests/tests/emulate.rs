@@ -1,0 +1,286 @@
+//! `colltune emulate`: what is wrong is named and leaves nothing behind, and small forms of what is right end to end.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use colltune_core::algorithm::simulate::Machine;
+use colltune_core::calibration::Calibration;
+use colltune_tests::{Mpi, colltune as command, folder, job};
+use serde_json::Value;
+
+fn colltune(arguments: &[&str]) -> Output {
+    let mut command = Command::new(command());
+    command.args(arguments).output().expect("it starts")
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().expect("a name in UTF-8")
+}
+
+const COSTS: &str = "schema = 1\nkernel = \"seven\"\nsource = \"made up\"\n\
+    [phases]\npack_message_ns = 900.0\npack_byte_ns = 0.25\nunpack_message_ns = 0.0\nunpack_byte_ns = 0.0\n\
+    copy_link_ns = 0.0\ncopy_byte_ns = 0.0\nsum_cell_ns = 1.0\nrefine_ns = 1e5\nrefine_leaf_ns = 100.0\n\
+    refine_value_ns = 1.0\nplace_leaf_ns = 100.0\nmigrate_byte_ns = 0.25\nstep_ns = 1000.0\n\
+    [noise]\nblock_cv = 0.0\nstep_cv = 0.0\nrank_cv = 0.0\nspike_share = 0.0\nspike_factor = 1.0\n\
+    [[level]]\ncell_ns = 1.0\niteration_ns = 0.0\nfiner_ns = 0.0\n";
+
+fn machine() -> String {
+    let calibration = Calibration {
+        schema: 3,
+        library: "openmpi-4.1.4".to_owned(),
+        machine: "made up".to_owned(),
+        nodes: 4,
+        ppn: 2,
+        reduce_per_byte_ns: 0.25,
+        copy_per_byte_ns: 0.125,
+        inside: Some(Machine::TYPICAL.inside),
+        between: Some(Machine::TYPICAL.between),
+        cores: None,
+    };
+    calibration.to_toml()
+}
+
+#[test]
+fn what_is_wrong_is_named_and_nothing_is_left_behind() {
+    let folder = folder();
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("written");
+        path(&file).to_owned()
+    };
+    let costs = file("costs.toml", COSTS);
+    let old = file("old.toml", &COSTS.replace("schema = 1", "schema = 9"));
+    let mad = file(
+        "mad.toml",
+        &COSTS.replace("cell_ns = 1.0\ni", "cell_ns = -1.0\ni"),
+    );
+    let never = file(
+        "never.toml",
+        &COSTS.replace("[[level]]", "stop_share = 1.0\nstop_ns = 1.0\n[[level]]"),
+    );
+    let impossible = file(
+        "impossible.toml",
+        &machine().replace("latency_ns = 250.0", "latency_ns = -250.0"),
+    );
+    let lacking = file("lacking.toml", &machine().replace("gap_ns = 100.0\n", ""));
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).expect("made");
+    let out = folder.path().join("out");
+    let out = path(&out);
+    let run = |costs: &str, more: &str| {
+        format!(
+            "run --mesh four-spheres --costs {costs} --ranks 8 {more} --out {out} -- --num_tsteps 2"
+        )
+    };
+    let hera = "--machine hera";
+    let whatif = |more: &str| {
+        format!(
+            "whatif --mesh four-spheres --costs {costs} --ranks 8 --out {out} {more} -- --num_tsteps 2"
+        )
+    };
+    let empty = path(&empty);
+    let cases: [(String, &[&str]); 17] = [
+        (
+            run(&costs, &format!("--machine {impossible}")),
+            &["impossible.toml", "inside", "latency_ns"],
+        ),
+        (
+            run(&costs, &format!("--machine {lacking}")),
+            &["lacking.toml", "gap_ns"],
+        ),
+        (run(&costs, "--machine crays"), &["crays", "hera"]),
+        (run(&old, hera), &["old.toml", "version 9"]),
+        (run(&mad, hera), &["mad.toml", "level[0].cell_ns"]),
+        (run(&never, hera), &["never.toml", "stop_share"]),
+        (
+            run(&costs, &format!("{hera} --policy lpd")),
+            &["lpd", "contiguous"],
+        ),
+        (
+            run(&costs, &format!("{hera} --policy published:lpd")),
+            &["published:lpd", "published:cplx"],
+        ),
+        (
+            run(&costs, &format!("{hera} --collective allreduce=p2p:rong")),
+            &["p2p:rong", "p2p:ring"],
+        ),
+        (
+            run(&costs, &format!("{hera} --slow 9:4")),
+            &["node 9", "8 ranks"],
+        ),
+        (
+            run(&costs, hera).replace("--ranks 8", "--ranks 100000"),
+            &["100000 ranks", "blocks"],
+        ),
+        (
+            run(&costs, hera).replace("four-spheres", "five-spheres"),
+            &["five-spheres"],
+        ),
+        (run(&costs, hera).replace("four-spheres", empty), &["empty"]),
+        (
+            run(&costs, hera).replace("four-spheres", "sedov-512"),
+            &["seven", "euler"],
+        ),
+        (
+            whatif(&format!(
+                "{hera} --policies contiguous,lpd --allreduce default"
+            )),
+            &["lpd"],
+        ),
+        (
+            whatif(&format!(
+                "{hera} --policies lpt --allreduce default,p2p:rong"
+            )),
+            &["p2p:rong"],
+        ),
+        (format!("study arts --out {out}"), &["arts", "miniamr"]),
+    ];
+    for (line, words) in &cases {
+        let line: Vec<&str> = std::iter::once("emulate")
+            .chain(line.split_whitespace())
+            .collect();
+        let output = colltune(&line);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{line:?}");
+        assert!(
+            words.iter().all(|word| text.contains(word)),
+            "{line:?} wants {words:?}: {text}"
+        );
+        assert!(!Path::new(out).exists(), "{line:?} left something");
+    }
+}
+
+/// The best pair of four, and its picture.
+#[test]
+fn what_each_lever_gives_is_a_table_a_file_and_a_picture() {
+    let folder = folder();
+    let costs = folder.path().join("costs.toml");
+    std::fs::write(&costs, COSTS).expect("written");
+    let output = colltune(&[
+        "emulate",
+        "whatif",
+        "--mesh",
+        "four-spheres",
+        "--costs",
+        path(&costs),
+        "--policies",
+        "round-robin,contiguous",
+        "--allreduce",
+        "default,p2p:ring",
+        "--cells",
+        "4,8",
+        "--ranks",
+        "8,16",
+        "--machine",
+        "hera",
+        "--out",
+        path(folder.path()),
+        "--",
+        "--num_tsteps",
+        "2",
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
+    let report: Value = serde_json::from_str(&read("emulate-whatif.json")).expect("JSON");
+    let cases = report["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 4);
+    for case in cases {
+        let time = |i: usize, j: usize| case["grid"]["total_s"][i][j].as_f64().expect("a time");
+        let levers = &case["levers"];
+        // Neighbours on one rank send each other nothing.
+        assert_eq!(levers["best_policy"], "contiguous", "{case}");
+        let gain = |name: &str| levers[name].as_f64().expect("a share");
+        assert!((gain("placement") - (1.0 - time(1, 0) / time(0, 0))).abs() < 1e-12);
+        assert!(gain("both") >= gain("placement").max(gain("algorithm")));
+    }
+    let picture = read("emulate-whatif.svg");
+    assert_eq!(picture.matches("class=\"case\"").count(), 4);
+    assert!(picture.contains("placement gives more"));
+}
+
+/// Real runs on two ranks beside emulated ones: every message and byte is the same, and every claim has its line.
+#[test]
+fn a_small_validation_runs_from_end_to_end() {
+    let Some(_) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let folder = folder();
+    let out = path(folder.path());
+    let output = colltune(&[
+        "emulate",
+        "validate",
+        "--machine",
+        "hera",
+        "--decks",
+        "four-spheres",
+        "--policies",
+        "contiguous,lpt",
+        "--steps",
+        "5",
+        "--fit-steps",
+        "5",
+        "--repetitions",
+        "1",
+        "--scaling",
+        "1,2",
+        "--out",
+        out,
+        "--json",
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert!(row["counts_differ"].is_null(), "{row}");
+        assert!(row["n_counts"].as_u64().expect("a number") > 20, "{row}");
+        assert!(row["emulated_s"].as_f64().expect("a time") > 0.0);
+    }
+    let validated = report["validated"].as_array().expect("claims");
+    let claim = |id: &str| {
+        validated
+            .iter()
+            .find(|claim| claim[0].as_str().is_some_and(|text| text.starts_with(id)))
+    };
+    for id in ["V1", "V4", "V5", "V6", "V8", "V9"] {
+        assert!(claim(id).is_some(), "{id}: {validated:?}");
+    }
+    assert_eq!(claim("V5").expect("there")[1], true);
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .collect();
+    assert_eq!(left.len(), 1, "only its JSON is left: {left:?}");
+}
+
+#[test]
+fn too_few_rows_are_named_and_no_costs_are_written() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let folder = folder();
+    let telemetry = folder.path().join("t");
+    let app = mpi.mini_app();
+    let line = format!(
+        "--nx 4 --ny 4 --nz 4 --num_vars 2 --num_refine 1 --num_tsteps 2 --stages_per_ts 2 --telemetry {} \
+         --telemetry_blocks --object 2 0 .2 .3 .4 .05 .04 .02 .15 .15 .15 0 0 0",
+        path(&telemetry)
+    );
+    let words: Vec<&str> = line.split_whitespace().collect();
+    job(1)
+        .mpi(mpi)
+        .run(&app.to_string_lossy(), &words)
+        .succeeds();
+    let costs = folder.path().join("costs.toml");
+    let output = colltune(&[
+        "emulate",
+        "fit",
+        "--telemetry",
+        path(&telemetry),
+        "-o",
+        path(&costs),
+    ]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(text.contains("rows") && text.contains("30"), "{text}");
+    assert!(!costs.exists());
+}
