@@ -215,8 +215,9 @@ mod tests {
     fn every_closed_set_of_values_is_in_the_help() {
         // Files and folders, numbers, times, texts, names in a database, and what has parameters of its own.
         const OPEN: &str = "0..1 A..B 2|3 BLOCKS BYTES CELLS CHOICES DIR DIR|DECK F,E,C FACTOR FILE FILE|DB|NAME FOLDER GAIN \
-                            GROUP HOST JOB KEY N NODE:FACTOR NxP OPTIONS OUTDIR POLICY RANKS REASON RECORDING SEED SHAPE \
-                            SHARE SITE SIZES SPEC SQL STEP STEPS T,T TEXT TIME USER VARIANT VARIANTS WHEN X calls:DIR";
+                            GROUP HOST JOB KEY N NODE:FACTOR NxP OPTIONS OUTDIR POLICY RANKS RANKS:SPEED REASON RECORDING SEED SHAPE \
+                            SHARE SITE SIZES SPEC SQL STEP STEPS T,T TEXT TIME USER VARIANT VARIANTS WHEN X [RANKS:]BYTES \
+                            calls:DIR";
         // By what they are called where they have no better word.
         const NAMED: [&str; 5] = ["quarantined", "label", "deck", "policy", "policies"];
         let is_open = |name: &str| OPEN.split(' ').any(|open| open == name) || name == "mpirun ...";
