@@ -5,11 +5,12 @@ use std::process::{Command, Output};
 
 use colltune_core::algorithm::simulate::Machine;
 use colltune_core::calibration::Calibration;
-use colltune_tests::{Mpi, colltune as command, folder, job};
+use colltune_tests::{Mpi, colltune as command, folder, job, target_folder};
 use serde_json::Value;
 
 fn colltune(arguments: &[&str]) -> Output {
     let mut command = Command::new(command());
+    command.env("COLLTUNE_LIB", target_folder());
     command.args(arguments).output().expect("it starts")
 }
 
@@ -82,7 +83,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let cases: [(String, &[&str]); 17] = [
         (
             run(&costs, &format!("--machine {impossible}")),
-            &["impossible.toml", "inside", "latency_ns"],
+            &["impossible.toml", "[inside]", "negative"],
         ),
         (
             run(&costs, &format!("--machine {lacking}")),

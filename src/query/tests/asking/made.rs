@@ -171,6 +171,7 @@ pub fn database() -> (TempDir, Database) {
             job: job.clone(),
             program: ["solver", "fft"][number as usize % 2].to_owned(),
             mode: "explore".to_owned(),
+            ranks: 8,
             nodes: 4,
             ppn: 2,
             started_unix_ms: number,
