@@ -5,6 +5,7 @@
 //!     --cells 4,8,16 --ranks 8,64 --machine hera
 //! ```
 
+mod case;
 mod picture;
 
 use std::path::PathBuf;
@@ -19,12 +20,13 @@ use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::History;
 use colltune_emulate::run::{Collectives, Keep, Scenario, run as emulate};
-use colltune_emulate::whatif::{Grid, Levers};
+use colltune_emulate::whatif::Grid;
 use serde::Serialize;
 
 use super::given::{self, Mesh};
 use crate::failure::usage;
 use crate::output::{print, table, write};
+use case::Case;
 
 /// Emulates the grids, writes them as JSON and as a picture, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -130,14 +132,6 @@ struct Report<'a> {
     costs: &'a str,
     mesh: &'a str,
     cases: Vec<Case>,
-}
-
-#[derive(Serialize)]
-struct Case {
-    cells: Option<u32>,
-    ranks: usize,
-    levers: Levers,
-    grid: Grid,
 }
 
 fn mesh(args: &Args, cells: Option<u32>, ranks: usize) -> anyhow::Result<Mesh> {

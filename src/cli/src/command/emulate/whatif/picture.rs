@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Case;
+use super::case::Case;
 
 const STYLE: &str = "text{fill:#1b1f24}.ground{fill:#fff}.tile{fill:#1b1f24}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.ground{fill:#12161b}.tile{fill:#1b1f24}}";
