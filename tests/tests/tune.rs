@@ -140,6 +140,23 @@ on_each_library! {
         }
     }
 
+    fn what_trying_variants_costs_is_compared_too_and_leaves_its_records(mpi: Mpi) {
+        let runs_recorded = |options: &[&str]| {
+            let line = Line::new(mpi, 20);
+            let said = line.run(&[&["compare", "-n", "2", "--json"], options].concat());
+            said.exits(0, &[]);
+            let found: Value = serde_json::from_str(&said.stdout).expect("nothing but JSON on stdout");
+            let left = std::fs::read_dir(line.path("db").join("incoming")).unwrap();
+            let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let recorded = |name: &String| name.ends_with(".0.trace");
+            (found["mode"].clone(), names.filter(recorded).count())
+        };
+        // One job beside the pairs only looks where the time goes, and records.
+        assert_eq!(runs_recorded(&[]), (Value::from("exploit"), 1));
+        assert_eq!(runs_recorded(&["--mode", "explore"]), (Value::from("explore"), 3));
+        assert_eq!(runs_recorded(&["--mode", "off"]), (Value::from("off"), 1));
+    }
+
     fn a_program_without_collectives_is_told_that_nothing_can_be_gained(mpi: Mpi) {
         let line = Line::new(mpi, 0);
         let said = line.run(&["tune"]);

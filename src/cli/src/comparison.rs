@@ -26,10 +26,11 @@ pub enum Side {
 }
 
 impl Side {
-    pub const fn way(self) -> Way {
+    /// How a trial of this side runs, if colltune runs in this mode.
+    pub const fn way(self, mode: Mode) -> Way {
         match self {
             Side::Without => Way::Bare,
-            Side::With => Way::Tuned(Mode::Exploit),
+            Side::With => Way::Tuned(mode),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule
 use crate::database::usual;
 use crate::failure::Stopped;
 use crate::output::{print, table};
-use crate::parse::library_name;
+use crate::parse::{library_name, mode};
 use crate::progress;
 use crate::trial::{Ended, Interrupt, Trials, Tuner, Way};
 
@@ -48,13 +48,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let mut found = Found::default();
     let steps = schedule(args.pairs, args.seed.unwrap_or(1));
-    let result = found.collect(&mut trials, &steps, args.pairs);
+    let result = found.collect(&mut trials, &steps, args.pairs, args.mode);
     progress::clear();
     for line in &trials.said {
         progress::tell(line);
     }
     result?;
-    let report = Report::of(&db, &args.line, &found)?;
+    let report = Report::of(&db, args, &found)?;
     print(&if args.json {
         serde_json::to_string(&report)? + "\n"
     } else {
@@ -71,6 +71,9 @@ Examples:
       only looks (`run --mode record`) how much of the time without it is spent in collectives.
   colltune compare -n 30 --db ./hydra.db -- mpirun -n 8 ./solver
       More runs show smaller differences.
+  colltune compare --mode explore --db ./hydra.db -- mpirun -n 8 ./solver
+      What it costs this program to try variants and to record (or what that gains already). As in
+      `run`, the ten jobs leave their records in the database.
 
 The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten does not
 move it. Where its 95 % interval holds 1, no difference can be shown.
@@ -83,6 +86,9 @@ pub struct Args {
     /// The tuning database [default: ./colltune-db]
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
+    /// The mode of `colltune run` that is compared with the bare program
+    #[arg(long, value_name = "MODE", default_value = Mode::Exploit.name(), value_parser = mode())]
+    mode: Mode,
     /// How many runs on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
     pairs: usize,
@@ -137,7 +143,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Runs the steps one after the other, of a comparison of `n_pairs` pairs.
+    /// Runs the steps one after the other, of a comparison of `n_pairs` pairs with colltune in this mode.
     ///
     /// Errors: the first trial that does not end well ends the comparison.
     pub fn collect(
@@ -145,6 +151,7 @@ impl Found {
         trials: &mut Trials,
         steps: &[Step],
         n_pairs: usize,
+        mode: Mode,
     ) -> anyhow::Result<()> {
         let mut half: Option<(Side, f64)> = None;
         let mut is_told = true;
@@ -171,7 +178,7 @@ impl Found {
                         "pair {pair} of {n_pairs}, {}{so_far}",
                         side.name()
                     ));
-                    let done = tried(trials, side.way(), side.name())?;
+                    let done = tried(trials, side.way(mode), side.name())?;
                     if *side == Side::With {
                         self.with.extend(done.summary);
                     }
@@ -224,6 +231,7 @@ struct Report {
     schema: u32,
     line: Vec<String>,
     db: PathBuf,
+    mode: &'static str,
     /// What is in force for each library of the database.
     generations: Vec<InForce>,
     pairs: Vec<Pair>,
@@ -244,14 +252,16 @@ struct InForce {
 }
 
 impl Report {
-    fn of(db: &Path, line: &[OsString], found: &Found) -> anyhow::Result<Report> {
+    fn of(db: &Path, args: &Args, found: &Found) -> anyhow::Result<Report> {
         Ok(Report {
             schema: 1,
-            line: line
+            line: args
+                .line
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             db: db.to_owned(),
+            mode: args.mode.name(),
             generations: in_force(db)?,
             pairs: found.pairs.clone(),
             comparison: Comparison::of(&found.pairs).context("compare without a pair")?,
@@ -273,6 +283,9 @@ impl Report {
         }
         if self.generations.is_empty() {
             text += "the database is empty, nothing is chosen\n";
+        }
+        if self.mode != Mode::Exploit.name() {
+            text += &format!("with colltune: --mode {}\n", self.mode);
         }
         text + &summary_of(
             &self.comparison,

@@ -226,7 +226,7 @@ impl Session {
         // Pair by pair, so that no more than one is lost.
         for pair in timed.chunks(2) {
             let started = Instant::now();
-            found.collect(&mut self.trials, pair, n_pairs)?;
+            found.collect(&mut self.trials, pair, n_pairs, Mode::Exploit)?;
             self.kept.state.spent_s += started.elapsed().as_secs_f64();
             self.kept.state.pairs.clone_from(&found.pairs);
             self.kept.save()?;
