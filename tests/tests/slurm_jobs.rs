@@ -13,11 +13,16 @@ fn frequent(mpi: Mpi, calls: &str) -> String {
 }
 
 /// How Slurm starts ranks of this library.
-fn srun(mpi: Mpi) -> &'static str {
+fn plugin(mpi: Mpi) -> &'static str {
     match mpi.is_openmpi() {
-        true => "srun --mpi=pmix",
-        false => "srun --mpi=pmi2",
+        true => "--mpi=pmix",
+        false => "--mpi=pmi2",
     }
+}
+
+/// Quiet: it would say that it waits where the step before has not ended for Slurm.
+fn srun(mpi: Mpi) -> String {
+    format!("srun -Q {}", plugin(mpi))
 }
 
 /// The library's own launcher, in an allocation.
@@ -106,7 +111,7 @@ fn outside_an_allocation_srun_and_salloc_are_followed_and_scripts_refused() {
         let db = folder();
         let at = db.path().to_string_lossy().into_owned();
         let program = program(mpi, "frequent").to_string_lossy().into_owned();
-        let plugin = &srun(mpi)["srun ".len()..];
+        let plugin = plugin(mpi);
         let variables = [("OMPI_MCA_btl", "self,tcp"), ("SLURM_PMIX_FENCE", "ring")];
         let own = ["run", "--db", &at, "--"];
         let salloc = ["salloc", "-Q", "-N2", "-n4", "--overcommit"];
@@ -162,7 +167,7 @@ fn the_components_of_a_heterogeneous_job_are_one_world_that_is_tuned() {
         let db = folder();
         let at = db.path().to_string_lossy().into_owned();
         let program = program(mpi, "frequent").to_string_lossy().into_owned();
-        let plugin = &srun(mpi)["srun ".len()..];
+        let plugin = plugin(mpi);
         let first = [
             "run", "--db", &at, "--", "srun", "-Q", plugin, "-n1", &program, "500", "10",
         ];
