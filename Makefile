@@ -38,6 +38,7 @@ placement: ## target/release/libcolltune_placement.{so,a}
 	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune-placement-c
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 644 $(CARGO_DIR)/release/libcolltune_placement.{so,a} target/release
+	@ln -sf libcolltune_placement.so target/release/libcolltune_placement.so.0
 
 MPI_BUILD := CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/mpi-build
 

@@ -14,8 +14,8 @@ use crate::job::{is_root, kill_all_with};
 use crate::library::target_folder;
 use crate::skip::skip;
 
-/// How long a batch job may take, and how often is looked whether it has ended.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// How long a batch job, or what is waited for in it, may take on a busy machine, and how often is looked.
+const DEADLINE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The daemons of a cluster; they end with this value.
@@ -222,17 +222,17 @@ impl Batch<'_> {
     /// Waits for its end, of all its elements; what it printed, element by element.
     #[track_caller]
     pub fn ends(&self) -> String {
-        self.waits_until(DEADLINE, "ends", || self.state().is_empty());
+        self.waits_until("ends", || self.state().is_empty());
         self.output()
     }
 
     /// Waits until something holds.
     #[track_caller]
-    pub fn waits_until(&self, deadline: Duration, what: &str, holds: impl Fn() -> bool) {
+    pub fn waits_until(&self, what: &str, holds: impl Fn() -> bool) {
         let begun = Instant::now();
         while !holds() {
             assert!(
-                begun.elapsed() < deadline,
+                begun.elapsed() < DEADLINE,
                 "the job {} is {:?} and not what is waited for: it {what}\n{}",
                 self.id,
                 self.state(),

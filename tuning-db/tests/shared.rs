@@ -265,13 +265,20 @@ fn a_database_that_is_there_becomes_a_groups() {
     };
     let precious = Precious::new();
     std::os::unix::fs::symlink(precious.path(), db.root().join("note")).unwrap();
+    // In place of a file of its own, so that nothing but its other name tells.
+    fs::hard_link(precious.path(), db.root().join("paper")).unwrap();
+    fs::create_dir_all(db.root().join("1/2/3/4/5")).unwrap();
     let mut warnings = Vec::new();
     init(db.root(), Some(group), &mut warnings).unwrap();
-    assert!(
-        warnings.len() == 1 && warnings[0].contains("symbolic link"),
-        "{warnings:?}"
-    );
+    warnings.sort();
+    let said = ["too deep", "symbolic link", "other names"];
+    assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+    for (warning, part) in warnings.iter().zip(said) {
+        assert!(warning.contains(part), "{warnings:?}");
+    }
     precious.is_intact();
+    fs::remove_dir_all(db.root().join("1")).unwrap();
+    fs::remove_file(db.root().join("paper")).unwrap();
     let mode = precious.path().metadata().unwrap();
     assert_eq!((mode.mode() & 0o777, mode.gid()), (0o600, 0));
     fs::remove_file(db.root().join("note")).unwrap();
@@ -283,7 +290,7 @@ fn a_database_that_is_there_becomes_a_groups() {
     let output = acts(db.root(), BOB, "init owner");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        !output.status.success() && said.contains("ERROR failed to"),
+        !output.status.success() && said.contains("it is user 0's, who alone can do that"),
         "{said}"
     );
 }
@@ -453,7 +460,8 @@ fn an_account_is_believed_as_far_as_its_owner_is_and_of_the_job_that_it_is_calle
         return;
     }
     let (_folder, db) = shared("init owner");
-    let rules = "[default]\nranks_max = 8\n[owner.20004]\ntrust = false\n";
+    let rules =
+        "[default]\nranks_max = 8\n[owner.20004]\ntrust = false\n[owner.20005]\nnodes_max = 3\n";
     fs::write(db.owners(), rules).unwrap();
     let says = |user: u32, name: &str, account: &str| {
         put(&db, user, &format!("{name}.run"), account.as_bytes());
@@ -463,6 +471,8 @@ fn an_account_is_believed_as_far_as_its_owner_is_and_of_the_job_that_it_is_calle
     says(MALLORY, "long", &account("long", 8, "1e300"));
     says(MALLORY, "wide", &account("wide", 9, "1.0"));
     says(20_004, "untrusted", &account("untrusted", 8, "1.0"));
+    says(20_005, "scattered", &account("scattered", 8, "1.0"));
+    says(MALLORY, "\u{1b}[2J", &account("\\u001b[2J", 8, "1.0"));
     let known = |warnings: &mut Vec<String>| -> Vec<(String, f64)> {
         let runs = runs::all(&db, warnings);
         runs.into_iter().map(|run| (run.job, run.wall_s)).collect()
@@ -470,7 +480,9 @@ fn an_account_is_believed_as_far_as_its_owner_is_and_of_the_job_that_it_is_calle
     let bobs = [("bobs".to_owned(), 3600.0)];
     let mut told = Vec::new();
     assert_eq!(known(&mut told), bobs);
-    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told.len(), 6, "{told:?}");
+    let is_plain = |line: &String| !line.contains(char::is_control);
+    assert!(told.iter().all(is_plain), "{told:?}");
     trains(&db, ALICE);
     told.clear();
     assert_eq!((known(&mut told), told), (bobs.to_vec(), Vec::new()));
@@ -480,8 +492,10 @@ fn an_account_is_believed_as_far_as_its_owner_is_and_of_the_job_that_it_is_calle
         .map(|one| (one.name.as_str(), one.reason.as_str()))
         .collect();
     let expected = [
+        ("\u{1b}[2J.run", "cannot be shown"),
         ("another.run", "another job"),
         ("long.run", "impossible"),
+        ("scattered.run", "4 nodes"),
         ("untrusted.run", "not trusted"),
         ("wide.run", "9 ranks"),
     ];

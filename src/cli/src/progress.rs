@@ -59,6 +59,7 @@ pub fn tell(text: &str) {
 
 /// A hint or a warning: what a person should know, and a program may leave.
 pub fn hint(text: impl std::fmt::Display) {
+    let text = plain(&text.to_string());
     tell(&format!("{HINT}colltune:{HINT:#} {text}"));
 }
 
@@ -71,7 +72,18 @@ pub fn detail(text: impl std::fmt::Display) {
 
 /// An error, which is always said.
 pub fn error(text: impl std::fmt::Display) {
+    let text = plain(&text.to_string());
     write(&format!("{ERROR}colltune:{ERROR:#} {text}"));
+}
+
+/// What somebody else named, a file in a shared database for one, moves no cursor and colours nothing.
+fn plain(text: &str) -> String {
+    let plain = |sign: char| match sign {
+        '\n' | '\t' => sign,
+        sign if sign.is_control() => '·',
+        sign => sign,
+    };
+    text.chars().map(plain).collect()
 }
 
 /// Colours are kept where the terminal has them, or `--color` says so. A closed pipe is no reason to end the work.
@@ -79,4 +91,15 @@ fn write(text: &str) {
     LINE.suspend(|| {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_others_names_moves_no_cursor() {
+        let told = plain("failed to read /db/a\u{1b}[2J\u{9b}1A\r.run:\n\tdamaged");
+        assert_eq!(told, "failed to read /db/a·[2J·1A·.run:\n\tdamaged");
+    }
 }

@@ -63,6 +63,15 @@ fn pkg_config_and_cmake_find_what_was_installed() {
     let place = folder();
     let prefix = place.path().join("usr");
     installed(&prefix);
+    // Who was linked to it asks for a name that later versions may leave to it.
+    let soname = "libcolltune_placement.so.0";
+    let library = prefix.join("lib").join(soname);
+    assert!(library.symlink_metadata().unwrap().is_file());
+    let link = prefix.join("lib/libcolltune_placement.so");
+    assert_eq!(std::fs::read_link(link).unwrap(), Path::new(soname));
+    let header = Command::new("readelf").arg("-d").arg(&library).output();
+    let header = String::from_utf8(header.unwrap().stdout).unwrap();
+    assert!(header.contains(&format!("soname: [{soname}]")), "{header}");
     let source = place.path().join("program.c");
     std::fs::write(&source, PROGRAM).unwrap();
     let asked = Command::new("pkg-config")
