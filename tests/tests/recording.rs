@@ -1,10 +1,13 @@
 //! Traces: what is in them, how they survive, and that they never disturb the program.
 
 use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Job, Mpi, folder, job, on_each_library, open_traces, read_log, read_trace, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, open_traces, read_log, read_trace, tool,
+    traces,
 };
 
 fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path) -> Job {
@@ -201,5 +204,31 @@ on_each_library! {
         let jobs: std::collections::BTreeSet<_> = traces.iter().map(|trace| trace.header.job.clone()).collect();
         assert_eq!((traces.len(), jobs.len()), (30, 30));
         assert!(traces.iter().all(|trace| !trace.records.is_empty()));
+    }
+
+    fn a_trainers_clock_that_is_ahead_takes_no_running_job_for_a_dead_one(mpi: Mpi) {
+        let db = folder();
+        exploring(mpi, 2, db.path()).run("left", &[]).succeeds();
+        for trace in std::fs::read_dir(db.path().join("incoming")).unwrap() {
+            // As they are while the job runs.
+            let trace = trace.unwrap().path();
+            std::fs::rename(&trace, format!("{}.open", trace.display())).unwrap();
+        }
+        let trains = || {
+            let mut train = Command::new(colltune());
+            train.args(["train", "--db"]).arg(db.path()).env("LD_PRELOAD", tool(mpi, "clock_ahead"));
+            let output = train.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        trains();
+        let open = open_traces(db.path());
+        assert_eq!(open.len(), 2, "they are left to the job");
+        let hours_ago = SystemTime::now() - Duration::from_secs(2 * 3600);
+        for trace in open {
+            let file = std::fs::File::options().write(true).open(trace).unwrap();
+            file.set_modified(hours_ago).unwrap();
+        }
+        trains();
+        assert!(open_traces(db.path()).is_empty(), "a job that wrote nothing for two hours is gone");
     }
 }

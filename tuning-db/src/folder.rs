@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 
@@ -189,6 +190,16 @@ impl Folder {
     /// Errors: as of the system.
     pub fn draft(&self, name: &OsStr) -> io::Result<(OsString, File)> {
         numbered(name, |draft| self.create(draft))
+    }
+
+    /// What time it is by the clock that stamps this folder's files: that of the host that asks may be another.
+    ///
+    /// Errors: as of the system, as where nothing can be written here.
+    pub fn now(&self) -> io::Result<SystemTime> {
+        let (name, file) = self.draft(OsStr::new("clock"))?;
+        let now = file.metadata().and_then(|metadata| metadata.modified());
+        let _ = self.remove(&name);
+        now
     }
 
     /// Makes a folder for unfinished work on `name`.

@@ -57,13 +57,13 @@ pub(crate) fn ingest(
     _lock: &Lock,
     settings: &Settings,
     stores: &BTreeMap<DataKey, Store>,
-    include_running: bool,
+    (stale_before, include_running): (SystemTime, bool),
     progress: &dyn Fn(&str),
 ) -> Result<Ingested, DbError> {
     let accepts = Accepts {
         machine: db.machine(settings),
         records_per_run: settings.records_per_run,
-        stale_before: stale_before(settings),
+        stale_before,
         include_running,
     };
     let mut ingested = Ingested::default();
@@ -141,9 +141,14 @@ pub(crate) fn ingest(
     Ok(ingested)
 }
 
-/// What jobs wrote last before this is of jobs that died.
-pub(crate) fn stale_before(settings: &Settings) -> SystemTime {
-    let now = SystemTime::now();
+/// What jobs wrote last before this is of jobs that died; by the clock of the database's files, since a trainer's clock
+/// that is ahead would make every running job a dead one.
+pub(crate) fn stale_before(db: &Database, settings: &Settings) -> SystemTime {
+    let theirs = db.folder(db.root()).map(|root| root.now());
+    let now = match theirs {
+        Ok(Ok(now)) => now,
+        _ => SystemTime::now(),
+    };
     let before = now.checked_sub(settings.stale_after);
     before.unwrap_or(SystemTime::UNIX_EPOCH)
 }

@@ -197,11 +197,8 @@ fn touch(file: &File) {
 
 /// Whether the holder has shown lately that it lives, by the clock of the file system: hosts' clocks differ.
 fn is_recent(folder: &Folder, file: &File) -> std::io::Result<bool> {
-    let (name, beside) = folder.draft(OsStr::new("clock"))?;
-    let now = beside.metadata().and_then(|metadata| metadata.modified());
-    let _ = folder.remove(&name);
     let shown = file.metadata()?.modified()?;
-    Ok(now?.duration_since(shown).unwrap_or_default() < LEASE)
+    Ok(folder.now()?.duration_since(shown).unwrap_or_default() < LEASE)
 }
 
 /// Opens the lock's file and tries to lock it. A file with other names is somebody's own: it loses this one.

@@ -76,6 +76,7 @@ pub fn train(
     let settings = db.settings()?;
     let lock = Lock::take(&db.lock_path())?;
     let mut warnings = Vec::new();
+    let stale_before = stale_before(db, &settings);
     let mut stores: BTreeMap<DataKey, Store> = BTreeMap::new();
     let remove_unfinished = |folder: &Path| {
         if let Ok(folder) = db.folder(folder) {
@@ -103,10 +104,10 @@ pub fn train(
         &lock,
         &settings,
         &stores,
-        options.include_running,
+        (stale_before, options.include_running),
         progress,
     )?;
-    let refused = runs::take(db, stale_before(&settings), &mut warnings)?;
+    let refused = runs::take(db, stale_before, &mut warnings)?;
     report.quarantined.extend(refused);
     let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
     keys.extend(running.keys().cloned());
