@@ -10,8 +10,8 @@ const PLACEMENT: &str = "#4a90d9";
 const ALGORITHM: &str = "#e8912d";
 /// A lever that gives less than this share gives nothing.
 const LEAST: f64 = 0.001;
-const WIDE: f64 = 168.0;
-const TALL: f64 = 76.0;
+const WIDE: f64 = 232.0;
+const TALL: f64 = 116.0;
 const LEFT: f64 = 92.0;
 const TOP: f64 = 92.0;
 
@@ -22,14 +22,18 @@ fn sorted<T: Ord + Copy>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
 /// A tile for each case: its colour is that of the lever that gives more, the darker the more it gives.
 pub fn svg(cases: &[Case], title: &str) -> String {
     let columns = sorted(cases.iter().map(|case| case.ranks));
     let rows = sorted(cases.iter().map(|case| case.cells));
-    let width = (LEFT + WIDE * columns.len() as f64 + 20.0).max(640.0);
+    let width = (LEFT + WIDE * columns.len() as f64 + 20.0).max(720.0);
     let bottom = TOP + TALL * rows.len() as f64;
-    let height = bottom + 56.0;
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let height = bottom + 76.0;
+    let title = escaped(title);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          role=\"img\" font-family=\"system-ui,sans-serif\" font-size=\"13\">\n<title>{title}</title>\n\
@@ -66,7 +70,7 @@ pub fn svg(cases: &[Case], title: &str) -> String {
     .iter()
     .enumerate()
     {
-        let x = LEFT + 176.0 * nth as f64;
+        let x = LEFT + 204.0 * nth as f64;
         let _ = writeln!(
             text,
             "<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{colour}\" stroke=\"#767676\"/>\
@@ -75,6 +79,12 @@ pub fn svg(cases: &[Case], title: &str) -> String {
             x + 20.0
         );
     }
+    let _ = writeln!(
+        text,
+        "<text x=\"12\" y=\"{}\">Shares are of today's time; a colour is full from half of it on. Below them stands the \
+         best pair.</text>",
+        y + 28.0
+    );
     text + "</svg>\n"
 }
 
@@ -99,7 +109,10 @@ fn tile(text: &mut String, (x, y): (f64, f64), case: &Case) {
         format!("placement {:.1} %", 100.0 * levers.placement),
         format!("algorithm {:.1} %", 100.0 * levers.algorithm),
         format!("both {:.1} %", 100.0 * levers.both),
-    ];
+        levers.best_policy.clone(),
+        levers.best_variant.clone(),
+    ]
+    .map(|line| escaped(&line));
     for (nth, line) in lines.iter().enumerate() {
         let _ = writeln!(
             text,
@@ -150,5 +163,11 @@ mod tests {
             tiles[2]
         );
         assert!(text.contains("16^3") && text.contains("a &lt; b"));
+        let named = |name: &str| text.matches(&format!(">{name}</text>")).count();
+        assert_eq!(
+            (named("b"), named("d")),
+            (2, 2),
+            "the best pair, where anything is gained"
+        );
     }
 }
