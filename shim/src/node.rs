@@ -26,9 +26,7 @@ mod memory;
 pub use memory::NodeMemory;
 
 mod barrier;
-mod collect;
 mod direct;
-mod lanes;
 mod overlap;
 mod phases;
 mod reads;
