@@ -8,15 +8,15 @@ use colltune_core::node::act::Kind;
 use colltune_core::node::blocks::Blocks;
 use colltune_core::node::collected::moves_blocks;
 use colltune_core::node::layout::LINE_BYTES;
-use colltune_core::node::map::NodeMap;
-use colltune_core::node::stage::{Across, Among, At, Buffer, Call, Stage, stages};
+use colltune_core::node::stage::{Among, Call, Stage, stages};
 
+use super::bases::Bases;
 use super::bridges::Bridges;
 use super::elements::Elements;
 use super::pieces::{self, PhaseData};
 use super::segment::Segment;
 use super::short;
-use super::team::{self, Reach, Team};
+use super::team::{Reach, Team};
 use super::transfers::Transfers;
 use crate::abi::Request;
 use crate::arguments::View;
@@ -133,10 +133,7 @@ impl Phases<'_, '_> {
 
     #[inline]
     pub(super) fn bases(&self) -> Bases {
-        Bases {
-            places: self.places,
-            spare: self.spare,
-        }
+        Bases::new(self.places, self.spare)
     }
 }
 
@@ -149,38 +146,6 @@ pub(super) fn call_of(view: &View, own: OnNodes, in_place: bool) -> Call {
         block: view.block,
         root: view.root,
         in_place,
-    }
-}
-
-/// Where a rank's buffers begin.
-#[derive(Clone, Copy)]
-pub(super) struct Bases {
-    places: Places,
-    spare: *mut u8,
-}
-
-impl Bases {
-    /// The address of a place.
-    #[inline]
-    pub(super) fn at(&self, elements: &Elements, at: At) -> *mut u8 {
-        let base = match at.buffer {
-            Buffer::Input => self.places.input,
-            Buffer::Output => self.places.output,
-            Buffer::Spare => self.spare,
-        };
-        elements.at(base, at.unit)
-    }
-
-    /// The collective among ranks of which one is on each node.
-    pub(super) fn part(
-        &self,
-        elements: &Elements,
-        (map, view): (&NodeMap, &View),
-        across: &Across,
-    ) -> View {
-        let given = across.given.map(|at| self.at(elements, at));
-        let result = self.at(elements, across.result);
-        team::part(map, view, across.units, (given, result))
     }
 }
 

@@ -10,8 +10,8 @@ use colltune_core::node::blocks::{Blocks, Ends, Stretch};
 use colltune_core::node::layout::{Cut, Flag, slice};
 use colltune_core::node::stage::Inside;
 
+use super::bases::Bases;
 use super::elements::Elements;
-use super::phases::Bases;
 use super::segment::Segment;
 use super::transfers::Transfers;
 use crate::world::World;
