@@ -1,8 +1,8 @@
 //! Shared memory inside the nodes: each node of a communicator has a segment of its own.
 //!
-//! What the ranks do with it is told by `colltune_core::node`. On several nodes one rank of each, its
-//! leader, meets the other leaders in a schedule over messages; before that the node combines, and
-//! after it the node spreads. A root leads its node, so that nothing goes a longer way.
+//! What the ranks do with it is told by `colltune_core::node`, in stages that the checker there runs, too. On several
+//! nodes one rank of each, its leader, meets the other leaders in a schedule over messages; before that the node
+//! combines, and after it the node spreads. A root leads its node, so that nothing goes a longer way.
 //!
 //! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
 //! wait for each other ([`patience`]) as long as there are any ([`neighbours`]), the [`short`] messages that travel
@@ -16,6 +16,7 @@ mod neighbours;
 mod patience;
 mod segment;
 
+mod bases;
 mod elements;
 mod pieces;
 mod short;
@@ -26,9 +27,7 @@ mod memory;
 pub use memory::NodeMemory;
 
 mod barrier;
-mod collect;
 mod direct;
-mod lanes;
 mod overlap;
 mod phases;
 mod reads;

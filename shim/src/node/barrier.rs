@@ -8,7 +8,7 @@ use colltune_core::catalogue::{Crossing, OnNodes};
 use super::bridges::Bridges;
 use super::phases::or_give_up;
 use super::segment::Segment;
-use super::team::Team;
+use super::team::{self, Team};
 use crate::arguments::{Memory, View};
 use crate::p2p::{self, Schedules};
 use crate::world::World;
@@ -31,12 +31,19 @@ pub fn run(
         segment.meet(world)?;
     }
     let mut result = Ok(());
-    if team.place == 0 {
+    if team.map.place == 0 {
         result = match crossing {
             Crossing::Schedule(between) => {
                 let mut number = 0;
                 let sum = leaders_sum(world, team, &mut number);
-                p2p::run_among(world, schedules, &team.leaders, between, &sum, &mut ())
+                p2p::run_among(
+                    world,
+                    schedules,
+                    &team.reach.leaders,
+                    between,
+                    &sum,
+                    &mut (),
+                )
             }
             // SAFETY: a barrier has no arguments.
             Crossing::Library => unsafe { bridges.run(world, view) },
@@ -64,7 +71,7 @@ fn leaders_sum(world: &World, team: &Team, number: &mut u64) -> View {
         datatype: world.handles.uint64,
         plain: true,
     };
-    View::of_number(memory, world.handles.max, team.across())
+    View::of_number(memory, world.handles.max, team::across(&team.map))
 }
 
 impl Segment {

@@ -30,8 +30,8 @@ impl Bridges {
     #[inline]
     pub fn ready(&mut self, world: &World, parent: Parent, team: &Team) -> bool {
         let who = Who::Coloured {
-            colour: (team.place < team.lanes).then_some(team.place as c_int),
-            key: team.node as c_int,
+            colour: (team.map.place < team.map.lanes).then_some(team.map.place as c_int),
+            key: team.map.node as c_int,
         };
         let split = || private::split(world, parent.comm, who);
         self.plain.ready(world, parent, split)

@@ -8,16 +8,17 @@ use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::{Crossing, OnNodes};
 use colltune_core::collective::Collective;
 use colltune_core::node::between::longest_share;
+use colltune_core::node::collected::{CollectedLayout, moves_blocks};
 use colltune_core::node::layout::{CELL, Cut};
+use colltune_core::node::stage::spare_units;
 
 use super::barrier;
-use super::collect::{CollectedLayout, moves_blocks};
 use super::elements::{Elements, Holed};
 use super::memory::{NodeMemory, Nodes};
 use super::patience::{after_call, asks_after};
-use super::phases::{Phases, or_give_up};
+use super::phases::{Phases, call_of, or_give_up};
 use super::segment::Segment;
-use super::team::Team;
+use super::team::{self, Team};
 use super::transfers;
 use crate::abi;
 use crate::arguments::{Input, Memory, Output, View};
@@ -108,7 +109,7 @@ fn run_begun(
         // SAFETY: the view's buffers are the application's.
         return unsafe { phases.run() };
     }
-    let world_ranks = team.world_ranks.clone();
+    let world_ranks = team.reach.world_ranks.clone();
     let endpoint = Endpoint::new(world, schedules.tag())?;
     let call = call(endpoint, view, &world_ranks);
     let work = |scratch: &mut Scratch| {
@@ -174,8 +175,8 @@ pub fn has_room(
     let Ok(endpoint) = Endpoint::new(world, schedules.tag()) else {
         return false;
     };
-    let call = call(endpoint, view, &team.world_ranks);
-    let layout = CollectedLayout::of(team, own, view);
+    let call = call(endpoint, view, &team.reach.world_ranks);
+    let layout = collected(team, own, view);
     if layout.is_some_and(|layout| !layout.is_modest()) {
         return false;
     }
@@ -195,8 +196,8 @@ pub fn has_room(
     };
     let block = match (layout, own) {
         (Some(layout), _) => layout.between(),
-        (_, OnNodes::Lanes(_)) if team.lane.is_empty() => return true,
-        (_, OnNodes::Lanes(_)) => longest_share(view.block, team.lanes),
+        (_, OnNodes::Lanes(_)) if team.reach.lane.is_empty() => return true,
+        (_, OnNodes::Lanes(_)) => longest_share(view.block, team.map.lanes),
         _ => view.block,
     };
     // Only lengths count, so any address will do.
@@ -206,13 +207,20 @@ pub fn has_room(
         Collective::Reduce => (Some(any), any),
         _ => (None, any),
     };
-    p2p::has_room(world, schedules, between, &team.part(view, block, data))
+    let part = team::part(&team.map, view, block, data);
+    p2p::has_room(world, schedules, between, &part)
+}
+
+/// How blocks lie on this node's leader, where they go over leaders.
+fn collected(team: &Team, own: OnNodes, view: &View) -> Option<CollectedLayout> {
+    let collects = matches!(own, OnNodes::Leaders(_)) && moves_blocks(view.collective);
+    collects.then(|| CollectedLayout::new(&team.map, view.collective, view.block))
 }
 
 /// Messages that a rank has under way at once, at most, where blocks go straight to where they are wanted.
 fn messages_most(team: &Team) -> usize {
-    let all = team.node_of.len();
-    let (others, here) = (team.nodes.len() - 1, team.n_here());
+    let all = team.map.node_of.len();
+    let (others, here) = (team.map.nodes.len() - 1, team.n_here());
     let sends = transfers::most(here, all).saturating_mul(others);
     sends.saturating_add(transfers::most(all, all) * 2)
 }
@@ -245,24 +253,19 @@ struct NodeRoom {
 }
 
 impl NodeRoom {
-    /// Units of the input of a call in place that is overwritten while it is sent, of a rank whose call is
-    /// not in place, too: there may be others whose call is; or of all blocks, where they change places.
+    /// Units that a rank needs beside its buffers. Those of the input of a call in place that is overwritten while it is
+    /// sent, of a rank whose call is not in place, too: there may be others whose call is.
     fn kept(view: &View, team: &Team, own: OnNodes) -> u64 {
         match own {
             OnNodes::Direct(_) if view.collective == Collective::Alltoall => view.input_units,
-            _ => CollectedLayout::of(team, own, view).map_or(0, |layout| layout.room()),
+            _ => spare_units(&call_of(view, own, false), &team.map),
         }
     }
 
     fn new(call: &ScheduledCall, team: &Team, own: OnNodes) -> NodeRoom {
         let (view, unit) = (call.view, &call.view.unit);
         let reduces = unit.combine.is_some();
-        let units = match (own.crossing(), view.collective) {
-            // What the node has combined, and the result.
-            (Some(Crossing::Library), Collective::Reduce) => view.block.saturating_mul(2),
-            (Some(_), _) if reduces => view.block,
-            _ => NodeRoom::kept(view, team, own),
-        };
+        let units = NodeRoom::kept(view, team, own);
         let all = if reduces { view.block } else { 0 };
         let piece = Cut::new(all, view.unit_bytes(), 1).units_per_piece.min(all);
         let spare = if unit.plain {

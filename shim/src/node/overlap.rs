@@ -7,12 +7,13 @@
 use std::ffi::c_int;
 
 use colltune_core::catalogue::Scheduled;
-use colltune_core::collective::Collective;
-use colltune_core::node::act::{self, Kind};
 use colltune_core::node::between::turns;
+use colltune_core::node::blocks::Blocks;
+use colltune_core::node::stage::{Inside, overlapping};
 
-use super::phases::{Across, Phases, across_nodes};
-use super::pieces::{self, Blocks, Phase, PhaseData};
+use super::phases::{Phases, across_nodes};
+use super::pieces::{Phase, PhaseData};
+use super::team::Team;
 use crate::p2p::Overlap;
 use crate::p2p::places::ScheduledCall;
 
@@ -46,25 +47,9 @@ impl Phases<'_, '_> {
     /// # Safety
     /// As [`Phases::run`].
     pub(super) unsafe fn overlapped(&mut self, between: Scheduled) -> Result<(), c_int> {
-        let (n, bytes, units) = (self.team.n_here(), self.view.bytes, self.view.block);
-        let (input, output) = (self.places.input, self.places.output);
-        let (root, collective) = (self.view.root, self.view.collective);
-        let leader = match collective {
-            Collective::Allreduce => 0,
-            _ => self.team.leader_here(root),
-        };
-        let leads = leader == self.team.place;
-        let is_root = leads && self.team.node_of[root] == self.team.node;
-        let sum = if n == 1 { input } else { self.spare };
-        let cut = pieces::cut(&self.elements, units, Blocks::One);
-        let nodes = self.team.nodes.len();
-        let (wanted, comes) = turns(&between, self.team.node, nodes, cut.pieces);
-        let data = |source, target| PhaseData {
-            source,
-            target,
-            units,
-            blocks: Blocks::One,
-        };
+        let call = self.call(self.own);
+        let bases = self.bases();
+        let input_is_output = call.in_place;
         let Phases {
             schedules,
             team,
@@ -73,50 +58,33 @@ impl Phases<'_, '_> {
             elements,
             ..
         } = self;
-        let segment = segment.as_deref();
-        let phase = |kind, data, turn| {
-            let segment = segment?;
+        let Team { map, reach, .. } = &mut **team;
+        let (map, elements, segment) = (&*map, &*elements, segment.as_deref());
+        let cut = Blocks::One.cut(view.block, elements.unit_bytes);
+        let (wanted, comes) = turns(&between, map.node, map.nodes.len(), cut.pieces);
+        let parts = overlapping(&call, map);
+        let phase = |inside: Option<Inside<'static>>, turn| {
+            let (segment, inside) = (segment?, inside?);
+            let data = PhaseData::new(elements, &bases, &inside);
             // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, and
             // every rank has room for the sum. A leader's output
             // is given on as it becomes final.
-            Some(unsafe { Phase::new(elements, segment, kind, data, turn) })
+            Some(unsafe { Phase::new(elements, segment, inside.kind, data, turn) })
         };
         let mut node = NodePhases {
-            combining: None,
-            giving: None,
+            combining: phase(parts.combining, wanted),
+            giving: phase(parts.giving, comes),
         };
-        if collective != Collective::Bcast {
-            let kind = act::reduce(bytes, n, leader);
-            let target = if leads { sum } else { output };
-            node.combining = phase(kind, data(input, target), wanted);
-        }
-        if collective != Collective::Reduce {
-            let kind = Kind::Bcast { root: leader };
-            node.giving = phase(kind, data(output, output), comes);
-        }
         let mut result = Ok(());
-        if leads {
-            if input == output {
+        if let Some(across) = parts.across {
+            if input_is_output {
                 // What is received would overwrite what is not combined yet.
                 node.combine_all();
             }
-            let data = match collective {
-                Collective::Bcast => (None, output),
-                // A root in place, alone on its node.
-                Collective::Reduce if is_root && sum == output => (None, output),
-                Collective::Allreduce if sum == output => (None, output),
-                Collective::Reduce if !is_root => (Some(sum), std::ptr::null_mut()),
-                _ => (Some(sum), output),
-            };
-            let part = team.part(view, units, data);
-            let ranks = (&mut **team, Across::Leaders { root }, segment);
-            result = across_nodes(
-                schedules,
-                ranks,
-                elements.world,
-                (between, &part),
-                &mut node,
-            );
+            let part = bases.part(elements, (map, view), &across);
+            let ranks = (reach, across.among, view.root);
+            let here = (elements.world, segment);
+            result = across_nodes(here, schedules, ranks, (between, &part), &mut node);
         }
         result.and(node.finish())
     }

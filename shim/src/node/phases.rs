@@ -4,15 +4,19 @@ use std::ffi::c_int;
 
 use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
-use colltune_core::node::act::{self, Kind};
+use colltune_core::node::act::Kind;
+use colltune_core::node::blocks::Blocks;
+use colltune_core::node::collected::moves_blocks;
 use colltune_core::node::layout::LINE_BYTES;
+use colltune_core::node::stage::{Among, Call, Stage, stages};
 
+use super::bases::Bases;
 use super::bridges::Bridges;
 use super::elements::Elements;
-use super::pieces::{self, Blocks, PhaseData};
+use super::pieces::{self, PhaseData};
 use super::segment::Segment;
 use super::short;
-use super::team::Team;
+use super::team::{Reach, Team};
 use super::transfers::Transfers;
 use crate::abi::Request;
 use crate::arguments::View;
@@ -41,15 +45,6 @@ pub struct Phases<'a, 'b> {
 /// From so many bytes on what happens inside the nodes and between them is interleaved.
 const OVERLAPPED_ABOVE: u64 = 8 << 10;
 
-/// Some ranks, one of each node.
-#[derive(Clone, Copy)]
-pub enum Across {
-    /// One of each node, where the root of the call leads its own.
-    Leaders { root: usize },
-    /// Those in this rank's place.
-    Lane,
-}
-
 impl Phases<'_, '_> {
     /// # Safety
     /// The places are those of the view's buffers, or packed copies of them.
@@ -58,226 +53,143 @@ impl Phases<'_, '_> {
         // SAFETY: the places are the view's buffers or packed copies of them, as the caller promises: as long as each
         // way of the collective asks for.
         unsafe {
-            match self.own {
-                OnNodes::Alone => self.alone(),
-                OnNodes::Reading => self.by_reading(),
-                OnNodes::Leaders(crossing) => self.by_leaders(crossing),
-                OnNodes::Lanes(crossing) => self.by_lanes(crossing, self.team.lanes),
-                OnNodes::Direct(carriers) => match self.view.collective {
-                    Collective::Allgather => self.allgather_direct(carriers),
-                    _ => self.alltoall_direct(),
-                },
-            }
-        }
-    }
-
-    unsafe fn by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them.
-        unsafe {
-            match (crossing, self.view.collective) {
-                (_, Collective::Allgather) => self.allgather_by_leaders(crossing),
-                (_, Collective::Alltoall) => self.alltoall_by_leaders(crossing),
+            match (self.own, self.view.collective) {
+                (OnNodes::Reading, _) => self.by_reading(),
+                (OnNodes::Direct(carriers), Collective::Allgather) => {
+                    self.allgather_direct(carriers)
+                }
+                (OnNodes::Direct(_), _) => self.alltoall_direct(),
                 // Alike on all ranks.
-                (Crossing::Schedule(between), _) if self.view.bytes > OVERLAPPED_ABOVE => {
+                (OnNodes::Leaders(Crossing::Schedule(between)), collective)
+                    if self.view.bytes > OVERLAPPED_ABOVE && !moves_blocks(collective) =>
+                {
                     self.overlapped(between)
                 }
-                (Crossing::Schedule(_), Collective::Reduce) => self.reduce_by_leaders(crossing),
-                (Crossing::Schedule(_), Collective::Bcast) => self.bcast_by_leaders(crossing),
-                // The library knows no other leaders in a call with another root.
-                _ => self.by_lanes(crossing, 1),
+                (own, _) => self.in_stages(own),
             }
         }
     }
 
+    /// What the stages of the call depend on.
     #[inline]
-    pub(super) unsafe fn alone(&mut self) -> Result<(), c_int> {
-        let (n, bytes) = (self.team.n_here(), self.view.bytes);
-        let (input, output) = (self.places.input, self.places.output);
-        let root = self.team.place_of[self.view.root];
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, as long
-        // as the collective's.
-        unsafe {
-            match self.view.collective {
-                Collective::Allreduce => {
-                    self.on_node(act::allreduce(bytes, n), input, output, Blocks::One)
-                }
-                Collective::Reduce => {
-                    let kind = act::reduce(bytes, n, root);
-                    self.on_node(kind, input, output, Blocks::One)
-                }
-                Collective::Bcast => {
-                    self.on_node(Kind::Bcast { root }, output, output, Blocks::One)
-                }
-                Collective::Allgather => self.gather_here(),
-                // No other collective has such variants.
-                _ => self.exchange_here(input),
-            }
-        }
+    pub(super) fn call(&self, own: OnNodes) -> Call {
+        call_of(self.view, own, self.places.input == self.places.output)
     }
 
-    /// Every rank of the node gets the blocks of all the others there.
-    #[inline]
-    pub(super) unsafe fn gather_here(&mut self) -> Result<(), c_int> {
-        let (input, output) = (self.places.input, self.places.output);
-        let rank = self.team.here[self.team.place];
-        let own = self.elements.at(output, rank as u64 * self.view.block);
-        let data = PhaseData {
-            source: input,
-            target: output,
-            units: self.view.block,
-            blocks: Blocks::Gathered(&self.team.own_blocks),
-        };
-        let givers = self.team.n_here();
-        let kind = Kind::Exchange { givers };
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: an
-        // allgather's input is a block, which has its place in the output.
-        unsafe {
-            std::ptr::copy(input, own, self.view.block as usize);
-            phase(&self.elements, &mut self.segment, kind, data, None)
-        }
-    }
-
-    /// Every rank of the node gets what all the others there have for it.
-    #[inline]
-    pub(super) unsafe fn exchange_here(&mut self, input: *mut u8) -> Result<(), c_int> {
-        let (units, output) = (self.view.block, self.places.output);
-        let skip = self.team.here[self.team.place] as u64 * units;
-        let own = self.elements.at(output, skip);
-        let data = PhaseData {
-            source: input,
-            target: output,
-            units,
-            blocks: Blocks::Exchanged(&self.team.here),
-        };
-        let givers = self.team.n_here();
-        let kind = Kind::Exchange { givers };
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: an
-        // alltoall's input and output have a block for each rank.
-        unsafe {
-            std::ptr::copy(self.elements.at(input, skip), own, units as usize);
-            phase(&self.elements, &mut self.segment, kind, data, None)
-        }
-    }
-
-    /// Runs a phase on messages, or on shares of them.
+    /// Runs the stages of the call. After an error inside the node the rank goes on, so that no other waits for it
+    /// for ever; after one between the nodes the node knows that it cannot.
     ///
     /// # Safety
-    /// As [`pieces::run`].
+    /// As [`Phases::run`].
     #[inline]
-    pub(super) unsafe fn on_node(
-        &mut self,
-        kind: Kind,
-        source: *mut u8,
-        target: *mut u8,
-        blocks: Blocks<'static>,
-    ) -> Result<(), c_int> {
-        let data = PhaseData {
-            source,
-            target,
-            units: self.view.block,
-            blocks,
-        };
-        // SAFETY: the caller promises buffers as long as the phase's kind says.
-        unsafe { phase(&self.elements, &mut self.segment, kind, data, None) }
+    pub(super) unsafe fn in_stages(&mut self, own: OnNodes) -> Result<(), c_int> {
+        let call = self.call(own);
+        let base = self.bases();
+        let Phases {
+            schedules,
+            team,
+            bridges,
+            segment,
+            view,
+            elements,
+            ..
+        } = self;
+        let Team { map, reach, .. } = &mut **team;
+        let (map, elements) = (&*map, &*elements);
+        let mut result = Ok(());
+        let ended = stages(&call, map, &mut |stage| {
+            let step = match stage {
+                // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them,
+                // and the spare room is as long as `spare_units` says: whole collectives over the nodes are checked to
+                // stay within (`colltune_core::node`).
+                Stage::Inside(inside) => unsafe {
+                    let data = PhaseData::new(elements, &base, &inside);
+                    phase(elements, segment, inside.kind, data, None)
+                },
+                // SAFETY: as above.
+                Stage::Copy { from, to, units } => unsafe {
+                    elements.copy(base.at(elements, from), units, base.at(elements, to))
+                },
+                Stage::Across(across) => {
+                    let part = base.part(elements, (map, view), &across);
+                    let ranks = (&mut *reach, across.among, view.root);
+                    let node = (elements.world, segment.as_deref());
+                    // SAFETY: as above; the part's buffers are these places.
+                    let crossed = unsafe {
+                        let crossing = own.crossing();
+                        meet(node, (schedules, bridges), ranks, (crossing, &part))
+                    };
+                    if crossed.is_err() {
+                        return result.and(crossed);
+                    }
+                    Ok(())
+                }
+            };
+            result = result.and(step);
+            Ok(())
+        });
+        ended.and(result)
     }
 
-    /// Runs a part of the call among ranks of which this is one. In a schedule the root leads its node. After an
-    /// error the node knows that this rank cannot go on, and gets nothing more from it.
-    ///
-    /// # Safety
-    /// The part's buffers are valid.
-    pub(super) unsafe fn across(
-        &mut self,
-        across: Across,
-        crossing: Crossing,
-        part: &View,
-    ) -> Result<(), c_int> {
-        let (world, segment) = (self.elements.world, self.segment.as_deref());
-        let between = match crossing {
-            Crossing::Schedule(between) => between,
-            Crossing::Library => {
-                // What a rank of the node could not combine is not sent.
-                segment.map_or(Ok(()), Segment::is_sound)?;
-                // SAFETY: the caller promises valid buffers.
-                let result = unsafe { self.bridges.run(world, part) };
-                return or_give_up(segment, result);
-            }
-        };
-        let ranks = (&mut *self.team, across, segment);
-        across_nodes(self.schedules, ranks, world, (between, part), &mut ())
+    #[inline]
+    pub(super) fn bases(&self) -> Bases {
+        Bases::new(self.places, self.spare)
     }
+}
 
-    /// The part of a message that so many units are.
-    pub(super) fn part(&self, units: u64, data: (Option<*mut u8>, *mut u8)) -> View {
-        self.team.part(self.view, units, data)
+/// What the stages of a call depend on.
+pub(super) fn call_of(view: &View, own: OnNodes, in_place: bool) -> Call {
+    Call {
+        collective: view.collective,
+        own,
+        bytes: view.bytes,
+        block: view.block,
+        root: view.root,
+        in_place,
     }
+}
 
-    unsafe fn reduce_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let (n, bytes, root) = (self.team.n_here(), self.view.bytes, self.view.root);
-        let (input, output) = (self.places.input, self.places.output);
-        let leader = self.team.leader_here(root);
-        let leads = leader == self.team.place;
-        let is_root = leads && self.team.node_of[root] == self.team.node;
-        let target = if is_root { output } else { self.spare };
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them; a leader
-        // without a buffer has room for the sum.
-        let result = unsafe {
-            let kind = act::reduce(bytes, n, leader);
-            self.on_node(kind, input, target, Blocks::One)
-        };
-        if !leads {
-            return result;
-        }
-        let data = match (is_root, n) {
-            (true, 1) if input != output => (Some(input), output),
-            (true, _) => (None, output),
-            (false, 1) => (Some(input), target),
-            (false, _) => (Some(target), std::ptr::null_mut()),
-        };
-        let part = self.part(self.view.block, data);
-        let leaders = Across::Leaders { root };
-        // SAFETY: by the promise to `Phases::run` and of the room for the sum both places hold the message.
-        result.and(unsafe { self.across(leaders, crossing, &part) })
+/// Runs a part of the call among ranks of which this is one. After an error the node knows that this rank cannot go
+/// on, and gets nothing more from it.
+///
+/// # Safety
+/// The part's buffers are valid.
+unsafe fn meet(
+    (world, segment): (&World, Option<&Segment>),
+    (schedules, bridges): (&mut Schedules, &Bridges),
+    ranks: (&mut Reach, Among, usize),
+    (crossing, part): (Option<Crossing>, &View),
+) -> Result<(), c_int> {
+    if let Some(Crossing::Schedule(between)) = crossing {
+        return across_nodes((world, segment), schedules, ranks, (between, part), &mut ());
     }
-
-    unsafe fn bcast_by_leaders(&mut self, crossing: Crossing) -> Result<(), c_int> {
-        let output = self.places.output;
-        let leader = self.team.leader_here(self.view.root);
-        let kind = Kind::Bcast { root: leader };
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: a bcast
-        // has its message, or room for it, in the output.
-        unsafe {
-            if leader == self.team.place {
-                let part = self.part(self.view.block, (None, output));
-                let root = self.view.root;
-                let leaders = Across::Leaders { root };
-                self.across(leaders, crossing, &part)?;
-            }
-            self.on_node(kind, output, output, Blocks::One)
-        }
-    }
+    // What a rank of the node could not combine is not sent.
+    segment.map_or(Ok(()), Segment::is_sound)?;
+    // SAFETY: the caller promises valid buffers.
+    let result = unsafe { bridges.run(world, part) };
+    or_give_up(segment, result)
 }
 
 /// Runs a part of the call in a schedule, among ranks of which this is one. The root leads its node.
 pub(super) fn across_nodes(
+    (world, segment): (&World, Option<&Segment>),
     schedules: &mut Schedules,
-    (team, across, segment): (&mut Team, Across, Option<&Segment>),
-    world: &World,
+    (reach, among, root): (&mut Reach, Among, usize),
     (between, part): (Scheduled, &View),
     watch: &mut impl p2p::Overlap,
 ) -> Result<(), c_int> {
     // What a rank of the node could not combine is not sent.
     segment.map_or(Ok(()), Segment::is_sound)?;
-    let usual = team.leaders[part.root];
-    let world_ranks = match across {
-        Across::Leaders { root } => {
-            team.leaders[part.root] = team.world_ranks[root];
-            &team.leaders
+    let usual = reach.leaders[part.root];
+    let world_ranks = match among {
+        Among::Leaders => {
+            reach.leaders[part.root] = reach.world_ranks[root];
+            &reach.leaders
         }
-        Across::Lane => &team.lane,
+        Among::Lane => &reach.lane,
     };
     let result = p2p::run_among(world, schedules, world_ranks, between, part, watch);
-    team.leaders[part.root] = usual;
+    reach.leaders[part.root] = usual;
     or_give_up(segment, result)
 }
 

@@ -5,10 +5,12 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use colltune_core::node::act::{Act, Kind, acts_of};
+use colltune_core::node::between::Turn;
+use colltune_core::node::blocks::{Blocks, Ends, Stretch};
 use colltune_core::node::layout::{Cut, Flag, slice};
+use colltune_core::node::stage::Inside;
 
-use colltune_core::node::between::{Turn, longest_share, share};
-
+use super::bases::Bases;
 use super::elements::Elements;
 use super::segment::Segment;
 use super::transfers::Transfers;
@@ -25,64 +27,17 @@ pub struct PhaseData<'a> {
     pub blocks: Blocks<'a>,
 }
 
-/// Which blocks the source and the target have.
-#[derive(Clone, Copy)]
-pub enum Blocks<'a> {
-    /// Both are the message.
-    One,
-    /// The source is the message; the target of the rank that takes it has one of each place.
-    Collected,
-    /// Both have one of each rank. For each place the blocks that it gives to the others, which lie in its target.
-    Gathered(&'a [Vec<usize>]),
-    /// The source has one for each rank, too. For each place its rank.
-    Exchanged(&'a [usize]),
-    /// Both are the message, of which each of so many ranks has a share. Pieces are cut out of each share at once.
-    Shares(usize),
-    /// The same; pieces are cut out of the giver's own share.
-    OwnShare(usize),
-}
-
-impl Blocks<'_> {
-    /// The block of the rank in a place, where each has one.
+impl<'a> PhaseData<'a> {
+    /// Of a stage inside the node.
     #[inline]
-    pub fn of(&self, place: usize) -> u64 {
-        match self {
-            Blocks::Gathered(given) => given[place][0] as u64,
-            Blocks::Exchanged(here) => here[place] as u64,
-            _ => 0,
+    pub fn new(elements: &Elements, bases: &Bases, inside: &Inside<'a>) -> PhaseData<'a> {
+        PhaseData {
+            source: bases.at(elements, inside.source),
+            target: bases.at(elements, inside.target),
+            units: inside.units,
+            blocks: inside.blocks,
         }
     }
-
-    /// Whether a short message can carry them: one block of each.
-    pub fn are_single(&self) -> bool {
-        match self {
-            Blocks::One | Blocks::Exchanged(_) => true,
-            Blocks::Gathered(given) => given.iter().all(|blocks| blocks.len() == 1),
-            Blocks::Collected | Blocks::Shares(_) | Blocks::OwnShare(_) => false,
-        }
-    }
-
-    /// Units that are cut into pieces, and how often each piece has them.
-    fn extent(&self, units: u64) -> (u64, u64) {
-        match *self {
-            Blocks::One | Blocks::Collected => (units, 1),
-            Blocks::Gathered(given) => {
-                let longest = given.iter().map(Vec::len).max().unwrap_or(0);
-                (longest as u64 * units, 1)
-            }
-            Blocks::Exchanged(here) => (units, here.len() as u64),
-            Blocks::Shares(lanes) => (longest_share(units, lanes), lanes as u64),
-            Blocks::OwnShare(lanes) => (longest_share(units, lanes), 1),
-        }
-    }
-}
-
-/// Some units of a piece: where they lie in the buffers, and where in the cell.
-#[derive(Clone, Copy)]
-struct Stretch {
-    unit: u64,
-    in_cell: u64,
-    units: u64,
 }
 
 /// A phase under way on a node: its pieces follow each other, and between them the rank may do something else.
@@ -122,12 +77,6 @@ pub unsafe fn run(
     phase.finish()
 }
 
-/// How a message of so many units is cut.
-pub fn cut(elements: &Elements, units: u64, blocks: Blocks) -> Cut {
-    let (units, copies) = blocks.extent(units);
-    Cut::new(units, elements.unit_bytes, copies)
-}
-
 impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
     /// A phase that has not begun, with the next tickets of the node. All ranks make theirs in one order,
     /// and no acts of one come before all acts of those before.
@@ -142,7 +91,7 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         data: PhaseData<'a>,
         turn: Turn,
     ) -> Phase<'a, 'b, 'c> {
-        let cut = cut(elements, data.units, data.blocks);
+        let cut = data.blocks.cut(data.units, elements.unit_bytes);
         let first = segment.next.get();
         segment.next.set(first + cut.pieces);
         Phase {
@@ -328,49 +277,11 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         from: usize,
         to: usize,
     ) -> impl Iterator<Item = Stretch> + use<'_> {
-        let (first, units) = self.extent(piece);
-        let (block, blocks) = (self.data.units, self.data.blocks);
-        let given: &[usize] = match blocks {
-            Blocks::Gathered(given) => &given[from],
-            _ => &[],
-        };
-        let one = match blocks {
-            Blocks::Gathered(_) => None,
-            Blocks::One => Some((0, 0, u64::MAX)),
-            Blocks::Collected if from == self.segment.place => Some((0, 0, u64::MAX)),
-            Blocks::Collected => Some((from as u64 * block, 0, u64::MAX)),
-            Blocks::Exchanged(here) => {
-                let whose = if from == self.segment.place { to } else { from };
-                Some((here[whose] as u64 * block, to as u64 * units, u64::MAX))
-            }
-            Blocks::Shares(lanes) => {
-                let (start, len) = share(block, to, lanes);
-                Some((start, to as u64 * units, len))
-            }
-            Blocks::OwnShare(lanes) => {
-                let (start, len) = share(block, from, lanes);
-                Some((start, 0, len))
-            }
-        };
-        let one = one.map(|(start, in_cell, len)| Stretch {
-            unit: start + first,
-            in_cell,
-            units: units.min(len.saturating_sub(first)),
-        });
-        let blocks = given
-            .iter()
-            .enumerate()
-            .skip((first / block.max(1)) as usize);
-        let many = blocks.map_while(move |(place, rank)| {
-            let begins = place as u64 * block;
-            let (start, end) = (first.max(begins), (first + units).min(begins + block));
-            (start < end).then(|| Stretch {
-                unit: *rank as u64 * block + start - begins,
-                in_cell: start - first,
-                units: end - start,
-            })
-        });
-        one.into_iter().chain(many)
+        let own = self.segment.place;
+        let ends = Ends { from, to, own };
+        self.data
+            .blocks
+            .stretches(self.data.units, self.extent(piece), ends)
     }
 
     unsafe fn fill(&mut self, piece: u64) -> Result<(), c_int> {
@@ -380,18 +291,13 @@ impl<'a, 'b, 'c> Phase<'a, 'b, 'c> {
         }
         let (elements, data, own) = (self.elements, self.data, self.segment.place);
         let cell = self.cell(own, piece);
-        let all = match data.blocks {
-            Blocks::Exchanged(here) => here.len(),
-            Blocks::Shares(lanes) => lanes,
-            _ => 1,
-        };
         let base = match data.blocks {
             // What is given has come there, or was put there.
             Blocks::Gathered(_) => data.target,
             _ => data.source,
         };
         let mut result = Ok(());
-        for to in 0..all {
+        for to in 0..data.blocks.copies() {
             if to == own && matches!(data.blocks, Blocks::Exchanged(_)) {
                 continue;
             }

@@ -8,12 +8,14 @@
 
 use std::ffi::{c_int, c_void};
 
+use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
+use colltune_core::node::blocks::Blocks;
 use colltune_core::node::layout::{CELL, slice};
 
 use super::elements::Elements;
 use super::phases::{Phases, or_give_up};
-use super::pieces::{Blocks, PhaseData};
+use super::pieces::PhaseData;
 use super::segment::Segment;
 use crate::abi;
 use crate::world::World;
@@ -89,14 +91,14 @@ impl Phases<'_, '_> {
         match read? {
             FINE => Ok(()),
             // SAFETY: the input is as it was.
-            _ => unsafe { self.alone() },
+            _ => unsafe { self.in_stages(OnNodes::Alone) },
         }
     }
 
     unsafe fn bcast_by_reading(&mut self) -> Result<u64, c_int> {
         let (world, output) = (self.elements.world, self.places.output);
         let bytes = self.elements.bytes(self.view.block);
-        let root = self.team.place_of[self.view.root];
+        let root = self.team.map.place_of[self.view.root];
         let Some(segment) = &mut self.segment else {
             return Ok(FAILED);
         };

@@ -103,12 +103,12 @@ impl Segment {
             ..Address::default()
         };
         let mut segment = None;
-        if team.place == 0 {
+        if team.map.place == 0 {
             segment =
                 bytes.and_then(|bytes| Segment::make((bytes, memory.take()), team, &mut address));
         }
         let told = hand_over(world, channel, team, &mut address);
-        if team.place > 0 && told {
+        if team.map.place > 0 && told {
             segment = bytes.and_then(|bytes| Segment::find((bytes, memory.take()), team, address));
         }
         let Some(segment) = segment.filter(|_| told) else {
@@ -212,7 +212,7 @@ impl Segment {
             areas,
             pages: pages_in_place(team),
             file,
-            place: team.place,
+            place: team.map.place,
             n_here: team.n_here(),
             patience: Patience::Spin,
             next: Cell::new(1),
@@ -456,7 +456,7 @@ const FEW_RANKS: usize = 8;
 /// take together is little, and where pages are found by themselves several come at once.
 fn pages_in_place(team: &Team) -> Box<[Cell<u64>]> {
     let few = team.n_here() <= FEW_RANKS;
-    let all = (0..team.n_here()).map(|place| match few || place == team.place {
+    let all = (0..team.n_here()).map(|place| match few || place == team.map.place {
         true => Cell::new(u64::MAX),
         false => Cell::new(0),
     });
@@ -492,10 +492,10 @@ fn hand_over(world: &World, channel: &OpenChannel, team: &Team, address: &mut Ad
         count: words.len() as u64,
         datatype: world.handles.uint64,
     };
-    let leads = team.place == 0;
+    let leads = team.map.place == 0;
     let others = match leads {
-        true => &team.here[1..],
-        false => &team.here[..1],
+        true => &team.map.here()[1..],
+        false => &team.map.here()[..1],
     };
     let mut result = Ok(());
     for other in others {

@@ -6,10 +6,11 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use colltune_core::node::act::Kind;
+use colltune_core::node::blocks::Blocks;
 use colltune_core::node::layout::{Flag, LINES};
 
 use super::elements::{Elements, Sum};
-use super::pieces::{Blocks, PhaseData};
+use super::pieces::PhaseData;
 use super::segment::Segment;
 use crate::abi::{Datatype, Op};
 use crate::p2p::endpoint::check;

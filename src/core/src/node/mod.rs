@@ -6,13 +6,19 @@
 //! of a communicator, alike on all its ranks, so a cell's place and the moment at which it is free
 //! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
 //!
-//! [`act`] says what each rank does, [`layout`] where everything lies, [`between`] which schedule
-//! runs between the nodes. The shim does the loads and stores.
+//! [`stage`] says what each rank does in a call, [`act`] what in a stage of it inside its node, on the pieces of a
+//! message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`between`] which
+//! schedule runs between the nodes. The shim does the loads and stores.
 
 pub mod act;
-pub mod layout;
-
 pub mod between;
+pub mod blocks;
+pub mod collected;
+pub mod layout;
+pub mod map;
+pub mod stage;
 
 #[cfg(test)]
 mod interleavings;
+#[cfg(test)]
+mod whole;
