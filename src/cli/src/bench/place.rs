@@ -155,12 +155,10 @@ impl Place {
             // Its remote shell hands over little.
             let passed = self.variables.iter().flat_map(|(name, _)| ["-x", name]);
             line.extend(passed.map(OsString::from));
-            let mapped = self.ranks_per_node.map(|n| format!("ppr:{n}:node"));
-            line.extend(
-                mapped
-                    .into_iter()
-                    .flat_map(|how| ["--map-by".into(), how.into()]),
-            );
+            if let Some(n) = self.ranks_per_node {
+                let mapped = ["--map-by".to_owned(), format!("ppr:{n}:node")];
+                line.extend(mapped.map(OsString::from));
+            }
         }
         line.extend([OsString::from("-n"), n_ranks.to_string().into()]);
         if self.cluster.is_none() {
