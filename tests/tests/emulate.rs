@@ -236,6 +236,12 @@ fn a_small_validation_runs_from_end_to_end() {
         assert!(row["counts_differ"].is_null(), "{row}");
         assert!(row["n_counts"].as_u64().expect("a number") > 20, "{row}");
         assert!(row["emulated_s"].as_f64().expect("a time") > 0.0);
+        let sampled = &row["sampled"];
+        assert!(sampled["n_epochs"].as_u64() >= sampled["n_sampled"].as_u64());
+        assert!(
+            sampled["change"].as_f64().expect("a share").abs() < 1.0,
+            "{row}"
+        );
     }
     let validated = report["validated"].as_array().expect("claims");
     let claim = |id: &str| {

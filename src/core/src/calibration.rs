@@ -26,7 +26,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::algorithm::simulate::{Cores, Link, Machine};
+use crate::algorithm::simulate::{Cores, Impossible, Link, Machine};
 
 /// The version of the layout of `calibration.toml`. Versions 1 and 2, which are read too, know no cores, and the first
 /// no bursts.
@@ -61,26 +61,36 @@ pub enum CalibrationError {
         "use the calibration: its layout has version {0}, this colltune reads version {SCHEMA}"
     )]
     Schema(u32),
-    #[error("use the calibration: {0} is negative, infinite or no number")]
-    Value(&'static str),
+    #[error(
+        "use the calibration: {key} is {value}, and has to be {wanted}; mend it, or measure anew with \
+         `colltune calibrate`"
+    )]
+    Value {
+        /// With its table, as in `inside.latency_ns`.
+        key: String,
+        value: f64,
+        wanted: &'static str,
+    },
 }
 
 impl Calibration {
     /// Reads `calibration.toml`.
     ///
     /// Errors: `Toml` for text that is not this layout, `Schema` for another version, `Value` for
-    /// parameters that no machine has.
+    /// parameters that no machine has; both name the key.
     pub fn from_toml(text: &str) -> Result<Calibration, CalibrationError> {
         #[derive(Deserialize)]
         struct Versioned {
             schema: u32,
         }
-        let toml = |error: toml::de::Error| CalibrationError::Toml(error.message().to_owned());
-        let Versioned { schema } = toml::from_str(text).map_err(toml)?;
+        let toml = |error: toml::de::Error| CalibrationError::Toml(in_a_line(&error));
+        // Only a table that has been read tells which key of it is not what it should be.
+        let table: toml::Table = toml::from_str(text).map_err(toml)?;
+        let Versioned { schema } = table.clone().try_into().map_err(toml)?;
         if !(1..=SCHEMA).contains(&schema) {
             return Err(CalibrationError::Schema(schema));
         }
-        let calibration: Calibration = toml::from_str(text).map_err(toml)?;
+        let calibration: Calibration = table.try_into().map_err(toml)?;
         calibration.check()?;
         Ok(calibration)
     }
@@ -91,20 +101,28 @@ impl Calibration {
 
     /// Errors: `Value` naming the first parameter that no machine has.
     pub fn check(&self) -> Result<(), CalibrationError> {
-        let valid = |time: f64| time.is_finite() && time >= 0.0;
-        let link = |link: Option<Link>| link.is_none_or(|link| link.is_valid());
         let all = [
-            ("reduce_per_byte_ns", valid(self.reduce_per_byte_ns)),
-            ("copy_per_byte_ns", valid(self.copy_per_byte_ns)),
-            ("a parameter of [inside]", link(self.inside)),
-            ("a parameter of [between]", link(self.between)),
             (
-                "a parameter of [cores]",
-                self.cores.is_none_or(|cores| cores.is_valid()),
+                "",
+                Impossible::as_time("reduce_per_byte_ns", self.reduce_per_byte_ns),
             ),
+            (
+                "",
+                Impossible::as_time("copy_per_byte_ns", self.copy_per_byte_ns),
+            ),
+            ("inside.", self.inside.and_then(|link| link.impossible())),
+            ("between.", self.between.and_then(|link| link.impossible())),
+            ("cores.", self.cores.and_then(|cores| cores.impossible())),
         ];
-        match all.into_iter().find(|(_, valid)| !valid) {
-            Some((name, _)) => Err(CalibrationError::Value(name)),
+        match all
+            .into_iter()
+            .find_map(|(table, wrong)| Some((table, wrong?)))
+        {
+            Some((table, Impossible { key, value, wanted })) => Err(CalibrationError::Value {
+                key: format!("{table}{key}"),
+                value,
+                wanted,
+            }),
             None => Ok(()),
         }
     }
@@ -118,6 +136,20 @@ impl Calibration {
             copy_per_byte_ns: self.copy_per_byte_ns,
             cores: self.cores.unwrap_or(Machine::TYPICAL.cores),
         }
+    }
+}
+
+/// What is wrong with the text or with a key of a table, which it names, in one line.
+pub fn in_a_line(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    match lines[..] {
+        // With a drawing of the place: the line itself stands in it.
+        [at, _, line, _, what] => {
+            let line = line.split_once('|').map_or(line, |(_, line)| line).trim();
+            format!("{what}, in `{line}` ({at})")
+        }
+        _ => lines.join(" "),
     }
 }
 
@@ -176,19 +208,27 @@ mod tests {
         let older = older.replace("burst_bytes = 0.0\n", "");
         let read = Calibration::from_toml(&older).unwrap();
         assert_eq!((read.schema, read.inside), (1, some().inside));
-        for (from, to) in [
-            ("nodes = 4", "nodes = 4\nracks = 1"),
-            ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = -1.0"),
-            ("copy_per_byte_ns = 0.125", "copy_per_byte_ns = nan"),
-            ("latency_ns = 250.0", "latency_ns = inf"),
-            ("per_node = 2.0", "per_node = 0.0"),
-            ("turn_ns = 1300.0", "turn_ns = inf"),
-            ("ppn = 2", ""),
+        const COPY: &str = "copy_per_byte_ns = 0.125";
+        for (from, to, words) in [
+            ("nodes = 4", "nodes = 4\nracks = 1", ["`racks`", "nodes"]),
+            (COPY, "copy_per_byte_ns = -1.0", ["copy_per_byte_ns is -1,", "at least 0"]),
+            (COPY, "copy_per_byte_ns = nan", ["copy_per_byte_ns is NaN", "calibrate"]),
+            (COPY, "copy_per_byte_ns = ", ["copy_per_byte_ns", "line"]),
+            ("latency_ns = 250.0", "latency_ns = inf", ["inside.latency_ns is inf", "finite"]),
+            ("latency_ns = 250.0", "latency_ns = \"x\"", ["`inside.latency_ns`", "f64"]),
+            ("latency_ns = 250.0\n", "", ["`latency_ns`", "`inside`"]),
+            ("rendezvous_bytes = 4096.0", "rendezvous_bytes = nan", ["inside.rendezvous_bytes", "0"]),
+            ("per_node = 2.0", "per_node = 0.0", ["cores.per_node is 0,", "above 0"]),
+            ("turn_ns = 1300.0", "turn_ns = inf", ["cores.turn_ns is inf", "finite"]),
+            ("ppn = 2", "", ["missing", "`ppn`"]),
+            ("ppn = 2", "ppn = -2", ["`ppn`", "-2"]),
         ] {
-            assert!(text.contains(from));
+            assert!(text.contains(from), "{from}");
+            let error = Calibration::from_toml(&text.replace(from, to)).unwrap_err();
+            let error = error.to_string();
             assert!(
-                Calibration::from_toml(&text.replace(from, to)).is_err(),
-                "{to}"
+                words.iter().all(|word| error.contains(word)) && !error.contains('\n'),
+                "{to}: {error}"
             );
         }
         assert!(Calibration::from_toml("").is_err());

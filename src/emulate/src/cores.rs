@@ -31,7 +31,9 @@ impl Cores {
         let node_of = machine.node_of(n_ranks);
         let per_node = machine.shape.cores_per_node;
         let of_rank: Vec<u32> = if per_node < 1.0 {
+            // All nodes share the cores of one machine, those without ranks too.
             let n_nodes = node_of.last().map_or(1, |node| node + 1);
+            let n_nodes = n_nodes.max(machine.shape.nodes);
             let n_cores = (per_node * f64::from(n_nodes)).round().max(1.0) as u32;
             (0..n_ranks as u32).map(|rank| rank % n_cores).collect()
         } else {
@@ -122,6 +124,16 @@ mod tests {
         assert!(Cores::new(&machine(4, 4.0), 16).is_none());
         assert!(Cores::new(&machine(4, 4.0), 3).is_none());
         assert!(Cores::new(&machine(4, 2.0), 3).is_some());
+    }
+
+    #[test]
+    fn nodes_that_share_cores_share_those_of_nodes_without_ranks_too() {
+        let mut cluster = machine(2, 0.5);
+        for (nodes, expected) in [(1, [0; 4]), (4, [0, 1, 0, 1])] {
+            cluster.shape.nodes = nodes;
+            let cores = Cores::new(&cluster, 4).unwrap();
+            assert_eq!([0, 1, 2, 3].map(|rank| cores.core(rank)), expected);
+        }
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! One run from its beginning to its end.
+//! One run from its beginning to its end, or by a sample of its epochs.
+
+mod sampled;
 
 use colltune_amr::compat::Compat;
 use colltune_amr::settings::{Settings, Work as Kernel};
@@ -13,6 +15,8 @@ use crate::outcome::{Outcome, Tally};
 use crate::place::Placer;
 use crate::price::{Choices, Prices};
 use crate::program::{Calls, Given, History, Operation, Program, count};
+
+pub use sampled::{Sampled, sampled};
 
 /// How collectives end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,24 @@ pub enum Keep {
 ///
 /// Errors: what program, policy or collective cannot do.
 pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
+    through(scenario, keep, &|_| true, &mut |_| {})
+}
+
+/// A step that has passed.
+struct Passed {
+    /// How often mesh or owners had changed before.
+    epoch: u64,
+    /// The latest rank's clock.
+    clock_ns: f64,
+}
+
+/// Runs a scenario in which clocks stand still but for steps that `goes` names, from the first, 0, on; `tell` hears of all.
+fn through(
+    scenario: &Scenario,
+    keep: Keep,
+    goes: &dyn Fn(usize) -> bool,
+    tell: &mut dyn FnMut(Passed),
+) -> Result<Emulated, EmulateError> {
     let Scenario {
         settings,
         n_ranks,
@@ -106,6 +128,7 @@ pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
         tally.add_loads(&program.loads());
         let mut sent = vec![Traffic::default(); n_ranks];
         operations.clear();
+        let (epoch, nth) = (program.n_epochs(), program.step() as usize);
         let goes_on = program.next_step(&mut |operation| {
             tally.add(machine, operation);
             if keep == Keep::Steps {
@@ -114,17 +137,23 @@ pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
             operations.push(operation.clone());
         })?;
         let collectives = scenario.collectives;
-        let n_skipped = repeats.step(&mut axes, &operations, |axes, operation| {
-            act(axes, &mut prices, collectives, operation)
-        })?;
-        for operation in &operations[..n_skipped] {
-            if let Operation::Collective(call) = operation {
-                prices.call_ns(call)?; // its share counts
+        if goes(nth) {
+            let n_skipped = repeats.step(&mut axes, &operations, |axes, operation| {
+                act(axes, &mut prices, collectives, operation)
+            })?;
+            for operation in &operations[..n_skipped] {
+                if let Operation::Collective(call) = operation {
+                    prices.call_ns(call)?; // its share counts
+                }
             }
         }
         if !goes_on {
             break;
         }
+        tell(Passed {
+            epoch,
+            clock_ns: axes.makespan(),
+        });
         if keep == Keep::Steps {
             traffic.push(sent);
         }

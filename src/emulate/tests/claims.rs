@@ -4,6 +4,8 @@ mod common;
 
 use std::sync::Arc;
 
+use colltune_amr::placement::Question;
+use colltune_amr::run::{Event, MeshRun};
 use colltune_amr::settings::Settings;
 use colltune_amr::telemetry::Freight;
 use colltune_emulate::axes::{Axes, Meeting, Network};
@@ -15,8 +17,9 @@ use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::{Choices, Prices};
 use colltune_emulate::program::{Exchange, History, Message, Operation, Phase};
-use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run};
+use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run, sampled};
 use colltune_placement::generate::Random;
+use colltune_placement::published::Published;
 use common::{SPHERE, a_machine, plain_costs, words};
 
 const FREE: App = App {
@@ -223,7 +226,7 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
     let emulated = |policy: &str| {
         let mut settings = sphere(8);
         let placer = Placer::from_name(policy).unwrap();
-        settings.placement = placer.option().unwrap();
+        settings.placement = placer.option();
         let costs = plain_costs(&settings);
         let machine = a_machine(2);
         let noise = NoiseCosts {
@@ -262,6 +265,85 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
                 .collect()
         });
         assert_eq!(alone, together, "{n_threads}");
+    }
+}
+
+/// The mesh of a run whose owners the mini-app chooses, and that of one whose owners the emulator does.
+#[test]
+fn every_policy_gives_the_owners_that_the_mini_app_gives() {
+    // Three root blocks in a row: the order of roots is not the curve's.
+    let line = SPHERE.replace("--npx 2 --npy 2 --npz 2", "--npx 3 --npy 2 --npz 1");
+    let n_ranks = 6;
+    let published: Published = "cplx:50".parse().unwrap();
+    let (mut n_moves, mut by_leaves) = (0, 0);
+    for policy in [
+        "published:baseline",
+        "published:cdp",
+        "published:cplx:50",
+        "published:lpt",
+        "z-order",
+        "cplx:25",
+        "lpt",
+        "rcb",
+    ] {
+        let line = format!("{line} --num_tsteps 12 --placement {policy}");
+        let settings = settings(&words(&line), n_ranks, n_ranks).unwrap();
+        let placer = Placer::from_name(policy).unwrap();
+        let machine = a_machine(2);
+        let ours = |question: Question| placer.owners(&settings, question, &machine);
+        let mut app = MeshRun::new(&settings, n_ranks);
+        let mut emulated = MeshRun::with_chooser(&settings, n_ranks, Box::new(ours));
+        for step in 0..=12 {
+            for run in [&mut app, &mut emulated] {
+                match step {
+                    0 => run.start(None, &mut |_| {}).unwrap(),
+                    step => run
+                        .end_step(step, None, &mut |event| {
+                            n_moves += u64::from(matches!(event, Event::Migrated { .. }));
+                        })
+                        .unwrap(),
+                }
+            }
+            let owners = app.mesh.owners();
+            assert_eq!(owners, emulated.mesh.owners(), "{policy}, step {step}");
+            // Root by root, which is no curve, the published code would have other neighbours on a rank.
+            let ones = vec![1.0; owners.len()];
+            let along = published.place(&ones, n_ranks as u32).unwrap();
+            by_leaves += u64::from(policy == "published:cplx:50" && along == owners);
+        }
+    }
+    assert!(n_moves > 0);
+    assert_eq!(by_leaves, 0, "the order of the leaves is not asked for");
+}
+
+#[test]
+fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() {
+    let line = SPHERE.replace("--refine_freq 2", "--refine_freq 4");
+    let settings = settings(&words(&format!("{line} --num_tsteps 40")), 8, 8).unwrap();
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    for noisy in [false, true] {
+        let noise = noisy.then_some(Noise {
+            costs: NoiseCosts {
+                block_cv: 0.1,
+                step_cv: 0.1,
+                ..NoiseCosts::default()
+            },
+            seed: 3,
+        });
+        let scenario = Scenario {
+            noise,
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        let whole_s = run(&scenario, Keep::Sums).unwrap().outcome.total_s;
+        let all = sampled(&scenario, 1.0).unwrap();
+        assert_eq!((all.total_s, all.error_s), (whole_s, 0.0));
+        assert!(all.n_epochs > 4 && all.n_sampled == all.n_epochs, "{all:?}");
+        let half = sampled(&scenario, 0.5).unwrap();
+        println!("{half:?} of {whole_s}");
+        assert!(half.n_sampled <= all.n_epochs.div_ceil(2), "{half:?}");
+        assert!(half.error_s > 0.0);
+        assert!((half.total_s / whole_s - 1.0).abs() < 0.1, "{half:?}");
+        assert_ne!(half.total_s, whole_s, "some epochs were left out");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Prints what matching new owners to present ones takes and saves: `matching RANKS BLOCKS_PER_RANK RANKS_PER_NODE`.
+//! Prints what matching new owners to present ones takes and saves: `matching RANKS BLOCKS_PER_RANK RANKS_PER_NODE [POLICY...]`.
 //!
 //! The costs drift by some percent between two placements by the same policy, which is all that happens.
 
@@ -9,8 +9,8 @@ use colltune_placement::{Matching, Policy, Problem, match_owners, place};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [ranks, blocks_per_rank, per_node] = &arguments[..] else {
-        return Err("usage: matching RANKS BLOCKS_PER_RANK RANKS_PER_NODE".into());
+    let [ranks, blocks_per_rank, per_node, policies @ ..] = &arguments[..] else {
+        return Err("usage: matching RANKS BLOCKS_PER_RANK RANKS_PER_NODE [POLICY...]".into());
     };
     let (ranks, per_node): (u32, u32) = (ranks.parse()?, per_node.parse()?);
     let blocks = (f64::from(ranks) * blocks_per_rank.parse::<f64>()?) as usize;
@@ -20,13 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .iter()
         .map(|cost| cost * (0.98 + 0.04 * random.unit()))
         .collect();
-    for name in [
-        "contiguous-optimal",
-        "lpt",
-        "lpt-swap",
-        "cplx:25",
-        "cplx:100",
-    ] {
+    let some = ["contiguous-optimal", "lpt", "cplx:25", "cplx:100"];
+    let names: Vec<&str> = match policies {
+        [] => some.to_vec(),
+        named => named.iter().map(String::as_str).collect(),
+    };
+    for name in names {
         let policy: Policy = name.parse()?;
         let present = place(&policy, &Problem::new(&before, ranks)?)?.owners;
         let problem = Problem::new(&after, ranks)?

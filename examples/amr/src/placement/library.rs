@@ -3,7 +3,7 @@
 use colltune_placement::curve::LEVEL_MAX;
 use colltune_placement::policy::{Argument, Need};
 use colltune_placement::{
-    Curve, Graph, Machine, Octant, PlacementError, Policy, Problem, match_owners, place,
+    Curve, Graph, Octant, PlacementError, Policy, Problem, match_owners, place,
 };
 
 use crate::leaf::{FACES, axis};
@@ -56,19 +56,15 @@ pub fn owners(
     owners_in(policy, question, shape, None)
 }
 
-/// The same, with the ranks per node and what messages cost where that is known.
-pub fn owners_on(
+/// The same, where `topology` is told to policies that ask for it alone: what the run asks, and the emulator.
+pub fn owners_told(
     policy: &Policy,
     question: Question,
     shape: BlockShape,
-    machine: Option<(u32, Machine)>,
+    topology: Option<&Topology>,
 ) -> Result<Vec<u32>, PlacementError> {
-    let topology = machine.map(|(ranks_per_node, links)| Topology {
-        ranks: (0..question.n_ranks as u32).collect(),
-        ranks_per_node,
-        links: Some(links),
-    });
-    owners_in(policy, question, shape, topology.as_ref())
+    let topology = topology.filter(|_| asks_for_nodes(policy));
+    owners_in(policy, question, shape, topology)
 }
 
 /// The same on ranks that lie on nodes as `topology` says.

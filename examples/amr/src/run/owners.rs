@@ -51,8 +51,7 @@ pub(super) fn chosen(
 ) -> Result<Vec<u32>, PlacementError> {
     match &settings.placement {
         PlacementName::Library(policy) => {
-            let topology = topology.filter(|_| library::asks_for_nodes(policy));
-            library::owners_in(policy, question, settings.shape, topology)
+            library::owners_told(policy, question, settings.shape, topology)
         }
         _ => Ok(settings.policy().place(question)),
     }

@@ -21,6 +21,8 @@ pub struct Place {
     launcher: OsString,
     /// Of the jobs' environment.
     pub variables: Vec<(String, String)>,
+    /// So many ranks on each node of the cluster that has any; none: as many as it has slots.
+    pub ranks_per_node: Option<u32>,
     /// Ranks outnumber cores: only the round-robin real-time scheduler with yielding gives usable times.
     realtime: bool,
     cluster: Option<Cluster>,
@@ -78,6 +80,7 @@ impl Place {
             nodes: 1,
             launcher,
             variables: Vec::new(),
+            ranks_per_node: None,
             realtime,
             cluster: None,
         })
@@ -92,6 +95,7 @@ impl Place {
             nodes: 1,
             launcher,
             variables,
+            ranks_per_node: None,
             realtime: false,
             cluster: None,
         }
@@ -151,6 +155,10 @@ impl Place {
             // Its remote shell hands over little.
             let passed = self.variables.iter().flat_map(|(name, _)| ["-x", name]);
             line.extend(passed.map(OsString::from));
+            if let Some(n) = self.ranks_per_node {
+                let mapped = ["--map-by".to_owned(), format!("ppr:{n}:node")];
+                line.extend(mapped.map(OsString::from));
+            }
         }
         line.extend([OsString::from("-n"), n_ranks.to_string().into()]);
         if self.cluster.is_none() {

@@ -18,7 +18,7 @@
 //! Source: Alexandrov, Ionescu, Schauser & Scheiman, LogGP, SPAA 1995.
 
 mod machine;
-pub use machine::{Cores, Link, Machine};
+pub use machine::{Cores, Impossible, Link, Machine};
 
 pub mod symmetry;
 

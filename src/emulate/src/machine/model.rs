@@ -1,7 +1,7 @@
 //! What is said of a machine, and whether it can be.
 
 use colltune_core::algorithm::simulate::{self, Cores};
-use colltune_core::calibration::Calibration;
+use colltune_core::calibration::{Calibration, in_a_line};
 use serde::{Deserialize, Serialize};
 
 use crate::EmulateError;
@@ -70,7 +70,7 @@ impl Machine {
     pub fn from_toml(name: &str, text: &str) -> Result<Machine, EmulateError> {
         let wrong = |what: String| EmulateError::Machine(format!("{name}: {what}"));
         let mut table: toml::Table =
-            toml::from_str(text).map_err(|error: toml::de::Error| wrong(error.message().into()))?;
+            toml::from_str(text).map_err(|error: toml::de::Error| wrong(in_a_line(&error)))?;
         let beside = Beside::take(&mut table).map_err(&wrong)?;
         let rest = toml::to_string(&table).expect("a table that was read");
         let calibration =
@@ -133,7 +133,9 @@ impl Machine {
         ];
         for (name, value) in times {
             if !(value.is_finite() && value >= 0.0) {
-                return Err(format!("{name} is {value}, which is no time"));
+                return Err(format!(
+                    "{name} is {value}, and has to be a finite number of at least 0"
+                ));
             }
         }
         let positive = [
@@ -142,11 +144,15 @@ impl Machine {
         ];
         for (name, value) in positive {
             if !(value.is_finite() && value > 0.0) {
-                return Err(format!("{name} is {value}; it has to be positive"));
+                return Err(format!(
+                    "{name} is {value}, and has to be a finite number above 0"
+                ));
             }
         }
         if nodes == 0 || ppn == 0 {
-            return Err("shape.nodes and shape.ppn have to be positive".to_owned());
+            return Err(format!(
+                "shape.nodes is {nodes} and shape.ppn {ppn}, and both have to be at least 1"
+            ));
         }
         let is_known = ["measured", "assumed: "]
             .iter()
@@ -178,7 +184,7 @@ impl Beside {
         ) -> Result<Option<T>, String> {
             let value = table.remove(name);
             let read = value.map(toml::Value::try_into).transpose();
-            read.map_err(|error| format!("[{name}]: {}", error.message()))
+            read.map_err(|error| format!("[{name}]: {}", in_a_line(&error)))
         }
         Ok(Beside {
             shape: part(table, "shape")?,
@@ -240,7 +246,19 @@ mod tests {
                 "app.pack_byte_ns",
             ),
             ("copy_byte_ns = 0.125\n", "", "copy_byte_ns"),
-            ("latency_ns = 250.0", "latency_ns = -250.0", "[inside]"),
+            (
+                "latency_ns = 250.0",
+                "latency_ns = -250.0",
+                "inside.latency_ns is -250,",
+            ),
+            (
+                "latency_ns = 250.0",
+                "latency_ns = \"x\"",
+                "`inside.latency_ns`",
+            ),
+            ("ppn = 16", "ppn = \"x\"", "in `ppn`"),
+            ("scale = 2.0", "scale = \"x\"", "in `scale`"),
+            ("scale = 2.0", "scale = ", "`scale =`"),
             (
                 "cores_per_node = 16.0",
                 "cores_per_node = 0.0",

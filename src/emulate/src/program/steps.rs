@@ -44,6 +44,7 @@ pub struct Program<'a> {
     telemetry_due: bool,
     step: u64,
     n_steps: u64,
+    n_epochs: u64,
 }
 
 /// What stays the same while mesh and owners do.
@@ -134,6 +135,7 @@ impl<'a> Program<'a> {
             telemetry_due: false,
             step: 0,
             n_steps,
+            n_epochs: 0,
         };
         let leaves = program.leaves_of(1);
         program.run.start(leaves, &mut |_| {})?;
@@ -151,6 +153,11 @@ impl<'a> Program<'a> {
     /// The step that was last listed.
     pub fn step(&self) -> u64 {
         self.step
+    }
+
+    /// How often mesh or owners have changed.
+    pub fn n_epochs(&self) -> u64 {
+        self.n_epochs
     }
 
     /// What each rank computes in a step of this mesh, by level; nanoseconds.
@@ -272,6 +279,7 @@ impl<'a> Program<'a> {
         })?;
         self.step_times(refines, &mut out);
         if changed {
+            self.n_epochs += 1;
             self.connect()?;
         }
         Ok(out)

@@ -13,11 +13,12 @@ mod assign;
 mod exact;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::certificate;
 use crate::error::PlacementError;
 use crate::problem::Problem;
-use assign::{Overlap, improved_pairs, pairs, permutation};
+use assign::{EXACT_MAX, NONE, Overlaps, Pairs, complete, pairs, permutation};
 
 /// On more ranks than this what two nodes have in common is not found exactly, for the time.
 const EXACT_NODES_MAX: u32 = 4096;
@@ -34,63 +35,106 @@ pub fn match_owners(problem: &Problem, proposed: &[u32]) -> Result<Vec<u32>, Pla
         need: "the present owners",
     })?;
     let overlaps = overlaps(problem, before, proposed);
-    let free = among_alike(problem, &overlaps);
-    let nodes_matter = (2..problem.ranks()).contains(&problem.n_nodes());
-    let rank_of_part = match nodes_matter && sends_farther(problem, proposed, &free) {
-        true => node_by_node(problem, &overlaps),
-        false => free,
-    };
-    let kept = |rank_of: &dyn Fn(u32) -> u32| -> u64 {
-        let stays = overlaps.iter().filter(|o| rank_of(o.part) == o.slot);
-        stays.map(|overlap| overlap.weight).sum()
-    };
+    let rank_of_part = among_alike(problem, &overlaps, &Farther::new(problem, proposed))
+        .unwrap_or_else(|| node_by_node(problem, &overlaps));
     // A long search that is cut short need not find what the policy's numbers keep by chance.
-    match kept(&|part| rank_of_part[part as usize]) > kept(&|part| part) {
-        true => Ok(proposed
-            .iter()
-            .map(|&part| rank_of_part[part as usize])
-            .collect()),
+    let rank_of = |part: u32| rank_of_part[part as usize];
+    match overlaps.kept(rank_of) > overlaps.kept(|part| part) {
+        true => Ok(proposed.iter().map(|&part| rank_of(part)).collect()),
         false => Ok(proposed.to_vec()),
     }
 }
 
 /// Whether renumbered ranks send clearly more between nodes than the policy's own numbers.
-fn sends_farther(problem: &Problem, proposed: &[u32], rank_of_part: &[u32]) -> bool {
-    const MORE: f64 = 1.01;
-    let renamed: Vec<u32> = proposed
-        .iter()
-        .map(|&part| rank_of_part[part as usize])
-        .collect();
-    let [before, after] =
-        [proposed, &renamed].map(|owners| certificate::remote_traffic(problem, owners));
-    let grows = |before: u64, after: u64| after as f64 > MORE * before as f64;
-    grows(before.messages, after.messages) || grows(before.bytes, after.bytes)
+struct Farther<'a> {
+    problem: &'a Problem<'a>,
+    proposed: &'a [u32],
+    /// The node of each rank, where nodes matter, and what goes between them by the policy's numbers.
+    by_numbers: Option<(Vec<u32>, certificate::Traffic)>,
+}
+
+impl<'a> Farther<'a> {
+    fn new(problem: &'a Problem<'a>, proposed: &'a [u32]) -> Self {
+        let nodes_matter = (2..problem.ranks()).contains(&problem.n_nodes());
+        let by_numbers = nodes_matter.then(|| {
+            let nodes: Vec<u32> = (0..problem.ranks())
+                .map(|rank| problem.node(rank))
+                .collect();
+            let traffic = certificate::remote_traffic(problem, proposed, &nodes);
+            (nodes, traffic)
+        });
+        Farther {
+            problem,
+            proposed,
+            by_numbers,
+        }
+    }
+
+    fn is_sent_by(&self, rank_of_part: &[u32]) -> bool {
+        const MORE: f64 = 1.01;
+        let Some((nodes, before)) = &self.by_numbers else {
+            return false;
+        };
+        let of_parts: Vec<u32> = rank_of_part
+            .iter()
+            .map(|&rank| nodes[rank as usize])
+            .collect();
+        let after = certificate::remote_traffic(self.problem, self.proposed, &of_parts);
+        let grows = |before: u64, after: u64| after as f64 > MORE * before as f64;
+        grows(before.messages, after.messages) || grows(before.bytes, after.bytes)
+    }
 }
 
 /// What each part has in common with what each rank has now, in the order of the parts and ranks.
-fn overlaps(problem: &Problem, before: &[u32], proposed: &[u32]) -> Vec<Overlap> {
-    let mut ends = vec![0usize; problem.ranks() as usize + 1];
+fn overlaps(problem: &Problem, before: &[u32], proposed: &[u32]) -> Overlaps {
+    let mut next = vec![0u32; problem.ranks() as usize + 1];
     proposed
         .iter()
-        .for_each(|&part| ends[part as usize + 1] += 1);
-    (1..ends.len()).for_each(|part| ends[part] += ends[part - 1]);
-    let mut next = ends.clone();
-    let mut by_part = vec![(0u32, 0u64); proposed.len()];
-    for (block, (&slot, &part)) in before.iter().zip(proposed).enumerate() {
-        by_part[next[part as usize]] = (slot, problem.weight_to_move(block));
-        next[part as usize] += 1;
-    }
-    let mut overlaps: Vec<Overlap> = Vec::with_capacity(proposed.len());
-    for part in 0..problem.ranks() {
-        let blocks = &mut by_part[ends[part as usize]..ends[part as usize + 1]];
-        blocks.sort_unstable();
-        for same in blocks.chunk_by(|a, b| a.0 == b.0) {
-            overlaps.push(Overlap {
-                part,
-                slot: same[0].0,
-                weight: same.iter().map(|block| block.1).sum(),
-            });
+        .for_each(|&part| next[part as usize + 1] += 1);
+    (1..next.len()).for_each(|part| next[part] += next[part - 1]);
+    // Afterwards `next` says where each part's blocks end.
+    match problem.memory() {
+        None => {
+            let mut by_part = vec![0u32; proposed.len()];
+            for (&slot, &part) in before.iter().zip(proposed) {
+                let place = &mut next[part as usize];
+                by_part[*place as usize] = slot;
+                *place += 1;
+            }
+            gathered(&next, &mut by_part, |&slot| (slot, 1))
         }
+        Some(_) => {
+            let mut by_part = vec![(0u32, 0u64); proposed.len()];
+            for (block, (&slot, &part)) in before.iter().zip(proposed).enumerate() {
+                let place = &mut next[part as usize];
+                by_part[*place as usize] = (slot, problem.weight_to_move(block));
+                *place += 1;
+            }
+            gathered(&next, &mut by_part, |&one| one)
+        }
+    }
+}
+
+/// Blocks of one part and rank in one; `ends` has one entry more than there are parts.
+fn gathered<T: Ord>(ends: &[u32], by_part: &mut [T], read: impl Fn(&T) -> (u32, u64)) -> Overlaps {
+    let mut overlaps = Overlaps::with_capacity(by_part.len());
+    let mut from = 0;
+    for (part, &end) in (0u32..).zip(&ends[..ends.len() - 1]) {
+        let blocks = &mut by_part[from..end as usize];
+        from = end as usize;
+        blocks.sort_unstable();
+        let mut blocks = blocks.iter().map(&read);
+        let Some((mut slot, mut weight)) = blocks.next() else {
+            continue;
+        };
+        for (other, more) in blocks {
+            if other != slot {
+                overlaps.push(part, slot, weight);
+                (slot, weight) = (other, 0);
+            }
+            weight += more;
+        }
+        overlaps.push(part, slot, weight);
     }
     overlaps
 }
@@ -121,14 +165,30 @@ fn numbered<C: Ord>(classes: impl Iterator<Item = C>) -> (Vec<u32>, Vec<Vec<u32>
     (class_of, members)
 }
 
-/// The rank of each part, where any two ranks of a class may be exchanged.
-fn among_alike(problem: &Problem, overlaps: &[Overlap]) -> Vec<u32> {
+/// The rank of each part, where any two ranks of a class may be exchanged; none where that sends farther.
+fn among_alike(problem: &Problem, overlaps: &Overlaps, farther: &Farther) -> Option<Vec<u32>> {
     let n = problem.ranks() as usize;
-    if problem.is_uniform() {
-        return permutation(n, overlaps);
+    let (mut found, mut search) = (vec![NONE; n], Pairs::default());
+    if !problem.is_uniform() {
+        let (class_of, members) = numbered((0..problem.ranks()).map(|rank| class(problem, rank)));
+        found = permutation_within(n, &class_of, &members, overlaps);
+    } else if n <= EXACT_MAX {
+        found = permutation(n, overlaps);
+    } else {
+        search.greedy(n, overlaps);
+        // What exchanges improve comes to about as far: where that is too far they are for nothing.
+        if farther.by_numbers.is_some() {
+            found.copy_from_slice(&search.slot_of);
+            complete(&mut found);
+            if farther.is_sent_by(&found) {
+                return None;
+            }
+        }
+        search.improve(overlaps);
+        found.copy_from_slice(&search.slot_of);
+        complete(&mut found);
     }
-    let (class_of, members) = numbered((0..problem.ranks()).map(|rank| class(problem, rank)));
-    permutation_within(n, &class_of, &members, overlaps)
+    (!farther.is_sent_by(&found)).then_some(found)
 }
 
 /// A permutation of `n` things in which each stays in its class.
@@ -136,23 +196,23 @@ fn permutation_within(
     n: usize,
     class_of: &[u32],
     members: &[Vec<u32>],
-    overlaps: &[Overlap],
+    overlaps: &Overlaps,
 ) -> Vec<u32> {
+    if members.len() == 1 {
+        return permutation(n, overlaps);
+    }
     let mut place = vec![0u32; n];
     for members in members {
         (0u32..)
             .zip(members)
             .for_each(|(i, &one)| place[one as usize] = i);
     }
-    let mut of_class: Vec<Vec<Overlap>> = vec![Vec::new(); members.len()];
-    for overlap in overlaps {
-        let class = class_of[overlap.part as usize];
-        if class == class_of[overlap.slot as usize] {
-            of_class[class as usize].push(Overlap {
-                part: place[overlap.part as usize],
-                slot: place[overlap.slot as usize],
-                ..*overlap
-            });
+    let mut of_class = vec![Overlaps::default(); members.len()];
+    for (part, slot, weight) in overlaps.iter() {
+        let class = class_of[part as usize];
+        if class == class_of[slot as usize] {
+            let of_class = &mut of_class[class as usize];
+            of_class.push(place[part as usize], place[slot as usize], weight);
         }
     }
     let mut slots = vec![0; n];
@@ -166,107 +226,262 @@ fn permutation_within(
 }
 
 /// The rank of each part, where nodes that are alike may be exchanged, and ranks that are alike inside each.
-fn node_by_node(problem: &Problem, overlaps: &[Overlap]) -> Vec<u32> {
-    let per_node = problem.ranks_per_node();
-    let ranks =
-        |node: u32| node * per_node..((node + 1).saturating_mul(per_node)).min(problem.ranks());
-    let (rank_class, _) = numbered((0..problem.ranks()).map(|rank| class(problem, rank)));
-    let like = |node: u32| -> Vec<u32> {
-        let mut classes: Vec<u32> = ranks(node).map(|rank| rank_class[rank as usize]).collect();
-        classes.sort_unstable();
-        classes
-    };
-    let (class_of, members) = match problem.is_uniform() {
-        true => numbered((0..problem.n_nodes()).map(|node| ranks(node).len() as u32)),
-        false => numbered((0..problem.n_nodes()).map(like)),
-    };
-    // The overlaps of two nodes with each other, and how much of them can be kept at best.
-    let mut by_nodes: Vec<(u64, Overlap)> = overlaps
-        .iter()
-        .filter(|o| rank_class[o.part as usize] == rank_class[o.slot as usize])
-        .filter(|o| {
-            class_of[(o.part / per_node) as usize] == class_of[(o.slot / per_node) as usize]
-        })
-        .map(|o| {
-            let nodes = u64::from(o.part / per_node) << 32 | u64::from(o.slot / per_node);
-            let local = Overlap {
-                part: o.part % per_node,
-                slot: o.slot % per_node,
-                ..*o
-            };
-            (nodes, local)
-        })
-        .collect();
-    // They stand by part, so those of a node's parts stand together.
-    debug_assert!(by_nodes.is_sorted_by_key(|entry| entry.0 >> 32));
-    for of_node in by_nodes.chunk_by_mut(|a, b| a.0 >> 32 == b.0 >> 32) {
-        of_node.sort_by_key(|entry| entry.0);
-    }
-    let (mut of_nodes, mut inside, mut ends) = (Vec::new(), Vec::new(), vec![0]);
-    for same in by_nodes.chunk_by(|a, b| a.0 == b.0) {
-        let from = inside.len();
-        match same {
-            [(_, only)] => inside.push(*only),
-            _ => {
-                let local: Vec<Overlap> = same.iter().map(|(_, local)| *local).collect();
-                inside.extend(match problem.ranks() <= EXACT_NODES_MAX {
-                    true => pairs(per_node as usize, &local),
-                    false => improved_pairs(per_node as usize, &local),
-                });
-            }
-        }
-        ends.push(inside.len());
-        of_nodes.push(Overlap {
-            part: (same[0].0 >> 32) as u32,
-            slot: same[0].0 as u32,
-            weight: inside[from..].iter().map(|pair| pair.weight).sum(),
-        });
-    }
-    let nodes = permutation_within(class_of.len(), &class_of, &members, &of_nodes);
-    let mut slots = vec![0; problem.ranks() as usize];
-    for (part, &slot) in (0u32..).zip(&nodes) {
-        let found = of_nodes.binary_search_by_key(&(part, slot), |o| (o.part, o.slot));
-        let kept = found.map_or(&[][..], |i| &inside[ends[i]..ends[i + 1]]);
-        complete(
-            (ranks(part), ranks(slot)),
-            |rank| rank_class[rank as usize],
-            kept,
-            &mut slots,
-        );
+fn node_by_node(problem: &Problem, overlaps: &Overlaps) -> Vec<u32> {
+    let nodes = Nodes::new(problem);
+    let inside = Inside::new(&nodes, overlaps);
+    let n_nodes = nodes.class_of.len();
+    let found = permutation_within(n_nodes, &nodes.class_of, &nodes.members, &inside.of_nodes);
+    let mut slots = vec![NONE; problem.ranks() as usize];
+    let mut taken = Vec::new();
+    let mut from = 0;
+    for (part, &slot) in (0u32..).zip(&found) {
+        let n = inside.of_nodes.parts[from..].partition_point(|&other| other == part);
+        let mut of_part = from..from + n;
+        from = of_part.end;
+        let kept = of_part.find(|&i| inside.of_nodes.slots[i] == slot);
+        let kept = kept.map_or(&[][..], |i| inside.pairs(i));
+        nodes.complete((part, slot), kept, &mut taken, &mut slots);
     }
     slots
 }
 
-/// Gives the ranks of a node that have no pair a rank of their class on the other node: their own number, if it is
-/// free.
-fn complete(
-    (parts, slots): (std::ops::Range<u32>, std::ops::Range<u32>),
-    class: impl Fn(u32) -> u32,
-    kept: &[Overlap],
-    slot_of: &mut [u32],
-) {
-    let mut taken = vec![false; slots.len()];
-    let mut placed = vec![false; parts.len()];
-    for pair in kept {
-        slot_of[(parts.start + pair.part) as usize] = slots.start + pair.slot;
-        taken[pair.slot as usize] = true;
-        placed[pair.part as usize] = true;
+/// Nodes, and which of them can stand for each other.
+struct Nodes<'a> {
+    problem: &'a Problem<'a>,
+    /// Of each rank; none where all are alike.
+    rank_class: Option<Vec<u32>>,
+    class_of: Vec<u32>,
+    members: Vec<Vec<u32>>,
+}
+
+impl<'a> Nodes<'a> {
+    fn new(problem: &'a Problem<'a>) -> Self {
+        let mut nodes = Nodes {
+            problem,
+            rank_class: None,
+            class_of: Vec::new(),
+            members: Vec::new(),
+        };
+        let all = 0..problem.n_nodes();
+        if problem.is_uniform() {
+            let sizes = all.map(|node| nodes.ranks(node).len());
+            (nodes.class_of, nodes.members) = numbered(sizes);
+            return nodes;
+        }
+        let rank_class = numbered((0..problem.ranks()).map(|rank| class(problem, rank))).0;
+        let like = |node: u32| -> Vec<u32> {
+            let ranks = nodes.ranks(node);
+            let mut classes: Vec<u32> = ranks.map(|rank| rank_class[rank as usize]).collect();
+            classes.sort_unstable();
+            classes
+        };
+        let (class_of, members) = numbered(all.map(like));
+        Nodes {
+            rank_class: Some(rank_class),
+            class_of,
+            members,
+            ..nodes
+        }
     }
-    for by_number in [true, false] {
-        for (i, part) in parts.clone().enumerate() {
-            if placed[i] {
-                continue;
-            }
-            let fits = |&j: &usize| !taken[j] && class(slots.start + j as u32) == class(part);
-            let found = match by_number {
-                true => Some(i).filter(fits),
-                false => (0..taken.len()).find(fits),
-            };
-            if let Some(j) = found {
-                slot_of[part as usize] = slots.start + j as u32;
-                (taken[j], placed[i]) = (true, true);
+
+    fn ranks(&self, node: u32) -> Range<u32> {
+        let per_node = self.problem.ranks_per_node();
+        let end = (node + 1).saturating_mul(per_node);
+        node * per_node..end.min(self.problem.ranks())
+    }
+
+    fn are_alike(&self, a: u32, b: u32) -> bool {
+        let classes = self.rank_class.as_ref();
+        classes.is_none_or(|class| class[a as usize] == class[b as usize])
+    }
+
+    /// Gives the ranks of a node that have no pair a rank of their class on the other node: their own number, if it is
+    /// free.
+    fn complete(
+        &self,
+        (part, slot): (u32, u32),
+        kept: &[(u32, u32)],
+        taken: &mut Vec<bool>,
+        slot_of: &mut [u32],
+    ) {
+        let (parts, slots) = (self.ranks(part), self.ranks(slot));
+        taken.clear();
+        taken.resize(slots.len(), false);
+        for &(part, slot) in kept {
+            slot_of[(parts.start + part) as usize] = slots.start + slot;
+            taken[slot as usize] = true;
+        }
+        for by_number in [true, false] {
+            for (i, part) in parts.clone().enumerate() {
+                if slot_of[part as usize] != NONE {
+                    continue;
+                }
+                let fits = |&j: &usize| !taken[j] && self.are_alike(part, slots.start + j as u32);
+                let found = match by_number {
+                    true => Some(i).filter(fits),
+                    false => (0..taken.len()).find(fits),
+                };
+                if let Some(j) = found {
+                    slot_of[part as usize] = slots.start + j as u32;
+                    taken[j] = true;
+                }
             }
         }
+    }
+}
+
+/// For each two nodes that have something in common which ranks keep it.
+struct Inside {
+    /// How much of it can be kept at best.
+    of_nodes: Overlaps,
+    /// Pairs of ranks, numbered from their nodes' first.
+    pairs: Vec<(u32, u32)>,
+    /// Where those of each of `of_nodes` end.
+    ends: Vec<u32>,
+}
+
+impl Inside {
+    fn new(nodes: &Nodes, overlaps: &Overlaps) -> Inside {
+        let mut inside = Inside {
+            of_nodes: Overlaps::default(),
+            pairs: Vec::new(),
+            ends: Vec::new(),
+        };
+        let mut finder = Finder::new(nodes);
+        let per_node = nodes.problem.ranks_per_node();
+        let mut from = 0;
+        while from < overlaps.len() {
+            let node = overlaps.parts[from] / per_node;
+            let end = nodes.ranks(node).end;
+            let n = overlaps.parts[from..].partition_point(|&part| part < end);
+            finder.node(node, overlaps, from..from + n, &mut inside);
+            from += n;
+        }
+        inside
+    }
+
+    fn pairs(&self, i: usize) -> &[(u32, u32)] {
+        let from = match i {
+            0 => 0,
+            i => self.ends[i - 1],
+        };
+        &self.pairs[from as usize..self.ends[i] as usize]
+    }
+}
+
+/// What one node's overlaps are sorted and searched with, used again for each.
+struct Finder<'a> {
+    nodes: &'a Nodes<'a>,
+    /// Of each other node the last node that was compared with it, and its group then.
+    seen: Vec<(u32, u32)>,
+    /// The other node of each group, and where its overlaps end.
+    groups: Vec<(u32, u32)>,
+    group_of: Vec<u32>,
+    order: Vec<u32>,
+    by_group: Vec<u32>,
+    local: Overlaps,
+    search: Pairs,
+    slots: Vec<u32>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(nodes: &'a Nodes<'a>) -> Self {
+        Finder {
+            nodes,
+            seen: vec![(NONE, 0); nodes.class_of.len()],
+            groups: Vec::new(),
+            group_of: Vec::new(),
+            order: Vec::new(),
+            by_group: Vec::new(),
+            local: Overlaps::default(),
+            search: Pairs::default(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Compares `node`, of whose ranks the overlaps in `range` are, with every node that has something of it.
+    fn node(&mut self, node: u32, overlaps: &Overlaps, range: Range<usize>, found: &mut Inside) {
+        let per_node = self.nodes.problem.ranks_per_node();
+        let class_of = &self.nodes.class_of;
+        self.groups.clear();
+        self.group_of.clear();
+        for i in range.clone() {
+            let (part, slot) = (overlaps.parts[i], overlaps.slots[i]);
+            let other = slot / per_node;
+            let may = class_of[node as usize] == class_of[other as usize];
+            if !(may && self.nodes.are_alike(part, slot)) {
+                self.group_of.push(NONE);
+                continue;
+            }
+            let seen = &mut self.seen[other as usize];
+            if seen.0 != node {
+                *seen = (node, self.groups.len() as u32);
+                self.groups.push((other, 0));
+            }
+            self.groups[seen.1 as usize].1 += 1;
+            self.group_of.push(seen.1);
+        }
+        // In the order of the other nodes, which decides between equals.
+        self.order.clear();
+        self.order.extend(0..self.groups.len() as u32);
+        let groups = &mut self.groups;
+        self.order
+            .sort_unstable_by_key(|&group| groups[group as usize].0);
+        let mut all = 0;
+        for &group in &self.order {
+            let n = &mut groups[group as usize].1;
+            all += std::mem::replace(n, all);
+        }
+        self.by_group.resize(all as usize, 0);
+        for (i, &group) in range.zip(&self.group_of) {
+            if group != NONE {
+                let place = &mut groups[group as usize].1;
+                self.by_group[*place as usize] = i as u32;
+                *place += 1;
+            }
+        }
+        let mut from = 0;
+        for nth in 0..self.order.len() {
+            let (other, end) = self.groups[self.order[nth] as usize];
+            let weight = self.group(overlaps, from..end as usize, &mut found.pairs);
+            from = end as usize;
+            found.of_nodes.push(node, other, weight);
+            found.ends.push(found.pairs.len() as u32);
+        }
+    }
+
+    /// Finds which ranks of two nodes keep most, from what they have in common; says how much.
+    fn group(
+        &mut self,
+        overlaps: &Overlaps,
+        range: Range<usize>,
+        found: &mut Vec<(u32, u32)>,
+    ) -> u64 {
+        let per_node = self.nodes.problem.ranks_per_node();
+        let local = |rank: u32| rank % per_node;
+        if let [only] = self.by_group[range.clone()] {
+            let i = only as usize;
+            found.push((local(overlaps.parts[i]), local(overlaps.slots[i])));
+            return overlaps.weights[i];
+        }
+        self.local.clear();
+        for &i in &self.by_group[range] {
+            let i = i as usize;
+            let (part, slot) = (local(overlaps.parts[i]), local(overlaps.slots[i]));
+            self.local.push(part, slot, overlaps.weights[i]);
+        }
+        let n = per_node as usize;
+        self.slots.resize(n, NONE);
+        if self.nodes.problem.ranks() <= EXACT_NODES_MAX {
+            pairs(n, &self.local, &mut self.search, &mut self.slots);
+        } else {
+            self.search.greedy(n, &self.local);
+            self.search.improve(&self.local);
+            self.slots.copy_from_slice(&self.search.slot_of);
+        }
+        let chosen = (0u32..).zip(&self.slots).filter(|(_, slot)| **slot != NONE);
+        found.extend(chosen.map(|(part, &slot)| (part, slot)));
+        self.local.kept(|part| self.slots[part as usize])
     }
 }
 

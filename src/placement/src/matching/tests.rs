@@ -135,7 +135,7 @@ fn no_permutation_of_few_ranks_and_nodes_keeps_more() {
             .unwrap();
         let overlaps = overlaps(&problem, &present, &proposed);
         let rank_of = match per_node {
-            1 => among_alike(&problem, &overlaps),
+            1 => among_alike(&problem, &overlaps, &Farther::new(&problem, &proposed)).unwrap(),
             _ => node_by_node(&problem, &overlaps),
         };
         let after: Vec<u32> = proposed

@@ -43,8 +43,7 @@ impl Syntax {
             Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
             Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
             Syntax::OptionalRoots => &["", ":roots"],
-            // METIS alone says on the terminal what it dislikes of graphs with more parts than it can fill.
-            Syntax::OptionalRootsOrRaw => &["", ":roots"],
+            Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
             Syntax::Level { .. } => &["", ":0", ":3"],
             Syntax::Published => &[":baseline", ":cdp", ":cdpc:2", ":lpt", ":cplx:50"],
         }

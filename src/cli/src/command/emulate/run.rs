@@ -35,9 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut runs = Vec::new();
     for (name, placer) in args.policy.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, args.ranks)?;
-        if let Some(option) = placer.option() {
-            settings.placement = option;
-        }
+        settings.placement = placer.option();
         let scenario = Scenario {
             settings: &settings,
             n_ranks: args.ranks,

@@ -24,7 +24,8 @@ use anyhow::Context;
 pub use args::Args;
 use args::{DECKS, FIT_POLICY, Measuring};
 use colltune_emulate::cost::Costs;
-use compare::compare;
+use colltune_emulate::machine::Machine;
+use compare::{Row, compare};
 use measure::{Problem, measured, recorded};
 use report::Report;
 
@@ -32,7 +33,9 @@ use report::Report;
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let args = &args.of_row();
     let bench = Bench::new(&args.out, false)?;
-    let place = place(args)?;
+    let mut place = place(args)?;
+    let layouts = args.layouts();
+    place.ranks_per_node = layouts[0];
     let machine = given::machine(&args.machine)?;
     let problems: Vec<Problem> = DECKS
         .iter()
@@ -46,24 +49,32 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let costs = fitted(args, &bench, &place, &problems, &recordings)?;
     let mut rows = Vec::new();
-    for ((problem, recording), costs) in problems.iter().zip(&recordings).zip(&costs) {
-        let runs = measured(
-            &bench,
-            &place,
-            args.ranks,
-            problem,
-            &args.policies,
-            args.repetitions,
-        )?;
-        for (policy, samples) in args.policies.iter().zip(&runs) {
-            rows.push(
-                compare(
+    for &layout in &layouts {
+        place.ranks_per_node = layout;
+        let machine = laid_out(&machine, layout);
+        for ((problem, recording), costs) in problems.iter().zip(&recordings).zip(&costs) {
+            let runs = measured(
+                &bench,
+                &place,
+                args.ranks,
+                problem,
+                &args.policies,
+                args.repetitions,
+            )?;
+            for (policy, samples) in args.policies.iter().zip(&runs) {
+                let row = compare(
                     problem, policy, samples, recording, costs, &machine, args.ranks,
-                )
-                .with_context(|| format!("emulate {} with {policy}", problem.deck))?,
-            );
+                );
+                let row = row.with_context(|| format!("emulate {} with {policy}", problem.deck))?;
+                rows.push(Row {
+                    ranks_per_node: layout,
+                    ..row
+                });
+            }
         }
     }
+    place.ranks_per_node = layouts[0];
+    let machine = laid_out(&machine, layouts[0]);
     let measuring = Measuring {
         args,
         bench: &bench,
@@ -82,17 +93,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn place(args: &Args) -> anyhow::Result<Place> {
     if args.cluster {
         let place = Place::cluster()?;
-        let most = place.n_ranks;
+        let per_node = args.ranks_per_node.iter().min();
+        let most = per_node.map_or(place.n_ranks, |&n| place.nodes * n as usize);
         let wanted = args.scaling.iter().copied().chain([args.ranks]).max();
         anyhow::ensure!(
             wanted.is_none_or(|n| n <= most),
-            "run {} ranks on the test cluster: it has {most}",
+            "run {} ranks on the test cluster: it has {most} in this layout",
             wanted.unwrap_or(0)
         );
         return Ok(place);
     }
     let most = args.scaling.iter().copied().max().unwrap_or(0);
     Place::node(args.mpi, args.ranks.max(most))
+}
+
+/// The machine with so many ranks on a node.
+fn laid_out(machine: &Machine, ranks_per_node: Option<u32>) -> Machine {
+    let mut machine = machine.clone();
+    if let Some(ppn) = ranks_per_node {
+        machine.shape.ppn = ppn;
+    }
+    machine
 }
 
 /// The costs of each problem: of its own kernel, from the one run that may be looked at.

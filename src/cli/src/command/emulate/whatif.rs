@@ -158,9 +158,7 @@ fn grid(
     let mut total_s = Vec::new();
     for (name, placer) in args.policies.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, ranks)?;
-        if let Some(option) = placer.option() {
-            settings.placement = option;
-        }
+        settings.placement = placer.option();
         let mut row = Vec::new();
         for choices in choices {
             let scenario = Scenario {

@@ -28,16 +28,48 @@ impl Link {
 }
 
 impl Link {
-    /// Whether times can be computed with it: no number is negative or not one.
-    pub fn is_valid(&self) -> bool {
+    /// The key and value of the first number with which no time can be computed, and what it has to be instead.
+    pub fn impossible(&self) -> Option<Impossible> {
         let times = [
-            self.latency_ns,
-            self.overhead_ns,
-            self.gap_ns,
-            self.per_byte_ns,
-            self.burst_bytes,
+            ("latency_ns", self.latency_ns),
+            ("overhead_ns", self.overhead_ns),
+            ("gap_ns", self.gap_ns),
+            ("per_byte_ns", self.per_byte_ns),
+            ("burst_bytes", self.burst_bytes),
         ];
-        times.iter().all(|time| time.is_finite() && *time >= 0.0) && self.rendezvous_bytes >= 0.0
+        let wrong = times
+            .into_iter()
+            .find_map(|(key, value)| Impossible::as_time(key, value));
+        wrong.or_else(|| {
+            let value = self.rendezvous_bytes;
+            let is_possible = value >= 0.0;
+            (!is_possible).then(|| Impossible::new("rendezvous_bytes", value, NOT_NEGATIVE))
+        })
+    }
+}
+
+const FINITE: &str = "a finite number of at least 0";
+const NOT_NEGATIVE: &str = "a number of at least 0";
+const POSITIVE: &str = "a number above 0";
+
+/// A number that no machine has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Impossible {
+    pub key: &'static str,
+    pub value: f64,
+    /// What it has to be.
+    pub wanted: &'static str,
+}
+
+impl Impossible {
+    fn new(key: &'static str, value: f64, wanted: &'static str) -> Impossible {
+        Impossible { key, value, wanted }
+    }
+
+    /// `value`, if it is no time.
+    pub fn as_time(key: &'static str, value: f64) -> Option<Impossible> {
+        let is_time = value.is_finite() && value >= 0.0;
+        (!is_time).then(|| Impossible::new(key, value, FINITE))
     }
 }
 
@@ -68,9 +100,13 @@ impl Cores {
         turn_ns: 0.0,
     };
 
-    /// Whether there can be so many.
-    pub fn is_valid(&self) -> bool {
-        self.per_node > 0.0 && self.turn_ns.is_finite() && self.turn_ns >= 0.0
+    /// The first of its numbers that cannot be.
+    pub fn impossible(&self) -> Option<Impossible> {
+        let is_possible = self.per_node > 0.0;
+        let per_node = Impossible::new("per_node", self.per_node, POSITIVE);
+        (!is_possible)
+            .then_some(per_node)
+            .or_else(|| Impossible::as_time("turn_ns", self.turn_ns))
     }
 }
 

@@ -37,9 +37,11 @@ measured totals over their median: no model can be expected to come nearer. `cou
 every step, rank and kind are equal. `skewed` and `alone` are what the emulated total changes with `--collectives skewed`
 and with `--network axes`. Each row counts as validated within 12 %, all within 5 % on the average; on the
 test cluster within 25 % and 12 %. Emulated runs have the noise of the fitted one, and are the middle of five.
+`sampled` is what it changes where only every other epoch, from one change of the mesh to the next, is gone through.
 `--row` runs what a row of the validation prescribes: V1 all decks under all policies on 2 ranks, V2 on the test cluster's
-8, V3 on 4 of them (2 nodes), V4 LPT over contiguous, V7 pairs of a policy and an allreduce, V8 strong scaling; V5
-(counts), V6 (phases) and V9 (other fidelities) are judged in every run.
+8, V3 on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes x 1), V4 LPT over contiguous, V7 pairs of a
+policy and an allreduce, V8 strong scaling; V5 (counts), V6 (phases) and V9 (other fidelities, `sampled` among them) are
+judged in every run.
 
 Examples:
   colltune emulate validate --machine ./db --row V1
@@ -57,7 +59,9 @@ pub struct Args {
         long,
         value_name = "ROW",
         value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|row| row.name)),
-        conflicts_with_all = ["ranks", "cluster", "scaling", "allreduce", "policies", "decks"]
+        conflicts_with_all = [
+            "ranks", "cluster", "ranks_per_node", "scaling", "allreduce", "policies", "decks"
+        ]
     )]
     row: Option<String>,
     /// Ranks
@@ -66,6 +70,15 @@ pub struct Args {
     /// On the test cluster of 4 nodes x 2 ranks instead of on this machine alone
     #[arg(long)]
     pub(super) cluster: bool,
+    /// Ranks on each node of the test cluster, 1 or 2; with 1,2 everything runs on either layout
+    #[arg(
+        long = "ranks-per-node",
+        value_delimiter = ',',
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=2),
+        requires = "cluster"
+    )]
+    pub(super) ranks_per_node: Vec<u32>,
     /// Strong scaling of the first deck as well: `contiguous` on each of these numbers of ranks
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub(super) scaling: Vec<usize>,
@@ -110,6 +123,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// The layouts that all decks and policies run on; none: as the place has it.
+    pub(super) fn layouts(&self) -> Vec<Option<u32>> {
+        match &self.ranks_per_node[..] {
+            [] => vec![None],
+            some => some.iter().copied().map(Some).collect(),
+        }
+    }
+
     /// With what the row prescribes, where one is given.
     pub(super) fn of_row(&self) -> Args {
         let mut args = self.clone();
@@ -122,6 +143,7 @@ impl Args {
         args.cluster = row.cluster;
         args.decks = words(row.decks);
         args.scaling = row.scaling.to_vec();
+        args.ranks_per_node = row.ranks_per_node.to_vec();
         args.allreduce = words(row.allreduce);
         if !row.policies.is_empty() {
             args.policies = words(row.policies);

@@ -11,7 +11,7 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::{History, Phase, needs_cells};
-use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run};
+use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run, sampled};
 use colltune_statistics::median;
 use serde::Serialize;
 
@@ -22,6 +22,9 @@ use crate::command::emulate::recording::{Recorded, Sent};
 #[derive(Serialize)]
 pub struct Row {
     pub deck: String,
+    /// On the test cluster, where a layout was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks_per_node: Option<u32>,
     pub policy: String,
     pub measured_s: Vec<f64>,
     /// Half the range of the totals over their median.
@@ -38,6 +41,18 @@ pub struct Row {
     pub skewed: f64,
     /// The same with messages that each travel alone.
     pub alone: f64,
+    /// The same where only some epochs are gone through.
+    pub sampled: Sampling,
+}
+
+/// A sample of epochs beside all.
+#[derive(Serialize)]
+pub struct Sampling {
+    pub change: f64,
+    /// As a share of the total, too.
+    pub standard_error: f64,
+    pub n_sampled: usize,
+    pub n_epochs: usize,
 }
 
 #[derive(Serialize)]
@@ -122,6 +137,14 @@ pub fn compare(
         let total_s = run(&other, Keep::Sums)?.outcome.total_s;
         Ok(total_s / emulated.outcome.total_s - 1.0)
     };
+    let sample = sampled(
+        &Scenario {
+            noise,
+            ..scenario.clone()
+        },
+        SAMPLED,
+    )?;
+    let whole_s = emulated.outcome.total_s;
     let totals: Vec<f64> = samples.iter().map(|sample| sample.total).collect();
     let middle = median(&totals);
     let (least, most) = totals
@@ -133,6 +156,7 @@ pub fn compare(
     let predicted = emulated.outcome.total_s;
     Ok(Row {
         deck: problem.deck.clone(),
+        ranks_per_node: None,
         policy: policy.to_owned(),
         noise: (most - least) / 2.0 / middle,
         emulated_s: predicted,
@@ -142,9 +166,18 @@ pub fn compare(
         phases: phases(samples, &emulated, middle),
         skewed: beside(Network::Events, Collectives::Skewed)?,
         alone: beside(Network::Axes, Collectives::Gate)?,
+        sampled: Sampling {
+            change: sample.total_s / whole_s - 1.0,
+            standard_error: sample.error_s / whole_s,
+            n_sampled: sample.n_sampled,
+            n_epochs: sample.n_epochs,
+        },
         measured_s: totals,
     })
 }
+
+/// This share of the epochs stands for all.
+const SAMPLED: f64 = 0.5;
 
 /// As often is a run emulated, each time with other noise.
 const REPLICAS: u64 = 5;

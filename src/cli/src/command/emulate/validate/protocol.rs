@@ -10,6 +10,8 @@ pub(super) struct Protocol {
     pub(super) policies: &'static [&'static str],
     pub(super) scaling: &'static [usize],
     pub(super) allreduce: &'static [&'static str],
+    /// Ranks on each node of the test cluster, one layout after another.
+    pub(super) ranks_per_node: &'static [u32],
 }
 
 const ON_NODE: Protocol = Protocol {
@@ -20,6 +22,7 @@ const ON_NODE: Protocol = Protocol {
     policies: &[],
     scaling: &[],
     allreduce: &[],
+    ranks_per_node: &[],
 };
 
 /// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1.
@@ -35,6 +38,7 @@ pub(super) const PROTOCOLS: [Protocol; 9] = [
         name: "V3",
         ranks: 4,
         cluster: true,
+        ranks_per_node: &[2, 1],
         ..ON_NODE
     },
     Protocol {
@@ -80,3 +84,18 @@ pub(super) const PROTOCOLS: [Protocol; 9] = [
         ..ON_NODE
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_ranks_lie_on_two_nodes_and_on_four() {
+        let row = PROTOCOLS.iter().find(|row| row.name == "V3").unwrap();
+        let nodes = row.ranks_per_node.iter().map(|n| row.ranks as u32 / n);
+        assert_eq!(nodes.collect::<Vec<_>>(), [2, 4]);
+        for row in PROTOCOLS.iter().filter(|row| !row.cluster) {
+            assert!(row.ranks_per_node.is_empty(), "{row:?}");
+        }
+    }
+}

@@ -40,6 +40,14 @@ pub struct Report {
     validated: Vec<(String, bool)>,
 }
 
+/// The deck, and how many ranks a node had where that was asked for.
+fn deck_in_layout(row: &Row) -> String {
+    match row.ranks_per_node {
+        Some(n) => format!("{}, {n} a node", row.deck),
+        None => row.deck.clone(),
+    }
+}
+
 /// LPT over contiguous on a deck.
 #[derive(Serialize)]
 struct Ratio {
@@ -95,10 +103,9 @@ impl Report {
                 mean_phase_error.is_some_and(|e| e <= 0.15),
             ),
             (
-                "V9 skewed collectives, and messages alone, each within 2 % of the total"
+                "V9 skewed collectives, messages alone, and sampled epochs, each within 2 % of the total"
                     .to_owned(),
-                rows.iter()
-                    .all(|row| row.skewed.abs().max(row.alone.abs()) <= FIDELITY),
+                rows.iter().all(is_alike_in_every_fidelity),
             ),
         ];
         if let Some(holds) = order_holds(&rows) {
@@ -122,7 +129,7 @@ impl Report {
             validated.push(("V8 sign of each change, and order".to_owned(), signs));
         }
         Report {
-            schema: 2,
+            schema: 3,
             version: env!("CARGO_PKG_VERSION"),
             place: place.describe(),
             machine: machine.name.clone(),
@@ -142,6 +149,17 @@ impl Report {
     }
 }
 
+/// Whether no other fidelity changes the total by much.
+fn is_alike_in_every_fidelity(row: &Row) -> bool {
+    let changes = [row.skewed, row.alone, row.sampled.change];
+    changes.iter().all(|change| change.abs() <= FIDELITY)
+}
+
+/// A deck in a layout.
+fn place_of(row: &Row) -> (&str, Option<u32>) {
+    (&row.deck, row.ranks_per_node)
+}
+
 /// Whether policies of a deck whose medians differ by more than half their ranges together are emulated in their order;
 /// none where no two do.
 fn order_holds(rows: &[Row]) -> Option<bool> {
@@ -149,7 +167,7 @@ fn order_holds(rows: &[Row]) -> Option<bool> {
     let pairs = (0..rows.len()).flat_map(|i| (0..i).map(move |j| (&rows[i], &rows[j])));
     let mut differing = pairs.filter(|(a, b)| {
         let apart = (median(&a.measured_s) - median(&b.measured_s)).abs();
-        a.deck == b.deck && apart > half(a) + half(b)
+        place_of(a) == place_of(b) && apart > half(a) + half(b)
     });
     let holds = |(a, b): (&Row, &Row)| {
         (median(&a.measured_s) < median(&b.measured_s)) == (a.emulated_s < b.emulated_s)
@@ -160,14 +178,14 @@ fn order_holds(rows: &[Row]) -> Option<bool> {
 
 /// Of every deck that ran under both policies.
 fn ratios(rows: &[Row]) -> Vec<Ratio> {
-    let find = |deck: &str, policy: &str| {
-        rows.iter()
-            .find(|row| row.deck == deck && row.policy == policy)
+    let contiguous = |lpt: &Row| {
+        let same = |row: &&Row| row.policy == "contiguous" && place_of(row) == place_of(lpt);
+        rows.iter().find(same)
     };
     let pairs = rows.iter().filter(|row| row.policy == "lpt");
-    let pairs = pairs.filter_map(|lpt| Some((lpt, find(&lpt.deck, "contiguous")?)));
+    let pairs = pairs.filter_map(|lpt| Some((lpt, contiguous(lpt)?)));
     let ratio = |(lpt, contiguous): (&Row, &Row)| Ratio {
-        deck: lpt.deck.clone(),
+        deck: deck_in_layout(lpt),
         measured: median(&contiguous.measured_s) / median(&lpt.measured_s),
         emulated: contiguous.emulated_s / lpt.emulated_s,
     };
@@ -186,7 +204,7 @@ impl Report {
                 })
             };
             vec![
-                row.deck.clone(),
+                deck_in_layout(row),
                 row.policy.clone(),
                 format!("{:.3}", median(&row.measured_s)),
                 format!("{:.1}", 100.0 * row.noise),
@@ -207,6 +225,12 @@ impl Report {
                 phase("rest"),
                 percent(row.skewed),
                 percent(row.alone),
+                format!(
+                    "{} ({} of {})",
+                    percent(row.sampled.change),
+                    row.sampled.n_sampled,
+                    row.sampled.n_epochs
+                ),
             ]
         });
         let header = [
@@ -224,6 +248,7 @@ impl Report {
             "rest s",
             "skewed %",
             "alone %",
+            "sampled %",
         ];
         let mut text = format!(
             "{}; machine {} ({})\n",
@@ -262,10 +287,12 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::emulate::validate::compare::Sampling;
 
     fn row(deck: &str, measured: f64, noise: f64, emulated_s: f64) -> Row {
         Row {
             deck: deck.to_owned(),
+            ranks_per_node: None,
             policy: "lpt".to_owned(),
             measured_s: vec![measured],
             noise,
@@ -276,7 +303,49 @@ mod tests {
             phases: Vec::new(),
             skewed: 0.0,
             alone: 0.0,
+            sampled: Sampling {
+                change: 0.0,
+                standard_error: 0.0,
+                n_sampled: 1,
+                n_epochs: 2,
+            },
         }
+    }
+
+    #[test]
+    fn every_fidelity_is_judged_the_sample_of_epochs_too() {
+        let alike = || row("a", 1.0, 0.0, 1.0);
+        assert!(is_alike_in_every_fidelity(&alike()));
+        for off in [0.03, -0.03] {
+            let mut rows = [alike(), alike(), alike()];
+            (rows[0].skewed, rows[1].alone, rows[2].sampled.change) = (off, off, off);
+            assert!(!rows.iter().any(is_alike_in_every_fidelity));
+        }
+    }
+
+    #[test]
+    fn policies_are_compared_within_a_layout_alone() {
+        let of = |policy: &str, ranks_per_node, measured, emulated_s| Row {
+            policy: policy.to_owned(),
+            ranks_per_node: Some(ranks_per_node),
+            ..row("a", measured, 0.0, emulated_s)
+        };
+        let rows = [
+            of("contiguous", 2, 1.0, 1.0),
+            of("lpt", 2, 2.0, 2.0),
+            of("contiguous", 1, 3.0, 1.5),
+            of("lpt", 1, 4.0, 3.0),
+        ];
+        assert_eq!(order_holds(&rows), Some(true));
+        let of_rows: Vec<(String, f64)> = ratios(&rows)
+            .into_iter()
+            .map(|ratio| (ratio.deck, ratio.measured))
+            .collect();
+        let expected = [("a, 2 a node", 0.5), ("a, 1 a node", 0.75)];
+        assert_eq!(
+            of_rows,
+            expected.map(|(deck, ratio)| (deck.to_owned(), ratio))
+        );
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! A run of which only some epochs are gone through: from one change of mesh or owners to the next, steps are alike.
+//!
+//! Every step is listed, since the mesh follows from the steps before; what is saved are the clocks of all ranks.
+
+use super::{Keep, Scenario, run, through};
+use crate::EmulateError;
+
+/// What a sample of the epochs says of the whole run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    pub total_s: f64,
+    /// The standard error of that; 0 where no epoch was left out.
+    pub error_s: f64,
+    pub n_sampled: usize,
+    pub n_epochs: usize,
+}
+
+/// Runs `share` of the epochs of a scenario, those in the middles of equal numbers of steps; of as many parts as there
+/// are epochs to be run. With a share of 1 it is the whole run.
+///
+/// Errors: those of [`run`].
+pub fn sampled(scenario: &Scenario, share: f64) -> Result<Sampled, EmulateError> {
+    let mut epoch_of: Vec<usize> = Vec::new();
+    let mut numbers: Vec<u64> = Vec::new();
+    through(scenario, Keep::Sums, &|_| false, &mut |passed| {
+        if numbers.last() != Some(&passed.epoch) {
+            numbers.push(passed.epoch);
+        }
+        epoch_of.push(numbers.len() - 1);
+    })?;
+    let (n_epochs, n_steps) = (numbers.len(), epoch_of.len());
+    let n_parts = (share * n_epochs as f64).ceil() as usize;
+    if n_parts >= n_epochs || n_steps == 0 {
+        return Ok(Sampled {
+            total_s: run(scenario, Keep::Sums)?.outcome.total_s,
+            error_s: 0.0,
+            n_sampled: n_epochs,
+            n_epochs,
+        });
+    }
+    let n_parts = n_parts.max(1);
+    let chosen: Vec<usize> = (0..n_parts)
+        .map(|part| epoch_of[(2 * part + 1) * n_steps / (2 * n_parts)])
+        .collect();
+    let mut spent = vec![(0.0, 0usize); n_epochs];
+    let (mut before, mut nth) = (0.0, 0);
+    let goes = |nth: usize| {
+        epoch_of
+            .get(nth)
+            .is_some_and(|epoch| chosen.contains(epoch))
+    };
+    through(scenario, Keep::Sums, &goes, &mut |passed| {
+        let (sum, n) = &mut spent[epoch_of[nth]];
+        *sum += passed.clock_ns - before;
+        *n += 1;
+        (before, nth) = (passed.clock_ns, nth + 1);
+    })?;
+    let step_ns: Vec<f64> = chosen
+        .iter()
+        .map(|&epoch| spent[epoch].0 / spent[epoch].1 as f64)
+        .collect();
+    let mean = step_ns.iter().sum::<f64>() / n_parts as f64;
+    let squares: f64 = step_ns.iter().map(|step| (step - mean).powi(2)).sum();
+    let variance = squares / (n_parts as f64 - 1.0).max(1.0);
+    let mut distinct = chosen.clone();
+    distinct.dedup();
+    let left_out = 1.0 - distinct.len() as f64 / n_epochs as f64;
+    Ok(Sampled {
+        total_s: 1e-9 * mean * n_steps as f64,
+        error_s: 1e-9 * n_steps as f64 * (variance * left_out / n_parts as f64).sqrt(),
+        n_sampled: distinct.len(),
+        n_epochs,
+    })
+}
