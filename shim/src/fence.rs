@@ -97,15 +97,6 @@ pub fn freed(comm: Option<Comm>, free: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// Notes that a communicator is about to be copied while calls on it go on.
-pub fn copied(comm: Comm) {
-    // SAFETY: the application passed a communicator for a collective, so no other is under way on it.
-    let state = armed().and_then(|tuner| unsafe { tuner.registry.find(comm) });
-    if let Some(state) = state {
-        state.passing.copied = true;
-    }
-}
-
 /// Notes that a nonblocking collective begins that is recorded nowhere, before one of our communicators is made.
 #[cfg(mpi = "openmpi")]
 pub fn begun(comm: Comm) {
