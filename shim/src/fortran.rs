@@ -107,6 +107,17 @@ entry!("MPI_Comm_idup_with_info": mpi_comm_idup_with_info_, mpi_comm_idup_with_i
     call()
 });
 
+// Open MPI 5.0 has it.
+#[cfg(mpi = "openmpi")]
+entry!("MPIX_Comm_iagree": mpix_comm_iagree_, mpix_comm_iagree_f08_,
+(comm: Integer, flag: *mut c_int, request: *mut c_int), call => {
+    // SAFETY: every argument of Fortran's is passed by reference.
+    if let Some(comm) = unsafe { comm_of(comm) } {
+        crate::fence::begun(comm);
+    }
+    call()
+});
+
 unsafe fn free(default: Default, comm: *mut c_int) -> c_int {
     // SAFETY: every argument of Fortran's is passed by reference.
     crate::fence::freed(unsafe { comm_of(comm) }, default)
