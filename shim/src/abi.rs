@@ -37,6 +37,11 @@ mod handles {
         handle as usize as u64
     }
 
+    /// Whether a handle is one of an operation, as far as its bits tell.
+    pub fn may_be_operation(_: Handle) -> bool {
+        true
+    }
+
     /// The handle that stands in memory.
     ///
     /// # Safety
@@ -80,6 +85,12 @@ mod handles {
         handle & 0xffff_ffff
     }
 
+    /// Whether a handle is one of an operation, as far as its bits tell: how it is stored, and what of.
+    pub fn may_be_operation(handle: Handle) -> bool {
+        const OPERATION: u64 = 6;
+        bits(handle) >> 30 != 0 && bits(handle) >> 26 & 0xf == OPERATION
+    }
+
     /// The handle that stands in memory.
     ///
     /// # Safety
@@ -90,7 +101,9 @@ mod handles {
     }
 }
 
-pub use handles::{Handle, NO_HANDLE, Request, bits, handle_at, request, request_bits};
+pub use handles::{
+    Handle, NO_HANDLE, Request, bits, handle_at, may_be_operation, request, request_bits,
+};
 
 pub type Comm = Handle;
 pub type Datatype = Handle;

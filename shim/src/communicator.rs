@@ -25,7 +25,7 @@ use crate::steer::CarrierComms;
 /// The state of one communicator.
 pub struct State {
     pub comm: Comm,
-    /// This rank in it, known from the set-up on, and how many there are.
+    /// This rank in it, known from the set-up on, and how many there are; none where it is between two groups.
     pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
@@ -77,7 +77,6 @@ impl State {
         Parent {
             comm: self.comm,
             begun: self.passing.calls(),
-            copied: self.passing.copied,
         }
     }
 
@@ -240,6 +239,8 @@ impl Registry {
         // SAFETY: the communicator is valid, as its size could be read; one number is written.
         let code = unsafe { (self.pmpi.comm_test_inter)(comm, &mut inter) };
         let is_among_its_own = code == abi::SUCCESS && inter == 0;
+        // Lists of counts are as long as the remote group there, so nothing reads them.
+        let n_ranks = if is_among_its_own { n_ranks } else { 0 };
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.1.pop() {
@@ -260,7 +261,6 @@ impl Registry {
             }
         };
         if !is_among_its_own {
-            // Lists of counts are as long as the remote group there, so nothing reads them.
             // SAFETY: nobody else knows the slot yet.
             unsafe { (*(*slot).state.get()).decider.stand_aside() };
         }

@@ -29,12 +29,12 @@ static ARMED: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 static KEPT: AtomicPtr<Tuner> = AtomicPtr::new(null_mut());
 
 /// Runs `tuned` when the tuner is armed and takes the call; otherwise `default`, of whose error `failed` hears where
-/// the tuner was asked. Where an exception leaves it, nobody knows which error that was.
+/// the tuner was asked.
 #[inline(always)]
 pub fn fence(
     default: impl Fn() -> c_int,
     tuned: impl FnOnce(&'static Tuner) -> Option<c_int>,
-    failed: impl Fn(&'static Tuner, Option<c_int>),
+    failed: impl FnOnce(&'static Tuner, c_int),
 ) -> c_int {
     let Some(tuner) = tuner() else {
         return default();
@@ -47,24 +47,12 @@ pub fn fence(
     let result = tuned(tuner);
     drop(entered);
     result.unwrap_or_else(|| {
-        let unknown = Unknown(|| failed(tuner, None));
         let code = default();
-        std::mem::forget(unknown);
         if code != abi::SUCCESS {
-            failed(tuner, Some(code));
+            failed(tuner, code);
         }
         code
     })
-}
-
-/// What follows a call that an exception leaves.
-struct Unknown<F: Fn()>(F);
-
-impl<F: Fn()> Drop for Unknown<F> {
-    #[cold]
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 /// A tuned call that is under way. An exception that passes through ends it, too.
@@ -94,15 +82,6 @@ pub fn freed(comm: Option<Comm>, free: impl FnOnce() -> c_int) -> c_int {
     match found {
         Some((tuner, comm)) => tuner.registry.while_freed(comm, free),
         None => free(),
-    }
-}
-
-/// Notes that a communicator is about to be copied while calls on it go on.
-pub fn copied(comm: Comm) {
-    // SAFETY: the application passed a communicator for a collective, so no other is under way on it.
-    let state = armed().and_then(|tuner| unsafe { tuner.registry.find(comm) });
-    if let Some(state) = state {
-        state.passing.copied = true;
     }
 }
 

@@ -51,7 +51,10 @@ pub fn run<N: Number>(
     let call = arguments.shared(tuner, collective, n_ranks);
     let details = move || arguments.details(tuner, collective, n_ranks);
     let decision = state.decider.decide(&tuner.rules, call, &details);
-    let is_default = matches!(decision, Decision::Default);
+    // What is going to be refused is taken back before it runs: the program's error handler may leave it, or call other
+    // collectives here.
+    let is_default = matches!(decision, Decision::Default)
+        && (state.decider.is_aside() || !arguments.is_refused(tuner, collective, comm, n_ranks));
     if is_default && tuner.is_plain {
         return None;
     }
@@ -93,24 +96,18 @@ fn repeat(
     unsafe { tuner.repeat_allreduce(reduction, comm) }
 }
 
-/// The library's own choice, as which [`run`] left a call, returned an error on this rank; or an exception has left it.
+/// The library's own choice, as which [`run`] left a call, returned an error on this rank.
 #[cold]
 pub fn failed(
     tuner: &'static Tuner,
     (collective, arguments): (Collective, Arguments),
     comm: Comm,
-    code: Option<c_int>,
+    code: c_int,
 ) {
     // SAFETY: `run` has just found this communicator's state, and the call on it is still the only one.
     let Some(state) = (unsafe { tuner.registry.find_again(comm) }) else {
         return;
     };
     let call = arguments.shared(tuner, collective, state.n_ranks);
-    match code {
-        Some(code) => _ = tuner.take_back_if_refused(state, call, code),
-        None if arguments.is_refused(tuner, collective, comm, state.n_ranks) => {
-            state.decider.take_back(call);
-        }
-        None => {}
-    }
+    tuner.take_back_if_refused(state, call, code);
 }

@@ -98,29 +98,29 @@ entry!("MPI_Comm_free": mpi_comm_free_, mpi_comm_free_f08_, (comm: *mut c_int) =
 entry!("MPI_Comm_disconnect": mpi_comm_disconnect_, mpi_comm_disconnect_f08_, (comm: *mut c_int) => free);
 entry!("MPI_Comm_idup": mpi_comm_idup_, mpi_comm_idup_f08_,
 (comm: Integer, copy: *mut c_int, request: *mut c_int), call => {
-    // SAFETY: every argument of Fortran's is passed by reference.
-    unsafe { copied(comm) };
+    crate::private::copied();
     call()
 });
 entry!("MPI_Comm_idup_with_info": mpi_comm_idup_with_info_, mpi_comm_idup_with_info_f08_,
 (comm: Integer, info: Integer, copy: *mut c_int, request: *mut c_int), call => {
+    crate::private::copied();
+    call()
+});
+
+// Open MPI 5.0 has it.
+#[cfg(mpi = "openmpi")]
+entry!("MPIX_Comm_iagree": mpix_comm_iagree_, mpix_comm_iagree_f08_,
+(comm: Integer, flag: *mut c_int, request: *mut c_int), call => {
     // SAFETY: every argument of Fortran's is passed by reference.
-    unsafe { copied(comm) };
+    if let Some(comm) = unsafe { comm_of(comm) } {
+        crate::fence::begun(comm);
+    }
     call()
 });
 
 unsafe fn free(default: Default, comm: *mut c_int) -> c_int {
     // SAFETY: every argument of Fortran's is passed by reference.
     crate::fence::freed(unsafe { comm_of(comm) }, default)
-}
-
-/// # Safety
-/// `comm` points to a communicator.
-unsafe fn copied(comm: Integer) {
-    // SAFETY: `comm` points to a communicator, as the caller promises.
-    if let Some(comm) = unsafe { comm_of(comm) } {
-        crate::fence::copied(comm);
-    }
 }
 
 unsafe fn init(default: &dyn Fn() -> c_int) -> c_int {

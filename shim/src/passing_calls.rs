@@ -8,8 +8,6 @@ use colltune_core::thin::next_sampled;
 pub struct PassingCalls {
     pub calls: u64,
     pub requests: u64,
-    /// Whether MPI_Comm_idup has been called on it.
-    pub copied: bool,
     /// Computed without the other ranks, where the communicator is not set up.
     pub layout: Option<Option<Layout>>,
     cells: Vec<PassingCell>,

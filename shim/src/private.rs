@@ -7,13 +7,16 @@
 //! Programs may get away with beginning a nonblocking collective before a blocking one on some ranks and behind it
 //! on others, which is wrong, but not noticed: the messages of the two differ. Open MPI's MPI_Comm_split is both, and
 //! would wait for ever. So the ranks compare how many they have begun, and make ours when these are as many on all.
-//! Of a communicator that is being copied none is made, nor later: Open MPI's MPI_Comm_idup goes through stages as the
-//! library finds time, each with a nonblocking collective of its own, and where a rank makes another communicator
-//! between two of them and others elsewhere, all wait for ever (4.1.4, without the shim as well).
 //! Where they differ time after time, as behind a call that went past the shim on one rank, none is made any more.
+//!
+//! Nor where a member has ever called MPI_Comm_idup, on whatever communicator. Open MPI's goes through stages as the
+//! library finds time, each with a nonblocking collective of its own, and where a rank makes another communicator
+//! between two of them and others elsewhere, all wait for ever (4.1.4, without the shim as well). Beside a copy of a
+//! communicator with a lower number none is made at all until the copy is, for which others that come to it behind the
+//! present call may be needed.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm, Errhandler};
@@ -24,6 +27,8 @@ use crate::world::World;
 /// The most that are alive at once in a process.
 const ALIVE_MAX: u64 = 1024;
 static ALIVE: AtomicU64 = AtomicU64::new(0);
+/// Whether this process has begun to copy a communicator while others are made (MPI_Comm_idup).
+static HAS_COPIED: AtomicBool = AtomicBool::new(false);
 /// What the libraries allocate for one, about, and for each of its ranks.
 const BYTES: u64 = 16 << 10;
 const BYTES_PER_RANK: u64 = 16;
@@ -50,8 +55,11 @@ pub struct Parent {
     pub comm: Comm,
     /// Nonblocking collectives that this rank has begun on it.
     pub begun: u64,
-    /// Whether it may be in the middle of being copied (MPI_Comm_idup), on all ranks alike.
-    pub copied: bool,
+}
+
+/// Notes that MPI_Comm_idup is about to be called.
+pub fn copied() {
+    HAS_COPIED.store(true, Ordering::Relaxed);
 }
 
 /// Which members of a program's communicator are together in one of ours, and in which order.
@@ -87,14 +95,10 @@ impl Private {
     #[cold]
     fn make(world: &World, parent: Parent, tries: u32, split: impl FnOnce() -> Private) -> Private {
         let _agreement = world.spending.agreement();
-        let Parent {
-            comm,
-            begun,
-            copied,
-        } = parent;
+        let Parent { comm, begun } = parent;
         let bytes = bytes(world.pmpi, comm);
         let affordable = hold(bytes);
-        let alive = match affordable && !copied {
+        let alive = match affordable && !HAS_COPIED.load(Ordering::Relaxed) {
             true => ALIVE.load(Ordering::Relaxed),
             false => ALIVE_MAX,
         };

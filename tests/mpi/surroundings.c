@@ -1,9 +1,10 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
  * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors|
- *        freed|copied|elsewhere
+ *        freed|copied|barriers|crossed|between|elsewhere
  * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,6 +240,92 @@ static int copied(void) {
     return right;
 }
 
+/* Barriers around the beginning of a copy and while it goes on, and nonblocking ones on the communicator's sibling. */
+static int barriers(void) {
+    int right = 1;
+    MPI_Comm sibling;
+    MPI_Comm_dup(MPI_COMM_WORLD, &sibling);
+    for (int i = 0; i < 32; i++) {
+        MPI_Comm comm, copy;
+        MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        if (i & 1) MPI_Ibarrier(sibling, &requests[0]);
+        for (int k = 0; k < i % 3; k++) MPI_Barrier(comm);
+        MPI_Comm_idup(comm, &copy, &requests[1]);
+        for (int k = 0; k < 1 + i % 4; k++) MPI_Barrier(comm);
+        if (i & 2) MPI_Ibarrier(sibling, &requests[2]);
+        if (i & 4) MPI_Barrier(comm);
+        if (i & 8) right &= step(comm, i, 1 + i);
+        if (i & 16) {
+            MPI_Status statuses[3];
+            MPI_Waitall(3, requests, statuses);
+        } else {
+            for (int k = 0; k < 3; k++) MPI_Wait(&requests[(i + k) % 3], MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(copy);
+        right &= steps(copy, 1) & steps(comm, 1);
+        MPI_Comm_free(&comm);
+        MPI_Comm_free(&copy);
+    }
+    right &= steps(sibling, 1);
+    MPI_Comm_free(&sibling);
+    return right;
+}
+
+/* A copy that one rank begins before a barrier on another communicator, and the others behind it. Whatever has to be made
+ * for that barrier is made while the copy cannot end. */
+static int crossed(void) {
+    int rank, size, right = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 12; i++) {
+        MPI_Comm comms[2], copy;
+        MPI_Request request;
+        for (int k = 0; k < 2; k++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
+        int is_first = rank == i % size, copied = i / size % 2;
+        if (is_first) MPI_Comm_idup(comms[copied], &copy, &request);
+        MPI_Barrier(comms[!copied]);
+        right &= step(comms[!copied], i, 1 + i);
+        if (!is_first) MPI_Comm_idup(comms[copied], &copy, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        right &= steps(copy, 1) & steps(comms[0], 1) & steps(comms[1], 1);
+        MPI_Comm_free(&copy);
+        for (int k = 0; k < 2; k++) MPI_Comm_free(&comms[k]);
+    }
+    return right;
+}
+
+/* So many numbers, behind which there is no memory. */
+static int *edge(int n) {
+    long page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE)) exit(1);
+    return (int *)(pages + page) - n;
+}
+
+/* The last rank and the others: lists of counts are as long as the other group. */
+static int between(void) {
+    int rank, size, right = 1, got[STEP_RANKS];
+    MPI_Comm half, inter;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int is_last = rank == size - 1, theirs = is_last ? size - 1 : 1;
+    MPI_Comm_split(MPI_COMM_WORLD, is_last, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, is_last ? 0 : size - 1, 7, &inter);
+    int *counts = edge(theirs), *places = edge(theirs);
+    for (int r = 0; r < theirs; r++) counts[r] = 1, places[r] = r;
+    for (int i = 0; i < 20; i++) {
+        int mine = rank + i;
+        MPI_Allgatherv(&mine, 1, MPI_INT, got, counts, places, MPI_INT, inter);
+        for (int r = 0; r < theirs; r++) right &= got[r] == (is_last ? r : size - 1) + i;
+        MPI_Barrier(inter);
+    }
+    right &= steps(half, 1) & steps(MPI_COMM_WORLD, 1);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+    return right;
+}
+
 /* The folder that the program was started in is not the one that it ends in. */
 static int elsewhere(void) {
     int right = steps(MPI_COMM_WORLD, 2);
@@ -317,6 +404,9 @@ int main(int argc, char **argv) {
     if (!strcmp(way, "errors")) right = errors(rank);
     if (!strcmp(way, "freed")) right = freed();
     if (!strcmp(way, "copied")) right = copied();
+    if (!strcmp(way, "barriers")) right = barriers();
+    if (!strcmp(way, "crossed")) right = crossed();
+    if (!strcmp(way, "between")) right = between();
     if (!strcmp(way, "elsewhere")) right = elsewhere();
     if (is_number) MPI_T_finalize();
     return conclude(right);

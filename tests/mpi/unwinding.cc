@@ -1,6 +1,8 @@
-/* Error handlers and operations that do not return: they throw, or they jump.
+/* Error handlers and operations that do not return: they throw, or they jump. And handlers that call a collective on the
+ * very communicator of the call.
  *
  * usage: unwinding throw|jump handler|lone|alone|apart|op ROUNDS
+ *        unwinding call handler|lone ROUNDS
  *   handler  every rank broadcasts from a root that there is not; the handler leaves the call
  *   lone     rank 1 does so, and the others do not notice
  *   alone    rank 1 has less room than the root sends
@@ -14,13 +16,21 @@
 #include <cstring>
 #include <mpi.h>
 
-static bool throws, leaves;
+static bool throws, calls, leaves;
 static jmp_buf back;
 static int left, errors, right = 1;
 static char sink[64];
 
+static int reduce();
+
 static void leave() {
     if (throws) throw 1;
+    if (calls) {
+        leaves = false;
+        left++;
+        reduce();
+        return;
+    }
     longjmp(back, 1);
 }
 
@@ -55,13 +65,17 @@ static int reduce() {
     return 0;
 }
 
+/* Longs of a right broadcast. Where they are few their number of calls, and not their bytes, has the shim, if there, set
+ * the communicator up. */
+static long n_sent = 1000;
+
 static int broadcast() {
     int rank;
     static long data[1000];
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (long i = 0; i < 1000; i++) data[i] = rank == 0 ? i : -1;
-    if (MPI_Bcast(data, 1000, MPI_LONG, 0, MPI_COMM_WORLD)) return 1;
-    for (long i = 0; i < 1000; i++) right &= data[i] == i;
+    for (long i = 0; i < n_sent; i++) data[i] = rank == 0 ? i : -1;
+    if (MPI_Bcast(data, (int)n_sent, MPI_LONG, 0, MPI_COMM_WORLD)) return 1;
+    for (long i = 0; i < n_sent; i++) right &= data[i] == i;
     return 0;
 }
 
@@ -86,7 +100,11 @@ static int lone_wrong_root() {
 
 static void is_left(int (*call)(), int depth) {
     leaves = true;
-    if (throws) {
+    if (calls) {
+        deeper(depth, call);
+        // Where the call was right, what the other's handler calls is called here.
+        if (leaves) reduce();
+    } else if (throws) {
         try {
             deeper(depth, call);
         } catch (int) {
@@ -104,6 +122,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
     throws = !strcmp(argv[1], "throw");
+    calls = !strcmp(argv[1], "call");
     int rank, all = 0;
     MPI_Errhandler handler;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -115,6 +134,7 @@ int main(int argc, char **argv) {
                        : !strcmp(argv[2], "lone")  ? lone_wrong_root
                        : !strcmp(argv[2], "alone") || apart ? too_long
                                                             : reduce;
+    if (leaving == lone_wrong_root || leaving == wrong_root) n_sent = 10;
     if (leaving == reduce) MPI_Op_create(add, 1, &op);
     MPI_Comm other;
     MPI_Comm_dup(MPI_COMM_WORLD, &other);

@@ -1,4 +1,5 @@
-//! C and C++ programs and tools of `tests/mpi/`, compiled once for each MPI library.
+//! C and C++ programs and tools of `tests/mpi/`, compiled once for each MPI library, and Fortran programs, compiled
+//! where they are asked for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +8,9 @@ use std::time::SystemTime;
 
 use crate::library::Mpi;
 use crate::skip::skip;
+
+/// The three interfaces of Fortran, by the macro that chooses one in programs of `tests/mpi/`.
+pub const FORTRAN_INTERFACES: [&str; 3] = ["MPIFH", "MODULE_MPI", "MODULE_MPI_F08"];
 
 /// The program `tests/mpi/NAME.c`, or `NAME.cc`, built with the library's compiler.
 pub fn program(mpi: Mpi, name: &str) -> PathBuf {
@@ -29,6 +33,26 @@ pub fn sanitized(mpi: Mpi, name: &str) -> Option<PathBuf> {
     }
     let file = format!("{name}.asan");
     Some(build(mpi, name, &file, &["-fsanitize=address"]))
+}
+
+/// Compiles `tests/mpi/SOURCE.F90`; `None` without a compiler.
+pub fn fortran(mpi: Mpi, source: &str, macros: &[String], program: &Path) -> Option<()> {
+    let compiler = format!("mpifort.{}", mpi.name());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("mpi/{source}.F90"));
+    // mpif.h has no interfaces, so that buffers of several types look like a mistake to the compiler.
+    let flags = ["-O1", "-w", "-fallow-argument-mismatch"];
+    let output = Command::new(&compiler)
+        .args(flags)
+        .args(macros)
+        .arg("-o")
+        .args([program, &source])
+        .output();
+    let Ok(output) = output else {
+        return skip(&format!("{compiler} is not installed"));
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler} failed:\n{text}");
+    Some(())
 }
 
 fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {

@@ -6,11 +6,9 @@ use std::process::Command;
 
 use colltune_core::record::{Manner, Record};
 use colltune_tests::{
-    Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, skip, traces,
+    FORTRAN_INTERFACES, Mpi, assert_ranks_agree, folder, fortran, job, on_each_library, read_log,
+    skip, traces,
 };
-
-/// The three interfaces of Fortran, by the macro that chooses one in `fortran_caller.F90`.
-const INTERFACES: [&str; 3] = ["MPIFH", "MODULE_MPI", "MODULE_MPI_F08"];
 
 /// Nonblocking calls of the Fortran program on each rank.
 const NONBLOCKING: usize = 3 * 5 * 4;
@@ -20,26 +18,6 @@ fn fortran_caller(mpi: Mpi, interface: &str, folder: &Path) -> Option<PathBuf> {
     let program = folder.join(interface);
     let macros = [format!("-D{interface}")];
     fortran(mpi, "fortran_caller", &macros, &program).map(|()| program)
-}
-
-/// Compiles `tests/mpi/SOURCE.F90`; `None` without a compiler.
-fn fortran(mpi: Mpi, source: &str, macros: &[String], program: &Path) -> Option<()> {
-    let compiler = format!("mpifort.{}", mpi.name());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("mpi/{source}.F90"));
-    // mpif.h has no interfaces, so that buffers of several types look like a mistake to the compiler.
-    let flags = ["-O1", "-w", "-fallow-argument-mismatch"];
-    let output = Command::new(&compiler)
-        .args(flags)
-        .args(macros)
-        .arg("-o")
-        .args([program, &source])
-        .output();
-    let Ok(output) = output else {
-        return skip(&format!("{compiler} is not installed"));
-    };
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler} failed:\n{text}");
-    Some(())
 }
 
 /// Runs a Fortran program on `n_ranks` ranks, drawing; how many calls ran another variant than `default`.
@@ -103,7 +81,7 @@ fn mpi4py(mpi: Mpi, variant: &str) -> Option<String> {
 on_each_library! {
     fn fortran_programs_compute_the_same(mpi: Mpi) {
         let programs = folder();
-        for interface in INTERFACES {
+        for interface in FORTRAN_INTERFACES {
             let Some(program) = fortran_caller(mpi, interface, programs.path()) else { return };
             let drawn = draws(mpi, 2, &program);
             assert!(drawn > 50, "{interface}: only {drawn} calls were steered");

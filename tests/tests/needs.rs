@@ -122,8 +122,8 @@ on_each_library! {
             // Its Fortran goes past the C functions.
             let fortran: Vec<String> = documented.iter().map(|name| name.to_lowercase()).collect();
             documented.extend(fortran.iter().flat_map(|name| [format!("{name}_"), format!("{name}_f08_")]));
-            // From C alone.
-            documented.push("MPIX_Comm_iagree".to_owned());
+            let agreements = ["MPIX_Comm_iagree", "mpix_comm_iagree_", "mpix_comm_iagree_f08_"];
+            documented.extend(agreements.map(str::to_owned));
         }
         documented.sort_unstable();
         assert_eq!(exported, documented);

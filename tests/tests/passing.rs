@@ -173,6 +173,33 @@ on_each_library! {
         }
     }
 
+    /// Open MPI 5.0 has it, and from PyPI none of Fortran's: a tool plays the library.
+    fn an_agreement_that_is_begun_is_counted_from_every_language(mpi: Mpi) {
+        if !mpi.is_openmpi() {
+            return;
+        }
+        let library = || tool(mpi, "agreeing_tool");
+        for language in ["C", "mpif.h", "mpi_f08"] {
+            job(3).mpi(mpi).preload_tool(library()).run("misordered", &[language]).succeeds().prints("ok\n");
+            let log = folder();
+            let outcome = job(3)
+                .mpi(mpi)
+                .preload()
+                .preload_tool(library())
+                .db(log.path())
+                .mode("exploit")
+                .force("barrier=native:bruck")
+                .env("COLLTUNE_SETUP_AFTER", "1")
+                .log(log.path())
+                .run("misordered", &[language]);
+            outcome.succeeds().prints("ok\n").is_silent();
+            let log = read_log(log.path(), 3);
+            let barriers = log[0].iter().filter(|call| call.collective == "barrier");
+            let variants: Vec<_> = barriers.map(|call| call.variant.as_str()).collect();
+            assert_eq!(variants, ["default", "default", "default", "native:bruck"], "{language}");
+        }
+    }
+
     /// A handle that is used again must not be taken for the request that had it before.
     fn what_is_completed_out_of_sight_is_not_recorded(mpi: Mpi) {
         for way in ["program", "tool"] {

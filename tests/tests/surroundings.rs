@@ -99,6 +99,20 @@ on_each_library! {
         is_right_whatever_runs(mpi, "copied");
     }
 
+    /// A barrier has no data that would show a copy's messages in it.
+    fn barriers_around_a_copy_that_is_made_meanwhile(mpi: Mpi) {
+        is_right_whatever_runs(mpi, "barriers");
+    }
+
+    /// Open MPI 4.1 makes no communicator beside a copy of one with a lower number until the copy is made.
+    fn a_copy_that_one_rank_begins_before_a_barrier_elsewhere_and_the_others_behind_it(mpi: Mpi) {
+        is_right_whatever_runs(mpi, "crossed");
+    }
+
+    fn lists_between_two_groups_are_as_long_as_the_other_group(mpi: Mpi) {
+        is_right_whatever_runs(mpi, "between");
+    }
+
     fn a_program_that_goes_to_another_folder(mpi: Mpi) {
         let start = folder();
         std::fs::create_dir(start.path().join("db")).unwrap();

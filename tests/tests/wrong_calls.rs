@@ -1,12 +1,14 @@
 //! Wrong calls of every blocking collective are answered as without the shim: the same error class on
-//! every rank, and the same error handler, as often and with the same communicator.
+//! every rank, and the same error handler, as often and with the same communicator. From Fortran, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::variant::Family;
-use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library};
+use colltune_tests::{
+    FORTRAN_INTERFACES, Job, Mpi, Outcome, folder, fortran, job, on_each_library,
+};
 
 const RANKS: u32 = 2;
 /// Of the blocks that the program sends, with all ranks' together.
@@ -84,6 +86,29 @@ const DEADLY_MPICH: &[&str] = &[
     "without-displacements:alltoallw",
     "without-displacements:gatherv",
     "without-displacements:scatterv",
+];
+
+/// The same of the Fortran program's, for which Open MPI makes null of a handle that there is not.
+const DEADLY_FORTRAN_OPENMPI: &[&str] = &[
+    "of-no-such-type:allreduce",
+    "of-no-such-type:exscan",
+    "of-no-such-type:reduce",
+    "of-no-such-type:reduce_scatter",
+    "of-no-such-type:reduce_scatter_block",
+    "of-no-such-type:scan",
+    "with-no-such-operation:allreduce",
+    "with-no-such-operation:exscan",
+    "with-no-such-operation:reduce",
+    "with-no-such-operation:reduce_scatter",
+    "with-no-such-operation:reduce_scatter_block",
+    "with-no-such-operation:scan",
+];
+const DEADLY_FORTRAN_MPICH: &[&str] = &[
+    "negative-count:allreduce",
+    "negative-count:exscan",
+    "negative-count:reduce",
+    "negative-count:reduce_scatter_block",
+    "negative-count:scan",
 ];
 
 /// For each family a list that forces one variant of it for every collective that has one.
@@ -201,6 +226,33 @@ on_each_library! {
             assert!(lines(&drawn).count() > lines(&bare).count() * 3 / 5);
             for force in forced(mpi) {
                 agrees(&run(tuned().force(&force), handler, &left_out), &bare);
+            }
+        }
+    }
+
+    /// What has neither type nor count where nobody may look at it is no mistake, and computes the same.
+    fn fortran_programs_get_the_librarys_answers(mpi: Mpi) {
+        let left_out = if mpi.is_openmpi() { DEADLY_FORTRAN_OPENMPI } else { DEADLY_FORTRAN_MPICH };
+        let programs = folder();
+        for interface in FORTRAN_INTERFACES {
+            let program = programs.path().join(interface);
+            let Some(()) = fortran(mpi, "fortran_wrong_calls", &[format!("-D{interface}")], &program) else { return };
+            let run = |job: Job| job.run(&program.to_string_lossy(), left_out);
+            let bare = run(job(RANKS).mpi(mpi));
+            bare.succeeds();
+            let of = |class: &str| lines(&bare).filter(|line| line.contains(class)).count();
+            assert!(of("class 0,") >= 50 && of("class") - of("class 0,") >= 130, "{}", bare.stdout);
+            let tuned = || job(RANKS).mpi(mpi).preload().env("COLLTUNE_SETUP_AFTER", "1");
+            let mut outcomes = Vec::new();
+            for mode in ["off", "record", "explore"] {
+                let db = folder();
+                let tuned = tuned().db(db.path()).mode(mode).seed(6);
+                outcomes.push(run(tuned.env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")));
+            }
+            outcomes.extend(forced(mpi).iter().map(|force| run(tuned().force(force))));
+            for outcome in outcomes {
+                agrees(&outcome, &bare);
+                outcome.claim(lines(&outcome).count() == of("class"), "answers are missing");
             }
         }
     }

@@ -9,7 +9,7 @@ use colltune_core::decide::rooms::Class;
 
 use super::lists::List;
 use super::{Arguments, Counted, Reduction, Side, UnevenSide};
-use crate::abi::{bits, is_in_place};
+use crate::abi::{bits, is_in_place, may_be_operation};
 use crate::world::World;
 
 /// A count that none is.
@@ -49,7 +49,7 @@ impl Reduction {
     }
 
     pub fn has_no_operation(&self, world: &World) -> bool {
-        [0, bits(world.handles.op_null)].contains(&bits(self.op))
+        [0, bits(world.handles.op_null)].contains(&bits(self.op)) || !may_be_operation(self.op)
     }
 
     fn details(&self, world: &World, collective: Collective, n_ranks: u32) -> SharedDetails {

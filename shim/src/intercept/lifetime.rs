@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use super::{ABSENT, next_function};
 use crate::abi::{Comm, Info, Request, handle_at};
 use crate::fence;
+use crate::private;
 
 /// Where a communicator's handle stands.
 type Place = *mut c_void;
@@ -46,7 +47,7 @@ pub unsafe extern "C-unwind" fn MPI_Comm_idup(
     let Some(next) = next_function!(MPI_Comm_idup(Comm, Place, *mut Request)) else {
         return ABSENT;
     };
-    fence::copied(comm);
+    private::copied();
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     unsafe { next(comm, copy, request) }
 }
@@ -66,7 +67,7 @@ pub unsafe extern "C-unwind" fn MPI_Comm_idup_with_info(
     else {
         return ABSENT;
     };
-    fence::copied(comm);
+    private::copied();
     // SAFETY: the arguments are forwarded unchanged, so they are exactly as valid as the caller promised.
     unsafe { next(comm, info, copy, request) }
 }

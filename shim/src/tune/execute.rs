@@ -76,7 +76,8 @@ impl Tuner {
         let (collective, n_ranks) = (call.collective, state.n_ranks);
         let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
-        if arguments.is_refused(self, collective, state.comm, n_ranks) {
+        let is_aside = state.decider.is_aside();
+        if !is_aside && arguments.is_refused(self, collective, state.comm, n_ranks) {
             return self.run_refused(state, call, decision, (ways.default, &details));
         }
         let mut decision = *decision;
