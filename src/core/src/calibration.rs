@@ -211,15 +211,43 @@ mod tests {
         const COPY: &str = "copy_per_byte_ns = 0.125";
         for (from, to, words) in [
             ("nodes = 4", "nodes = 4\nracks = 1", ["`racks`", "nodes"]),
-            (COPY, "copy_per_byte_ns = -1.0", ["copy_per_byte_ns is -1,", "at least 0"]),
-            (COPY, "copy_per_byte_ns = nan", ["copy_per_byte_ns is NaN", "calibrate"]),
+            (
+                COPY,
+                "copy_per_byte_ns = -1.0",
+                ["copy_per_byte_ns is -1,", "at least 0"],
+            ),
+            (
+                COPY,
+                "copy_per_byte_ns = nan",
+                ["copy_per_byte_ns is NaN", "calibrate"],
+            ),
             (COPY, "copy_per_byte_ns = ", ["copy_per_byte_ns", "line"]),
-            ("latency_ns = 250.0", "latency_ns = inf", ["inside.latency_ns is inf", "finite"]),
-            ("latency_ns = 250.0", "latency_ns = \"x\"", ["`inside.latency_ns`", "f64"]),
+            (
+                "latency_ns = 250.0",
+                "latency_ns = inf",
+                ["inside.latency_ns is inf", "finite"],
+            ),
+            (
+                "latency_ns = 250.0",
+                "latency_ns = \"x\"",
+                ["`inside.latency_ns`", "f64"],
+            ),
             ("latency_ns = 250.0\n", "", ["`latency_ns`", "`inside`"]),
-            ("rendezvous_bytes = 4096.0", "rendezvous_bytes = nan", ["inside.rendezvous_bytes", "0"]),
-            ("per_node = 2.0", "per_node = 0.0", ["cores.per_node is 0,", "above 0"]),
-            ("turn_ns = 1300.0", "turn_ns = inf", ["cores.turn_ns is inf", "finite"]),
+            (
+                "rendezvous_bytes = 4096.0",
+                "rendezvous_bytes = nan",
+                ["inside.rendezvous_bytes", "0"],
+            ),
+            (
+                "per_node = 2.0",
+                "per_node = 0.0",
+                ["cores.per_node is 0,", "above 0"],
+            ),
+            (
+                "turn_ns = 1300.0",
+                "turn_ns = inf",
+                ["cores.turn_ns is inf", "finite"],
+            ),
             ("ppn = 2", "", ["missing", "`ppn`"]),
             ("ppn = 2", "ppn = -2", ["`ppn`", "-2"]),
         ] {
