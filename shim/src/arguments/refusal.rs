@@ -12,8 +12,8 @@ use crate::abi::{self, Comm, bits, is_in_place};
 use crate::world::World;
 
 impl Arguments {
-    /// Whether they are refused on this rank.
-    #[inline]
+    /// Whether they are refused on this rank. Where the kind of arguments is known little is left of it.
+    #[inline(always)]
     pub fn is_refused(
         &self,
         world: &World,
@@ -43,7 +43,7 @@ impl Arguments {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn is_refused_block(
     world: &World,
     collective: Collective,
@@ -98,7 +98,7 @@ fn own_place(all: Listed, rank: usize) -> Option<(i64, i64)> {
 }
 
 impl Reduction {
-    #[inline]
+    #[inline(always)]
     fn is_refused(
         &self,
         world: &World,
@@ -150,11 +150,13 @@ impl Reduction {
 }
 
 /// Whether so many elements of a type are refused.
+#[inline(always)]
 fn is_wrong(world: &World, side: Side) -> bool {
     side.count < 0 || world.is_no_type(side.datatype)
 }
 
 /// Whether a result is to lie in place, which no library takes but MPICH where there is none.
+#[inline(always)]
 fn is_into_place(recv: *const std::ffi::c_void, count: impl Fn() -> i64) -> bool {
     is_in_place(recv) && (cfg!(mpi = "openmpi") || count() != 0)
 }
