@@ -1,0 +1,190 @@
+//! Collectives among ranks of which one is on each node.
+
+use super::memory::{Case, Content, Found, Rank};
+use crate::algorithm::pattern::Pattern;
+use crate::algorithm::plan::Plan;
+use crate::algorithm::program::Program;
+use crate::algorithm::registry::Scheduled;
+use crate::algorithm::symbolic::{Delivery, Geometry, Memory, run as run_programs};
+use crate::catalogue::Crossing;
+use crate::collective::Collective;
+use crate::node::stage::{Across, Among, At, Stage};
+
+/// For each unit of a member's result which units of whose contribution it is; `None` where it is no result.
+pub type Origin = Vec<Option<Content>>;
+
+/// What the members of a collective get, by what it promises.
+pub fn promised(collective: Collective, n: usize, root: usize, units: u64) -> Vec<Origin> {
+    let blocks = match collective {
+        Collective::Allgather | Collective::Alltoall => n as u64,
+        _ => 1,
+    };
+    let origin = |member: usize, unit: u64| -> Option<Content> {
+        match collective {
+            Collective::Allreduce => Some((0..n).map(|from| (from, unit)).collect()),
+            Collective::Reduce => (member == root).then(|| (0..n).map(|f| (f, unit)).collect()),
+            Collective::Bcast => Some(vec![(root, unit)]),
+            Collective::Allgather => Some(vec![((unit / units) as usize, unit % units)]),
+            _ => {
+                let own = member as u64 * units + unit % units;
+                Some(vec![((unit / units) as usize, own)])
+            }
+        }
+    };
+    (0..n)
+        .map(|member| {
+            (0..blocks * units)
+                .map(|unit| origin(member, unit))
+                .collect()
+        })
+        .collect()
+}
+
+/// What they get of a schedule.
+fn scheduled(
+    schedule: Scheduled,
+    (n, root): (usize, usize),
+    (units, unit_bytes): (u64, u64),
+) -> Found<Vec<Origin>> {
+    let row = schedule.row();
+    let n_blocks = row.pattern.blocks(n);
+    let programs: Vec<Program> = (0..n)
+        .map(|rank| {
+            let case = row.case(rank, n, root, schedule.values, units * unit_bytes);
+            Program::new(&Plan::new((row.schedule)(case)), n_blocks)
+        })
+        .collect();
+    let blocks = vec![units; n_blocks];
+    let geometry = Geometry {
+        pattern: row.pattern,
+        n_ranks: n,
+        root,
+        parts_per_block: programs[0].parts_per_block as usize,
+        blocks: &blocks,
+        memory: Memory::Separate,
+    };
+    let world = run_programs(&programs, geometry, Delivery::Alternating)
+        .map_err(|fault| format!("{}: {fault:?}", row.name))?;
+    let starts: Vec<u64> = (0..geometry.total_chunks())
+        .scan(0, |start, chunk| {
+            let this = *start;
+            *start += geometry.len(chunk);
+            Some(this)
+        })
+        .collect();
+    let own_block = row.pattern == Pattern::Allgather;
+    let of_member = |member: usize| {
+        let output = world.output(member);
+        let mut origin = Origin::new();
+        for (chunk, content) in output.iter().enumerate() {
+            for unit in 0..geometry.len(chunk) {
+                let from = content.as_ref().map(|content| {
+                    let at = |from: usize| match own_block {
+                        true => starts[content.chunk] - from as u64 * units,
+                        false => starts[content.chunk],
+                    };
+                    let from = content.from.iter().map(|from| usize::from(*from));
+                    from.map(|from| (from, at(from) + unit)).collect()
+                });
+                origin.push(from);
+            }
+        }
+        origin
+    };
+    Ok((0..n).map(of_member).collect())
+}
+
+pub fn acrosses(case: &Case, ranks: &mut [Rank]) -> Found<bool> {
+    let mut any = false;
+    for rank in 0..ranks.len() {
+        let Some(Stage::Across(mine)) = ranks[rank].left.front().copied() else {
+            continue;
+        };
+        let map = ranks[rank].map;
+        let root = map.node_of[case.root];
+        let members: Vec<usize> = match mine.among {
+            Among::Lane => map.lane(map.place).collect(),
+            Among::Leaders => {
+                let mut leaders: Vec<usize> = map.nodes.iter().map(|ranks| ranks[0]).collect();
+                leaders[root] = case.root;
+                leaders
+            }
+        };
+        if !members.contains(&rank) {
+            return Err(format!("rank {rank} is none of {members:?}"));
+        }
+        let parts = members
+            .iter()
+            .map(|member| match ranks[*member].left.front() {
+                Some(Stage::Across(part)) if part.among == mine.among => Some(*part),
+                _ => None,
+            });
+        let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        if parts.iter().any(|part| part.units != mine.units) {
+            return Err(format!("messages of different length among {members:?}"));
+        }
+        cross(case, ranks, (&members, &parts), root)?;
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Runs a collective among some ranks.
+fn cross(
+    case: &Case,
+    ranks: &mut [Rank],
+    (members, parts): (&[usize], &[Across]),
+    root: usize,
+) -> Found<()> {
+    let (n, units) = (members.len(), parts[0].units);
+    let origins = match case.own.crossing() {
+        Some(Crossing::Schedule(schedule)) => {
+            scheduled(schedule, (n, root), (units, case.unit_bytes))?
+        }
+        _ => promised(case.collective, n, root, units),
+    };
+    let given = |member: usize| {
+        let part = parts[member];
+        part.given.unwrap_or(match case.collective {
+            Collective::Allgather => At {
+                unit: part.result.unit + member as u64 * units,
+                ..part.result
+            },
+            _ => part.result,
+        })
+    };
+    let mut results = Vec::new();
+    for origin in &origins {
+        let result = origin.iter().map(|unit| {
+            let Some(unit) = unit else { return Ok(None) };
+            let all = unit.iter().map(|(member, unit)| {
+                // A leader's message may have holes, where other nodes have more ranks.
+                match case.collective {
+                    Collective::Allgather | Collective::Alltoall => {
+                        ranks[members[*member]].read(given(*member), *unit)
+                    }
+                    _ => ranks[members[*member]]
+                        .take(given(*member), *unit)
+                        .map(Some),
+                }
+            });
+            let all = all.collect::<Found<Option<Vec<_>>>>()?;
+            Ok(all.map(|contents| contents.concat()))
+        });
+        results.push(result.collect::<Found<Vec<_>>>()?);
+    }
+    for (member, result) in results.into_iter().enumerate() {
+        let rank = &mut ranks[members[member]];
+        for (unit, content) in (0..).zip(result) {
+            // What a rank gets nothing of it leaves alone.
+            if case.collective == Collective::Reduce && member != root {
+                continue;
+            }
+            rank.write(parts[member].result, unit, content)?;
+        }
+        rank.left.pop_front();
+    }
+    Ok(())
+}
