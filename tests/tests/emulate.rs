@@ -83,7 +83,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let cases: [(String, &[&str]); 17] = [
         (
             run(&costs, &format!("--machine {impossible}")),
-            &["impossible.toml", "[inside]", "negative"],
+            &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
         ),
         (
             run(&costs, &format!("--machine {lacking}")),
