@@ -99,7 +99,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         ),
         (
             run(&costs, &format!("{hera} --policy published:lpd")),
-            &["published:lpd", "published:cplx"],
+            &["\"lpd\" of policy published", "cplx:0..100"],
         ),
         (
             run(&costs, &format!("{hera} --collective allreduce=p2p:rong")),
