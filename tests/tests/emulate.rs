@@ -80,7 +80,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         )
     };
     let empty = path(&empty);
-    let cases: [(String, &[&str]); 17] = [
+    let cases: [(String, &[&str]); 22] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -135,6 +135,26 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
             &["p2p:rong"],
         ),
         (format!("study arts --out {out}"), &["arts", "miniamr"]),
+        (
+            run(&costs, &format!("{hera} --axes 3")),
+            &["step 3", "2 steps"],
+        ),
+        (
+            run(&costs, &format!("{hera} --axes 0")),
+            &["0", "counted from 1"],
+        ),
+        (
+            run(&costs, &format!("{hera} --axes 1 --epochs 2")),
+            &["--axes", "--epochs"],
+        ),
+        (
+            run(&costs, &format!("{hera} --epochs 0")),
+            &["`all`", "at least 1"],
+        ),
+        (
+            run(&costs, &format!("{hera} --replicas 0")),
+            &["--replicas", "1..=1000"],
+        ),
     ];
     for (line, words) in &cases {
         let line: Vec<&str> = std::iter::once("emulate")
@@ -149,6 +169,83 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         );
         assert!(!Path::new(out).exists(), "{line:?} left something");
     }
+}
+
+/// Times are those of the table whatever is drawn, and what is drawn is what the run did.
+#[test]
+fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
+    let folder = folder();
+    let costs = folder.path().join("costs.toml");
+    let noisy = COSTS.replace("step_cv = 0.0", "step_cv = 0.2");
+    std::fs::write(&costs, noisy).expect("written");
+    let run = |more: &str| -> Value {
+        let line = format!(
+            "emulate run --mesh four-spheres --costs {} --policy contiguous,cplx:50 --ranks 8 --machine hera --json {more} \
+             -- --num_tsteps 12",
+            path(&costs)
+        );
+        let line: Vec<&str> = line.split_whitespace().collect();
+        let output = colltune(&line);
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let number = |report: &Value, run: usize, what: &str| {
+        let found = report["runs"][run].pointer(what).and_then(Value::as_f64);
+        found.unwrap_or_else(|| panic!("{what} in {report}"))
+    };
+    let out = folder.path().join("out");
+    let one = run("");
+    let drawn = run(&format!("--axes 2-3 --out {}", path(&out)));
+    assert_eq!(one, drawn);
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).expect(name);
+    let file: Value = serde_json::from_str(&read("emulate.json")).expect("JSON");
+    assert_eq!(file, one);
+    for (nth, policy) in ["contiguous", "cplx-50"].into_iter().enumerate() {
+        let axes = read(&format!("emulate-axes-{policy}.svg"));
+        assert!(
+            axes.contains("steps 2 to 3") && axes.contains("rank 7"),
+            "{axes}"
+        );
+        assert!(read(&format!("emulate-matrix-{policy}.svg")).contains("bytes"));
+        let timeline: Value =
+            serde_json::from_str(&read(&format!("emulate-timeline-{policy}.json"))).expect("JSON");
+        let events = timeline["traceEvents"].as_array().expect("events");
+        let slices = events.iter().filter(|event| event["ph"] == "X");
+        // Of two of twelve steps there is about a sixth of the computing.
+        let computing = slices.filter(|slice| slice["name"] == "compute");
+        let of = |slice: &Value| slice["dur"].as_f64().expect("microseconds");
+        let share =
+            1e-6 * computing.map(of).sum::<f64>() / 8.0 / number(&one, nth, "/phases_s/0/1");
+        assert!((0.08..0.3).contains(&share), "{share}");
+    }
+    let csv = read("emulate.csv");
+    let told = format!(
+        "contiguous,default,8,total_s,{}",
+        number(&one, 0, "/total_s")
+    );
+    assert!(csv.lines().any(|line| line == told), "{told} in {csv}");
+    assert!(read("emulate.svg").contains("cplx:50"));
+    assert_eq!(one["defaults"], "Open MPI up to 4.0");
+
+    let many = run("--replicas 5");
+    for nth in 0..2 {
+        let [min, middle, max] =
+            ["/replicas/min_s", "/total_s", "/replicas/max_s"].map(|what| number(&many, nth, what));
+        assert!(min < middle && middle < max, "{min} {middle} {max}");
+        let first = number(&one, nth, "/total_s");
+        assert!(
+            (min..=max).contains(&first),
+            "the first seed is one of them"
+        );
+    }
+    let some = run("--epochs 2");
+    assert_eq!(number(&some, 0, "/sample/n_sampled"), 2.0);
+    let ratio = number(&some, 0, "/total_s") / number(&one, 0, "/total_s");
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
+    assert_eq!(
+        number(&some, 0, "/messages/remote"),
+        number(&one, 0, "/messages/remote")
+    );
 }
 
 /// The best pair of four, and its picture.

@@ -2,7 +2,8 @@
 //! of schedules on the machine's calibration.
 //!
 //! Algorithms of a library are priced by the schedule of ours that does the same (`native:ring` by `p2p:ring`): where
-//! both were measured they differ by a percent. `default` is Open MPI's fixed rules as they were up to version 4.0.
+//! both were measured they differ by a percent. `default` is what the machine's library chooses, where its rules are known
+//! ([`Defaults`]).
 
 mod rules;
 
@@ -24,6 +25,7 @@ use crate::program::Call;
 
 pub use choices::Choices;
 pub use measured::{Measured, MeasuredCell};
+pub use rules::Defaults;
 
 use choices::find;
 
@@ -155,7 +157,7 @@ impl<'m> Prices<'m> {
     ) -> Result<(&'static Row, Values, String), EmulateError> {
         let chosen = self.choices.of(pattern);
         let name = match chosen {
-            "default" => rules::default(pattern, bytes, n_ranks).to_owned(),
+            "default" => rules::default(self.machine.defaults, pattern, bytes, n_ranks).to_owned(),
             _ => chosen.to_owned(),
         };
         let (row, values) = find(pattern, &name)?;
@@ -190,11 +192,16 @@ mod tests {
     #[test]
     fn every_default_and_every_twin_is_a_schedule_that_there_is() {
         for pattern in Pattern::ALL {
-            for bytes in [0, 8, 4096, 1 << 20] {
-                for n in [2, 3, 8, 100, 1024] {
-                    let name = rules::default(pattern, bytes, n);
-                    let (row, _) = find(pattern, name).unwrap();
-                    assert!(row.fits(n), "{} {name} {n}", pattern.name());
+            for defaults in [Defaults::OpenMpi40, Defaults::OpenMpi41] {
+                // Just below and at each power of two, where rules change.
+                for bytes in (0..24).flat_map(|power| [(1 << power) - 1, 1 << power]) {
+                    for n in [
+                        2, 3, 4, 7, 8, 9, 17, 48, 99, 100, 200, 300, 513, 1024, 2048, 5000,
+                    ] {
+                        let name = rules::default(defaults, pattern, bytes, n);
+                        let (row, _) = find(pattern, name).unwrap();
+                        assert!(row.fits(n), "{} {name} {n}", pattern.name());
+                    }
                 }
             }
             for twin in rules::twins(pattern) {

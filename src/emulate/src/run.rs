@@ -2,6 +2,10 @@
 
 mod sampled;
 
+mod spans;
+
+use std::collections::BTreeMap;
+
 use colltune_amr::compat::Compat;
 use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::{Meeting as Kind, Traffic};
@@ -16,7 +20,8 @@ use crate::place::Placer;
 use crate::price::{Choices, Prices};
 use crate::program::{Calls, Given, History, Operation, Program, count};
 
-pub use sampled::{Sampled, sampled};
+pub use sampled::{Epochs, Sampled, sampled};
+pub use spans::Span;
 
 /// How collectives end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +53,77 @@ pub struct Scenario<'a> {
 /// A run, and what telemetry would have counted.
 pub struct Emulated {
     pub outcome: Outcome,
-    /// By step, from the first, and rank: what each sent in the step.
+    /// By step, from the first, and rank: what each sent in the step; empty if not kept.
     pub traffic: Vec<Vec<Traffic>>,
+    /// By sender and receiver; empty if not kept.
+    pub pairs: BTreeMap<(u32, u32), Sent>,
+    /// Of the steps whose time axes were kept, operation by operation and rank by rank.
+    pub spans: Vec<Span>,
     /// By rank: seconds by phase.
     pub spent_ns: Vec<[f64; crate::program::Phase::ALL.len()]>,
     pub clocks_ns: Vec<f64>,
 }
 
-/// Whether each step's traffic is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    Sums,
-    Steps,
+/// What one rank sent another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub messages: u64,
+    pub bytes: u64,
+}
+
+/// What is kept of a run beside its outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Each step's traffic.
+    pub traffic: bool,
+    /// What each two ranks sent.
+    pub pairs: bool,
+    /// The time axes of these steps, the first and the last, counted from 1.
+    pub steps: Option<(u64, u64)>,
+}
+
+impl Keep {
+    /// The outcome alone.
+    pub const SUMS: Keep = Keep {
+        traffic: false,
+        pairs: false,
+        steps: None,
+    };
+    pub const TRAFFIC: Keep = Keep {
+        traffic: true,
+        ..Keep::SUMS
+    };
+
+    fn axes_of(self, step: u64) -> bool {
+        self.steps
+            .is_some_and(|(first, last)| (first..=last).contains(&step))
+    }
+}
+
+/// Runs a scenario once with each seed of its noise, from the one it has on, and sorts what `run` makes of them by
+/// `total_s`: what is in the middle is a typical run.
+///
+/// Errors: those of `run`.
+pub fn replicas<T>(
+    scenario: &Scenario,
+    n: u64,
+    mut run: impl FnMut(&Scenario) -> Result<T, EmulateError>,
+    total_s: impl Fn(&T) -> f64,
+) -> Result<Vec<(Option<Noise>, T)>, EmulateError> {
+    let mut all = Vec::new();
+    for nth in 0..n {
+        let noise = scenario.noise.map(|noise| Noise {
+            seed: noise.seed.wrapping_add(nth),
+            ..noise
+        });
+        let found = run(&Scenario {
+            noise,
+            ..scenario.clone()
+        })?;
+        all.push((noise, found));
+    }
+    all.sort_by(|(_, a), (_, b)| total_s(a).total_cmp(&total_s(b)));
+    Ok(all)
 }
 
 /// Runs a scenario.
@@ -123,6 +187,7 @@ fn through(
     let mut prices = Prices::new(machine, scenario.choices.clone());
     let mut tally = Tally::new(n_ranks);
     let mut traffic = Vec::new();
+    let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
     let (mut repeats, mut operations) = (Repeats::default(), Vec::new());
     loop {
         tally.add_loads(&program.loads());
@@ -131,13 +196,23 @@ fn through(
         let (epoch, nth) = (program.n_epochs(), program.step() as usize);
         let goes_on = program.next_step(&mut |operation| {
             tally.add(machine, operation);
-            if keep == Keep::Steps {
+            if keep.traffic {
                 count(operation, &mut sent);
+            }
+            if keep.pairs {
+                add_pairs(operation, &mut pairs);
             }
             operations.push(operation.clone());
         })?;
         let collectives = scenario.collectives;
-        if goes(nth) {
+        let step = nth as u64 + 1;
+        if goes(nth) && keep.axes_of(step) {
+            for operation in &operations {
+                let before = spans::Standing::of(&axes);
+                act(&mut axes, &mut prices, collectives, operation)?;
+                before.until(step, &axes, &mut spans);
+            }
+        } else if goes(nth) {
             let n_skipped = repeats.step(&mut axes, &operations, |axes, operation| {
                 act(axes, &mut prices, collectives, operation)
             })?;
@@ -154,7 +229,7 @@ fn through(
             epoch,
             clock_ns: axes.makespan(),
         });
-        if keep == Keep::Steps {
+        if keep.traffic {
             traffic.push(sent);
         }
     }
@@ -173,9 +248,21 @@ fn through(
             (block_bytes, prices.priced()),
         ),
         traffic,
+        pairs,
+        spans,
         spent_ns: axes.spent,
         clocks_ns: axes.clocks,
     })
+}
+
+fn add_pairs(operation: &Operation, pairs: &mut BTreeMap<(u32, u32), Sent>) {
+    if let Operation::Exchange(exchange) = operation {
+        for message in &exchange.messages {
+            let sent = pairs.entry((message.from, message.to)).or_default();
+            sent.messages += 1;
+            sent.bytes += message.bytes;
+        }
+    }
 }
 
 /// The ranks of a node.

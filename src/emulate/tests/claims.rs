@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use colltune_amr::placement::Question;
 use colltune_amr::run::{Event, MeshRun};
-use colltune_amr::settings::Settings;
 use colltune_amr::telemetry::Freight;
 use colltune_emulate::axes::{Axes, Meeting, Network};
 use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
@@ -16,11 +15,11 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::{Choices, Prices};
-use colltune_emulate::program::{Exchange, History, Message, Operation, Phase};
-use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run, sampled};
+use colltune_emulate::program::{Exchange, Message, Operation, Phase};
+use colltune_emulate::run::{Emulated, Keep, Scenario, run};
 use colltune_placement::generate::Random;
 use colltune_placement::published::Published;
-use common::{SPHERE, a_machine, plain_costs, words};
+use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
 
 const FREE: App = App {
     pack_message_ns: 0.0,
@@ -191,36 +190,6 @@ fn no_machine_that_is_faster_in_one_number_makes_a_run_slower() {
     }
 }
 
-fn scenario<'a>(
-    settings: &'a Settings,
-    n_ranks: usize,
-    costs: &'a Costs,
-    machine: &'a Machine,
-) -> Scenario<'a> {
-    Scenario {
-        settings,
-        n_ranks,
-        costs,
-        machine,
-        history: History::Objects,
-        placer: None,
-        choices: Choices::default(),
-        network: Network::Events,
-        collectives: Collectives::Gate,
-        slow: None,
-        noise: None,
-    }
-}
-
-fn sphere(n_ranks: usize) -> Settings {
-    settings(
-        &words(&format!("{SPHERE} --num_tsteps 6")),
-        n_ranks,
-        n_ranks,
-    )
-    .unwrap()
-}
-
 #[test]
 fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
     let emulated = |policy: &str| {
@@ -247,7 +216,7 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
             }),
             ..scenario(&settings, 8, &costs, &machine)
         };
-        serde_json::to_string(&run(&all, Keep::Sums).unwrap().outcome).unwrap()
+        serde_json::to_string(&run(&all, Keep::SUMS).unwrap().outcome).unwrap()
     };
     let policies = ["contiguous", "lpt", "cplx:50", "rcb", "contiguous", "lpt"];
     let alone: Vec<String> = policies.iter().map(|policy| emulated(policy)).collect();
@@ -316,37 +285,6 @@ fn every_policy_gives_the_owners_that_the_mini_app_gives() {
     assert_eq!(by_leaves, 0, "the order of the leaves is not asked for");
 }
 
-#[test]
-fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() {
-    let line = SPHERE.replace("--refine_freq 2", "--refine_freq 4");
-    let settings = settings(&words(&format!("{line} --num_tsteps 40")), 8, 8).unwrap();
-    let (costs, machine) = (plain_costs(&settings), a_machine(2));
-    for noisy in [false, true] {
-        let noise = noisy.then_some(Noise {
-            costs: NoiseCosts {
-                block_cv: 0.1,
-                step_cv: 0.1,
-                ..NoiseCosts::default()
-            },
-            seed: 3,
-        });
-        let scenario = Scenario {
-            noise,
-            ..scenario(&settings, 8, &costs, &machine)
-        };
-        let whole_s = run(&scenario, Keep::Sums).unwrap().outcome.total_s;
-        let all = sampled(&scenario, 1.0).unwrap();
-        assert_eq!((all.total_s, all.error_s), (whole_s, 0.0));
-        assert!(all.n_epochs > 4 && all.n_sampled == all.n_epochs, "{all:?}");
-        let half = sampled(&scenario, 0.5).unwrap();
-        println!("{half:?} of {whole_s}");
-        assert!(half.n_sampled <= all.n_epochs.div_ceil(2), "{half:?}");
-        assert!(half.error_s > 0.0);
-        assert!((half.total_s / whole_s - 1.0).abs() < 0.1, "{half:?}");
-        assert_ne!(half.total_s, whole_s, "some epochs were left out");
-    }
-}
-
 /// A uniform grid on ranks that divide its blocks.
 #[test]
 fn uniform_costs_on_ranks_that_divide_the_blocks_need_no_waiting_for_late_ones() {
@@ -362,7 +300,7 @@ fn uniform_costs_on_ranks_that_divide_the_blocks_need_no_waiting_for_late_ones()
             (link.latency_ns, link.per_byte_ns, link.gap_ns) = (0.0, 0.0, 0.0);
         }
         let Emulated { spent_ns, .. } =
-            run(&scenario(&settings, n_ranks, &costs, &machine), Keep::Sums).unwrap();
+            run(&scenario(&settings, n_ranks, &costs, &machine), Keep::SUMS).unwrap();
         for spent in spent_ns {
             assert!(spent[Phase::Compute as usize] > 0.0);
             assert_eq!(spent[Phase::Sync as usize], 0.0, "{n_ranks}");
@@ -410,7 +348,7 @@ fn as_many_cores_as_ranks_are_no_sharing_and_fewer_take_longer() {
     let outcome = |cores: f64| -> Outcome {
         let mut machine = a_machine(4);
         machine.shape.cores_per_node = cores;
-        run(&scenario(&settings, 8, &costs, &machine), Keep::Sums)
+        run(&scenario(&settings, 8, &costs, &machine), Keep::SUMS)
             .unwrap()
             .outcome
     };
@@ -429,7 +367,7 @@ fn more_ranks_than_blocks_are_refused_with_both_numbers() {
     let settings = settings(&words(&format!("{SPHERE} --num_tsteps 6")), 2, 4096).unwrap();
     let costs = plain_costs(&settings);
     let machine = a_machine(4);
-    let error = run(&scenario(&settings, 4096, &costs, &machine), Keep::Sums);
+    let error = run(&scenario(&settings, 4096, &costs, &machine), Keep::SUMS);
     let error = error.err().expect("too many ranks").to_string();
     assert!(
         error.contains("4096 ranks") && error.contains("blocks"),

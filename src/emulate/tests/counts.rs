@@ -53,7 +53,7 @@ fn assert_alike(n_ranks: usize, line: &str) {
         },
         ..scenario(&settings, n_ranks, &costs, &machine)
     };
-    let emulated = run(&scenario, Keep::Steps).unwrap();
+    let emulated = run(&scenario, Keep::TRAFFIC).unwrap();
     let n_steps = recorded.mesh.steps.len() as u64;
     // Where cells decide, nobody knows the mesh behind the last step.
     let last = if needs_cells(&settings) {
@@ -138,7 +138,7 @@ fn what_steps_add_under_compat_is_the_programs_own() {
             let settings = settings(&words(&line(8)), n_ranks, n_ranks).unwrap();
             let (costs, machine) = (plain_costs(&settings), a_machine(2));
             let all = scenario(&settings, n_ranks, &costs, &machine);
-            let emulated = run(&all, Keep::Steps).unwrap();
+            let emulated = run(&all, Keep::TRAFFIC).unwrap();
             for (rank, (long, short)) in long.iter().zip(&short).enumerate() {
                 let added = long.since(short);
                 let nothing = Traffic::default();

@@ -5,7 +5,7 @@ use colltune_core::calibration::{Calibration, in_a_line};
 use serde::{Deserialize, Serialize};
 
 use crate::EmulateError;
-use crate::price::Measured;
+use crate::price::{Defaults, Measured};
 
 /// A machine. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Machine {
     pub source: String,
     /// Collectives whose times are known at this shape.
     pub measured: Measured,
+    /// By whose rules collectives run that nothing was chosen for.
+    pub defaults: Defaults,
 }
 
 /// How ranks lie on the machine: rank `r` is on node `r / ppn`.
@@ -106,6 +108,7 @@ impl Machine {
                 (None, true) => "measured; packing as the costs were fitted".to_owned(),
             },
             measured: Measured::default(),
+            defaults: Defaults::of_library(&calibration.library),
         }
     }
 

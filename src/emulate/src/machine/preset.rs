@@ -4,7 +4,7 @@ use colltune_core::algorithm::simulate::{self, Cores, Link};
 
 use super::model::{App, Machine, Shape};
 use crate::EmulateError;
-use crate::price::Measured;
+use crate::price::{Defaults, Measured};
 
 /// A named machine. Latencies are one way.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +105,8 @@ impl Preset {
             scale: 1.0,
             source: format!("assumed: {}", self.why),
             measured: Measured::default(),
+            // All are older than 4.1.
+            defaults: Defaults::OpenMpi40,
         }
     }
 }

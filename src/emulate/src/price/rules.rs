@@ -1,58 +1,58 @@
-//! Which of our schedules does what a library's algorithm does, and what Open MPI chooses by itself.
+//! Which of our schedules does what a library's algorithm does, and what a library chooses by itself.
+
+mod tuned;
+mod twins;
 
 use colltune_core::algorithm::pattern::Pattern;
 
-/// A library's algorithm, and ours.
-const TWINS: [(Pattern, &str, &str); 12] = [
-    (
-        Pattern::Allreduce,
-        "native:recursive_doubling",
-        "p2p:recursive_doubling",
-    ),
-    (Pattern::Allreduce, "native:ring", "p2p:ring"),
-    (
-        Pattern::Allreduce,
-        "native:rabenseifner",
-        "p2p:rabenseifner",
-    ),
-    (Pattern::Bcast, "native:binomial", "p2p:binomial_doubling"),
-    (
-        Pattern::Bcast,
-        "native:scatter_allgather_ring",
-        "p2p:scatter_allgather_ring",
-    ),
-    (Pattern::Allgather, "native:ring", "p2p:ring"),
-    (
-        Pattern::Allgather,
-        "native:recursive_doubling",
-        "p2p:recursive_doubling",
-    ),
-    (Pattern::Allgather, "native:bruck", "p2p:bruck:radix=2"),
-    (Pattern::Alltoall, "native:pairwise", "p2p:pairwise"),
-    (
-        Pattern::Alltoall,
-        "native:modified_bruck",
-        "p2p:bruck:radix=2",
-    ),
-    (Pattern::Reduce, "native:binomial", "p2p:binomial"),
-    (Pattern::Barrier, "native:bruck", "p2p:dissemination"),
-];
+pub use twins::{twin, twins};
 
-pub fn twin(pattern: Pattern, native: &str) -> Option<&'static str> {
-    let mut of = TWINS
-        .iter()
-        .filter(|(of, name, _)| *of == pattern && *name == native);
-    of.next().map(|(_, _, ours)| *ours)
+/// By whose rules `default` runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defaults {
+    /// Open MPI's up to version 4.0; for want of others, those of libraries whose rules are not known here as well.
+    OpenMpi40,
+    /// Open MPI's since version 4.1 (`coll/tuned`). Since 5.0 it runs others between nodes, which are not known here.
+    OpenMpi41,
 }
 
-pub fn twins(pattern: Pattern) -> impl Iterator<Item = &'static str> {
-    let of = TWINS.iter().filter(move |(of, ..)| *of == pattern);
-    of.map(|(_, native, _)| *native)
+impl Defaults {
+    /// Of a library by its key, as in `openmpi-4.1.4`.
+    pub fn of_library(key: &str) -> Defaults {
+        let version = key.strip_prefix("openmpi-").unwrap_or("0");
+        let mut numbers = version
+            .split('.')
+            .map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        match (next(), next()) >= (4, 1) {
+            true => Defaults::OpenMpi41,
+            false => Defaults::OpenMpi40,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Defaults::OpenMpi40 => "Open MPI up to 4.0",
+            Defaults::OpenMpi41 => "Open MPI since 4.1",
+        }
+    }
 }
 
-/// Open MPI's fixed rules up to version 4.0, for a call of `bytes`, as its source has them
-/// (`coll_tuned_decision_fixed.c`); what has no schedule of ours takes the nearest one.
-pub fn default(pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
+/// The schedule of a call that nothing was chosen for; what has no schedule of ours takes the nearest one. `bytes` are
+/// what a rank gives, in an alltoall to each other one.
+pub fn default(defaults: Defaults, pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
+    let since_41 = match defaults {
+        Defaults::OpenMpi40 => None,
+        Defaults::OpenMpi41 => tuned::algorithm(pattern, bytes, n_ranks),
+    };
+    match since_41 {
+        Some(native) => twins::nearest(pattern, native),
+        None => up_to_40(pattern, bytes, n_ranks),
+    }
+}
+
+/// As Open MPI's source has them up to version 4.0 (`coll_tuned_decision_fixed.c`).
+fn up_to_40(pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
     let power_of_two = n_ranks.is_power_of_two();
     match pattern {
         Pattern::Allreduce if bytes < 10_000 => "p2p:recursive_doubling",
@@ -71,5 +71,56 @@ pub fn default(pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
         Pattern::Scatter => "p2p:binomial",
         Pattern::Scan | Pattern::Exscan => "p2p:linear",
         Pattern::ReduceScatter => "p2p:pairwise",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_those_of_the_librarys_version() {
+        for (key, since_41) in [
+            ("openmpi-4.0.7", false),
+            ("openmpi-4.1.4", true),
+            ("openmpi-4.10.0", true),
+            ("openmpi-5.0.11", true),
+            ("mpich-4.1.2", false),
+            ("openmpi-", false),
+        ] {
+            let found = Defaults::of_library(key) == Defaults::OpenMpi41;
+            assert_eq!(found, since_41, "{key}");
+        }
+    }
+
+    /// Short reductions of many ranks: a tree and a broadcast since 4.1, and one element after another where there are
+    /// fewer than ranks.
+    #[test]
+    fn what_runs_at_a_thousand_ranks_depends_on_the_version() {
+        let allreduce = |defaults, bytes, n| default(defaults, Pattern::Allreduce, bytes, n);
+        assert_eq!(
+            allreduce(Defaults::OpenMpi40, 8, 1024),
+            "p2p:recursive_doubling"
+        );
+        assert_eq!(
+            allreduce(Defaults::OpenMpi41, 8, 1024),
+            "p2p:reduce_bcast:radix=2"
+        );
+        assert_eq!(
+            allreduce(Defaults::OpenMpi41, 8, 8),
+            "p2p:recursive_doubling"
+        );
+        assert_eq!(
+            allreduce(Defaults::OpenMpi41, 128, 48),
+            "p2p:reduce_bcast:radix=8",
+            "16 elements on 48 ranks"
+        );
+        assert_eq!(
+            allreduce(Defaults::OpenMpi41, 1 << 20, 48),
+            "p2p:rabenseifner"
+        );
+        let alltoall = |bytes| default(Defaults::OpenMpi41, Pattern::Alltoall, bytes, 100);
+        assert_eq!(alltoall(512), "p2p:bruck:radix=2");
+        assert_eq!(alltoall(1 << 20), "p2p:pairwise");
     }
 }

@@ -2,41 +2,54 @@
 //!
 //! Every step is listed, since the mesh follows from the steps before; what is saved are the clocks of all ranks.
 
-use super::{Keep, Scenario, run, through};
+use super::{Emulated, Keep, Scenario, through};
 use crate::EmulateError;
 
 /// What a sample of the epochs says of the whole run.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
-    pub total_s: f64,
-    /// The standard error of that; 0 where no epoch was left out.
+    /// The time of its outcome is the whole run's, of whose phases the sampled steps say the shares. Messages and
+    /// moved blocks are counted in all steps; clocks and spans are those of the sample.
+    pub emulated: Emulated,
+    /// The standard error of the outcome's `total_s`; 0 where no epoch was left out.
     pub error_s: f64,
     pub n_sampled: usize,
     pub n_epochs: usize,
 }
 
-/// Runs `share` of the epochs of a scenario, those in the middles of equal numbers of steps; of as many parts as there
-/// are epochs to be run. With a share of 1 it is the whole run.
+/// Which epochs are gone through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Epochs {
+    All,
+    /// This share of all, at least one of them.
+    Share(f64),
+    /// So many, or all where there are no more.
+    Number(usize),
+}
+
+/// Runs some epochs of a scenario, those in the middles of equal numbers of steps; of as many parts as there are epochs
+/// to be run. With all of them it is the whole run.
 ///
-/// Errors: those of [`run`].
-pub fn sampled(scenario: &Scenario, share: f64) -> Result<Sampled, EmulateError> {
+/// Errors: those of [`run`](super::run).
+pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sampled, EmulateError> {
+    if epochs == Epochs::All {
+        return whole(scenario, keep);
+    }
     let mut epoch_of: Vec<usize> = Vec::new();
     let mut numbers: Vec<u64> = Vec::new();
-    through(scenario, Keep::Sums, &|_| false, &mut |passed| {
+    through(scenario, Keep::SUMS, &|_| false, &mut |passed| {
         if numbers.last() != Some(&passed.epoch) {
             numbers.push(passed.epoch);
         }
         epoch_of.push(numbers.len() - 1);
     })?;
     let (n_epochs, n_steps) = (numbers.len(), epoch_of.len());
-    let n_parts = (share * n_epochs as f64).ceil() as usize;
+    let n_parts = match epochs {
+        Epochs::All => n_epochs,
+        Epochs::Share(share) => (share * n_epochs as f64).ceil() as usize,
+        Epochs::Number(n) => n,
+    };
     if n_parts >= n_epochs || n_steps == 0 {
-        return Ok(Sampled {
-            total_s: run(scenario, Keep::Sums)?.outcome.total_s,
-            error_s: 0.0,
-            n_sampled: n_epochs,
-            n_epochs,
-        });
+        return whole(scenario, keep);
     }
     let n_parts = n_parts.max(1);
     let chosen: Vec<usize> = (0..n_parts)
@@ -49,7 +62,7 @@ pub fn sampled(scenario: &Scenario, share: f64) -> Result<Sampled, EmulateError>
             .get(nth)
             .is_some_and(|epoch| chosen.contains(epoch))
     };
-    through(scenario, Keep::Sums, &goes, &mut |passed| {
+    let emulated = through(scenario, keep, &goes, &mut |passed| {
         let (sum, n) = &mut spent[epoch_of[nth]];
         *sum += passed.clock_ns - before;
         *n += 1;
@@ -65,10 +78,28 @@ pub fn sampled(scenario: &Scenario, share: f64) -> Result<Sampled, EmulateError>
     let mut distinct = chosen.clone();
     distinct.dedup();
     let left_out = 1.0 - distinct.len() as f64 / n_epochs as f64;
+    let total_s = 1e-9 * mean * n_steps as f64;
     Ok(Sampled {
-        total_s: 1e-9 * mean * n_steps as f64,
+        emulated: Emulated {
+            outcome: emulated.outcome.lasting(total_s),
+            ..emulated
+        },
         error_s: 1e-9 * n_steps as f64 * (variance * left_out / n_parts as f64).sqrt(),
         n_sampled: distinct.len(),
+        n_epochs,
+    })
+}
+
+fn whole(scenario: &Scenario, keep: Keep) -> Result<Sampled, EmulateError> {
+    let (mut last, mut n_epochs) = (None, 0);
+    let emulated = through(scenario, keep, &|_| true, &mut |passed| {
+        n_epochs += usize::from(last != Some(passed.epoch));
+        last = Some(passed.epoch);
+    })?;
+    Ok(Sampled {
+        emulated,
+        error_s: 0.0,
+        n_sampled: n_epochs,
         n_epochs,
     })
 }

@@ -9,9 +9,13 @@ use colltune_amr::options;
 use colltune_amr::ranks::threads;
 use colltune_amr::settings::Settings;
 use colltune_amr::telemetry::{Kind, Phase};
+use colltune_emulate::axes::Network;
 use colltune_emulate::cost::{BlockRow, Costs, MessageRow, PhaseRow};
 use colltune_emulate::machine::{self, Machine};
-use colltune_emulate::mesh::{self, Recording};
+use colltune_emulate::mesh::{self, Recording, settings};
+use colltune_emulate::price::Choices;
+use colltune_emulate::program::History;
+use colltune_emulate::run::{Collectives, Scenario};
 use colltune_telemetry::folder::Wanted;
 use colltune_telemetry::{Folder, rows};
 
@@ -106,4 +110,36 @@ pub fn a_machine(ppn: u32) -> Machine {
     machine.shape.ppn = ppn;
     machine.shape.cores_per_node = f64::from(ppn);
     machine
+}
+
+/// A run of a mesh whose objects decide, without noise.
+pub fn scenario<'a>(
+    settings: &'a Settings,
+    n_ranks: usize,
+    costs: &'a Costs,
+    machine: &'a Machine,
+) -> Scenario<'a> {
+    Scenario {
+        settings,
+        n_ranks,
+        costs,
+        machine,
+        history: History::Objects,
+        placer: None,
+        choices: Choices::default(),
+        network: Network::Events,
+        collectives: Collectives::Gate,
+        slow: None,
+        noise: None,
+    }
+}
+
+/// Six steps of [`SPHERE`].
+pub fn sphere(n_ranks: usize) -> Settings {
+    settings(
+        &words(&format!("{SPHERE} --num_tsteps 6")),
+        n_ranks,
+        n_ranks,
+    )
+    .unwrap()
 }

@@ -1,23 +1,32 @@
 //! `colltune emulate run`: a mesh's time axes under policies, and where the time goes.
+//!
+//! ```text
+//! $ colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt --ranks 8 --machine hera \
+//!     --axes 3 --out target/emulated
+//! ```
+
+mod pictures;
+mod report;
+mod timeline;
 
 use std::path::PathBuf;
 
+use colltune_emulate::EmulateError;
 use colltune_emulate::axes::Network;
-use colltune_emulate::cost::Costs;
-use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
-use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::History;
-use colltune_emulate::run::{Collectives, Keep, Scenario, run as emulate};
-use serde::Serialize;
+use colltune_emulate::run::{
+    Collectives, Emulated, Epochs, Keep, Sampled, Scenario, replicas, sampled,
+};
 
 use super::given;
-use crate::output::{print, table, write};
+use crate::output::{print, write};
+use report::{Replicas, Report, Run};
 
-/// Emulates, writes `emulate.json`, and prints the table.
+/// Emulates, writes what was asked for into the folder, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let machine = given::machine(&args.machine)?;
     let costs = given::costs(&args.costs)?;
@@ -33,6 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         seed: args.seed,
     });
     let mut runs = Vec::new();
+    let mut files: Vec<(String, String)> = Vec::new();
     for (name, placer) in args.policy.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, args.ranks)?;
         settings.placement = placer.option();
@@ -52,14 +62,74 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             slow: args.slow,
             noise,
         };
-        runs.push(emulate(&scenario, Keep::Sums)?.outcome);
+        let (run, kept) = typical(args, &scenario)?;
+        if args.out.is_some() {
+            files.extend(pictures::matrix(name, args.ranks, &kept)?);
+            if let Some(steps) = args.axes {
+                anyhow::ensure!(
+                    !kept.spans.is_empty(),
+                    "find step {} in the run: it has {} steps",
+                    steps.0,
+                    run.outcome.steps
+                );
+                files.push(pictures::axes(name, args.ranks, steps, &kept.spans)?);
+                files.push(timeline::of_run(name, &machine, args.ranks, &kept.spans)?);
+            }
+        }
+        runs.push(run);
     }
-    let report = report(args, &machine, &costs, runs);
+    let report = Report::new(args, &machine, &costs, runs);
     let json = serde_json::to_string_pretty(&report)? + "\n";
     if let Some(folder) = &args.out {
-        write(folder, "emulate.json", &json)?;
+        files.push(("emulate.svg".to_owned(), pictures::phases(&report)?));
+        files.push(("emulate.csv".to_owned(), report.in_csv()?));
+        files.push(("emulate.json".to_owned(), json.clone()));
+        for (name, contents) in &files {
+            write(folder, name, contents)?;
+        }
     }
-    print(&if args.json { json } else { in_columns(&report) })
+    print(&if args.json { json } else { report.in_columns() })
+}
+
+/// The run in the middle of all replicas, with what pictures show of it.
+fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateError> {
+    let once = |scenario: &Scenario, keep: Keep| sampled(scenario, args.epochs, keep);
+    let drawn = Keep {
+        pairs: args.out.is_some(),
+        steps: args.axes,
+        ..Keep::SUMS
+    };
+    // Of many runs, only the one that is drawn is kept.
+    let keep = match args.replicas {
+        1 => drawn,
+        _ => Keep::SUMS,
+    };
+    let total_s = |sampled: &Sampled| sampled.emulated.outcome.total_s;
+    let mut all = replicas(scenario, args.replicas, |one| once(one, keep), total_s)?;
+    let (min_s, max_s) = (total_s(&all[0].1), total_s(&all[all.len() - 1].1));
+    let (noise, mut found) = all.swap_remove(all.len() / 2);
+    if keep != drawn {
+        let middle = Scenario {
+            noise,
+            ..scenario.clone()
+        };
+        found = once(&middle, drawn)?;
+    }
+    let sample = (args.epochs != Epochs::All).then_some(report::Sample {
+        n_sampled: found.n_sampled,
+        n_epochs: found.n_epochs,
+        standard_error_s: found.error_s,
+    });
+    let run = Run {
+        outcome: found.emulated.outcome.clone(),
+        replicas: Replicas {
+            n: args.replicas,
+            min_s,
+            max_s,
+        },
+        sample,
+    };
+    Ok((run, found.emulated))
 }
 
 #[derive(clap::Args, Debug)]
@@ -67,9 +137,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 Examples:
   colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt,cplx:50 --ranks 8 --machine hera
   colltune emulate run --mesh t --costs costs.toml --policy lpt-swap --ranks 64 --machine m.toml -- --weigh measured
+  colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt --ranks 8 --machine hera \\
+      --replicas 9 --axes 3-4 --out target/emulated
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
-`transit` for messages on their way. What the machine's numbers are (measured or assumed) stands in the first line.")]
+`transit` for messages on their way. What the machine's numbers are (measured or assumed) stands in the first line.
+`--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in these
+steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
     /// A folder of telemetry with blocks, or a deck of the mini-app whose objects decide
     #[arg(long, value_name = "DIR|DECK")]
@@ -109,7 +183,23 @@ pub struct Args {
     /// Seed of the noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write emulate.json into this folder
+    /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a standard
+    /// error
+    #[arg(long, value_name = "all|N", default_value = "all", hide_default_value = true, value_parser = epochs)]
+    epochs: Epochs,
+    /// Emulate so many times, each with other noise; the run in the middle is told, and the least and greatest total
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        conflicts_with = "noiseless",
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
+    replicas: u64,
+    /// Draw what every rank does in these steps, counted from 1
+    #[arg(long, value_name = "STEP[-STEP]", value_parser = steps, requires = "out", conflicts_with = "epochs")]
+    axes: Option<(u64, u64)>,
+    /// Write emulate.json, emulate.csv and pictures into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON instead of the table
@@ -126,6 +216,22 @@ const RANKS_MAX: usize = 1 << 20;
 fn ranks(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=RANKS_MAX).contains(n));
     number.ok_or_else(|| format!("1 to {RANKS_MAX} ranks are possible"))
+}
+
+fn epochs(text: &str) -> Result<Epochs, String> {
+    match (text, text.parse()) {
+        ("all", _) => Ok(Epochs::All),
+        (_, Ok(n)) if n > 0 => Ok(Epochs::Number(n)),
+        _ => Err("`all`, or a number of at least 1, is needed".to_owned()),
+    }
+}
+
+fn steps(text: &str) -> Result<(u64, u64), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok((first, last)),
+        _ => Err("a step, or two as in 3-4, counted from 1, are needed".to_owned()),
+    }
 }
 
 fn slow(text: &str) -> Result<(u32, f64), String> {
@@ -171,71 +277,4 @@ impl From<CollectivesName> for Collectives {
             CollectivesName::Skewed => Collectives::Skewed,
         }
     }
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    machine: &'a str,
-    /// What the machine's numbers are: measured, or assumed and why.
-    source: &'a str,
-    costs: &'a str,
-    mesh: &'a str,
-    seed: Option<u64>,
-    ranks: usize,
-    network: &'static str,
-    runs: Vec<Outcome>,
-}
-
-fn report<'a>(
-    args: &'a Args,
-    machine: &'a Machine,
-    costs: &'a Costs,
-    runs: Vec<Outcome>,
-) -> Report<'a> {
-    Report {
-        schema: 1,
-        machine: &machine.name,
-        source: &machine.source,
-        costs: &costs.source,
-        mesh: &args.mesh,
-        seed: (!args.noiseless).then_some(args.seed),
-        ranks: args.ranks,
-        network: Network::from(args.network).name(),
-        runs,
-    }
-}
-
-fn in_columns(report: &Report) -> String {
-    let mut text = format!(
-        "{} on {} ranks of {} ({}); costs: {}\n",
-        report.mesh, report.ranks, report.machine, report.source, report.costs
-    );
-    let Some(first) = report.runs.first() else {
-        return text;
-    };
-    let names = first.phases_s.iter().map(|(name, _)| name.as_str());
-    let header: Vec<&str> = ["policy", "total s", "max/mean", "wait %"]
-        .into_iter()
-        .chain(names)
-        .chain(["remote", "moved"])
-        .collect();
-    let rows = report.runs.iter().map(|run| {
-        let mut row = vec![
-            run.policy.clone(),
-            format!("{:.4}", run.total_s),
-            format!("{:.3}", run.makespan_over_mean),
-            format!("{:.1}", 100.0 * run.sync_share),
-        ];
-        row.extend(
-            run.phases_s
-                .iter()
-                .map(|(_, seconds)| format!("{seconds:.4}")),
-        );
-        row.push(run.messages.remote.to_string());
-        row.push(run.moved_blocks.to_string());
-        row
-    });
-    text += &table(&header, &rows.collect::<Vec<_>>());
-    text
 }

@@ -177,7 +177,7 @@ fn grid(
                 slow: None,
                 noise: None,
             };
-            row.push(emulate(&scenario, Keep::Sums)?.outcome.total_s);
+            row.push(emulate(&scenario, Keep::SUMS)?.outcome.total_s);
         }
         total_s.push(row);
     }

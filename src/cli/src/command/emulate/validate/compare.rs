@@ -11,7 +11,9 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::{History, Phase, needs_cells};
-use colltune_emulate::run::{Collectives, Emulated, Keep, Scenario, run, sampled};
+use colltune_emulate::run::{
+    Collectives, Emulated, Epochs, Keep, Scenario, replicas, run, sampled,
+};
 use colltune_statistics::median;
 use serde::Serialize;
 
@@ -123,27 +125,27 @@ pub fn compare(
         network: Network::Events,
         collectives: Collectives::Gate,
         slow: None,
-        noise: None,
+        noise: Some(Noise {
+            costs: costs.noise,
+            seed: 1,
+        }),
     };
-    let (seed, emulated) = middle(&scenario)?;
-    let noise = Some(seeded(costs, seed));
+    let total_s = |scenario: &Scenario| Ok(run(scenario, Keep::SUMS)?.outcome.total_s);
+    let all = replicas(&scenario, REPLICAS, total_s, |total_s| *total_s)?;
+    let scenario = Scenario {
+        noise: all[all.len() / 2].0,
+        ..scenario
+    };
+    let emulated = run(&scenario, Keep::TRAFFIC)?;
     let beside = |network, collectives| -> anyhow::Result<f64> {
         let other = Scenario {
             network,
             collectives,
-            noise,
             ..scenario.clone()
         };
-        let total_s = run(&other, Keep::Sums)?.outcome.total_s;
-        Ok(total_s / emulated.outcome.total_s - 1.0)
+        Ok(total_s(&other)? / emulated.outcome.total_s - 1.0)
     };
-    let sample = sampled(
-        &Scenario {
-            noise,
-            ..scenario.clone()
-        },
-        SAMPLED,
-    )?;
+    let sample = sampled(&scenario, Epochs::Share(SAMPLED), Keep::SUMS)?;
     let whole_s = emulated.outcome.total_s;
     let totals: Vec<f64> = samples.iter().map(|sample| sample.total).collect();
     let middle = median(&totals);
@@ -167,7 +169,7 @@ pub fn compare(
         skewed: beside(Network::Events, Collectives::Skewed)?,
         alone: beside(Network::Axes, Collectives::Gate)?,
         sampled: Sampling {
-            change: sample.total_s / whole_s - 1.0,
+            change: sample.emulated.outcome.total_s / whole_s - 1.0,
             standard_error: sample.error_s / whole_s,
             n_sampled: sample.n_sampled,
             n_epochs: sample.n_epochs,
@@ -181,34 +183,6 @@ const SAMPLED: f64 = 0.5;
 
 /// As often is a run emulated, each time with other noise.
 const REPLICAS: u64 = 5;
-
-fn seeded(costs: &Costs, seed: u64) -> Noise {
-    Noise {
-        costs: costs.noise,
-        seed,
-    }
-}
-
-/// The run in the middle of those with the fitted noise, by its total, and its seed.
-fn middle(scenario: &Scenario) -> anyhow::Result<(u64, Emulated)> {
-    let with = |seed: u64, keep| {
-        let noise = Some(seeded(scenario.costs, seed));
-        run(
-            &Scenario {
-                noise,
-                ..scenario.clone()
-            },
-            keep,
-        )
-    };
-    let mut all = Vec::new();
-    for seed in 1..=REPLICAS {
-        all.push((with(seed, Keep::Sums)?.outcome.total_s, seed));
-    }
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let seed = all[all.len() / 2].1;
-    Ok((seed, with(seed, Keep::Steps)?))
-}
 
 fn phases(samples: &[Sample], emulated: &Emulated, total: f64) -> Vec<PhaseRow> {
     let rows = GROUPS.iter().map(|(name, measured, ours)| {

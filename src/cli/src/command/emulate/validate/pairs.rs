@@ -117,7 +117,7 @@ fn emulated(
         slow: None,
         noise: None,
     };
-    let outcome = run(&scenario, Keep::Sums)
+    let outcome = run(&scenario, Keep::SUMS)
         .with_context(|| format!("emulate {policy} with {variant}"))?
         .outcome;
     Ok(Pair {

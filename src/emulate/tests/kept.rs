@@ -1,0 +1,161 @@
+//! What is kept of a run beside its outcome, and runs that stand for others: samples of epochs, replicas.
+
+mod common;
+
+use colltune_emulate::cost::NoiseCosts;
+use colltune_emulate::mesh::settings;
+use colltune_emulate::noise::Noise;
+use colltune_emulate::outcome::Outcome;
+use colltune_emulate::program::Phase;
+use colltune_emulate::run::{Epochs, Keep, Scenario, replicas, run, sampled};
+use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
+
+#[test]
+fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() {
+    let line = SPHERE.replace("--refine_freq 2", "--refine_freq 4");
+    let settings = settings(&words(&format!("{line} --num_tsteps 40")), 8, 8).unwrap();
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    for noisy in [false, true] {
+        let noise = noisy.then_some(Noise {
+            costs: NoiseCosts {
+                block_cv: 0.1,
+                step_cv: 0.1,
+                ..NoiseCosts::default()
+            },
+            seed: 3,
+        });
+        let scenario = Scenario {
+            noise,
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        let whole_s = run(&scenario, Keep::SUMS).unwrap().outcome.total_s;
+        let sample = |epochs| sampled(&scenario, epochs, Keep::SUMS).unwrap();
+        let all = sample(Epochs::Share(1.0));
+        let outcome = &all.emulated.outcome;
+        assert_eq!((outcome.total_s, all.error_s), (whole_s, 0.0));
+        let n = all.n_epochs;
+        assert!(n > 4 && all.n_sampled == n, "{n} {}", all.n_sampled);
+        let half = sample(Epochs::Share(0.5));
+        assert!(half.n_sampled <= n.div_ceil(2) && half.error_s > 0.0);
+        let of_half = &half.emulated.outcome;
+        println!("{} +- {} of {whole_s}", of_half.total_s, half.error_s);
+        assert!((of_half.total_s / whole_s - 1.0).abs() < 0.1);
+        assert_ne!(of_half.total_s, whole_s, "some epochs were left out");
+        // Counted, not sampled.
+        assert_eq!(of_half.messages, outcome.messages);
+        assert_eq!(of_half.moved_blocks, outcome.moved_blocks);
+        let spent = |outcome: &Outcome| outcome.phases_s.iter().map(|(_, s)| s).sum::<f64>();
+        assert!((spent(of_half) / spent(outcome) - 1.0).abs() < 0.1);
+        assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *outcome);
+        assert_eq!(sample(Epochs::Number(3)).n_sampled, 3);
+    }
+}
+
+/// Each rank's parts follow each other without a gap, and sum to what it spent, whoever shares a core or is stopped.
+#[test]
+fn time_axes_in_parts_are_the_whole_of_each_ranks_time() {
+    let settings = settings(&words(&format!("{SPHERE} --num_tsteps 8")), 8, 8).unwrap();
+    let costs = plain_costs(&settings);
+    for (cores, stop_share) in [(2.0, 0.0), (1.0, 0.0), (2.0, 0.05), (1.0, 0.05)] {
+        let mut machine = a_machine(2);
+        machine.shape.cores_per_node = cores;
+        let scenario = Scenario {
+            noise: Some(Noise {
+                costs: NoiseCosts {
+                    step_cv: 0.1,
+                    stop_share,
+                    stop_ns: 5e4,
+                    ..NoiseCosts::default()
+                },
+                seed: 3,
+            }),
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        let kept = |steps| {
+            let keep = Keep {
+                steps,
+                ..Keep::SUMS
+            };
+            run(&scenario, keep).unwrap()
+        };
+        let (all, none) = (kept(Some((1, 8))), kept(None));
+        assert_eq!(all.outcome, none.outcome, "who looks on changes nothing");
+        assert!(none.spans.is_empty());
+        for rank in 0..8 {
+            let (mut at, mut spent) = (0.0, [0.0; Phase::ALL.len()]);
+            for span in all.spans.iter().filter(|span| span.rank == rank) {
+                assert!((span.begin_ns - at).abs() < 1.0, "{span:?} after {at}");
+                spent[span.phase as usize] += span.end_ns - span.begin_ns;
+                at = span.end_ns;
+            }
+            // What is behind the last step is no step's.
+            assert!(at > 0.98 * all.clocks_ns[rank as usize], "{at}");
+            let whole = all.spent_ns[rank as usize];
+            for phase in [Phase::Compute, Phase::Late, Phase::Stopped] {
+                let (parts, whole) = (spent[phase as usize], whole[phase as usize]);
+                assert!(
+                    (parts - whole).abs() < 1e-6 * at,
+                    "{phase:?} of {rank}: {parts} {whole}"
+                );
+            }
+        }
+        let some = kept(Some((3, 4)));
+        let of_those = all.spans.iter().filter(|span| (3..=4).contains(&span.step));
+        assert_eq!(some.spans, of_those.copied().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_two_ranks_sent_each_other_sums_to_the_messages_of_the_run() {
+    let settings = sphere(8);
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let keep = Keep {
+        pairs: true,
+        ..Keep::SUMS
+    };
+    let found = run(&scenario(&settings, 8, &costs, &machine), keep).unwrap();
+    let messages = found.outcome.messages;
+    let sum = |on_one_node: bool| {
+        let pairs = found.pairs.iter();
+        let of = pairs.filter(|((from, to), _)| (from / 2 == to / 2) == on_one_node);
+        of.fold((0, 0), |(n, bytes), (_, sent)| {
+            (n + sent.messages, bytes + sent.bytes)
+        })
+    };
+    assert_eq!(sum(true), (messages.same_node, messages.same_node_bytes));
+    assert_eq!(sum(false), (messages.remote, messages.remote_bytes));
+    assert!(found.pairs.keys().all(|(from, to)| from != to));
+}
+
+#[test]
+fn replicas_are_sorted_by_their_time_and_each_is_the_run_of_its_seed() {
+    let settings = sphere(8);
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let noise = Noise {
+        costs: NoiseCosts {
+            step_cv: 0.2,
+            ..NoiseCosts::default()
+        },
+        seed: 7,
+    };
+    let scenario = Scenario {
+        noise: Some(noise),
+        ..scenario(&settings, 8, &costs, &machine)
+    };
+    let outcome = |scenario: &Scenario| Ok(run(scenario, Keep::SUMS)?.outcome);
+    let all = replicas(&scenario, 5, outcome, |outcome| outcome.total_s).unwrap();
+    assert!(
+        all.windows(2)
+            .all(|pair| pair[0].1.total_s < pair[1].1.total_s)
+    );
+    let mut seeds: Vec<u64> = all.iter().map(|(noise, _)| noise.unwrap().seed).collect();
+    for (noise, found) in &all {
+        let again = Scenario {
+            noise: *noise,
+            ..scenario.clone()
+        };
+        assert_eq!(*found, outcome(&again).unwrap());
+    }
+    seeds.sort_unstable();
+    assert_eq!(seeds, [7, 8, 9, 10, 11]);
+}
