@@ -155,6 +155,9 @@ MISTAKE(root_negative, is->root = -7)
 MISTAKE(root_null, is->root = MPI_PROC_NULL)
 MISTAKE(no_op, is->op = MPI_OP_NULL)
 MISTAKE(gone_op, is->op = freed_op)
+#ifdef MPICH_VERSION /* where a handle is a number, and Open MPI would follow it */
+MISTAKE(no_such_op, is->op = (MPI_Op)123456)
+#endif
 MISTAKE(bits, is->op = MPI_BXOR)
 MISTAKE(places, is->op = MPI_MINLOC)
 MISTAKE(replace, is->op = MPI_REPLACE)
@@ -190,6 +193,9 @@ static const struct mistake mistakes[] = {
     {"root-null", ROOTED, root_null},
     {"without-an-operation", SUMS, no_op},
     {"with-a-freed-operation", SUMS, gone_op},
+#ifdef MPICH_VERSION
+    {"with-no-such-operation", SUMS, no_such_op},
+#endif
     {"bits-of-doubles", SUMS, bits},
     {"places-of-doubles", SUMS, places},
     {"replaces", SUMS, replace},

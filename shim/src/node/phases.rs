@@ -106,7 +106,8 @@ impl Phases<'_, '_> {
                     let data = PhaseData::new(elements, &base, &inside);
                     phase(elements, segment, inside.kind, data, None)
                 },
-                // SAFETY: as above.
+                // SAFETY: `from` and `to` are places of this call, valid by the promise to `Phases::run`; the same checker
+                // keeps `units` within them.
                 Stage::Copy { from, to, units } => unsafe {
                     elements.copy(base.at(elements, from), units, base.at(elements, to))
                 },
@@ -114,7 +115,7 @@ impl Phases<'_, '_> {
                     let part = base.part(elements, (map, view), &across);
                     let ranks = (&mut *reach, across.among, view.root);
                     let node = (elements.world, segment.as_deref());
-                    // SAFETY: as above; the part's buffers are these places.
+                    // SAFETY: the part's buffers are places of this call, valid by the promise to `Phases::run`.
                     let crossed = unsafe {
                         let crossing = own.crossing();
                         meet(node, (schedules, bridges), ranks, (crossing, &part))
