@@ -180,8 +180,8 @@ fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     std::fs::write(&costs, noisy).expect("written");
     let run = |more: &str| -> Value {
         let line = format!(
-            "emulate run --mesh four-spheres --costs {} --policy contiguous,cplx:50 --ranks 8 --machine hera --json {more} \
-             -- --num_tsteps 12",
+            "emulate run --mesh four-spheres --costs {} --policy contiguous,cplx:50 --ranks 8 --machine hera --json \
+             {more} -- --num_tsteps 12",
             path(&costs)
         );
         let line: Vec<&str> = line.split_whitespace().collect();
@@ -232,6 +232,8 @@ fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
         let [min, middle, max] =
             ["/replicas/min_s", "/total_s", "/replicas/max_s"].map(|what| number(&many, nth, what));
         assert!(min < middle && middle < max, "{min} {middle} {max}");
+        let alone = run(&format!("--seed {}", number(&many, nth, "/replicas/seed")));
+        assert_eq!(number(&alone, nth, "/total_s"), middle);
         let first = number(&one, nth, "/total_s");
         assert!(
             (min..=max).contains(&first),
@@ -242,10 +244,9 @@ fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     assert_eq!(number(&some, 0, "/sample/n_sampled"), 2.0);
     let ratio = number(&some, 0, "/total_s") / number(&one, 0, "/total_s");
     assert!((0.7..1.4).contains(&ratio), "{ratio}");
-    assert_eq!(
-        number(&some, 0, "/messages/remote"),
-        number(&one, 0, "/messages/remote")
-    );
+    let sent = |report| number(report, 0, "/messages/same_node");
+    assert!(sent(&one) > 0.0);
+    assert_eq!(sent(&some), sent(&one));
 }
 
 /// The best pair of four, and its picture.

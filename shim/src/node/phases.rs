@@ -106,8 +106,8 @@ impl Phases<'_, '_> {
                     let data = PhaseData::new(elements, &base, &inside);
                     phase(elements, segment, inside.kind, data, None)
                 },
-                // SAFETY: `from` and `to` are places of this call, valid by the promise to `Phases::run`; the same checker
-                // keeps `units` within them.
+                // SAFETY: `from` and `to` are places of this call, valid by the promise to `Phases::run`; the same
+                // checker keeps `units` within them.
                 Stage::Copy { from, to, units } => unsafe {
                     elements.copy(base.at(elements, from), units, base.at(elements, to))
                 },

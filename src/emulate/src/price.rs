@@ -2,8 +2,8 @@
 //! of schedules on the machine's calibration.
 //!
 //! Algorithms of a library are priced by the schedule of ours that does the same (`native:ring` by `p2p:ring`): where
-//! both were measured they differ by a percent. `default` is what the machine's library chooses, where its rules are known
-//! ([`Defaults`]).
+//! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
+//! rules are known ([`Defaults`]).
 
 mod rules;
 

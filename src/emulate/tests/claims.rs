@@ -8,7 +8,7 @@ use colltune_amr::placement::Question;
 use colltune_amr::run::{Event, MeshRun};
 use colltune_amr::telemetry::Freight;
 use colltune_emulate::axes::{Axes, Meeting, Network};
-use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
+use colltune_emulate::cost::{NoiseCosts, PhaseCosts};
 use colltune_emulate::machine::{App, Machine};
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;

@@ -66,8 +66,9 @@ fn draw(area: &super::Area<'_>, x: &str, rows: &[Row]) -> anyhow::Result<()> {
         )
         .map_err(failed)?;
     let name = |y: &f64| {
-        let nth = n - 1.0 - y;
-        let row = (nth.fract() == 0.0 && nth >= 0.0).then(|| rows.get(nth as usize));
+        let place = n - 1.0 - y;
+        let nth = place.round();
+        let row = ((place - nth).abs() < 1e-9 && nth >= 0.0).then(|| rows.get(nth as usize));
         row.flatten()
             .map_or_else(String::new, |row| row.name.clone())
     };
@@ -123,13 +124,16 @@ mod tests {
             y.split('"').next().unwrap().parse::<i32>().expect("pixels")
         };
         assert!(place("rank 0") < place("rank 1"));
+        let (_, drawn) = text.split_once("</style>").expect("a style");
         let of = |nth: usize| {
             let RGBColor(r, g, b) = style::colour(nth);
-            text.matches(&format!("fill=\"#{r:02X}{g:02X}{b:02X}\""))
-                .count()
+            let fill = format!("fill=\"#{r:02X}{g:02X}{b:02X}\"");
+            drawn.matches(&fill).count()
         };
         // One of each colour is the legend's.
         assert_eq!((of(0), of(1), of(2)), (3, 2, 0));
+        let one = gantt("one", "ms", &["compute"], &rows[..1]).unwrap();
+        assert!(one.contains("\nrank 0\n"));
         gantt("nothing", "ms", &["compute"], &[]).unwrap();
     }
 }

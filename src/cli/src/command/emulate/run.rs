@@ -67,9 +67,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             files.extend(pictures::matrix(name, args.ranks, &kept)?);
             if let Some(steps) = args.axes {
                 anyhow::ensure!(
-                    !kept.spans.is_empty(),
+                    steps.1 <= run.outcome.steps,
                     "find step {} in the run: it has {} steps",
-                    steps.0,
+                    steps.1,
                     run.outcome.steps
                 );
                 files.push(pictures::axes(name, args.ranks, steps, &kept.spans)?);
@@ -78,7 +78,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         runs.push(run);
     }
-    let report = Report::new(args, &machine, &costs, runs);
+    let report = Report {
+        schema: 1,
+        machine: &machine.name,
+        source: &machine.source,
+        costs: &costs.source,
+        defaults: machine.defaults.name(),
+        mesh: &args.mesh,
+        seed: (!args.noiseless).then_some(args.seed),
+        ranks: args.ranks,
+        network: Network::from(args.network).name(),
+        runs,
+    };
     let json = serde_json::to_string_pretty(&report)? + "\n";
     if let Some(folder) = &args.out {
         files.push(("emulate.svg".to_owned(), pictures::phases(&report)?));
@@ -124,6 +135,7 @@ fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateE
         outcome: found.emulated.outcome.clone(),
         replicas: Replicas {
             n: args.replicas,
+            seed: noise.map(|noise| noise.seed),
             min_s,
             max_s,
         },
@@ -142,7 +154,7 @@ Examples:
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
 `transit` for messages on their way. What the machine's numbers are (measured or assumed) stands in the first line.
-`--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in these
+`--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
 steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
     /// A folder of telemetry with blocks, or a deck of the mini-app whose objects decide
@@ -183,8 +195,8 @@ pub struct Args {
     /// Seed of the noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a standard
-    /// error
+    /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a
+    /// standard error
     #[arg(long, value_name = "all|N", default_value = "all", hide_default_value = true, value_parser = epochs)]
     epochs: Epochs,
     /// Emulate so many times, each with other noise; the run in the middle is told, and the least and greatest total

@@ -2,8 +2,8 @@
 //! decision function for each collective (`coll_tuned_decision_fixed.c`), made of measurements on several sites'
 //! machines (`ompi-collectives-tuning`). 5.0 has changed some of them since.
 //!
-//! They are those for operations that commute. Elements are taken for eight bytes where the library's algorithm needs so
-//! many of them: it silently runs another one where there are fewer.
+//! They are those for operations that commute. Elements are taken for eight bytes where the library's algorithm needs
+//! so many of them: it silently runs another one where there are fewer.
 
 use colltune_core::algorithm::pattern::Pattern;
 
@@ -33,7 +33,8 @@ pub fn algorithm(pattern: Pattern, bytes: u64, n_ranks: usize) -> Option<&'stati
     Some(that_runs(pattern, chosen, bytes, n_ranks))
 }
 
-/// What the library runs instead, without a word, where an algorithm cannot.
+/// What the library runs instead, without a word, where an algorithm cannot; and where our schedule of it cannot, what
+/// is nearest.
 fn that_runs(pattern: Pattern, chosen: &'static str, bytes: u64, n_ranks: usize) -> &'static str {
     let n_elements = bytes / ELEMENT_BYTES;
     let power = 1u64 << n_ranks.max(1).ilog2();
@@ -51,6 +52,10 @@ fn that_runs(pattern: Pattern, chosen: &'static str, bytes: u64, n_ranks: usize)
             "native:bruck"
         }
         (Pattern::Allgather, "native:neighbor") if n_ranks % 2 == 1 => "native:ring",
+        // The library's own runs on any number of ranks.
+        (Pattern::Bcast, "native:scatter_allgather") if !n_ranks.is_power_of_two() => {
+            "native:scatter_allgather_ring"
+        }
         _ => chosen,
     }
 }

@@ -50,7 +50,8 @@ pub fn twins(pattern: Pattern) -> impl Iterator<Item = &'static str> {
     of.map(|(_, native, _)| *native)
 }
 
-/// Where nothing does the same: what comes nearest. Flat trees are trees of eight, which are flat up to eight ranks.
+/// Where nothing does the same: what comes nearest. Flat trees are trees of eight, which are flat up to eight
+/// ranks; what the library sends as a whole goes in segments from 256 KiB on.
 const NEAREST: [(Pattern, &str, &str); 31] = [
     (
         Pattern::Allreduce,

@@ -1,27 +1,23 @@
 //! What `emulate run` tells, as a table, as JSON and as CSV.
 
-use colltune_emulate::axes::Network;
-use colltune_emulate::cost::Costs;
-use colltune_emulate::machine::Machine;
 use colltune_emulate::outcome::Outcome;
 use serde::Serialize;
 
-use super::Args;
 use crate::output::{csv, table};
 
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
-    schema: u32,
+    pub(super) schema: u32,
     pub(super) machine: &'a str,
     /// What the machine's numbers are: measured, or assumed and why.
-    source: &'a str,
-    costs: &'a str,
+    pub(super) source: &'a str,
+    pub(super) costs: &'a str,
     /// By whose rules collectives run that nothing was chosen for.
-    defaults: &'static str,
+    pub(super) defaults: &'static str,
     pub(super) mesh: &'a str,
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     pub(super) ranks: usize,
-    network: &'static str,
+    pub(super) network: &'static str,
     pub(super) runs: Vec<Run>,
 }
 
@@ -40,6 +36,8 @@ pub(super) struct Run {
 #[derive(Serialize)]
 pub(super) struct Replicas {
     pub(super) n: u64,
+    /// Of the one that is told: with it, that run can be repeated alone.
+    pub(super) seed: Option<u64>,
     pub(super) min_s: f64,
     pub(super) max_s: f64,
 }
@@ -62,27 +60,7 @@ struct Value<'a> {
     value: f64,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(
-        args: &'a Args,
-        machine: &'a Machine,
-        costs: &'a Costs,
-        runs: Vec<Run>,
-    ) -> Report<'a> {
-        Report {
-            schema: 1,
-            machine: &machine.name,
-            source: &machine.source,
-            costs: &costs.source,
-            defaults: machine.defaults.name(),
-            mesh: &args.mesh,
-            seed: (!args.noiseless).then_some(args.seed),
-            ranks: args.ranks,
-            network: Network::from(args.network).name(),
-            runs,
-        }
-    }
-
+impl Report<'_> {
     /// A number a line: what it is ends with its unit, `_s` for seconds.
     pub(super) fn in_csv(&self) -> anyhow::Result<String> {
         let values = self.runs.iter().flat_map(|run| {
@@ -106,7 +84,7 @@ impl<'a> Report<'a> {
             let error = error.map(|error_s| ("standard_error_s", error_s));
             let sums = sums.into_iter().chain(error);
             let sums = sums.map(|(what, value)| (what.to_owned(), value));
-            sums.chain(phases).map(|(what, value)| Value {
+            sums.chain(phases).map(move |(what, value)| Value {
                 policy: &outcome.policy,
                 collective: &outcome.collective,
                 ranks: outcome.ranks,

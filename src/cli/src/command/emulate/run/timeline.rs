@@ -33,8 +33,10 @@ fn written(
     n_ranks: usize,
     spans: &[Span],
 ) -> std::io::Result<()> {
+    // From 1: viewers keep 0 for what is idle.
+    let process = |rank: u32| machine.node(rank) + 1;
     let track = |rank: u32| Track {
-        process: machine.node(rank),
+        process: process(rank),
         thread: rank,
     };
     let mut events = Events::new(out)?;
@@ -42,7 +44,7 @@ fn written(
     for rank in 0..n_ranks as u32 {
         let node = machine.node(rank);
         if last != Some(node) {
-            events.process(node, &format!("node {node}"))?;
+            events.process(process(rank), &format!("node {node}"))?;
             last = Some(node);
         }
         events.thread(track(rank), &format!("rank {rank}"), rank)?;
