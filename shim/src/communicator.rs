@@ -5,10 +5,11 @@
 //! allocator, so a stale pointer in the cache is harmless: it is compared by handle.
 
 use std::cell::{Cell, UnsafeCell};
+use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
@@ -114,8 +115,17 @@ pub struct Registry {
     keyval: c_int,
     pmpi: &'static Pmpi,
     comm_null: u64,
-    /// Every slot ever made, and those that can be used again.
-    slots: Mutex<(Vec<SlotPtr>, Vec<SlotPtr>)>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    /// Every slot ever made.
+    all: Vec<SlotPtr>,
+    /// Those that can be used again.
+    free: Vec<SlotPtr>,
+    /// The handles of the communicators that the others belong to.
+    known: HashSet<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -139,7 +149,7 @@ impl Registry {
                 keyval,
                 pmpi,
                 comm_null: bits(handles.comm_null),
-                slots: Mutex::new((Vec::new(), Vec::new())),
+                slots: Mutex::default(),
             })
         })
     }
@@ -242,8 +252,8 @@ impl Registry {
         // Lists of counts are as long as the remote group there, so nothing reads them.
         let n_ranks = if is_among_its_own { n_ranks } else { 0 };
         let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            match slots.1.pop() {
+            let mut slots = self.slots();
+            match slots.free.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
                     unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
@@ -255,7 +265,7 @@ impl Registry {
                         state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
                     };
                     let slot = Box::into_raw(Box::new(slot));
-                    slots.0.push(SlotPtr(slot));
+                    slots.all.push(SlotPtr(slot));
                     slot
                 }
             }
@@ -272,6 +282,7 @@ impl Registry {
         }
         // SAFETY: slots are never freed.
         unsafe { (*slot).handle.store(bits(comm), Ordering::Release) };
+        self.slots().known.insert(bits(comm));
         Some(slot)
     }
 
@@ -281,18 +292,16 @@ impl Registry {
     pub fn while_freed(&self, comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
         let handle = bits(comm);
         let _being_freed = BeingFreed(FREED.replace(handle));
-        if self.is_known(handle) {
+        let is_known = self.slots().known.contains(&handle);
+        if is_known {
             // SAFETY: the communicator has our attribute, so it is valid.
             unsafe { (self.pmpi.comm_delete_attr)(comm, self.keyval) };
         }
         free()
     }
 
-    fn is_known(&self, handle: u64) -> bool {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: slots are never freed.
-        let handle_of = |slot: &SlotPtr| unsafe { (*slot.0).handle.load(Ordering::Relaxed) };
-        slots.0.iter().any(|slot| handle_of(slot) == handle)
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn recycle(&self, slot: *mut Slot) {
@@ -306,21 +315,14 @@ impl Registry {
                 Ordering::Relaxed,
             );
         }
-        self.slots
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1
-            .push(SlotPtr(slot));
+        let mut slots = self.slots();
+        slots.known.remove(&handle);
+        slots.free.push(SlotPtr(slot));
     }
 
     /// Frees what hangs on the communicators that are still alive. Only from MPI_Finalize.
     pub fn wind_down(&self) {
-        let slots = self
-            .slots
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone();
+        let slots = self.slots().all.clone();
         for SlotPtr(slot) in slots {
             // SAFETY: MPI_Finalize is called by one thread when no other call is under way.
             let state = unsafe { &mut *(*slot).state.get() };

@@ -232,19 +232,55 @@ fn find_from(scope: *mut c_void, name: &CStr) -> *mut c_void {
     if !address.is_null() {
         return address;
     }
-    static LOADED: OnceLock<usize> = OnceLock::new();
-    let handle =
-        *LOADED.get_or_init(|| loaded_object(&["libmpi.so", "libmpich.so", "libmpi_"]) as usize);
-    if handle == 0 {
-        return std::ptr::null_mut();
-    }
-    // SAFETY: the handle came from dlopen and is never closed.
-    unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) }
+    // Objects may come at any time, each in a scope of its own, as where Python or another host loads them.
+    let found = addresses_in(LIBRARIES, name);
+    found.first().copied().unwrap_or(std::ptr::null_mut())
 }
 
-/// A handle of the first loaded object whose file name begins with one of `names` and that defines
-/// PMPI_Init or was asked for by its full name; null when there is none. Nothing is loaded by this.
+/// How the files of MPI libraries begin, those for Fortran among them, which are objects of their own.
+const LIBRARIES: &[&str] = &[
+    "libmpi.so",
+    "libmpich.so",
+    "libmpi_",
+    "libmpifort.so",
+    "libmpichfort.so",
+];
+
+/// Where a name is defined in the loaded objects whose file names begin with one of `files`, or in what those were linked
+/// with: each address once, in the order in which objects were loaded. Nothing is loaded by this.
+pub fn addresses_in(files: &[&str], name: &CStr) -> Vec<*mut c_void> {
+    let mut found = Vec::new();
+    for path in loaded_files(files) {
+        // SAFETY: the path names an object that is loaded; RTLD_NOLOAD only raises its count.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            continue;
+        }
+        // SAFETY: the handle came from dlopen; dlsym takes a NUL-terminated name.
+        let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        if address.is_null() {
+            // SAFETY: the object is as often open as it was before.
+            unsafe { libc::dlclose(handle) };
+        } else if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    found
+}
+
+/// A handle of the first loaded object whose file name begins with one of `names`; null when there is none. Nothing is
+/// loaded by this.
 pub fn loaded_object(names: &[&str]) -> *mut c_void {
+    let handles = loaded_files(names).into_iter().map(|path| {
+        // SAFETY: the path names an object that is loaded; RTLD_NOLOAD only raises its count.
+        unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+    });
+    let mut handles = handles.filter(|handle| !handle.is_null());
+    handles.next().unwrap_or(std::ptr::null_mut())
+}
+
+/// The loaded objects whose file names begin with one of `names`, in the order in which they were loaded.
+fn loaded_files(names: &[&str]) -> Vec<CString> {
     struct Search<'a> {
         names: &'a [&'a str],
         found: Vec<CString>,
@@ -274,14 +310,7 @@ pub fn loaded_object(names: &[&str]) -> *mut c_void {
     };
     // SAFETY: `visit` matches the expected signature and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-    for path in search.found {
-        // SAFETY: the path names an object that is loaded; RTLD_NOLOAD only raises its count.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if !handle.is_null() {
-            return handle;
-        }
-    }
-    std::ptr::null_mut()
+    search.found
 }
 
 /// The predefined handles that the shim uses.

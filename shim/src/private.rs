@@ -24,8 +24,9 @@ use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
 use crate::world::World;
 
-/// The most that are alive at once in a process.
-const ALIVE_MAX: u64 = 1024;
+/// The most that are alive at once in a process. MPICH has about 2,048 ids for all communicators of a process, so there
+/// ours take few of them.
+const ALIVE_MAX: u64 = if cfg!(mpi = "openmpi") { 1024 } else { 128 };
 static ALIVE: AtomicU64 = AtomicU64::new(0);
 /// Whether this process has begun to copy a communicator while others are made (MPI_Comm_idup).
 static HAS_COPIED: AtomicBool = AtomicBool::new(false);

@@ -1,8 +1,12 @@
 //! The library's communicators between the nodes: all ranks have them or none, and they go with the program's.
 
+use std::time::Duration;
+
 use colltune_tests::{
-    assert_ranks_agree, folder, on_each_library, on_nodes, read_log, runs_long, tool,
+    Outcome, assert_ranks_agree, folder, job, on_each_library, on_nodes, read_log, runs_long, tool,
 };
+
+const LONG: Duration = Duration::from_secs(900);
 
 on_each_library! {
     fn a_communicator_between_nodes_that_fails_on_one_rank_means_default_on_all(mpi: Mpi) {
@@ -39,5 +43,18 @@ on_each_library! {
         let last: Vec<_> = log[0][all - all / 10..].iter().filter(|call| call.nodes > 1 && call.ppn > 1 && call.bytes > 0).collect();
         let own = last.iter().filter(|call| call.variant.starts_with("node")).count();
         assert!(own * 8 > last.len(), "{own} of the last {} calls ran over the nodes", last.len());
+    }
+    /// MPICH has some 2,000 ids for all communicators of a process.
+    fn communicators_between_nodes_leave_nearly_all_ids_to_the_program(mpi: Mpi) {
+        // Three ranks that spin on two cores need minutes.
+        if mpi.is_openmpi() || !runs_long() {
+            return;
+        }
+        let program = ["alive", "3000", "9"];
+        let alive = |outcome: &Outcome| outcome.stdout.strip_suffix(" alive\nok\n").and_then(|n| n.parse::<u64>().ok());
+        let bare = job(3).mpi(mpi).deadline(LONG).run("many", &program);
+        let tuned = on_nodes(mpi, "AAB").force("allreduce=node:shm+default").deadline(LONG).run("many", &program);
+        let (without, with) = (alive(bare.succeeds()), alive(tuned.succeeds()));
+        tuned.claim(without.is_some() && with.map(|with| with + 140) >= without, &format!("{with:?} alive, {without:?} without the shim"));
     }
 }

@@ -88,6 +88,28 @@ on_each_library! {
         }
     }
 
+    /// Its functions, and what stands for MPI_IN_PLACE in it, are in no other object's sight.
+    fn fortran_code_that_a_host_loads_for_itself_computes_the_same(mpi: Mpi) {
+        let libraries = folder();
+        for interface in FORTRAN_INTERFACES {
+            let library = libraries.path().join(format!("lib{interface}.so"));
+            let flags = [format!("-D{interface}"), "-shared".to_owned(), "-fPIC".to_owned()];
+            let Some(()) = fortran(mpi, "fortran_library", &flags, &library) else { return };
+            let library = library.to_string_lossy();
+            job(2).mpi(mpi).run("fortran_host", &[&library]).succeeds().prints("ok\n");
+            job(2).mpi(mpi).preload().mode("off").run("fortran_host", &[&library]).succeeds().prints("ok\n");
+            let db = folder();
+            let log = db.path().join("log");
+            let tuned = job(2).mpi(mpi).preload().db(db.path()).seed(3).env("COLLTUNE_SETUP_AFTER", "1");
+            let tuned = tuned.env("COLLTUNE_EXPLORE_BUDGET", "1").log(&log);
+            tuned.run("fortran_host", &[&library]).succeeds().prints("ok\n").is_silent();
+            let log = read_log(&log, 2);
+            assert_ranks_agree(&log);
+            let drawn = log[0].iter().filter(|call| call.variant != "default").count();
+            assert!(drawn > 20, "{interface}: only {drawn} calls were steered");
+        }
+    }
+
     fn mpi4py_passes_the_same_tests(mpi: Mpi) {
         let Some(summary) = mpi4py(mpi, "explore") else { return };
         let passed: u32 = summary.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);

@@ -145,6 +145,43 @@ on_each_library! {
     }
 }
 
+/// Open MPI cuts a bcast by the elements of each rank, and takes what is sent in an alltoall for what is received; so such
+/// calls run as bytes, whether or not that takes more than the ranks may have.
+#[test]
+fn a_rank_whose_types_need_more_than_its_limit_does_not_run_another_call_than_the_others() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let program = ["mixed_types", "20"];
+    job(3)
+        .mpi(mpi)
+        .run(program[0], &program[1..])
+        .succeeds()
+        .prints("ok\n");
+    for forced in [
+        "bcast=native:pipeline:segsize=32KiB",
+        "alltoall=native:modified_bruck",
+    ] {
+        let log = folder();
+        let tuned = job(3)
+            .mpi(mpi)
+            .preload()
+            .force(forced)
+            .env(LIMIT, "256KiB")
+            .log(log.path());
+        tuned
+            .run(program[0], &program[1..])
+            .succeeds()
+            .prints("ok\n");
+        let log = read_log(log.path(), 3);
+        assert_ranks_agree(&log);
+        let native = log[1]
+            .iter()
+            .filter(|call| call.variant.starts_with("native:"));
+        assert!(native.count() > 5, "{forced}");
+    }
+}
+
 /// What systems count of a rank that are not careful: pages that ranks share in each of them.
 #[test]
 fn on_a_node_of_64_ranks_each_is_said_to_have_little_more_than_without_the_shim() {

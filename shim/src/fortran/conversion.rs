@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::parameter::{Buffer, Integer};
 use crate::abi::{self, Handle};
-use crate::library::find;
+use crate::library::{addresses_in, find};
 
 type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
 
@@ -15,8 +15,8 @@ pub struct Conversion {
     pub datatype: FromFortran,
     pub op: FromFortran,
     pub request: FromFortran,
-    in_place: usize,
-    bottom: usize,
+    in_place: Vec<usize>,
+    bottom: Vec<usize>,
 }
 
 impl Conversion {
@@ -34,8 +34,8 @@ impl Conversion {
                 datatype: function(c"PMPI_Type_f2c")?,
                 op: function(c"PMPI_Op_f2c")?,
                 request: function(c"PMPI_Request_f2c")?,
-                in_place: common_block(c"mpi_fortran_in_place_"),
-                bottom: common_block(c"mpi_fortran_bottom_"),
+                in_place: common_blocks(c"mpi_fortran_in_place_"),
+                bottom: common_blocks(c"mpi_fortran_bottom_"),
             })
         };
         FOUND.get_or_init(resolve).as_ref()
@@ -54,22 +54,23 @@ impl Conversion {
     /// A buffer's address, with C's constants for Fortran's, which are addresses of common blocks.
     pub fn buffer(&self, buffer: Buffer) -> Buffer {
         match buffer as usize {
-            address if address == self.in_place => abi::MPI_IN_PLACE as Buffer,
-            address if address == self.bottom => std::ptr::null_mut(),
+            address if self.in_place.contains(&address) => abi::MPI_IN_PLACE as Buffer,
+            address if self.bottom.contains(&address) => std::ptr::null_mut(),
             _ => buffer,
         }
     }
 }
 
-/// The address of a common block as the program itself sees it, or one that no buffer has.
-fn common_block(name: &CStr) -> usize {
+/// The addresses of a common block: as the program itself sees it, or where nothing of the program does, as objects see
+/// it that are loaded into scopes of their own, each of which may have it for itself.
+fn common_blocks(name: &CStr) -> Vec<usize> {
     // SAFETY: dlsym takes a NUL-terminated name.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if address.is_null() {
-        usize::MAX
-    } else {
-        address as usize
+    if !address.is_null() {
+        return vec![address as usize];
     }
+    let private = addresses_in(&[""], name).into_iter();
+    private.map(|address| address as usize).collect()
 }
 
 /// One argument as C has it. What is no type or operation becomes null, which is refused where it is looked at. Counts

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Comm, Datatype, bits, is_in_place};
 use crate::arguments::Side;
+use crate::private;
 use crate::scratch::{self, User};
 use crate::world::World;
 
@@ -63,9 +64,10 @@ unsafe fn alltoall_packed(world: &World, send: Side, recv: Side, comm: Comm) -> 
     // Never empty, so that there is an address.
     let most = usize::try_from(all_sent).ok()? + usize::try_from(all_received).ok()? + 1;
     scratch::with(User::Schedule, |scratch| {
-        // Without memory the call runs as it came: the other ranks' messages are the same bytes.
-        if !scratch.block.reserve(most) {
-            return None;
+        // As it came it would come out wrong.
+        if !scratch.block.provide(most) {
+            let no_memory = abi::MPI_ERR_NO_MEM as c_int;
+            return Some(private::report(world, comm, no_memory));
         }
         let out = scratch.block.start();
         let (back, byte) = (out.wrapping_add(all_sent as usize), world.handles.byte);

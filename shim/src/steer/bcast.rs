@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::abi::{self, Comm, Datatype};
 use crate::arguments::Side;
+use crate::private;
 use crate::scratch::{self, User};
 use crate::world::World;
 
@@ -46,10 +47,10 @@ unsafe fn bcast_packed(
     }
     let bytes = count.wrapping_mul(size);
     scratch::with(User::Schedule, |scratch| {
-        // Never empty, so that there is an address. Without memory the call runs as it came: the other ranks'
-        // messages are the same bytes.
-        if !scratch.block.reserve(bytes.max(1) as usize) {
-            return as_it_came();
+        // Never empty, so that there is an address. The other ranks' messages may be cut otherwise than the library would
+        // cut this one, so the call does not run as it came.
+        if !scratch.block.provide(bytes.max(1) as usize) {
+            return private::report(world, comm, abi::MPI_ERR_NO_MEM as c_int);
         }
         let packed = scratch.block.start().cast::<c_void>();
         // Every rank finds a type that may not be sent before it waits for another: packing nothing

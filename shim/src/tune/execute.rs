@@ -180,10 +180,13 @@ impl Tuner {
         }
         let mut view = None;
         let mut own = self.own_call(state, call, chosen.variant, &ways.arguments, &mut view);
+        // What ranks agree on for this call alone is a part of what it costs, in each call.
+        let agrees = own.as_ref().is_some_and(|own| own.class.is_none());
+        let mut begun = (chosen.sampled && agrees).then(|| self.clock.at_ns(clock::ticks()));
         if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, own.as_ref())
         {
             chosen = state.decider.fall_back(collective, chosen);
-            own = None;
+            (own, begun) = (None, None);
             if let Some(account) = &self.account {
                 account.lacking(collective);
             }
@@ -214,7 +217,7 @@ impl Tuner {
         }
         // The short way knows nothing of samples.
         state.repeat = None;
-        let start_ns = self.clock.at_ns(clock::ticks());
+        let start_ns = begun.unwrap_or_else(|| self.clock.at_ns(clock::ticks()));
         state.decider.begin_sample(collective, chosen, start_ns);
         let sampled = Sampled(self, state);
         let code = self.execute(sampled.1, call, &chosen, own.as_ref(), ways);
