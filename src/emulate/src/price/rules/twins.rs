@@ -38,18 +38,6 @@ const TWINS: [(Pattern, &str, &str); 12] = [
     (Pattern::Barrier, "native:bruck", "p2p:dissemination"),
 ];
 
-pub fn twin(pattern: Pattern, native: &str) -> Option<&'static str> {
-    let mut of = TWINS
-        .iter()
-        .filter(|(of, name, _)| *of == pattern && *name == native);
-    of.next().map(|(_, _, ours)| *ours)
-}
-
-pub fn twins(pattern: Pattern) -> impl Iterator<Item = &'static str> {
-    let of = TWINS.iter().filter(move |(of, ..)| *of == pattern);
-    of.map(|(_, native, _)| *native)
-}
-
 /// Where nothing does the same: what comes nearest. Flat trees are trees of eight, which are flat up to eight
 /// ranks; what the library sends as a whole goes in segments from 256 KiB on.
 const NEAREST: [(Pattern, &str, &str); 31] = [
