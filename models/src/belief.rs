@@ -27,7 +27,7 @@ use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::{Fit, Observed, Sum};
 use root::root;
-use shift::Shift;
+use shift::{Correction, Shift};
 use stalls::{Common, Count};
 
 /// What runs differ by in a variant, as a standard deviation, before any data, and for how many degrees of freedom
@@ -208,6 +208,13 @@ impl Estimated {
         let observed = &self.observed;
         let inverses = [&fits[0], &fits[1]].map(|fit| inverse(&fit.information));
         let shared = shared(&inverses[0]);
+        let corrections: Vec<Correction> = (0..observed.variants.len())
+            .map(|arm| {
+                let shift = self.shifts.get(arm);
+                shift.map_or_else(Correction::default, |shift| shift.correction(tau))
+            })
+            .collect();
+        let of_default = shift::of_default(&corrections);
         let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {
             let Ok(arm) = observed.variants.binary_search(variant) else {
@@ -222,12 +229,8 @@ impl Estimated {
                         tail_variance: variances[1],
                         shared: Some(shared),
                     };
-                    let correction = self
-                        .shifts
-                        .get(arm)
-                        .map(|shift| shift.correction(tau))
-                        .unwrap_or_default();
-                    Some(estimate.corrected(correction.contrast, correction.variance))
+                    let Correction { contrast, variance } = corrections[arm];
+                    Some(estimate.corrected(contrast, variance, of_default))
                 }
                 None => posterior::through_runs(&cell.rows, *variant),
             };

@@ -28,15 +28,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// With an amount added on the scale of the default's time, of which the variance is also given.
-    pub(super) fn corrected(self, contrast: f64, variance: f64) -> Estimate {
+    /// With an amount added on the scale of the default's time, of which the variance is also given. The default costs
+    /// `of_default` more than its time on that scale, which is at least as much as any amount is below 0.
+    pub(super) fn corrected(self, contrast: f64, variance: f64, of_default: f64) -> Estimate {
         let ratio = self.mean.exp();
-        let corrected = (ratio + contrast).max(0.1 * ratio);
-        let wider = |own: f64| {
-            (own * (ratio / corrected).powi(2) + variance / corrected.powi(2)).max(0.25 * own)
-        };
+        let cost = ratio + contrast + of_default;
+        let wider =
+            |own: f64| (own * (ratio / cost).powi(2) + variance / cost.powi(2)).max(0.25 * own);
         Estimate {
-            mean: corrected.ln(),
+            mean: (cost / (1.0 + of_default)).ln(),
             variance: wider(self.variance),
             tail_variance: wider(self.tail_variance),
             ..self
