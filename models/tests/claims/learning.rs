@@ -426,6 +426,48 @@ fn what_comes_behind_the_call_counts_where_it_is_well_measured() {
     assert!(!cell.variant(&name(drawn[1])).unwrap().replaces_default);
 }
 
+/// As behind a bcast whose root leaves at once: the default takes 1 and has others wait for 0.8 of that in what follows.
+#[test]
+fn what_takes_less_than_the_default_shifts_is_ranked_by_its_cost() {
+    let settings = settings("");
+    // By variant its time, and what it shifts: costs of 0.2, 0.3 and 0.7 beside the default's 1.7.
+    let truth = [(0.2, 0.1), (0.25, 0.15), (0.5, 0.3)];
+    let costs: Vec<(usize, f64)> = (1..).zip(truth.map(|(time, _)| time)).collect();
+    let mut evidence = runs(&settings, 64, &costs, 10, 3000);
+    let drawn = drawn(&settings, 64);
+    for row in &mut evidence {
+        let place = drawn
+            .iter()
+            .position(|one| *one == usize::from(row.variant));
+        let shift = match place {
+            Some(place @ 1..=3) => truth[place - 1].1,
+            _ => 0.8,
+        };
+        let n = row.time.n;
+        let m2 = 0.01 * n as f64;
+        row.shift = Moments { n, mean: shift, m2 };
+        row.total = Moments {
+            n,
+            mean: row.time.mean + shift,
+            m2: row.time.m2 + m2,
+        };
+    }
+    let learned = trained(&evidence, &settings);
+    let cell = of_shape(&learned.statistics, 64);
+    assert_eq!(cell.best, name(drawn[1]));
+    let gains: Vec<f64> = (1..=3)
+        .map(|place| {
+            cell.variant(&name(drawn[place]))
+                .unwrap()
+                .contrast
+                .unwrap()
+                .gain
+        })
+        .collect();
+    assert!(gains.is_sorted_by(|a, b| a > b), "{gains:?}");
+    assert!((3.0..12.0).contains(&gains[0]), "{gains:?}");
+}
+
 #[test]
 fn one_data_set_gives_one_generation_in_any_order_and_on_any_number_of_threads() {
     let settings = settings("");
