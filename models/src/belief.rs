@@ -214,7 +214,9 @@ impl Estimated {
                 shift.map_or_else(Correction::default, |shift| shift.correction(tau))
             })
             .collect();
-        let of_default = shift::of_default(&corrections);
+        let by_arm = fits[0].arms.iter().zip(fits[0].theta.iter());
+        let of_default =
+            shift::of_default(by_arm.map(|(&arm, theta)| (theta.exp(), corrections[arm])));
         let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {
             let Ok(arm) = observed.variants.binary_search(variant) else {

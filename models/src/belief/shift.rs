@@ -168,12 +168,18 @@ pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
     root(squares, wanted, 1e-6, TAU_MOST.powi(2))
 }
 
-/// What the default shifts into what follows it, on the scale of its time, if the variant that shifts least shifts
-/// nothing: what lies between calls anyway is in all shifts and cannot be told from theirs. Without it a variant that
-/// shifts less than the default by more than it takes would seem to cost less than nothing.
-pub fn of_default(corrections: &[Correction]) -> f64 {
-    let contrasts = corrections.iter().map(|correction| correction.contrast);
-    -contrasts.fold(0.0, f64::min)
+/// No variant costs less than this share of the time that it takes.
+const COST_LEAST: f64 = 0.5;
+
+/// What the default costs beyond its time, on the scale of that. What lies between calls anyway is in all shifts and
+/// cannot be told from theirs, so it is taken for all of the default's. Where a variant would cost next to nothing by
+/// that, what the variant that shifts least shifts is taken for it.
+pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) -> f64 {
+    let is_possible = |(ratio, own): (f64, Correction)| ratio + own.contrast >= COST_LEAST * ratio;
+    match corrected.clone().all(is_possible) {
+        true => 0.0,
+        false => -corrected.fold(0.0, |least, (_, own)| least.min(own.contrast)),
+    }
 }
 
 impl Shift {
