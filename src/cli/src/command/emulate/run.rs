@@ -197,7 +197,7 @@ pub struct Args {
     seed: u64,
     /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a
     /// standard error
-    #[arg(long, value_name = "all|N", default_value = "all", hide_default_value = true, value_parser = epochs)]
+    #[arg(long, value_name = "N", default_value = "all", hide_default_value = true, value_parser = epochs)]
     epochs: Epochs,
     /// Emulate so many times, each with other noise; the run in the middle is told, and the least and greatest total
     #[arg(
@@ -208,8 +208,8 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(1..=1000)
     )]
     replicas: u64,
-    /// Draw what every rank does in these steps, counted from 1
-    #[arg(long, value_name = "STEP[-STEP]", value_parser = steps, requires = "out", conflicts_with = "epochs")]
+    /// Draw what every rank does in these steps, as in 3 or 3-4, counted from 1
+    #[arg(long, value_name = "STEPS", value_parser = steps, requires = "out", conflicts_with = "epochs")]
     axes: Option<(u64, u64)>,
     /// Write emulate.json, emulate.csv and pictures into this folder
     #[arg(long, value_name = "DIR")]
