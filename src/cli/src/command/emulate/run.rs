@@ -197,7 +197,7 @@ pub struct Args {
     seed: u64,
     /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a
     /// standard error
-    #[arg(long, value_name = "N", default_value = "all", hide_default_value = true, value_parser = epochs)]
+    #[arg(long, value_name = "N", default_value = "all", value_parser = epochs)]
     epochs: Epochs,
     /// Emulate so many times, each with other noise; the run in the middle is told, and the least and greatest total
     #[arg(
