@@ -258,10 +258,11 @@ pub fn addresses_in(files: &[&str], name: &CStr) -> Vec<*mut c_void> {
         }
         // SAFETY: the handle came from dlopen; dlsym takes a NUL-terminated name.
         let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
-        if address.is_null() {
+        if address.is_null() || found.contains(&address) {
             // SAFETY: the object is as often open as it was before.
             unsafe { libc::dlclose(handle) };
-        } else if !found.contains(&address) {
+        } else {
+            // It stays open: what is at the address stays there.
             found.push(address);
         }
     }

@@ -399,6 +399,18 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
     assert!(cell.drift < -0.5, "{}", cell.drift);
 }
 
+/// Lets the calls of a row shift so much into what follows, with a tenth of noise.
+fn shifts(row: &mut Evidence, shift: f64) {
+    let n = row.time.n;
+    let m2 = 0.01 * n as f64;
+    row.shift = Moments { n, mean: shift, m2 };
+    row.total = Moments {
+        n,
+        mean: row.time.mean + shift,
+        m2: row.time.m2 + m2,
+    };
+}
+
 #[test]
 fn what_comes_behind_the_call_counts_where_it_is_well_measured() {
     let settings = settings("");
@@ -411,14 +423,7 @@ fn what_comes_behind_the_call_counts_where_it_is_well_measured() {
         } else {
             0.0
         };
-        let n = row.time.n;
-        let m2 = 0.01 * n as f64;
-        row.shift = Moments { n, mean: shift, m2 };
-        row.total = Moments {
-            n,
-            mean: row.time.mean + shift,
-            m2: row.time.m2 + m2,
-        };
+        shifts(row, shift);
     }
     let learned = trained(&evidence, &settings);
     let cell = of_shape(&learned.statistics, 64);
@@ -443,14 +448,7 @@ fn what_takes_less_than_the_default_shifts_is_ranked_by_its_cost() {
             Some(place @ 1..=3) => truth[place - 1].1,
             _ => 0.8,
         };
-        let n = row.time.n;
-        let m2 = 0.01 * n as f64;
-        row.shift = Moments { n, mean: shift, m2 };
-        row.total = Moments {
-            n,
-            mean: row.time.mean + shift,
-            m2: row.time.m2 + m2,
-        };
+        shifts(row, shift);
     }
     let learned = trained(&evidence, &settings);
     let cell = of_shape(&learned.statistics, 64);

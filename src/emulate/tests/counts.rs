@@ -10,36 +10,12 @@ use colltune_amr::ranks::threads;
 use colltune_amr::settings::Settings;
 use colltune_amr::telemetry::{Counting, Kind, Traffic};
 use colltune_emulate::axes::Network;
-use colltune_emulate::cost::Costs;
-use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
-use colltune_emulate::price::Choices;
 use colltune_emulate::program::{History, needs_cells};
-use colltune_emulate::run::{Collectives, Keep, Scenario, run};
-use common::{GAS, SPHERE, a_machine, plain_costs, recorded, words};
+use colltune_emulate::run::{Keep, Scenario, run};
+use common::{GAS, SPHERE, a_machine, plain_costs, recorded, scenario, words};
 
 type Counts = BTreeMap<(u64, u32, Kind), (u64, u64)>;
-
-fn scenario<'a>(
-    settings: &'a Settings,
-    n_ranks: usize,
-    costs: &'a Costs,
-    machine: &'a Machine,
-) -> Scenario<'a> {
-    Scenario {
-        settings,
-        n_ranks,
-        costs,
-        machine,
-        history: History::Objects,
-        placer: None,
-        choices: Choices::default(),
-        network: Network::Axes,
-        collectives: Collectives::Gate,
-        slow: None,
-        noise: None,
-    }
-}
 
 /// Emulates what was recorded, on as many ranks, and compares every step, rank and kind.
 fn assert_alike(n_ranks: usize, line: &str) {
@@ -51,6 +27,7 @@ fn assert_alike(n_ranks: usize, line: &str) {
             true => History::Recorded(&recorded.mesh),
             false => History::Objects,
         },
+        network: Network::Axes,
         ..scenario(&settings, n_ranks, &costs, &machine)
     };
     let emulated = run(&scenario, Keep::TRAFFIC).unwrap();
