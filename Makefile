@@ -26,9 +26,10 @@ setup: ## install what the build needs (as root), or name it
 
 build: setup command placement mpi ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 
+# Features as the tests have them: what both are made of is compiled once.
 .PHONY: command
 command:
-	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) -p colltune
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune --bin colltune-bench
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-bench} target/release
 

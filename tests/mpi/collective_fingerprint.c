@@ -2,9 +2,11 @@
  *
  *     collective_fingerprint --collective allreduce|bcast|...|barrier --bytes N
  *                            [--type byte|int|double] [--times K] [--warmup W] [--root R] [--hold R] [--sends yes|no]
+ *                            [--then --collective ...]
  *
- * N is the message_bytes of the call: the vector of reductions and bcast, one rank's block of allgather(v), gather(v) and
- * scatter(v), one pair's block of alltoall(v, w). Rank 0 prints one line of JSON:
+ * Behind --then comes another case, which begins when the one before is reported. N is the message_bytes of the call: the
+ * vector of reductions and bcast, one rank's block of allgather(v), gather(v) and scatter(v), one pair's block of
+ * alltoall(v, w). Rank 0 prints one line of JSON for each case:
  *
  *     collective, bytes, type, times, ranks, library
  *     right        whether every call's result was right (exact for byte and int, within the rounding bound for double)
@@ -490,7 +492,7 @@ static int complain(const char *problem, const char *what)
         fprintf(stderr,
                 "collective_fingerprint: %s%s\n"
                 "usage: --collective allreduce|bcast|...|barrier --bytes N [--type byte|int|double]\n"
-                "       [--times K] [--warmup W] [--root R] [--hold R] [--sends yes|no]\n",
+                "       [--times K] [--warmup W] [--root R] [--hold R] [--sends yes|no] [--then --collective ...]\n",
                 problem, what);
     return 2;
 }
@@ -510,12 +512,12 @@ static int number_from(const char *text, long low, long high, long *number)
     return *text && !*end && *number >= low && *number <= high;
 }
 
-static int read_job(int argc, char **argv, struct job *job)
+static int read_job(int n_words, char **words, struct job *job)
 {
     long bytes = UNKNOWN, times = 1, warmup = 0, root = 0, hold = UNKNOWN;
     *job = (struct job){.collective = UNKNOWN, .type = UNKNOWN, .sends = 1};
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *text = argv[i + 1];
+    for (int i = 0; i < n_words; i += 2) {
+        const char *name = words[i], *text = i + 1 < n_words ? words[i + 1] : NULL;
         int fine;
         if (!text)
             return complain("no value for ", name);
@@ -557,68 +559,86 @@ static int read_job(int argc, char **argv, struct job *job)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* Runs one case and reports it; whether the results were right on all ranks. */
+static int run_case(const struct job *job)
 {
-    struct job job;
     long before_hold[MAX_RANKS];
     int right = 1;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    int status = n_ranks > MAX_RANKS ? complain("too many ranks", "") : read_job(argc, argv, &job);
-    if (status == 0 && job.sends && n_ranks > 1 && !hooks_work()) {
-        if (world_rank == 0)
-            fprintf(stderr, "collective_fingerprint: no message can be seen. Open MPI: --mca pml_monitoring_enable 1 (and no "
-                            "--mca pml ob1); MPICH: MPIR_CVAR_NOLOCAL=1; or --sends no\n");
-        status = 1;
-    }
-    if (status != 0) {
-        MPI_Finalize();
-        return status;
-    }
-    size_t length = (size_t)n_ranks * job.bytes + 1;
+    size_t length = (size_t)n_ranks * job->bytes + 1;
     void *send = malloc(length), *receive = malloc(length);
-    fill(&job, send);
-    if (job.hold != UNKNOWN)
+    fill(job, send);
+    n_messages = 0;
+    if (job->hold != UNKNOWN && !posted)
         posted = share_counters();
-    for (int k = 0; k < job.warmup; k++)
-        call(&job, send, receive);
+    if (posted)
+        posted[world_rank] = 0;
+    for (int k = 0; k < job->warmup; k++)
+        call(job, send, receive);
 
-    for (int k = 0; k < job.times; k++) {
+    for (int k = 0; k < job->times; k++) {
         memset(receive, 0x55, length);
         MPI_Barrier(MPI_COMM_WORLD);
-        if (job.hold == world_rank && k == 0) {
+        if (job->hold == world_rank && k == 0) {
             wait_until_quiet();
             for (int rank = 0; rank < n_ranks; rank++)
                 before_hold[rank] = posted[rank];
         }
-        counting = job.sends; /* from here to the end of the call this rank sends nothing else */
-        call(&job, send, receive);
+        counting = job->sends; /* from here to the end of the call this rank sends nothing else */
+        call(job, send, receive);
         counting = 0;
-        right &= is_right(&job, receive);
+        right &= is_right(job, receive);
     }
 
     int all_right = all_of(right);
     if (world_rank == 0) {
-        printf("{\"collective\": \"%s\", \"bytes\": %ld, \"type\": \"%s\", \"times\": %d, \"ranks\": %d", collective_names[job.collective],
-               job.bytes, type_names[job.type], job.times, n_ranks);
+        printf("{\"collective\": \"%s\", \"bytes\": %ld, \"type\": \"%s\", \"times\": %d, \"ranks\": %d", collective_names[job->collective],
+               job->bytes, type_names[job->type], job->times, n_ranks);
         print_library();
-        printf(", \"right\": %s, \"hook\": \"%s\"", all_right ? "true" : "false", job.sends ? hook : "none");
+        printf(", \"right\": %s, \"hook\": \"%s\"", all_right ? "true" : "false", job->sends ? hook : "none");
     }
-    if (job.sends)
+    if (job->sends)
         gather_and_print_messages();
-    print_result_bits(&job, receive);
-    if (job.hold != UNKNOWN) {
-        hand_out(before_hold, n_ranks * (int)sizeof *before_hold, job.hold);
+    print_result_bits(job, receive);
+    if (job->hold != UNKNOWN) {
+        hand_out(before_hold, n_ranks * (int)sizeof *before_hold, job->hold);
         for (int rank = 0; world_rank == 0 && rank < n_ranks; rank++)
             printf("%s%ld", rank ? ", " : ", \"before_hold\": [", before_hold[rank]);
         if (world_rank == 0)
             printf("]");
     }
-    if (world_rank == 0)
+    if (world_rank == 0) {
         printf("}\n");
+        fflush(stdout); /* a later case may end the job */
+    }
     free(send);
     free(receive);
+    return all_right;
+}
+
+int main(int argc, char **argv)
+{
+    int status = 0, n_cases = 0, sends = 0, right = 1;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    if (n_ranks > MAX_RANKS)
+        status = complain("too many ranks", "");
+    struct job *cases = malloc((size_t)argc * sizeof *cases); /* no more than words */
+    for (int from = 1, to; status == 0 && from <= argc; from = to + 1) {
+        for (to = from; to < argc && strcmp(argv[to], "--then"); to++)
+            ;
+        status = read_job(to - from, argv + from, &cases[n_cases]);
+        sends |= cases[n_cases++].sends;
+    }
+    if (status == 0 && sends && n_ranks > 1 && !hooks_work()) {
+        if (world_rank == 0)
+            fprintf(stderr, "collective_fingerprint: no message can be seen. Open MPI: --mca pml_monitoring_enable 1 (and no "
+                            "--mca pml ob1); MPICH: MPIR_CVAR_NOLOCAL=1; or --sends no\n");
+        status = 1;
+    }
+    for (int i = 0; status == 0 && i < n_cases; i++)
+        right &= run_case(&cases[i]);
+    free(cases);
     MPI_Finalize();
-    return all_right ? 0 : 1;
+    return status ? status : !right;
 }

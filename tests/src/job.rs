@@ -179,6 +179,12 @@ impl Job {
         self
     }
 
+    /// The deadline comes later, because the job does more than others.
+    pub fn more_time(mut self, more: Duration) -> Job {
+        self.deadline += more;
+        self
+    }
+
     /// Starts the launcher through another command: `prefix... mpirun ...`.
     pub fn prefix(mut self, prefix: &[&str]) -> Job {
         self.prefix = prefix.iter().map(|&word| word.to_owned()).collect();

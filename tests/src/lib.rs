@@ -38,7 +38,7 @@ pub use calls::{LoggedCall, assert_ranks_agree, read_log};
 pub use cluster::Cluster;
 pub use copies::{copy_to_run, open_to_all, write_to_run};
 pub use duty::DutyCycle;
-pub use fingerprint::{Fingerprint, fingerprint, fingerprint_of};
+pub use fingerprint::{Fingerprint, fingerprint_of, fingerprints, fingerprints_of};
 pub use forcing::own_forcing;
 pub use job::{Job, Part, is_root, job, part};
 pub use library::{Mpi, colltune, target_folder};

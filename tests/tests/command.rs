@@ -198,7 +198,7 @@ fn a_closed_pipe_ends_what_prints_quietly_and_no_work() {
         &["train", "--db", text(db.path())],
     ] {
         let mut line = Command::new("sh");
-        let quiet = "exec 3>&1; { sleep 1; timeout 60 \"$@\"; echo $? >&3; } | :";
+        let quiet = "exec 3>&1; { sleep 0.2; timeout 60 \"$@\"; echo $? >&3; } | :";
         line.args(["-c", quiet, "sh"])
             .arg(colltune())
             .args(arguments);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use colltune_core::catalogue::{self, Facts, Steering};
+use colltune_core::catalogue::{self, Facts, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Job, Mpi, fingerprint_of, folder, job, on_each_library, own_forcing, read_log, traces,
+    Job, Mpi, fingerprints_of, folder, job, on_each_library, own_forcing, read_log, traces,
 };
 
 /// Sizes on both sides of what the libraries' own choices depend on.
@@ -78,27 +78,58 @@ fn default_stays_itself(mpi: Mpi, settings: &[(&str, &str)]) {
     assert!(n_default >= 8, "only {n_default} calls ran default");
 }
 
+/// Native variants with the bytes of a call that each can run, in rounds that have one of each collective at most, so
+/// that one job forces them all. Those that run other collectives inside, which would be forced as well, have rounds of
+/// their own.
+fn rounds(mpi: Mpi) -> Vec<Vec<(Variant, u64)>> {
+    let mut rounds: Vec<Vec<(Variant, u64)>> = Vec::new();
+    let mut alone = Vec::new();
+    for collective in Collective::ALL {
+        let mut algorithms = BTreeSet::new();
+        let mut next = 0;
+        for variant in catalogue::variants(mpi.library(), collective) {
+            let applies = |bytes: u64| variant.applies(&Facts::usual(collective, bytes, RANKS, 1));
+            let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else {
+                continue;
+            };
+            // One segment size of each algorithm will do; results.rs runs them all.
+            let segmented = variant.name.segsize.is_some();
+            let algorithm = (variant.name.algorithm.clone(), segmented);
+            if variant.steering == Steering::None || !algorithms.insert(algorithm) {
+                continue;
+            }
+            if matches!(variant.steering, Steering::OpenMpi { alone: true, .. }) {
+                alone.push(vec![(variant, bytes)]);
+                continue;
+            }
+            if next == rounds.len() {
+                rounds.push(Vec::new());
+            }
+            rounds[next].push((variant, bytes));
+            next += 1;
+        }
+    }
+    rounds.extend(alone);
+    rounds
+}
+
 on_each_library! {
     /// The same messages in the same sizes between the same ranks, and the same rounding. The
     /// negative control is in it: the variants of a collective are not all alike.
     fn forced_variants_are_what_the_library_itself_runs_under_that_name(mpi: Mpi) {
-        for collective in Collective::ALL {
-            let mut seen = Vec::new();
-            let mut algorithms = BTreeSet::new();
-            for variant in catalogue::variants(mpi.library(), collective) {
-                let applies = |bytes: u64| variant.applies(&Facts::usual(collective, bytes, RANKS, 1));
-                let Some(bytes) = [65_536, 4 << 20].into_iter().find(|bytes| applies(*bytes)) else { continue };
-                // One segment size of each algorithm will do; results.rs runs them all.
-                let segmented = variant.name.segsize.is_some();
-                if variant.steering == Steering::None || !algorithms.insert((variant.name.algorithm.clone(), segmented)) {
-                    continue;
-                }
-                let force = format!("{collective}={}", variant.name);
-                let ours = fingerprint_of(job(RANKS).mpi(mpi).preload().force(&force), collective, bytes, 1);
-                let own = fingerprint_of(own_forcing(job(RANKS).mpi(mpi), &variant), collective, bytes, 1);
+        let mut seen = Collective::ALL.map(|_| Vec::new());
+        for round in rounds(mpi) {
+            let cases: Vec<_> = round.iter().map(|(variant, bytes)| (variant.collective, *bytes)).collect();
+            let forces: Vec<_> = round.iter().map(|(variant, _)| format!("{}={}", variant.collective, variant.name)).collect();
+            let ours = fingerprints_of(job(RANKS).mpi(mpi).preload().force(&forces.join(";")), &cases, 1);
+            let own = round.iter().fold(job(RANKS).mpi(mpi), |job, (variant, _)| own_forcing(job, variant));
+            let own = fingerprints_of(own, &cases, 1);
+            for (((collective, bytes), force), (ours, own)) in cases.iter().zip(&forces).zip(ours.into_iter().zip(own)) {
                 assert_eq!(ours, own, "{force} with {bytes} bytes");
-                seen.push(ours);
+                seen[collective.index()].push(ours);
             }
+        }
+        for (collective, seen) in Collective::ALL.iter().zip(&seen) {
             let different: BTreeSet<_> = seen.iter().collect();
             // Where the library has one algorithm for such calls, there is nothing to tell apart.
             assert!(seen.len() < 2 || different.len() >= 2 && 2 * different.len() >= seen.len(), "{collective}: {} fingerprints of {} variants show little", different.len(), seen.len());

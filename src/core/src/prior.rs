@@ -8,7 +8,7 @@
 
 mod rivals;
 
-mod alike;
+pub mod alike;
 pub mod cost;
 
 pub mod simulated;

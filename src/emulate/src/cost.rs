@@ -18,12 +18,12 @@ mod spread;
 
 mod components;
 
-mod stops;
+mod windows;
 
 mod fit;
 
 pub use components::Components;
-pub use fit::{Fit, LevelQuality, fit};
+pub use fit::{Fit, LevelQuality, Observed, fit};
 pub use model::{Costs, LevelCosts, NoiseCosts, PhaseCosts, SCHEMA, Work};
 pub use rows::{BlockRow, MessageRow, PhaseRow};
-pub use stops::{WorkRow, stops};
+pub use windows::WorkRow;

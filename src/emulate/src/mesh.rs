@@ -1,7 +1,10 @@
 //! The mesh through a run: recorded, made by the program's own rules, or by where an exact shock is.
 
+mod front;
 mod recorded;
+mod shock;
 
 pub mod shell;
 
 pub use recorded::{RecordedStep, Recording, VERSION, settings};
+pub use shock::Shock;

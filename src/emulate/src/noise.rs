@@ -38,6 +38,12 @@ impl Noise {
         of_block * of_step * of_rank * pace * spike
     }
 
+    /// Of a rank in a window of a step, beside what it has in the whole step.
+    pub fn of_window(&self, rank: u32, step: u64, window: u32) -> f64 {
+        let of = (u64::from(rank) << 40) ^ step ^ (u64::from(window) << 28);
+        self.lognormal(7, of, self.costs.window_cv)
+    }
+
     /// Working time between a rank's stops, its `nth` and the next: none where it is never stopped.
     pub fn until_stop(&self, rank: usize, nth: u32) -> Option<f64> {
         let NoiseCosts {

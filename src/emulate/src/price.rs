@@ -1,7 +1,7 @@
-//! What collectives cost: each call is priced once, by what was measured of it at this shape, and else by the simulator
-//! of schedules on the machine's calibration.
+//! What collectives cost: each call is priced once, by what a tuning database has measured or predicts of it at this
+//! shape, and else by the simulator of schedules on the machine's calibration.
 //!
-//! Algorithms of a library are priced by the schedule of ours that does the same (`native:ring` by `p2p:ring`): where
+//! Algorithms of a library are priced by the schedules of ours that send the same (`native:ring` by `p2p:ring`): where
 //! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
 //! rules are known ([`Defaults`]).
 
@@ -9,14 +9,16 @@ mod rules;
 
 mod choices;
 
-mod measured;
+mod learned;
+
+mod schedules;
 
 use std::collections::HashMap;
 
 use colltune_amr::telemetry::Meeting;
 use colltune_core::algorithm::pattern::Pattern;
-use colltune_core::algorithm::registry::{Row, Values};
-use colltune_core::algorithm::simulate::{Known, ends_ns, estimate_ns};
+use colltune_core::algorithm::simulate::{self, ends_ns, estimate_ns};
+use colltune_core::variant::DEFAULT;
 
 use crate::EmulateError;
 use crate::machine::Machine;
@@ -24,10 +26,10 @@ use crate::outcome::Priced;
 use crate::program::Call;
 
 pub use choices::Choices;
-pub use measured::{Measured, MeasuredCell};
+pub use learned::{Known, Learned, LearnedCell};
 pub use rules::Defaults;
 
-use choices::find;
+use schedules::Part;
 
 /// Steps that a simulation may take.
 const STEPS_MAX: usize = 50_000_000;
@@ -38,14 +40,14 @@ pub struct Prices<'m> {
     choices: Choices,
     known: HashMap<(Pattern, u64, usize), (f64, Source)>,
     /// Nanoseconds priced so far, by source.
-    pub measured_ns: f64,
-    pub simulated_ns: f64,
+    spent_ns: Priced,
 }
 
 /// Where a price comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Measured,
+    Regression,
     Simulated,
 }
 
@@ -55,8 +57,7 @@ impl<'m> Prices<'m> {
             machine,
             choices,
             known: HashMap::new(),
-            measured_ns: 0.0,
-            simulated_ns: 0.0,
+            spent_ns: Priced::default(),
         }
     }
 
@@ -85,16 +86,18 @@ impl<'m> Prices<'m> {
 
     /// Shares of the priced time by source; all simulated where nothing was priced.
     pub fn priced(&self) -> Priced {
-        let all = self.measured_ns + self.simulated_ns;
-        let measured = if all > 0.0 {
-            self.measured_ns / all
-        } else {
-            0.0
-        };
+        let spent = self.spent_ns;
+        let all = spent.measured + spent.regression + spent.simulated;
+        if all <= 0.0 {
+            return Priced {
+                simulated: 1.0,
+                ..Priced::default()
+            };
+        }
         Priced {
-            measured,
-            simulated: 1.0 - measured,
-            ..Priced::default()
+            measured: spent.measured / all,
+            regression: spent.regression / all,
+            simulated: spent.simulated / all,
         }
     }
 
@@ -111,8 +114,9 @@ impl<'m> Prices<'m> {
             }
         };
         match source {
-            Source::Measured => self.measured_ns += time,
-            Source::Simulated => self.simulated_ns += time,
+            Source::Measured => self.spent_ns.measured += time,
+            Source::Regression => self.spent_ns.regression += time,
+            Source::Simulated => self.spent_ns.simulated += time,
         }
         Ok(time)
     }
@@ -123,52 +127,64 @@ impl<'m> Prices<'m> {
         bytes: u64,
         n_ranks: usize,
     ) -> Result<(f64, Source), EmulateError> {
-        let (machine, chosen) = (self.machine, self.choices.of(pattern));
-        let shape = (n_ranks as u32, machine.shape.ppn);
-        if let Some(time) = machine.measured.ns(pattern, chosen, bytes, shape) {
-            return Ok((time, Source::Measured));
-        }
-        let (row, values, name) = self.row(pattern, bytes, n_ranks)?;
-        let node_of = self.machine.node_of(n_ranks);
-        let network = &self.machine.network;
-        let mut simulated = Known::default();
-        let time = estimate_ns(
-            &mut simulated,
-            row,
-            values,
-            &node_of,
-            bytes,
-            network,
-            STEPS_MAX,
-        );
-        let time = time.ok_or_else(|| EmulateError::Variant {
-            variant: name,
-            ranks: n_ranks,
-            reason: format!("simulating it takes more than {STEPS_MAX} steps"),
-        })?;
-        Ok((time, Source::Simulated))
+        let (learned, chosen) = (&self.machine.learned, self.choices.of(pattern));
+        let shape = (n_ranks as u32, self.machine.shape.ppn);
+        Ok(match learned.of(pattern, chosen, bytes, shape) {
+            Some(Known::Measured(time)) => (time, Source::Measured),
+            Some(Known::Predicted(time)) => (time, Source::Regression),
+            Some(Known::Gain(gain)) => {
+                let default = self.simulated_ns(pattern, DEFAULT, bytes, n_ranks)?;
+                (default / gain, Source::Regression)
+            }
+            None => {
+                let time = self.simulated_ns(pattern, chosen, bytes, n_ranks)?;
+                (time, Source::Simulated)
+            }
+        })
     }
 
-    fn row(
+    fn simulated_ns(
         &self,
         pattern: Pattern,
+        chosen: &str,
         bytes: u64,
         n_ranks: usize,
-    ) -> Result<(&'static Row, Values, String), EmulateError> {
-        let chosen = self.choices.of(pattern);
-        let name = match chosen {
-            "default" => rules::default(self.machine.defaults, pattern, bytes, n_ranks).to_owned(),
-            _ => chosen.to_owned(),
-        };
-        let (row, values) = find(pattern, &name)?;
-        match row.fits(n_ranks) {
-            true => Ok((row, values, name)),
-            false => Err(EmulateError::Variant {
-                variant: name,
+    ) -> Result<f64, EmulateError> {
+        let node_of = self.machine.node_of(n_ranks);
+        let network = &self.machine.network;
+        let mut sum = 0.0;
+        for part in self.parts(pattern, chosen, bytes, n_ranks)? {
+            let time = estimate_ns(
+                &mut simulate::Known::default(),
+                &part.row,
+                part.values,
+                &node_of,
+                part.bytes(bytes, n_ranks),
+                network,
+                STEPS_MAX,
+            );
+            sum += time.ok_or_else(|| EmulateError::Variant {
+                variant: chosen.to_owned(),
                 ranks: n_ranks,
-                reason: "it does not run on so many ranks".to_owned(),
-            }),
+                reason: format!("simulating it takes more than {STEPS_MAX} steps"),
+            })?;
         }
+        Ok(sum)
+    }
+
+    fn parts(
+        &self,
+        pattern: Pattern,
+        chosen: &str,
+        bytes: u64,
+        n_ranks: usize,
+    ) -> Result<Vec<Part>, EmulateError> {
+        let defaults = self.machine.defaults;
+        let name = match chosen {
+            DEFAULT => rules::default(defaults, pattern, bytes, n_ranks),
+            _ => chosen,
+        };
+        schedules::parts(defaults.product(), pattern, name, n_ranks)
     }
 
     /// Where each rank ends an allreduce that begins at `starts`.
@@ -178,10 +194,15 @@ impl<'m> Prices<'m> {
         if starts.len() < 2 {
             return Ok(starts.to_vec());
         }
-        let (row, values, _) = self.row(Pattern::Allreduce, bytes, starts.len())?;
-        let node_of = self.machine.node_of(starts.len());
+        let (chosen, n_ranks) = (self.choices.of(Pattern::Allreduce), starts.len());
+        let node_of = self.machine.node_of(n_ranks);
         let network = &self.machine.network;
-        Ok(ends_ns(row, values, &node_of, bytes, network, starts))
+        let mut clocks = starts.to_vec();
+        for part in self.parts(Pattern::Allreduce, chosen, bytes, n_ranks)? {
+            let bytes = part.bytes(bytes, n_ranks);
+            clocks = ends_ns(&part.row, part.values, &node_of, bytes, network, &clocks);
+        }
+        Ok(clocks)
     }
 }
 
@@ -190,47 +211,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_and_every_twin_is_a_schedule_that_there_is() {
+    fn every_default_has_schedules() {
         for pattern in Pattern::ALL {
-            for defaults in [Defaults::OpenMpi40, Defaults::OpenMpi41] {
+            for defaults in [Defaults::OpenMpi40, Defaults::OpenMpi41, Defaults::Mpich] {
                 // Just below and at each power of two, where rules change.
                 for bytes in (0..24).flat_map(|power| [(1 << power) - 1, 1 << power]) {
                     for n in [
                         2, 3, 4, 7, 8, 9, 17, 48, 99, 100, 200, 300, 513, 1024, 2048, 5000,
                     ] {
                         let name = rules::default(defaults, pattern, bytes, n);
-                        let (row, _) = find(pattern, name).unwrap();
-                        assert!(row.fits(n), "{} {name} {n}", pattern.name());
+                        let parts = schedules::parts(defaults.product(), pattern, name, n);
+                        assert!(!parts.unwrap().is_empty(), "{} {name} {n}", pattern.name());
                     }
                 }
-            }
-            for twin in rules::twins(pattern) {
-                find(pattern, twin).unwrap();
             }
         }
     }
 
     #[test]
-    fn what_was_measured_at_this_shape_is_the_price_and_what_has_no_schedule_has_no_other() {
+    fn what_is_known_of_this_shape_is_the_price_and_what_has_no_schedule_has_no_other() {
         let mut machine = crate::machine::preset("hera").unwrap();
         let allreduce = |n_ranks| Call::of_all(Meeting::Allreduce, 8, n_ranks);
         let mut choices = Choices::default();
-        choices.set_measured(Pattern::Allreduce, "native:nonoverlapping");
+        choices.set_measured(Pattern::Allreduce, "native:smp");
         let error = Prices::new(&machine, choices.clone()).call_ns(&allreduce(32));
-        assert!(
-            error
-                .unwrap_err()
-                .to_string()
-                .contains("native:nonoverlapping")
-        );
-        machine.measured = Measured(vec![MeasuredCell {
+        assert!(error.unwrap_err().to_string().contains("native:smp"));
+        let cell = |known| LearnedCell {
             collective: "allreduce".to_owned(),
-            variant: "native:nonoverlapping".to_owned(),
+            variant: "native:smp".to_owned(),
             bytes: 8..=8,
             nodes: 2..=2,
             ppn: 16..=16,
-            time_ns: 12_345.0,
-        }]);
+            known,
+        };
+        let default = Prices::new(&machine, Choices::default()).call_ns(&allreduce(32));
+        for (known, time) in [
+            (Known::Predicted(678.0), 678.0),
+            (Known::Gain(2.0), default.unwrap() / 2.0),
+        ] {
+            machine.learned = Learned(vec![cell(known)]);
+            let mut prices = Prices::new(&machine, choices.clone());
+            assert_eq!(prices.call_ns(&allreduce(32)).unwrap(), time);
+            assert_eq!(prices.priced().regression, 1.0);
+        }
+        machine.learned = Learned(vec![cell(Known::Measured(12_345.0))]);
         let mut prices = Prices::new(&machine, choices);
         assert_eq!(prices.priced().simulated, 1.0);
         assert_eq!(prices.call_ns(&allreduce(32)).unwrap(), 12_345.0);

@@ -205,6 +205,7 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
             spike_share: 0.01,
             spike_factor: 3.0,
             pace_cv: 0.02,
+            window_cv: 0.03,
             stop_share: 0.05,
             stop_ns: 5e4,
         };

@@ -3,7 +3,7 @@
 mod common;
 
 use colltune_amr::telemetry::Phase;
-use colltune_emulate::cost::{BlockRow, Costs, LevelCosts, PhaseRow, Work, fit};
+use colltune_emulate::cost::{BlockRow, Costs, LevelCosts, Observed, PhaseRow, Work, fit};
 use colltune_emulate::mesh::{Recording, VERSION, settings};
 use colltune_emulate::traffic::finer_faces;
 use common::{GAS, Recorded, SPHERE, recorded};
@@ -26,6 +26,19 @@ fn with_times(recorded: &Recorded, levels: &[LevelCosts]) -> (Recording, Vec<Pha
     (mesh, phases)
 }
 
+fn observed<'a>(
+    mesh: &'a Recording,
+    phases: &'a [PhaseRow],
+    recorded: &'a Recorded,
+) -> Observed<'a> {
+    Observed {
+        mesh,
+        phases,
+        messages: &recorded.messages,
+        work: &[],
+    }
+}
+
 fn level(cell_ns: f64, iteration_ns: f64, finer_ns: f64) -> LevelCosts {
     LevelCosts {
         cell_ns,
@@ -43,7 +56,7 @@ fn costs_by_level_are_found_again_in_times_that_they_made() {
     ];
     let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
     let (mesh, phases) = with_times(&recorded, &levels);
-    let found = fit(&mesh, &phases, &recorded.messages, |_| true).unwrap();
+    let found = fit(&[observed(&mesh, &phases, &recorded)], |_| true).unwrap();
     for (quality, (found, made)) in found
         .levels
         .iter()
@@ -69,6 +82,35 @@ fn costs_by_level_are_found_again_in_times_that_they_made() {
 }
 
 #[test]
+fn runs_count_alike_and_chance_does_not_make_costs_smaller() {
+    let levels = [level(2.0, 0.0, 0.0); 3];
+    let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
+    let (mut slow, phases) = with_times(&recorded, &levels);
+    let mut fast = slow.clone();
+    for (slow, fast) in slow.steps.iter_mut().zip(&mut fast.steps) {
+        slow.time_ns.iter_mut().for_each(|time| *time *= 1.5);
+        fast.time_ns.iter_mut().for_each(|time| *time *= 0.5);
+    }
+    let runs = [&slow, &fast].map(|mesh| observed(mesh, &phases, &recorded));
+    let found = fit(&runs, |_| true).unwrap();
+    for level in &found.costs.levels {
+        assert!((level.cell_ns - 2.0).abs() < 1e-6, "{level:?}");
+    }
+    assert!(
+        found.costs.source.contains("40 steps of 2 runs"),
+        "{}",
+        found.costs.source
+    );
+    let gas = common::recorded(4, &format!("{GAS} --num_tsteps 2"));
+    let mixed = [
+        observed(&slow, &phases, &recorded),
+        observed(&gas.mesh, &gas.phases, &gas),
+    ];
+    let error = fit(&mixed, |_| true).unwrap_err().to_string();
+    assert!(error.contains("fit each by itself"), "{error}");
+}
+
+#[test]
 fn iterations_have_their_own_cost_and_other_steps_are_not_looked_at() {
     let levels = [
         level(2.0, 0.25, 0.0),
@@ -80,7 +122,7 @@ fn iterations_have_their_own_cost_and_other_steps_are_not_looked_at() {
     for step in mesh.steps.iter_mut().filter(|step| step.step > 15) {
         step.time_ns.fill(1e9);
     }
-    let found = fit(&mesh, &phases, &recorded.messages, |step| step <= 15).unwrap();
+    let found = fit(&[observed(&mesh, &phases, &recorded)], |step| step <= 15).unwrap();
     let own = found.levels.iter().filter(|quality| !quality.borrowed);
     let own: Vec<usize> = own.map(|quality| usize::from(quality.level)).collect();
     assert!(own.len() >= 2, "{:?}", found.levels);
@@ -98,9 +140,7 @@ fn iterations_have_their_own_cost_and_other_steps_are_not_looked_at() {
 fn too_few_rows_another_version_and_holes_are_refused_by_name() {
     let recorded = recorded(2, &format!("{SPHERE} --num_tsteps 4"));
     let few = fit(
-        &recorded.mesh,
-        &recorded.phases,
-        &recorded.messages,
+        &[observed(&recorded.mesh, &recorded.phases, &recorded)],
         |step| step == 1,
     );
     let error = few.unwrap_err().to_string();

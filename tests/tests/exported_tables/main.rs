@@ -1,7 +1,7 @@
 //! Exported tables are obeyed by the libraries, without the shim: at both sides of every boundary
 //! a call looks as it does where the library is forced to the algorithm that the table names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use colltune_core::catalogue::{self, Facts, Steering};
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::space::Range;
-use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprint, folder, job, runs_long};
+use colltune_core::variant::DEFAULT;
+use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprints, folder, job, runs_long};
 
 mod database;
 mod schema;
@@ -138,43 +139,78 @@ fn obeys(mpi: Mpi, winners: Winners, others: Winners) {
     let table = export(mpi, winners, &folder.path().join("these"));
     assert_eq!(table.len(), 2, "{table:?}");
     let other_table = export(mpi, others, &folder.path().join("others"));
-    let mut references: HashMap<(u32, Collective, u64, String), Fingerprint> = HashMap::new();
-    for (collective, steps) in winners {
-        let mut told_apart = 0;
-        for n_ranks in RANKS {
-            for bytes in sides(*collective, steps) {
-                let expected = in_force(mpi, *collective, steps, n_ranks, bytes);
-                let reference = references
-                    .entry((n_ranks, *collective, bytes, expected.clone()))
-                    .or_insert_with(|| {
-                        fingerprint(
-                            mpi,
-                            n_ranks,
-                            *collective,
-                            bytes,
-                            &forced(mpi, *collective, &expected),
-                        )
-                    });
-                let seen = fingerprint(mpi, n_ranks, *collective, bytes, &table);
-                assert_eq!(
-                    &seen, reference,
-                    "{collective}, {bytes} bytes, {n_ranks} ranks: {expected} is not in force"
+    for n_ranks in RANKS {
+        let points = points(mpi, winners, n_ranks);
+        let cases: Vec<_> = points.iter().map(|point| point.case).collect();
+        let references = references(mpi, &points, n_ranks);
+        let seen = fingerprints(mpi, n_ranks, &cases, &table);
+        for (point, seen) in points.iter().zip(&seen) {
+            let ((collective, bytes), expected) = (point.case, point.expected);
+            assert_eq!(
+                seen, &references[&point.case],
+                "{collective}, {bytes} bytes, {n_ranks} ranks: {expected} is not in force"
+            );
+        }
+        if n_ranks == 8 {
+            let under_other = fingerprints(mpi, n_ranks, &cases, &other_table);
+            for (collective, _) in winners {
+                let of_both = cases.iter().zip(seen.iter().zip(&under_other));
+                let of_both = of_both.filter(|((of, _), _)| of == collective);
+                let differ: Vec<bool> = of_both.map(|(_, (seen, other))| seen != other).collect();
+                let told_apart = differ.iter().filter(|differs| **differs).count();
+                assert!(
+                    told_apart > 0,
+                    "{collective}: a table with other algorithms looks the same, so this test shows nothing"
                 );
-                if n_ranks == 8 {
-                    let other = fingerprint(mpi, n_ranks, *collective, bytes, &other_table);
-                    told_apart += u32::from(other != seen);
-                }
+                println!(
+                    "{mpi:?} {collective}: {told_apart} of {} points differ under the other table",
+                    differ.len()
+                );
             }
         }
-        assert!(
-            told_apart > 0,
-            "{collective}: a table with other algorithms looks the same, so this test shows nothing"
-        );
-        println!(
-            "{mpi:?} {collective}: {told_apart} of {} points differ under the other table",
-            sides(*collective, steps).len()
-        );
     }
+}
+
+/// A collective, and with how many bytes it is called.
+type Case = (Collective, u64);
+
+/// A call at one side of a boundary.
+struct Point<'a> {
+    case: Case,
+    /// The variant that is in force there.
+    expected: &'a str,
+    /// Its place among its collective's winners; the default has none.
+    place: Option<usize>,
+}
+
+/// The calls at both sides of every boundary.
+fn points<'a>(mpi: Mpi, winners: Winners<'a>, n_ranks: u32) -> Vec<Point<'a>> {
+    let of_one = |&(collective, steps): &(Collective, &'a [(u64, &'a str)])| {
+        let sizes = sides(collective, steps).into_iter();
+        sizes.map(move |bytes| in_force(mpi, (collective, bytes), steps, n_ranks))
+    };
+    winners.iter().flat_map(of_one).collect()
+}
+
+/// How each point looks where the library is forced to what is in force there: one job for each place, whose winners
+/// of all collectives it forces at once, and one in which nothing is forced. No winner runs another collective inside,
+/// so what is forced for one leaves the others as they are.
+fn references(mpi: Mpi, points: &[Point], n_ranks: u32) -> HashMap<Case, Fingerprint> {
+    let mut jobs: BTreeMap<Option<usize>, Vec<&Point>> = BTreeMap::new();
+    for point in points {
+        jobs.entry(point.place).or_default().push(point);
+    }
+    let of_job = |points: Vec<&Point>| {
+        let cases: Vec<_> = points.iter().map(|point| point.case).collect();
+        let variables: BTreeSet<_> = points
+            .iter()
+            .flat_map(|point| forced(mpi, point.case.0, point.expected))
+            .collect();
+        let variables: Vec<_> = variables.into_iter().collect();
+        let seen = fingerprints(mpi, n_ranks, &cases, &variables);
+        cases.into_iter().zip(seen)
+    };
+    jobs.into_values().flat_map(of_job).collect()
 }
 
 /// Debian 12's libraries and PyPI's; other versions of them read the same tables.
@@ -201,27 +237,26 @@ fn sides(collective: Collective, steps: &[(u64, &str)]) -> Vec<u64> {
         .collect()
 }
 
-/// The winner of the cell, where its needs are met; else the default.
-fn in_force(
-    mpi: Mpi,
-    collective: Collective,
-    steps: &[(u64, &str)],
-    n_ranks: u32,
-    bytes: u64,
-) -> String {
-    let name = steps
+/// A call, with the winner of its cell where the winner's needs are met, else with the default.
+fn in_force<'a>(mpi: Mpi, case: Case, steps: &'a [(u64, &'a str)], n_ranks: u32) -> Point<'a> {
+    let (collective, bytes) = case;
+    let place = steps
         .iter()
-        .rev()
-        .find(|(from, _)| *from <= bytes)
-        .expect("the first step begins at 0")
-        .1;
+        .rposition(|(from, _)| *from <= bytes)
+        .expect("the first step begins at 0");
+    let winner = steps[place].1;
     let variant =
-        catalogue::find(library(mpi), collective, name).expect("a variant of the catalogue");
+        catalogue::find(library(mpi), collective, winner).expect("a variant of the catalogue");
     let facts = Facts::usual(collective, bytes, n_ranks, 1);
-    if variant.applies(&facts) {
-        name.to_owned()
+    let (expected, place) = if variant.is_steered() && variant.applies(&facts) {
+        (winner, Some(place))
     } else {
-        "default".to_owned()
+        (DEFAULT, None)
+    };
+    Point {
+        case,
+        expected,
+        place,
     }
 }
 
@@ -232,20 +267,23 @@ fn forced(mpi: Mpi, collective: Collective, name: &str) -> Vec<(String, String)>
     let upper = collective.name().to_uppercase();
     match variant.steering {
         Steering::None => Vec::new(),
-        Steering::OpenMpi { algorithm, .. } => vec![
-            (
-                "OMPI_MCA_coll_tuned_use_dynamic_rules".to_owned(),
-                "1".to_owned(),
-            ),
-            (
-                format!("OMPI_MCA_coll_tuned_{collective}_algorithm"),
-                algorithm.to_string(),
-            ),
-            (
-                format!("OMPI_MCA_coll_tuned_{collective}_algorithm_segmentsize"),
-                variant.name.segsize.unwrap_or(0).to_string(),
-            ),
-        ],
+        Steering::OpenMpi { algorithm, alone } => {
+            assert!(!alone, "{name} runs others, which may be forced as well");
+            vec![
+                (
+                    "OMPI_MCA_coll_tuned_use_dynamic_rules".to_owned(),
+                    "1".to_owned(),
+                ),
+                (
+                    format!("OMPI_MCA_coll_tuned_{collective}_algorithm"),
+                    algorithm.to_string(),
+                ),
+                (
+                    format!("OMPI_MCA_coll_tuned_{collective}_algorithm_segmentsize"),
+                    variant.name.segsize.unwrap_or(0).to_string(),
+                ),
+            ]
+        }
         Steering::Intel { preset } => {
             vec![(format!("I_MPI_ADJUST_{upper}"), preset.to_string())]
         }

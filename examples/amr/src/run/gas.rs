@@ -62,11 +62,8 @@ impl Gas {
 /// The blast that the options describe.
 fn blast(settings: &Settings) -> Blast {
     let (options, domain) = (&settings.options, settings.domain());
-    let (inverse, edges) = (inverse_dx(settings, settings.grid.depth), domain.edges());
-    let centre = match options.sedov_centre[..] {
-        [x, y, z] => [x, y, z],
-        _ => std::array::from_fn(|d| domain.lower[d] + 0.5 * edges[d]),
-    };
+    let inverse = inverse_dx(settings, settings.grid.depth);
+    let centre = settings.sedov_centre();
     let finest = inverse.map(|cells| 1.0 / cells);
     let ball = options
         .sedov_radius

@@ -174,6 +174,15 @@ impl Settings {
         }
     }
 
+    /// Where a blast begins.
+    pub fn sedov_centre(&self) -> [f64; 3] {
+        let (domain, edges) = (self.domain(), self.domain().edges());
+        match self.options.sedov_centre[..] {
+            [x, y, z] => [x, y, z],
+            _ => std::array::from_fn(|d| domain.lower[d] + 0.5 * edges[d]),
+        }
+    }
+
     /// Across what leaves differ by one level at most.
     pub fn across(&self) -> Across {
         match self.options.balance_across {

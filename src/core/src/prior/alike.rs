@@ -256,7 +256,11 @@ const ALIKE: Rows = &[
 
 /// What one of the library's algorithms is like.
 pub fn alike(product: Product, collective: Collective, algorithm: &str) -> Option<&'static [Step]> {
-    let pattern = Pattern::of(collective)?;
+    of_pattern(product, Pattern::of(collective)?, algorithm)
+}
+
+/// The same by what the collective moves.
+pub fn of_pattern(product: Product, pattern: Pattern, algorithm: &str) -> Option<&'static [Step]> {
     let own = match product {
         Product::OpenMpi => OPENMPI,
         Product::Mpich | Product::Intel | Product::Cray | Product::Mvapich => &[],
@@ -264,6 +268,12 @@ pub fn alike(product: Product, collective: Collective, algorithm: &str) -> Optio
     let mut rows = own.iter().chain(ALIKE);
     let found = rows.find(|(of, names, _)| *of == pattern && names.contains(&algorithm));
     found.map(|(.., steps)| *steps)
+}
+
+/// The algorithms of any library that are like schedules of ours.
+pub fn algorithms(pattern: Pattern) -> impl Iterator<Item = &'static str> {
+    let rows = ALIKE.iter().filter(move |(of, ..)| *of == pattern);
+    rows.flat_map(|(_, names, _)| names.iter().copied())
 }
 
 /// The collectives that a composition calls one after another, and with how many bytes.

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use super::components::Components;
 use super::least_squares::non_negative;
-use super::model::{Costs, LevelCosts, SCHEMA, Work, kernel_name};
+use super::model::{Costs, LevelCosts, NoiseCosts, SCHEMA, Work, kernel_name};
 use super::phases::{Day, phases};
 use super::rows::{MessageRow, PhaseRow};
 use super::spread::{Residual, spread};
+use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
 use crate::mesh::{RecordedStep, Recording, settings};
 use crate::program::{exchanges, needs_cells};
@@ -49,22 +50,55 @@ struct Row {
     time_ns: f64,
 }
 
-/// Fits costs to the steps of a recording that `wanted` takes.
+/// What one run recorded.
+#[derive(Clone, Copy)]
+pub struct Observed<'a> {
+    pub mesh: &'a Recording,
+    pub phases: &'a [PhaseRow],
+    pub messages: &'a [MessageRow],
+    /// By windows; without them nothing is known of what comes and goes within a step.
+    pub work: &'a [WorkRow],
+}
+
+/// Steps of different runs are told apart by this many times the run's place.
+const RUN: u64 = 1 << 32;
+
+/// Fits costs to the steps that `wanted` takes of one run, or of several that count alike.
 ///
-/// Errors: `TooFewRows` where no level has enough rows.
-pub fn fit(
-    recording: &Recording,
-    phase_rows: &[PhaseRow],
-    message_rows: &[MessageRow],
-    wanted: impl Fn(u64) -> bool,
-) -> Result<Fit, EmulateError> {
-    let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
-    let days = days(recording, &settings, phase_rows, message_rows, &wanted);
-    let steps = recording.steps.iter().filter(|step| wanted(step.step));
-    let (mut rows, mut blocks) = (Vec::new(), Vec::new());
-    for step in steps {
-        rows_of(step, &settings, &days, &mut rows, &mut blocks);
+/// Errors: `TooFewRows` where no level has enough rows; `Mesh` for runs of several kernels.
+pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
+    let mut all: Vec<Day> = Vec::new();
+    let (mut rows, mut blocks, mut work) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut n_steps): (Option<Settings>, usize) = (None, 0);
+    for (place, run) in (0..).zip(runs) {
+        let recording = run.mesh;
+        let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
+        let days = days(recording, &settings, run.phases, run.messages, &wanted);
+        let depth = settings.grid.depth;
+        for step in recording.steps.iter().filter(|step| wanted(step.step)) {
+            let of_run = place * RUN;
+            rows_of(step, of_run, &settings, &days, &mut rows, &mut blocks);
+            n_steps += 1;
+        }
+        let of_run = run.work.iter().filter(|row| wanted(row.step));
+        work.extend(of_run.map(|row| WorkRow {
+            step: row.step + place * RUN,
+            ..*row
+        }));
+        all.extend(days.into_values());
+        let own = kernel_name(settings.work);
+        let known = first.get_or_insert(settings);
+        if kernel_name(known.work) != own {
+            return Err(EmulateError::Mesh(format!(
+                "one run's kernel is {}, and another's {own}: fit each by itself",
+                kernel_name(known.work)
+            )));
+        }
+        known.grid.depth = known.grid.depth.max(depth);
     }
+    let Some(settings) = first else {
+        return Err(too_few(0));
+    };
     let (costs, levels) = levels(&rows, usize::from(settings.grid.depth) + 1)?;
     let residuals: Vec<Residual> = blocks
         .iter()
@@ -78,29 +112,44 @@ pub fn fit(
         })
         .collect();
     let regressors: Vec<Vec<f64>> = rows.iter().map(|row| row.regressors.to_vec()).collect();
-    let n_steps = days
-        .keys()
-        .map(|(step, _)| step)
-        .collect::<std::collections::BTreeSet<_>>();
+    let first = runs[0].mesh;
+    let of_runs = match runs.len() {
+        1 => String::new(),
+        n => format!(" of {n} runs"),
+    };
     let source = format!(
-        "telemetry of {} ranks, {} steps: {}",
-        recording.n_ranks,
-        n_steps.len(),
-        recording.words.join(" ")
+        "telemetry of {} ranks, {n_steps} steps{of_runs}: {}",
+        first.n_ranks,
+        first.words.join(" ")
     );
-    let all: Vec<Day> = days.into_values().collect();
     Ok(Fit {
         costs: Costs {
             schema: SCHEMA,
             kernel: kernel_name(settings.work).to_owned(),
             source,
             phases: phases(settings.work, &all),
-            noise: spread(&residuals),
+            noise: noise(&residuals, &work),
             levels: costs,
         },
         levels,
         components: Components::of(&["cells", "iterations", "beside_finer"], &regressors),
     })
+}
+
+/// Noise of blocks by their residuals, and of ranks by their windows too.
+fn noise(residuals: &[Residual], work: &[WorkRow]) -> NoiseCosts {
+    let noise = spread(residuals);
+    let (stop_share, stop_ns) = stops(work);
+    let (window_cv, n_windows) = paces(work);
+    // What comes and goes from window to window is in the means of steps, too.
+    let in_step = window_cv * window_cv / n_windows.max(1.0);
+    NoiseCosts {
+        pace_cv: (noise.pace_cv * noise.pace_cv - in_step).max(0.0).sqrt(),
+        window_cv,
+        stop_share,
+        stop_ns,
+        ..noise
+    }
 }
 
 type Days = BTreeMap<(u64, u32), Day>;
@@ -194,6 +243,7 @@ fn changes(
 
 fn rows_of(
     step: &RecordedStep,
+    of_run: u64,
     settings: &Settings,
     days: &Days,
     rows: &mut Vec<Row>,
@@ -224,7 +274,7 @@ fn rows_of(
         let residual = Residual {
             block: leaf.packed(),
             rank: owner,
-            step: step.step,
+            step: of_run + step.step,
             log: 0.0,
         };
         blocks.push((residual, work, time_ns));
@@ -247,11 +297,7 @@ fn levels(
     // Few steps on few ranks: the rows of all levels together may do where no level's own do.
     let joint = most < ROWS_MIN;
     if joint && rows.len() < ROWS_MIN {
-        return Err(EmulateError::TooFewRows {
-            what: "blocks' times (a row for each step, rank and level)".to_owned(),
-            rows: rows.len(),
-            least: ROWS_MIN,
-        });
+        return Err(too_few(rows.len()));
     }
     let all: Vec<&Row> = rows.iter().filter(|row| row.time_ns > 0.0).collect();
     let mut found: Vec<Option<LevelCosts>> = Vec::new();
@@ -277,11 +323,38 @@ fn levels(
     Ok((costs.clone(), quality.collect()))
 }
 
-/// Rows count by one over their times: a relative error is as bad in a short one as in a long one.
+fn too_few(rows: usize) -> EmulateError {
+    EmulateError::TooFewRows {
+        what: "blocks' times (a row for each step, rank and level)".to_owned(),
+        rows,
+        least: ROWS_MIN,
+    }
+}
+
+/// How often rows are weighed anew.
+const ROUNDS: usize = 8;
+
+/// Rows count by one over what is fitted of them: a relative error is as bad in a short one as in a long one, and one
+/// upwards as one downwards. By one over their own times those that took long by chance would count for less.
+///
+/// Source: iteratively reweighted least squares.
 fn coefficients(rows: &[&Row]) -> LevelCosts {
-    let scaled = |row: &&Row| row.regressors.map(|x| x / row.time_ns).to_vec();
-    let a: Vec<Vec<f64>> = rows.iter().map(scaled).collect();
-    LevelCosts::of(&non_negative(&a, &vec![1.0; rows.len()]))
+    let mut sizes: Vec<f64> = rows.iter().map(|row| row.time_ns).collect();
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let scaled = |(row, size): (&&Row, &f64)| row.regressors.map(|x| x / size).to_vec();
+        let a: Vec<Vec<f64>> = rows.iter().zip(&sizes).map(scaled).collect();
+        let pairs = rows.iter().zip(&sizes);
+        let b: Vec<f64> = pairs.map(|(row, size)| row.time_ns / size).collect();
+        found = non_negative(&a, &b);
+        for (row, size) in rows.iter().zip(&mut sizes) {
+            let terms = row.regressors.iter().zip(&found);
+            let fitted: f64 = terms.map(|(x, coefficient)| x * coefficient).sum();
+            // A row of which nothing is fitted stays as it is.
+            *size = if fitted > 0.0 { fitted } else { row.time_ns };
+        }
+    }
+    LevelCosts::of(&found)
 }
 
 fn quality(rows: &[&Row], costs: &LevelCosts) -> LevelQuality {

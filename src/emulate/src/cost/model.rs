@@ -75,6 +75,9 @@ pub struct NoiseCosts {
     /// Of a rank from step to step, beside the others: one core is faster for a while, and then another.
     #[serde(default)]
     pub pace_cv: f64,
+    /// The same within a step, from one collective to the next.
+    #[serde(default)]
+    pub window_cv: f64,
     /// The share of its working time in which a rank was stopped and the others were not, which the means above hold, and how long each time.
     #[serde(default)]
     pub stop_share: f64,

@@ -5,7 +5,7 @@ use colltune_core::calibration::{Calibration, in_a_line};
 use serde::{Deserialize, Serialize};
 
 use crate::EmulateError;
-use crate::price::{Defaults, Measured};
+use crate::price::{Defaults, Learned};
 
 /// A machine. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +19,8 @@ pub struct Machine {
     pub scale: f64,
     /// `measured`, or `assumed: why`.
     pub source: String,
-    /// Collectives whose times are known at this shape.
-    pub measured: Measured,
+    /// What a tuning database knows of collectives' times.
+    pub learned: Learned,
     /// By whose rules collectives run that nothing was chosen for.
     pub defaults: Defaults,
 }
@@ -107,7 +107,7 @@ impl Machine {
                 (None, false) => "measured".to_owned(),
                 (None, true) => "measured; packing as the costs were fitted".to_owned(),
             },
-            measured: Measured::default(),
+            learned: Learned::default(),
             defaults: Defaults::of_library(&calibration.library),
         }
     }

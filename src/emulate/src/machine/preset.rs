@@ -4,7 +4,7 @@ use colltune_core::algorithm::simulate::{self, Cores, Link};
 
 use super::model::{App, Machine, Shape};
 use crate::EmulateError;
-use crate::price::{Defaults, Measured};
+use crate::price::{Defaults, Learned};
 
 /// A named machine. Latencies are one way.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl Preset {
             }),
             scale: 1.0,
             source: format!("assumed: {}", self.why),
-            measured: Measured::default(),
+            learned: Learned::default(),
             // All are older than 4.1.
             defaults: Defaults::OpenMpi40,
         }

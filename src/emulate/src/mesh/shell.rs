@@ -4,6 +4,8 @@ use colltune_amr::physics::sedov::Exact;
 use colltune_placement::curve::LEVEL_MAX;
 use colltune_placement::{Curve, Octant};
 
+use super::front::Front;
+
 /// Refinements beyond the root grid.
 const REFINEMENTS: u8 = 2;
 /// Cells to an edge of a block.
@@ -92,9 +94,14 @@ impl Shell {
     ) {
         let edge: [f64; 3] =
             std::array::from_fn(|d| 2.0 * self.half[d] / f64::from(self.roots[d] << level));
-        let (near, far) = self.distances(place, edge);
+        let lower: [f64; 3] = std::array::from_fn(|d| f64::from(place[d]) * edge[d] - self.half[d]);
+        let upper = std::array::from_fn(|d| lower[d] + edge[d]);
+        let front = Front {
+            centre: [0.0; 3],
+            radius,
+        };
         let cell = edge.into_iter().fold(f64::INFINITY, f64::min) / CELLS;
-        let is_cut = near <= radius + self.outwards * cell && far >= radius - self.inwards * cell;
+        let is_cut = front.reaches([lower, upper], [self.inwards * cell, self.outwards * cell]);
         if is_cut && level < REFINEMENTS {
             for child in 0..8 {
                 let place = std::array::from_fn(|d| 2 * place[d] + (child >> d & 1));
@@ -104,20 +111,8 @@ impl Shell {
         }
         let level = root_level + level;
         let [x, y, z] = place.map(|c| c << (LEVEL_MAX - level));
-        let in_shock = near <= radius && far >= radius;
+        let in_shock = front.reaches([lower, upper], [0.0; 2]);
         leaves.push((Octant::new(x, y, z, level), in_shock));
-    }
-
-    /// From the origin to the nearest and to the farthest point of a block.
-    fn distances(&self, place: [u32; 3], edge: [f64; 3]) -> (f64, f64) {
-        let (mut near, mut far) = (0.0, 0.0);
-        for d in 0..3 {
-            let low = f64::from(place[d]) * edge[d] - self.half[d];
-            let high = low + edge[d];
-            near += low.max(-high).max(0.0).powi(2);
-            far += low.abs().max(high.abs()).powi(2);
-        }
-        (near.sqrt(), far.sqrt())
     }
 }
 

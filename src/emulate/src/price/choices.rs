@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use colltune_core::algorithm::pattern::Pattern;
-use colltune_core::algorithm::registry::{self, Row, Values};
 
-use super::rules;
+use super::schedules;
 use crate::EmulateError;
 
 /// Variants by collective; `default` for those that are not named.
@@ -42,13 +41,13 @@ impl Choices {
     /// Errors: `UnknownVariant`.
     pub fn set(&mut self, pattern: Pattern, variant: &str) -> Result<(), EmulateError> {
         if variant != "default" {
-            find(pattern, variant)?;
+            schedules::check(pattern, variant)?;
         }
         self.0.insert(pattern.name(), variant.to_owned());
         Ok(())
     }
 
-    /// Chooses a variant that may have no schedule here, as long as the machine has measured it.
+    /// Chooses a variant that may have no schedule here, as long as the machine knows its price.
     pub fn set_measured(&mut self, pattern: Pattern, variant: &str) {
         self.0.insert(pattern.name(), variant.to_owned());
     }
@@ -65,35 +64,6 @@ impl Choices {
             false => pairs.join(","),
         }
     }
-}
-
-/// The row of a variant's name.
-pub(super) fn find(
-    pattern: Pattern,
-    variant: &str,
-) -> Result<(&'static Row, Values), EmulateError> {
-    let ours = rules::twin(pattern, variant).unwrap_or(variant);
-    let all =
-        || registry::rows(pattern).flat_map(|row| row.values().into_iter().map(move |v| (row, v)));
-    let name = |(row, values): &(&'static Row, Values)| row.variant(*values).to_string();
-    let whole = all().find(|found| name(found) == ours);
-    // Without its parameters a name means the first of them.
-    let begun = || {
-        all().find(|found| {
-            name(found).split_once(ours).is_some_and(|(before, rest)| {
-                before.is_empty() && rest.starts_with(':') && ours.contains(':')
-            })
-        })
-    };
-    whole.or_else(begun).ok_or_else(|| {
-        let mut known: Vec<String> = all().map(|(row, v)| row.variant(v).to_string()).collect();
-        known.extend(rules::twins(pattern).map(str::to_owned));
-        EmulateError::UnknownVariant {
-            collective: pattern.name(),
-            name: variant.to_owned(),
-            known: format!("default, {}", known.join(", ")),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! Which of our schedules does what a library's algorithm does, and what a library chooses by itself.
+//! What a library chooses by itself.
 
+mod mpich;
 mod tuned;
-mod twins;
 
 use colltune_core::algorithm::pattern::Pattern;
-
-pub use twins::{twin, twins};
+use colltune_core::library::Product;
 
 /// By whose rules `default` runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,19 +13,30 @@ pub enum Defaults {
     OpenMpi40,
     /// Open MPI's since version 4.1 (`coll/tuned`). Since 5.0 it runs others between nodes, which are not known here.
     OpenMpi41,
+    /// MPICH's since version 3.4, as among ranks of which one is on each node.
+    Mpich,
 }
 
 impl Defaults {
     /// Of a library by its key, as in `openmpi-4.1.4`.
     pub fn of_library(key: &str) -> Defaults {
-        let version = key.strip_prefix("openmpi-").unwrap_or("0");
+        let (library, version) = key.split_once('-').unwrap_or((key, ""));
         let mut numbers = version
             .split('.')
             .map(|part| part.parse::<u32>().unwrap_or(0));
         let mut next = || numbers.next().unwrap_or(0);
-        match (next(), next()) >= (4, 1) {
-            true => Defaults::OpenMpi41,
-            false => Defaults::OpenMpi40,
+        match (library, (next(), next())) {
+            ("openmpi", version) if version >= (4, 1) => Defaults::OpenMpi41,
+            ("mpich", version) if version >= (3, 4) => Defaults::Mpich,
+            _ => Defaults::OpenMpi40,
+        }
+    }
+
+    /// Whose names of algorithms are meant.
+    pub fn product(self) -> Product {
+        match self {
+            Defaults::OpenMpi40 | Defaults::OpenMpi41 => Product::OpenMpi,
+            Defaults::Mpich => Product::Mpich,
         }
     }
 
@@ -34,20 +44,20 @@ impl Defaults {
         match self {
             Defaults::OpenMpi40 => "Open MPI up to 4.0",
             Defaults::OpenMpi41 => "Open MPI since 4.1",
+            Defaults::Mpich => "MPICH since 3.4",
         }
     }
 }
 
-/// The schedule of a call that nothing was chosen for; what has no schedule of ours takes the nearest one. `bytes` are
-/// what a rank gives, in an alltoall to each other one.
+/// The variant of a call that nothing was chosen for. `bytes` are what a rank gives, in an alltoall to each other one.
 pub fn default(defaults: Defaults, pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
-    let since_41 = match defaults {
-        Defaults::OpenMpi40 => None,
-        Defaults::OpenMpi41 => tuned::algorithm(pattern, bytes, n_ranks),
-    };
-    match since_41 {
-        Some(native) => twins::nearest(pattern, native),
-        None => up_to_40(pattern, bytes, n_ranks),
+    match defaults {
+        Defaults::OpenMpi40 => up_to_40(pattern, bytes, n_ranks),
+        Defaults::OpenMpi41 => {
+            let since_41 = tuned::algorithm(pattern, bytes, n_ranks);
+            since_41.unwrap_or_else(|| up_to_40(pattern, bytes, n_ranks))
+        }
+        Defaults::Mpich => mpich::schedule(pattern, bytes, n_ranks),
     }
 }
 
@@ -80,16 +90,19 @@ mod tests {
 
     #[test]
     fn rules_are_those_of_the_librarys_version() {
-        for (key, since_41) in [
-            ("openmpi-4.0.7", false),
-            ("openmpi-4.1.4", true),
-            ("openmpi-4.10.0", true),
-            ("openmpi-5.0.11", true),
-            ("mpich-4.1.2", false),
-            ("openmpi-", false),
+        for (key, expected) in [
+            ("openmpi-4.0.7", Defaults::OpenMpi40),
+            ("openmpi-4.1.4", Defaults::OpenMpi41),
+            ("openmpi-4.10.0", Defaults::OpenMpi41),
+            ("openmpi-5.0.11", Defaults::OpenMpi41),
+            ("mpich-3.3.2", Defaults::OpenMpi40),
+            ("mpich-3.4", Defaults::Mpich),
+            ("mpich-4.1.2", Defaults::Mpich),
+            ("intel-2021.10", Defaults::OpenMpi40),
+            ("openmpi-", Defaults::OpenMpi40),
+            ("", Defaults::OpenMpi40),
         ] {
-            let found = Defaults::of_library(key) == Defaults::OpenMpi41;
-            assert_eq!(found, since_41, "{key}");
+            assert_eq!(Defaults::of_library(key), expected, "{key}");
         }
     }
 
@@ -104,23 +117,23 @@ mod tests {
         );
         assert_eq!(
             allreduce(Defaults::OpenMpi41, 8, 1024),
-            "p2p:reduce_bcast:radix=2"
+            "native:nonoverlapping"
         );
         assert_eq!(
             allreduce(Defaults::OpenMpi41, 8, 8),
-            "p2p:recursive_doubling"
+            "native:recursive_doubling"
         );
         assert_eq!(
             allreduce(Defaults::OpenMpi41, 128, 48),
-            "p2p:reduce_bcast:radix=8",
+            "native:basic_linear",
             "16 elements on 48 ranks"
         );
         assert_eq!(
             allreduce(Defaults::OpenMpi41, 1 << 20, 48),
-            "p2p:rabenseifner"
+            "native:rabenseifner"
         );
         let alltoall = |bytes| default(Defaults::OpenMpi41, Pattern::Alltoall, bytes, 100);
-        assert_eq!(alltoall(512), "p2p:bruck:radix=2");
-        assert_eq!(alltoall(1 << 20), "p2p:pairwise");
+        assert_eq!(alltoall(512), "native:modified_bruck");
+        assert_eq!(alltoall(1 << 20), "native:pairwise");
     }
 }

@@ -3,10 +3,12 @@
 mod stages;
 mod weights;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use colltune_amr::compat::Compat;
 use colltune_amr::cost::CostModel;
+use colltune_amr::leaf::Leaf;
 use colltune_amr::options::CriterionName;
 use colltune_amr::run::{Chooser, MeshRun};
 use colltune_amr::settings::{Settings, Work as Kernel};
@@ -17,7 +19,7 @@ use super::refinement::Refinement;
 use super::{Call, Calls, Operation, Phase};
 use crate::EmulateError;
 use crate::cost::{Costs, Work};
-use crate::mesh::{RecordedStep, Recording};
+use crate::mesh::{RecordedStep, Recording, Shock};
 use crate::noise::Noise;
 
 /// Where the mesh comes from.
@@ -27,6 +29,8 @@ pub enum History<'a> {
     Objects,
     /// What was recorded decides, or is what the objects have to lead to.
     Recorded(&'a Recording),
+    /// An exact shock stands for the gas.
+    Shock(&'a Shock),
 }
 
 /// A run of the mini-app, step by step.
@@ -93,10 +97,11 @@ impl<'a> Program<'a> {
             History::Recorded(recording) => Some(recording.steps.len() as u64),
             History::Objects if needs_cells(settings) => {
                 return Err(EmulateError::Program(
-                    "its cells decide about its mesh: give a recording of it".to_owned(),
+                    "its cells decide about its mesh: give a recording of it, or shell:DECK for a blast"
+                        .to_owned(),
                 ));
             }
-            History::Objects => None,
+            History::Objects | History::Shock(_) => None,
         };
         let n_steps = match (n_recorded, settings.n_steps) {
             (Some(recorded), steps) => steps.unwrap_or(recorded).min(recorded),
@@ -138,7 +143,7 @@ impl<'a> Program<'a> {
             n_epochs: 0,
         };
         let leaves = program.leaves_of(1);
-        program.run.start(leaves, &mut |_| {})?;
+        program.run.start(leaves.as_deref(), &mut |_| {})?;
         if let Some((_, calls)) = program.refinement.compat {
             calls.take();
         }
@@ -218,20 +223,15 @@ impl<'a> Program<'a> {
     }
 
     /// The leaves of a step, where objects do not say.
-    fn leaves_of(&self, step: u64) -> Option<&'a [colltune_amr::leaf::Leaf]> {
-        let History::Recorded(recording) = self.history else {
-            return None;
+    fn leaves_of(&self, step: u64) -> Option<Cow<'a, [Leaf]>> {
+        let recording = match self.history {
+            History::Objects => return None,
+            History::Shock(shock) => return Some(Cow::Owned(shock.leaves(step))),
+            History::Recorded(recording) => recording,
         };
-        let found = recording
-            .steps
-            .iter()
-            .find(|recorded| recorded.step == step);
-        match needs_cells(self.settings) {
-            true => found
-                .or(recording.steps.last())
-                .map(|step| step.leaves.as_slice()),
-            false => None,
-        }
+        let found = self.recorded(step).or(recording.steps.last());
+        let found = found.filter(|_| needs_cells(self.settings))?;
+        Some(Cow::Borrowed(&found.leaves))
     }
 
     fn compute_ns(&self) -> Arc<Vec<f64>> {
@@ -269,14 +269,18 @@ impl<'a> Program<'a> {
             self.refinement
                 .asked(&self.run.mesh, &self.epoch.sweeps, &mut out);
         }
-        let leaves = self.leaves_of(self.step + 1);
+        let leaves = match refines {
+            true => self.leaves_of(self.step + 1),
+            false => None,
+        };
         let mut changed = false;
         let refinement = &self.refinement;
-        self.run.end_step(self.step, leaves, &mut |event| {
-            use colltune_amr::run::Event::{Adapted, Migrated};
-            changed |= matches!(event, Adapted { .. } | Migrated { .. });
-            refinement.follow(event, &mut out);
-        })?;
+        self.run
+            .end_step(self.step, leaves.as_deref(), &mut |event| {
+                use colltune_amr::run::Event::{Adapted, Migrated};
+                changed |= matches!(event, Adapted { .. } | Migrated { .. });
+                refinement.follow(event, &mut out);
+            })?;
         self.step_times(refines, &mut out);
         if changed {
             self.n_epochs += 1;
@@ -306,8 +310,12 @@ impl<'a> Program<'a> {
 
     fn recorded(&self, step: u64) -> Option<&'a RecordedStep> {
         match self.history {
-            History::Recorded(recording) => recording.steps.iter().find(|r| r.step == step),
-            History::Objects => None,
+            History::Recorded(recording) => {
+                let steps = &recording.steps;
+                let place = steps.binary_search_by_key(&step, |recorded| recorded.step);
+                Some(&steps[place.ok()?])
+            }
+            History::Objects | History::Shock(_) => None,
         }
     }
 }

@@ -78,7 +78,18 @@ pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sample
     let mut distinct = chosen.clone();
     distinct.dedup();
     let left_out = 1.0 - distinct.len() as f64 / n_epochs as f64;
-    let total_s = 1e-9 * mean * n_steps as f64;
+    let points: Vec<(f64, f64)> = distinct
+        .iter()
+        .map(|&epoch| {
+            let first = epoch_of.partition_point(|&other| other < epoch);
+            let (sum, n) = spent[epoch];
+            (first as f64 + (n as f64 - 1.0) / 2.0, sum / n as f64)
+        })
+        .collect();
+    let total_s = 1e-9
+        * (0..n_steps)
+            .map(|step| between(&points, step as f64))
+            .sum::<f64>();
     Ok(Sampled {
         emulated: Emulated {
             outcome: emulated.outcome.lasting(total_s),
@@ -88,6 +99,21 @@ pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sample
         n_sampled: distinct.len(),
         n_epochs,
     })
+}
+
+/// The straight line through the two points that lie nearest to `x` in order, or the only one's height; never below 0.
+/// So a mesh that grows is not taken for larger or smaller than it is because no epoch lies in the middle of its part.
+fn between(points: &[(f64, f64)], x: f64) -> f64 {
+    let [(x0, y0), (x1, y1)] = match *points {
+        [] => return 0.0,
+        [(_, y)] => return y,
+        _ => {
+            let next = points.partition_point(|point| point.0 <= x);
+            let next = next.clamp(1, points.len() - 1);
+            [points[next - 1], points[next]]
+        }
+    };
+    (y0 + (y1 - y0) * (x - x0) / (x1 - x0)).max(0.0)
 }
 
 fn whole(scenario: &Scenario, keep: Keep) -> Result<Sampled, EmulateError> {
@@ -102,4 +128,21 @@ fn whole(scenario: &Scenario, keep: Keep) -> Result<Sampled, EmulateError> {
         n_sampled: n_epochs,
         n_epochs,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_evenly_is_found_from_any_two_of_its_parts() {
+        let line = |x: f64| 3.0 + 0.5 * x;
+        let points = [(7.0, line(7.0)), (17.0, line(17.0))];
+        for x in [0.0, 7.0, 10.0, 17.0, 19.0] {
+            assert!((between(&points, x) - line(x)).abs() < 1e-12, "{x}");
+        }
+        assert_eq!(between(&points[..1], 40.0), line(7.0));
+        let falling = [(0.0, 1.0), (1.0, 0.5)];
+        assert_eq!(between(&falling, 5.0), 0.0);
+    }
 }

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use colltune_emulate::cost::Fit;
 use serde_json::json;
 
-use super::recording;
+use super::recording::{self, Recorded};
 use crate::output::{save, table, told};
 
 /// Fits, writes the costs, and says how good they are.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let recorded = recording::read(&args.telemetry)?;
+    let runs = args.telemetry.iter().map(|folder| recording::read(folder));
+    let runs: Vec<Recorded> = runs.collect::<anyhow::Result<_>>()?;
     let (first, last) = args.steps.unwrap_or((0, u64::MAX));
-    let fit = recorded.fitted(|step| (first..=last).contains(&step))?;
+    let fit = recording::fitted(&runs, |step| (first..=last).contains(&step))?;
     let text = fit.costs.to_toml();
     save(&args.output, &text)?;
     let said = match args.json {
@@ -27,9 +28,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 The costs hold for one kernel (a stencil, or the gas) on the machine that recorded; a level with fewer than 30 rows of
 (step, rank) takes those of the nearest level that has them.")]
 pub struct Args {
-    /// Telemetry of the mini-app, recorded with --telemetry_blocks
-    #[arg(long, value_name = "DIR")]
-    telemetry: PathBuf,
+    /// Telemetry of the mini-app, recorded with --telemetry_blocks; may be given again, for runs that count alike
+    #[arg(long, value_name = "DIR", required = true)]
+    telemetry: Vec<PathBuf>,
     /// Where the costs go; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "costs.toml")]
     output: PathBuf,
@@ -85,13 +86,14 @@ fn in_columns(fit: &Fit) -> String {
     let noise = fit.costs.noise;
     text += &format!(
         "noise: blocks {:.3}, from step to step {:.3}, ranks {:.3}, {:.2} % of blocks take {:.2} times as long; ranks' \
-         pace differs by {:.3}, and each is stopped for {:.2} % of its work alone, {:.3} ms each time\n",
+         pace differs by {:.3}, within a step by {:.3}, and each is stopped for {:.2} % of its work alone, {:.3} ms each time\n",
         noise.block_cv,
         noise.step_cv,
         noise.rank_cv,
         100.0 * noise.spike_share,
         noise.spike_factor,
         noise.pace_cv,
+        noise.window_cv,
         100.0 * noise.stop_share,
         1e-6 * noise.stop_ns
     );

@@ -4,14 +4,17 @@ use std::path::Path;
 
 use anyhow::Context;
 use colltune_amr::deck;
+use colltune_amr::settings::Settings;
 use colltune_core::calibration::Calibration;
 use colltune_core::space::{Cell, Range};
+use colltune_core::variant::DEFAULT;
 use colltune_db::{Database, Generation};
 use colltune_emulate::EmulateError;
 use colltune_emulate::cost::Costs;
 use colltune_emulate::machine::{self, Machine};
-use colltune_emulate::mesh::Recording;
-use colltune_emulate::price::{Measured, MeasuredCell};
+use colltune_emulate::mesh::{Recording, Shock};
+use colltune_emulate::price::{Known, Learned, LearnedCell};
+use colltune_emulate::program::History;
 use colltune_files::{SETTINGS_BYTES_MAX, read_text};
 use colltune_models::statistics::VariantStatistics;
 
@@ -49,30 +52,45 @@ fn of_database(path: &Path) -> anyhow::Result<Machine> {
         read_text(&file, SETTINGS_BYTES_MAX).with_context(|| format!("read {}", file.display()))?;
     let calibration =
         Calibration::from_toml(&text).with_context(|| format!("use {}", file.display()))?;
-    let measured = measured(&Generation::load(&db, library)?);
+    let learned = learned(&Generation::load(&db, library)?);
     Ok(Machine {
-        measured,
+        learned,
         ..Machine::of_calibration(&calibration)
     })
 }
 
-/// The medians of all cells that a training saw measured.
-fn measured(generation: &Generation) -> Measured {
+/// What the newest training knows of all cells: medians where a variant ran, and what it predicts of others.
+fn learned(generation: &Generation) -> Learned {
     let range = |range: Range| range.lo..=range.hi.unwrap_or(u64::MAX);
     let cells = generation.cells.iter();
     let of_cells = cells.flat_map(|of| of.variants.iter().map(move |variant| (of.cell, variant)));
     let cell = |(cell, variant): (Cell, &VariantStatistics)| {
-        let time_ns = variant.time_ns.median.filter(|_| variant.samples > 0)?;
-        Some(MeasuredCell {
+        Some(LearnedCell {
             collective: cell.collective.name().to_owned(),
             variant: variant.name.clone(),
             bytes: range(cell.bytes),
             nodes: range(cell.nodes),
             ppn: range(cell.ppn),
-            time_ns,
+            known: known(variant)?,
         })
     };
-    Measured(of_cells.filter_map(cell).collect())
+    Learned(of_cells.filter_map(cell).collect())
+}
+
+/// A prediction whose 95 % interval spans more than this factor says less than the simulator does.
+const SPAN_MAX: f64 = 4.0;
+
+fn known(variant: &VariantStatistics) -> Option<Known> {
+    let is_predicted = variant.samples == 0 && variant.name != DEFAULT;
+    let gain = variant
+        .contrast
+        .filter(|gain| gain.hi <= SPAN_MAX * gain.lo);
+    match (variant.time_ns.median, is_predicted) {
+        (Some(time_ns), false) if variant.samples > 0 => Some(Known::Measured(time_ns)),
+        (Some(time_ns), true) => gain.map(|_| Known::Predicted(time_ns)),
+        (None, true) => gain.map(|gain| Known::Gain(gain.gain)),
+        _ => None,
+    }
 }
 
 /// Costs from a file that `fit` wrote.
@@ -86,13 +104,22 @@ pub fn costs(path: &Path) -> anyhow::Result<Costs> {
 
 /// Where a mesh comes from, and the words of the program that has it.
 pub struct Mesh {
-    pub recording: Option<Recording>,
+    source: Source,
     pub words: Vec<String>,
     /// The ranks from which the root grid follows, where the words do not say.
     pub ranks: usize,
 }
 
-/// A folder of telemetry, or a deck with more options behind it.
+enum Source {
+    Objects,
+    Recorded(Recording),
+    Shell,
+}
+
+/// Before the name of a deck whose exact shock is followed.
+const SHELL: &str = "shell:";
+
+/// A folder of telemetry, or a deck, `shell:` before it or not, with more options behind it.
 pub fn mesh(name: &str, more: &[String], ranks: usize) -> anyhow::Result<Mesh> {
     let path = Path::new(name);
     if path.is_dir() {
@@ -100,15 +127,38 @@ pub fn mesh(name: &str, more: &[String], ranks: usize) -> anyhow::Result<Mesh> {
         return Ok(Mesh {
             words: mesh.words.iter().chain(more).cloned().collect(),
             ranks: mesh.n_ranks,
-            recording: Some(mesh),
+            source: Source::Recorded(mesh),
         });
     }
-    let line = ["colltune-amr", "--deck", name].map(str::to_owned);
+    let (source, deck) = match name.strip_prefix(SHELL) {
+        Some(deck) => (Source::Shell, deck),
+        None => (Source::Objects, name),
+    };
+    let line = ["colltune-amr", "--deck", deck].map(str::to_owned);
     let line = line.into_iter().chain(more.iter().cloned());
     let words = deck::expand(line).map_err(EmulateError::Mesh)?;
     Ok(Mesh {
-        recording: None,
+        source,
         words: words.into_iter().skip(1).collect(),
         ranks,
     })
+}
+
+impl Mesh {
+    /// The shock of a run with these settings, where one decides.
+    pub fn shock(&self, settings: &Settings) -> Result<Option<Shock>, EmulateError> {
+        match self.source {
+            Source::Shell => Shock::new(settings).map(Some),
+            Source::Objects | Source::Recorded(_) => Ok(None),
+        }
+    }
+
+    /// What decides about the mesh.
+    pub fn history<'a>(&'a self, shock: &'a Option<Shock>) -> History<'a> {
+        match (&self.source, shock) {
+            (Source::Recorded(recording), _) => History::Recorded(recording),
+            (_, Some(shock)) => History::Shock(shock),
+            (_, None) => History::Objects,
+        }
+    }
 }

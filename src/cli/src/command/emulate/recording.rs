@@ -9,7 +9,7 @@ use colltune_amr::leaf::Leaf;
 use colltune_amr::telemetry::about::{RANKS_KEY, VERSION_KEY, WORDS_KEY};
 use colltune_amr::telemetry::{Kind, Phase};
 use colltune_emulate::EmulateError;
-use colltune_emulate::cost::{BlockRow, Fit, MessageRow, PhaseRow, WorkRow, fit, stops};
+use colltune_emulate::cost::{BlockRow, Fit, MessageRow, Observed, PhaseRow, WorkRow, fit};
 use colltune_emulate::mesh::Recording;
 use colltune_telemetry::folder::Wanted;
 use colltune_telemetry::{Folder, rows};
@@ -24,17 +24,22 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The costs of the steps that `wanted` takes, with how often ranks were stopped in them.
-    ///
-    /// Errors: those of [`fit`].
-    pub fn fitted(&self, wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
-        let mut fit = fit(&self.mesh, &self.phases, &self.messages, &wanted)?;
-        let rows = self.work.iter().copied();
-        let rows: Vec<WorkRow> = rows.filter(|row| wanted(row.step)).collect();
-        let noise = &mut fit.costs.noise;
-        (noise.stop_share, noise.stop_ns) = stops(&rows);
-        Ok(fit)
+    pub fn observed(&self) -> Observed<'_> {
+        Observed {
+            mesh: &self.mesh,
+            phases: &self.phases,
+            messages: &self.messages,
+            work: &self.work,
+        }
     }
+}
+
+/// The costs of the steps that `wanted` takes of all these runs.
+///
+/// Errors: those of [`fit`].
+pub fn fitted(runs: &[Recorded], wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
+    let runs: Vec<Observed> = runs.iter().map(Recorded::observed).collect();
+    fit(&runs, wanted)
 }
 
 const MESSAGES: Wanted = Wanted {

@@ -17,7 +17,6 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::program::History;
 use colltune_emulate::run::{
     Collectives, Emulated, Epochs, Keep, Sampled, Scenario, replicas, sampled,
 };
@@ -46,15 +45,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for (name, placer) in args.policy.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, args.ranks)?;
         settings.placement = placer.option();
+        let shock = mesh.shock(&settings)?;
         let scenario = Scenario {
             settings: &settings,
             n_ranks: args.ranks,
             costs: &costs,
             machine: &machine,
-            history: mesh
-                .recording
-                .as_ref()
-                .map_or(History::Objects, History::Recorded),
+            history: mesh.history(&shock),
             placer: Some((name.clone(), placer)),
             choices: choices.clone(),
             network: args.network.into(),
@@ -151,14 +148,17 @@ Examples:
   colltune emulate run --mesh t --costs costs.toml --policy lpt-swap --ranks 64 --machine m.toml -- --weigh measured
   colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt --ranks 8 --machine hera \\
       --replicas 9 --axes 3-4 --out target/emulated
+  colltune emulate run --mesh shell:blast-512 --costs costs.toml --policy contiguous,cplx:50 --ranks 512 \\
+      --machine qdr-psm -- --num_tsteps 200
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
 `transit` for messages on their way. What the machine's numbers are (measured or assumed) stands in the first line.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
 steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
-    /// A folder of telemetry with blocks, or a deck of the mini-app whose objects decide
-    #[arg(long, value_name = "DIR|DECK")]
+    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, or a blast (--problem sedov)
+    /// whose exact shock does, from where its energy is at first until --time in --num_tsteps steps
+    #[arg(long, value_name = "DIR|DECK|shell:DECK")]
     mesh: String,
     /// Costs that `colltune emulate fit` wrote
     #[arg(long, value_name = "FILE", default_value = "costs.toml")]

@@ -3,8 +3,9 @@
 //! ```text
 //! $ colltune emulate validate --machine ./db --repetitions 5
 //! ```
-//! Costs are fitted to the first steps of one run for each kernel, placed by `contiguous`. Then every deck runs under
-//! every policy, in turns, and its time loop, phases, messages and bytes are held against the emulated ones.
+//! Every deck runs under every policy, and for each kernel the first steps of one deck under `contiguous`, to which costs
+//! are fitted: all in turns, so that whatever else the machine does meets what is fitted and what is predicted alike.
+//! Then time loops, phases, messages and bytes are held against the emulated ones.
 
 mod args;
 mod compare;
@@ -15,7 +16,7 @@ mod report;
 mod scaling;
 
 use super::given;
-use super::recording::Recorded;
+use super::recording::{self, Recorded};
 use crate::bench::Bench;
 use crate::bench::place::Place;
 use crate::output::{print, write};
@@ -23,10 +24,11 @@ use crate::progress;
 use anyhow::Context;
 pub use args::Args;
 use args::{DECKS, FIT_POLICY, Measuring};
-use colltune_emulate::cost::Costs;
 use colltune_emulate::machine::Machine;
+use colltune_emulate::mesh::settings;
+use colltune_emulate::program::needs_cells;
 use compare::{Row, compare};
-use measure::{Problem, measured, recorded};
+use measure::{Problem, Sample, measured, recorded};
 use report::Report;
 
 /// Measures, emulates, writes `emulate-validate.json`, and prints the table.
@@ -44,24 +46,46 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
     let mut recordings = Vec::new();
     for problem in &problems {
-        progress::show(&format!("{}: recording", problem.deck));
-        recordings.push(recorded(&bench, &place, args.ranks, problem, FIT_POLICY)?);
+        recordings.push(history(args, &bench, &place, problem)?);
     }
-    let costs = fitted(args, &bench, &place, &problems, &recordings)?;
+    let kernels = kernels(args, &problems);
+    let mut fits: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
+    let of_layout = || vec![vec![Vec::new(); args.policies.len()]; problems.len()];
+    let mut samples: Vec<Vec<Vec<Vec<Sample>>>> = layouts.iter().map(|_| of_layout()).collect();
+    for turn in 1..=args.repetitions {
+        place.ranks_per_node = layouts[0];
+        for (kernel, runs) in kernels.iter().zip(&mut fits) {
+            progress::show(&format!("{}: run {turn} to fit to", kernel.deck));
+            runs.push(recorded(&bench, &place, args.ranks, kernel, FIT_POLICY)?);
+        }
+        for (&layout, samples) in layouts.iter().zip(&mut samples) {
+            place.ranks_per_node = layout;
+            for (problem, samples) in problems.iter().zip(samples) {
+                measured(
+                    (&bench, &place, args.ranks),
+                    problem,
+                    &args.policies,
+                    (turn, args.repetitions),
+                    samples,
+                )?;
+            }
+        }
+    }
+    let mut costs = Vec::new();
+    for problem in &problems {
+        let of_kernel = kernels
+            .iter()
+            .position(|kernel| kernel.deck == problem.like);
+        let runs = &fits[of_kernel.expect("every problem has a kernel")];
+        costs.push(recording::fitted(runs, |_| true)?.costs);
+    }
     let mut rows = Vec::new();
-    for &layout in &layouts {
-        place.ranks_per_node = layout;
+    for (&layout, samples) in layouts.iter().zip(&samples) {
         let machine = laid_out(&machine, layout);
-        for ((problem, recording), costs) in problems.iter().zip(&recordings).zip(&costs) {
-            let runs = measured(
-                &bench,
-                &place,
-                args.ranks,
-                problem,
-                &args.policies,
-                args.repetitions,
-            )?;
-            for (policy, samples) in args.policies.iter().zip(&runs) {
+        for (nth, problem) in problems.iter().enumerate() {
+            for (policy, samples) in args.policies.iter().zip(&samples[nth]) {
+                let recording = recordings[nth].as_ref();
+                let costs = &costs[nth];
                 let row = compare(
                     problem, policy, samples, recording, costs, &machine, args.ranks,
                 );
@@ -81,7 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         place: &place,
         machine: &machine,
     };
-    let scaling = scaling::scaling(measuring, &problems[0], &recordings[0], &costs[0])?;
+    let scaling = scaling::scaling(measuring, &problems[0], recordings[0].as_ref(), &costs[0])?;
     let pairs = pairs::pairs(measuring, &costs[0])?;
     progress::clear();
     let report = Report::new(measuring, rows, scaling, pairs);
@@ -116,30 +140,26 @@ fn laid_out(machine: &Machine, ranks_per_node: Option<u32>) -> Machine {
     machine
 }
 
-/// The costs of each problem: of its own kernel, from the one run that may be looked at.
-fn fitted(
+/// The mesh through a problem, where cells decide about it.
+fn history(
     args: &Args,
     bench: &Bench,
     place: &Place,
-    problems: &[Problem],
-    recordings: &[Recorded],
-) -> anyhow::Result<Vec<Costs>> {
-    let wanted = |step: u64| step <= args.fit_steps;
-    let of =
-        |recording: &Recorded| -> anyhow::Result<Costs> { Ok(recording.fitted(wanted)?.costs) };
-    let costs = problems.iter().map(|problem| {
-        let own = problems.iter().position(|other| other.deck == problem.like);
-        match own {
-            Some(place) => of(&recordings[place]),
-            None => {
-                let (deck, like, more) = DECKS
-                    .into_iter()
-                    .find(|(deck, ..)| *deck == problem.like)
-                    .expect("a deck of the table");
-                let other = Problem::new(deck, like, more, args.fit_steps);
-                of(&recorded(bench, place, args.ranks, &other, FIT_POLICY)?)
-            }
-        }
-    });
-    costs.collect()
+    problem: &Problem,
+) -> anyhow::Result<Option<Recorded>> {
+    let words = problem.words(FIT_POLICY, std::path::Path::new("telemetry"));
+    if !needs_cells(&settings(&words, args.ranks, args.ranks)?) {
+        return Ok(None);
+    }
+    progress::show(&format!("{}: recording its mesh", problem.deck));
+    recorded(bench, place, args.ranks, problem, FIT_POLICY).map(Some)
+}
+
+/// The decks that costs are fitted to, for so many steps: one for each kernel among the problems.
+fn kernels(args: &Args, problems: &[Problem]) -> Vec<Problem> {
+    let wanted = |deck: &str| problems.iter().any(|problem| problem.like == deck);
+    let decks = DECKS.iter().filter(|(deck, ..)| wanted(deck));
+    decks
+        .map(|(deck, like, more)| Problem::new(deck, like, more, args.fit_steps))
+        .collect()
 }

@@ -18,7 +18,6 @@ use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::program::History;
 use colltune_emulate::run::{Collectives, Keep, Scenario, run as emulate};
 use colltune_emulate::whatif::Grid;
 use serde::Serialize;
@@ -92,8 +91,9 @@ The first policy and the first variant are what runs today. `placement` is what 
 variant, `algorithm` what the best variant gives under today's policy, `both` what the best pair gives; shares of today's
 time. `interaction` is what the pair takes beyond the sum of its levers: negative where they help each other.")]
 pub struct Args {
-    /// A folder of telemetry with blocks, or a deck of the mini-app whose objects decide
-    #[arg(long, value_name = "DIR|DECK")]
+    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, or a blast (--problem sedov)
+    /// whose exact shock does, from where its energy is at first until --time in --num_tsteps steps
+    #[arg(long, value_name = "DIR|DECK|shell:DECK")]
     mesh: String,
     /// Costs that `colltune emulate fit` wrote
     #[arg(long, value_name = "FILE", default_value = "costs.toml")]
@@ -159,6 +159,7 @@ fn grid(
     for (name, placer) in args.policies.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, ranks)?;
         settings.placement = placer.option();
+        let shock = mesh.shock(&settings)?;
         let mut row = Vec::new();
         for choices in choices {
             let scenario = Scenario {
@@ -166,10 +167,7 @@ fn grid(
                 n_ranks: ranks,
                 costs,
                 machine,
-                history: mesh
-                    .recording
-                    .as_ref()
-                    .map_or(History::Objects, History::Recorded),
+                history: mesh.history(&shock),
                 placer: Some((name.clone(), placer.clone())),
                 choices: choices.clone(),
                 network: Network::Events,

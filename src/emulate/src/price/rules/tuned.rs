@@ -33,8 +33,7 @@ pub fn algorithm(pattern: Pattern, bytes: u64, n_ranks: usize) -> Option<&'stati
     Some(that_runs(pattern, chosen, bytes, n_ranks))
 }
 
-/// What the library runs instead, without a word, where an algorithm cannot; and where our schedule of it cannot, what
-/// is nearest.
+/// What the library runs instead, without a word, where an algorithm cannot.
 fn that_runs(pattern: Pattern, chosen: &'static str, bytes: u64, n_ranks: usize) -> &'static str {
     let n_elements = bytes / ELEMENT_BYTES;
     let power = 1u64 << n_ranks.max(1).ilog2();
@@ -52,10 +51,6 @@ fn that_runs(pattern: Pattern, chosen: &'static str, bytes: u64, n_ranks: usize)
             "native:bruck"
         }
         (Pattern::Allgather, "native:neighbor") if n_ranks % 2 == 1 => "native:ring",
-        // The library's own runs on any number of ranks.
-        (Pattern::Bcast, "native:scatter_allgather") if !n_ranks.is_power_of_two() => {
-            "native:scatter_allgather_ring"
-        }
         _ => chosen,
     }
 }

@@ -20,6 +20,23 @@ impl Program<'_> {
         }
     }
 
+    /// Work as it goes in a window of this step, from one collective to the next.
+    fn paced(&self, work: &Operation, window: u32) -> Operation {
+        let noise = self.noise.filter(|noise| noise.costs.window_cv > 0.0);
+        match (noise, work) {
+            (Some(noise), Operation::Work { phase, time_ns }) => Operation::Work {
+                phase: *phase,
+                time_ns: Arc::new(
+                    (0..)
+                        .zip(time_ns.iter())
+                        .map(|(rank, time)| time * noise.of_window(rank, self.step, window))
+                        .collect(),
+                ),
+            },
+            _ => work.clone(),
+        }
+    }
+
     pub(super) fn stencil_stages(
         &self,
         compute_ns: &Arc<Vec<f64>>,
@@ -40,13 +57,15 @@ impl Program<'_> {
         let check = self.call(Meeting::Allreduce, 8 * (WORDS as u64) * n_vars);
         let check_one = self.call(Meeting::Allreduce, 8);
         let sum_one = Program::work(Phase::Sum, &self.epoch.sum_ns, 1.0 / n_vars as f64);
+        let mut window = 0;
         for stage in 0..stages {
             let checks = freq > 0 && stage.is_multiple_of(freq);
             for (&n, part) in groups.iter().zip(&parts) {
                 for exchange in self.epoch.sweeps.ghosts(n) {
                     act(&Operation::Exchange(Arc::clone(exchange)));
                 }
-                act(part);
+                act(&self.paced(part, window));
+                window += u32::from(checks && settings.options.compat);
                 if checks && settings.options.compat {
                     for _ in 0..n {
                         act(&sum_one);
@@ -57,6 +76,7 @@ impl Program<'_> {
             if checks && !settings.options.compat {
                 act(&sum);
                 act(&check);
+                window += 1;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Program;
+use super::{History, Program};
 use crate::EmulateError;
 use crate::cost::Work;
 use crate::program::epoch::{Sweeps, by_rank, works};
@@ -49,7 +49,14 @@ impl Program<'_> {
         let recorded = self.recorded(step);
         let iterations = |i: usize| match recorded {
             Some(recorded) => recorded.iterations[i],
-            None => settings.cost.iterations(mesh.leaves()[i], || false),
+            None => {
+                let leaf = mesh.leaves()[i];
+                let shocked = || match self.history {
+                    History::Shock(shock) => shock.is_in(leaf, step),
+                    _ => false,
+                };
+                settings.cost.iterations(leaf, shocked)
+            }
         };
         let works = works(settings, mesh, iterations);
         let times: Vec<f64> = works

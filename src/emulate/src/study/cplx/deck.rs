@@ -100,6 +100,7 @@ fn radius_end() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mesh::{Shock, settings};
 
     #[test]
     fn a_sample_of_all_epochs_is_all_of_them_in_order() {
@@ -118,5 +119,17 @@ mod tests {
         let found = DECKS.map(|deck| deck.n_blocks_at_end());
         assert_eq!(found, [1_968, 3_488, 4_512, 9_752]);
         assert!((radius_end() - 0.3475).abs() < 5e-4);
+    }
+
+    /// The mini-app's own deck, followed without its gas.
+    #[test]
+    fn the_deck_of_512_ranks_ends_in_the_mesh_of_table_1() {
+        let line = ["colltune-amr", "--deck", "blast-512", "--num_tsteps", "10"];
+        let words = colltune_amr::deck::expand(line.map(str::to_owned)).unwrap();
+        let settings = settings(&words[1..], 512, 512).unwrap();
+        let shock = Shock::new(&settings).unwrap();
+        let counts: Vec<usize> = (1..=11).map(|step| shock.leaves(step).len()).collect();
+        assert_eq!(counts[10], DECKS[0].n_blocks_at_end(), "{counts:?}");
+        assert!(counts[0] < counts[10], "{counts:?}");
     }
 }

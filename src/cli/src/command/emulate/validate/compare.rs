@@ -103,7 +103,7 @@ pub fn compare(
     problem: &Problem,
     policy: &str,
     samples: &[Sample],
-    recording: &Recorded,
+    recording: Option<&Recorded>,
     costs: &Costs,
     machine: &Machine,
     n_ranks: usize,
@@ -116,10 +116,9 @@ pub fn compare(
         n_ranks,
         costs,
         machine,
-        history: match needs_cells(&settings) {
-            true => History::Recorded(&recording.mesh),
-            false => History::Objects,
-        },
+        history: recording.map_or(History::Objects, |recording| {
+            History::Recorded(&recording.mesh)
+        }),
         placer: Some((policy.to_owned(), placer)),
         choices: Choices::default(),
         network: Network::Events,

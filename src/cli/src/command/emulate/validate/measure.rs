@@ -22,6 +22,7 @@ pub struct Problem {
 }
 
 /// One real run. Seconds.
+#[derive(Clone)]
 pub struct Sample {
     pub total: f64,
     /// Means over the ranks.
@@ -102,26 +103,22 @@ pub fn recorded(
     read
 }
 
-/// Runs a problem under all policies in turns, so that what else the machine does meets all of them.
+/// Runs a problem once under each policy, on so many ranks; `turn` is which run it is, of how many.
 pub fn measured(
-    bench: &Bench,
-    place: &Place,
-    n_ranks: usize,
+    (bench, place, n_ranks): (&Bench, &Place, usize),
     problem: &Problem,
     policies: &[String],
-    repetitions: usize,
-) -> anyhow::Result<Vec<Vec<Sample>>> {
-    let mut samples: Vec<Vec<Sample>> = policies.iter().map(|_| Vec::new()).collect();
-    for repetition in 1..=repetitions {
-        for (policy, samples) in policies.iter().zip(&mut samples) {
-            progress::show(&format!(
-                "{}, {policy}: run {repetition} of {repetitions}",
-                problem.deck
-            ));
-            samples.push(sample(bench, place, n_ranks, problem, policy)?);
-        }
+    (turn, turns): (usize, usize),
+    samples: &mut [Vec<Sample>],
+) -> anyhow::Result<()> {
+    for (policy, samples) in policies.iter().zip(samples) {
+        progress::show(&format!(
+            "{}, {policy}: run {turn} of {turns}",
+            problem.deck
+        ));
+        samples.push(sample(bench, place, n_ranks, problem, policy)?);
     }
-    Ok(samples)
+    Ok(())
 }
 
 fn sample(

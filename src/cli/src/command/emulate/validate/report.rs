@@ -14,12 +14,18 @@ const ON_NODE: (f64, f64) = (0.12, 0.05);
 const ON_CLUSTER: (f64, f64) = (0.25, 0.12);
 /// So far off may the ratio of two policies be.
 const RATIO: f64 = 0.2;
+/// And phases above 5 % of their total, on the average.
+const PHASES: f64 = 0.15;
 /// By so much another fidelity may change a total.
 const FIDELITY: f64 = 0.02;
+/// Of pairs of a policy and an allreduce: the rank correlation, and what the chosen one may lose.
+const ORDER: f64 = 0.8;
+const CHOSEN: f64 = 0.03;
 
 #[derive(Serialize)]
 pub struct Report {
     schema: u32,
+    command: String,
     version: &'static str,
     place: String,
     machine: String,
@@ -37,7 +43,38 @@ pub struct Report {
     scaling: Option<Scaling>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<Pairs>,
-    validated: Vec<(String, bool)>,
+    validated: Vec<Claim>,
+}
+
+/// One row of the validation.
+#[derive(Serialize)]
+struct Claim {
+    id: &'static str,
+    what: String,
+    /// What it is judged by, as the number or share that `what` limits; none where it is a question of order.
+    found: Option<f64>,
+    holds: bool,
+}
+
+impl Claim {
+    /// Of which no more than `most` is allowed.
+    fn at_most(id: &'static str, what: String, found: f64, most: f64) -> Claim {
+        Claim {
+            id,
+            what,
+            found: Some(found),
+            holds: found <= most,
+        }
+    }
+
+    fn of_order(id: &'static str, what: &str, holds: bool) -> Claim {
+        Claim {
+            id,
+            what: what.to_owned(),
+            found: None,
+            holds,
+        }
+    }
 }
 
 /// The deck, and how many ranks a node had where that was asked for.
@@ -83,53 +120,73 @@ impl Report {
             (true, 8) => "V2",
             (true, _) => "V3",
         };
-        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let ratios = ratios(&rows);
+        let worst = largest(rows.iter().map(|row| row.error));
+        let near = rows.iter().filter(|row| row.error.abs() <= each).count();
         let mut validated = vec![
-            (
-                format!("{name} each total within {}", percent(each)),
-                rows.iter().all(|row| row.error.abs() <= each),
+            Claim::at_most(
+                name,
+                format!(
+                    "each total within {} ({near} of {} are)",
+                    percent(each),
+                    rows.len()
+                ),
+                worst,
+                each,
             ),
-            (
-                format!("{name} mean of totals within {}", percent(on_average)),
-                mean_error <= on_average,
+            Claim::at_most(
+                name,
+                format!("mean of totals within {}", percent(on_average)),
+                mean_error,
+                on_average,
             ),
-            (
-                "V5 counts equal".to_owned(),
-                rows.iter().all(|row| row.counts_differ.is_none()),
-            ),
-            (
-                "V6 mean of phases within 15 %".to_owned(),
-                mean_phase_error.is_some_and(|e| e <= 0.15),
-            ),
-            (
-                "V9 skewed collectives, messages alone, and sampled epochs, each within 2 % of the total"
-                    .to_owned(),
-                rows.iter().all(is_alike_in_every_fidelity),
+            Claim::at_most(
+                "V5",
+                "runs whose counts differ: none".to_owned(),
+                rows.iter()
+                    .filter(|row| row.counts_differ.is_some())
+                    .count() as f64,
+                0.0,
             ),
         ];
+        if let Some(error) = mean_phase_error {
+            let what = format!("mean of phases within {}", percent(PHASES));
+            validated.push(Claim::at_most("V6", what, error, PHASES));
+        }
+        validated.extend(other_fidelities(&rows));
         if let Some(holds) = order_holds(&rows) {
-            let what = format!("{name} order of policies that differ beyond their noise");
-            validated.push((what, holds));
+            let what = "order of policies that differ beyond their noise";
+            validated.push(Claim::of_order(name, what, holds));
         }
         for ratio in &ratios {
-            validated.push((
-                format!("V4 LPT over contiguous within 20 %, {}", ratio.deck),
-                (ratio.emulated / ratio.measured - 1.0).abs() <= RATIO,
-            ));
+            let off = (ratio.emulated / ratio.measured - 1.0).abs();
+            let what = format!(
+                "LPT over contiguous within {}, {}",
+                percent(RATIO),
+                ratio.deck
+            );
+            validated.push(Claim::at_most("V4", what, off, RATIO));
         }
         if let Some(pairs) = &pairs {
-            let order = pairs.spearman.is_some_and(|rho| rho >= 0.8);
-            validated.push(("V7 order of pairs, Spearman 0.8".to_owned(), order));
-            let near = pairs.loss <= 0.03;
-            validated.push(("V7 chosen pair within 3 % of the best".to_owned(), near));
+            validated.push(Claim {
+                id: "V7",
+                what: format!("order of pairs, Spearman at least {ORDER}"),
+                found: pairs.spearman,
+                holds: pairs.spearman.is_some_and(|rho| rho >= ORDER),
+            });
+            let what = format!(
+                "chosen pair slower than the best by at most {}",
+                percent(CHOSEN)
+            );
+            validated.push(Claim::at_most("V7", what, pairs.loss, CHOSEN));
         }
         if let Some(scaling) = &scaling {
-            let signs = scaling.signs_agree;
-            validated.push(("V8 sign of each change, and order".to_owned(), signs));
+            let what = "sign of each change by ranks, and their order";
+            validated.push(Claim::of_order("V8", what, scaling.signs_agree));
         }
         Report {
-            schema: 3,
+            schema: 4,
+            command: command_line(),
             version: env!("CARGO_PKG_VERSION"),
             place: place.describe(),
             machine: machine.name.clone(),
@@ -149,10 +206,45 @@ impl Report {
     }
 }
 
-/// Whether no other fidelity changes the total by much.
-fn is_alike_in_every_fidelity(row: &Row) -> bool {
-    let changes = [row.skewed, row.alone, row.sampled.change];
-    changes.iter().all(|change| change.abs() <= FIDELITY)
+/// By how much other fidelities change a total, at most.
+fn other_fidelities(rows: &[Row]) -> [Claim; 3] {
+    let ways: [(&str, fn(&Row) -> f64); 3] = [
+        ("skewed collectives", |row| row.skewed),
+        ("messages alone", |row| row.alone),
+        ("sampled epochs", |row| row.sampled.change),
+    ];
+    ways.map(|(way, change)| {
+        let what = format!("{way} change no total by more than {}", percent(FIDELITY));
+        let most = largest(rows.iter().map(change));
+        Claim::at_most("V9", what, most, FIDELITY)
+    })
+}
+
+/// What was typed, but for the program's folder.
+fn command_line() -> String {
+    let quoted = |word: String| match word.contains(char::is_whitespace) {
+        true => format!("{word:?}"),
+        false => word,
+    };
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| quoted(word.to_string_lossy().into_owned()));
+    std::iter::once("colltune".to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The value farthest from 0, without its sign; what is no number is far from all.
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    let larger = |most: f64, value: f64| match value.abs() > most || value.is_nan() {
+        true => value.abs(),
+        false => most,
+    };
+    values.fold(0.0, larger)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 /// A deck in a layout.
@@ -195,7 +287,7 @@ fn ratios(rows: &[Row]) -> Vec<Ratio> {
 impl Report {
     pub fn in_columns(&self) -> String {
         let report = self;
-        let percent = |share: f64| format!("{:+.1}", 100.0 * share);
+        let change = |share: f64| format!("{:+.1}", 100.0 * share);
         let rows = report.rows.iter().map(|row| {
             let phase = |name: &str| {
                 let named = row.phases.iter().find(|phase| phase.name == name);
@@ -209,7 +301,7 @@ impl Report {
                 format!("{:.3}", median(&row.measured_s)),
                 format!("{:.1}", 100.0 * row.noise),
                 format!("{:.3}", row.emulated_s),
-                percent(row.error),
+                change(row.error),
                 if row.error.abs() <= report.each {
                     "yes"
                 } else {
@@ -223,11 +315,11 @@ impl Report {
                 phase("wait"),
                 phase("collective"),
                 phase("rest"),
-                percent(row.skewed),
-                percent(row.alone),
+                change(row.skewed),
+                change(row.alone),
                 format!(
                     "{} ({} of {})",
-                    percent(row.sampled.change),
+                    change(row.sampled.change),
                     row.sampled.n_sampled,
                     row.sampled.n_epochs
                 ),
@@ -277,8 +369,12 @@ impl Report {
             .pairs
             .as_ref()
             .map_or_else(String::new, Pairs::in_columns);
-        for (what, holds) in &report.validated {
-            text += &format!("{what}: {}\n", if *holds { "yes" } else { "no" });
+        for claim in &report.validated {
+            let found = claim
+                .found
+                .map_or_else(String::new, |found| format!(" ({found:.3})"));
+            let holds = if claim.holds { "yes" } else { "no" };
+            text += &format!("{} {}: {holds}{found}\n", claim.id, claim.what);
         }
         text
     }
@@ -315,11 +411,19 @@ mod tests {
     #[test]
     fn every_fidelity_is_judged_the_sample_of_epochs_too() {
         let alike = || row("a", 1.0, 0.0, 1.0);
-        assert!(is_alike_in_every_fidelity(&alike()));
+        let holds = |rows: &[Row]| other_fidelities(rows).map(|claim| claim.holds);
+        assert_eq!(holds(&[alike()]), [true; 3]);
         for off in [0.03, -0.03] {
-            let mut rows = [alike(), alike(), alike()];
-            (rows[0].skewed, rows[1].alone, rows[2].sampled.change) = (off, off, off);
-            assert!(!rows.iter().any(is_alike_in_every_fidelity));
+            for nth in 0..3 {
+                let mut row = alike();
+                match nth {
+                    0 => row.skewed = off,
+                    1 => row.alone = off,
+                    _ => row.sampled.change = off,
+                }
+                let expected = [0, 1, 2].map(|other| other != nth);
+                assert_eq!(holds(&[alike(), row]), expected);
+            }
         }
     }
 

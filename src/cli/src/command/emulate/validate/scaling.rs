@@ -31,7 +31,7 @@ struct Ranks {
 pub fn scaling(
     measuring: Measuring,
     problem: &Problem,
-    recording: &Recorded,
+    recording: Option<&Recorded>,
     costs: &Costs,
 ) -> anyhow::Result<Option<Scaling>> {
     let Measuring {
@@ -44,9 +44,15 @@ pub fn scaling(
         return Ok(None);
     }
     let policy = [FIT_POLICY.to_owned()];
+    let mut runs = vec![vec![Vec::new()]; args.scaling.len()];
+    for turn in 1..=args.repetitions {
+        for (&ranks, samples) in args.scaling.iter().zip(&mut runs) {
+            let place = (bench, place, ranks);
+            measured(place, problem, &policy, (turn, args.repetitions), samples)?;
+        }
+    }
     let mut rows = Vec::new();
-    for &ranks in &args.scaling {
-        let runs = measured(bench, place, ranks, problem, &policy, args.repetitions)?;
+    for (&ranks, runs) in args.scaling.iter().zip(&runs) {
         let row = compare(
             problem, FIT_POLICY, &runs[0], recording, costs, machine, ranks,
         )?;
