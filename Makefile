@@ -29,7 +29,7 @@ build: setup command placement mpi ## target/release/colltune{,-bench} and targe
 # Features as the tests have them: what both are made of is compiled once.
 .PHONY: command
 command:
-	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune --bin colltune-bench
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune-bench --bin colltune
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-bench} target/release
 

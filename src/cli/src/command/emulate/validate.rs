@@ -148,7 +148,9 @@ fn history(
     problem: &Problem,
 ) -> anyhow::Result<Option<Recorded>> {
     let words = problem.words(FIT_POLICY, std::path::Path::new("telemetry"));
-    if !needs_cells(&settings(&words, args.ranks, args.ranks)?) {
+    let settings = settings(&words, args.ranks, args.ranks);
+    let settings = settings.with_context(|| format!("set up the deck {}", problem.deck))?;
+    if !needs_cells(&settings) {
         return Ok(None);
     }
     progress::show(&format!("{}: recording its mesh", problem.deck));

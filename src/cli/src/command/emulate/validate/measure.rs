@@ -52,7 +52,7 @@ impl Problem {
 }
 
 /// Where a run's files go for a moment.
-pub fn scratch(bench: &Bench) -> PathBuf {
+fn scratch(bench: &Bench) -> PathBuf {
     bench.out.join(format!(".emulate.{}", std::process::id()))
 }
 
@@ -81,6 +81,23 @@ fn start(job: Job, words: &[String], more: &[OsString]) -> anyhow::Result<()> {
         .with_context(|| format!("run colltune-amr {}", words.join(" ")))
 }
 
+/// Makes a run whose files go into a folder for a moment. One that fails is made once more: on many ranks, for an hour,
+/// a connection fails now and then, and what was measured before must not be lost for it.
+fn run_in<T>(bench: &Bench, run: impl Fn(&Path) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let folder = scratch(bench);
+    let once = || {
+        let made = std::fs::create_dir_all(&folder);
+        made.with_context(|| format!("create {}", folder.display()))?;
+        let found = run(&folder);
+        let _ = std::fs::remove_dir_all(&folder);
+        found
+    };
+    once().or_else(|error| {
+        progress::hint(format!("failed to {error:#}; it is run once more"));
+        once()
+    })
+}
+
 /// Runs a problem once with times of blocks.
 pub fn recorded(
     bench: &Bench,
@@ -89,18 +106,17 @@ pub fn recorded(
     problem: &Problem,
     policy: &str,
 ) -> anyhow::Result<Recorded> {
-    let folder = scratch(bench);
-    let words = problem.words(policy, &folder);
-    let job = Job {
-        bench,
-        place,
-        n_ranks,
-        tuner: &Tuner::Bare,
-    };
-    let done = start(job, &words, &["--telemetry_blocks".into()]);
-    let read = done.and_then(|()| recording::read(&folder));
-    let _ = std::fs::remove_dir_all(&folder);
-    read
+    run_in(bench, |folder| {
+        let words = problem.words(policy, folder);
+        let job = Job {
+            bench,
+            place,
+            n_ranks,
+            tuner: &Tuner::Bare,
+        };
+        start(job, &words, &["--telemetry_blocks".into()])?;
+        recording::read(folder)
+    })
 }
 
 /// Runs a problem once under each policy, on so many ranks; `turn` is which run it is, of how many.
@@ -128,17 +144,16 @@ fn sample(
     problem: &Problem,
     policy: &str,
 ) -> anyhow::Result<Sample> {
-    let folder = scratch(bench);
-    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-    let words = problem.words(policy, &folder);
-    let job = Job {
-        bench,
-        place,
-        n_ranks,
-        tuner: &Tuner::Bare,
-    };
-    let read = total(job, &words, &folder).and_then(|total| {
-        let (phases, sent) = recording::spent_and_sent(&folder)?;
+    run_in(bench, |folder| {
+        let words = problem.words(policy, folder);
+        let job = Job {
+            bench,
+            place,
+            n_ranks,
+            tuner: &Tuner::Bare,
+        };
+        let total = total(job, &words, folder)?;
+        let (phases, sent) = recording::spent_and_sent(folder)?;
         Ok(Sample {
             total,
             phases: phases
@@ -147,18 +162,12 @@ fn sample(
                 .collect(),
             sent,
         })
-    });
-    let _ = std::fs::remove_dir_all(&folder);
-    read
+    })
 }
 
 /// Seconds of a run's time loop.
 pub fn time_loop(job: Job, words: &[String]) -> anyhow::Result<f64> {
-    let folder = scratch(job.bench);
-    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-    let read = total(job, words, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
-    read
+    run_in(job.bench, |folder| total(job, words, folder))
 }
 
 fn total(job: Job, words: &[String], folder: &Path) -> anyhow::Result<f64> {
