@@ -238,6 +238,30 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
     }
 }
 
+/// Ranks with as much to do each wait for each other where their paces change from one collective to the next, though
+/// none is slower in the whole.
+#[test]
+fn paces_that_change_within_a_step_make_ranks_wait() {
+    let settings = sphere(8);
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let waited = |window_cv: f64| {
+        let noise = Noise {
+            costs: NoiseCosts {
+                window_cv,
+                ..NoiseCosts::default()
+            },
+            seed: 3,
+        };
+        let scenario = Scenario {
+            noise: Some(noise),
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        run(&scenario, Keep::SUMS).unwrap().outcome.sync_share
+    };
+    let shares = [0.0, 0.1, 0.3].map(waited);
+    assert!(shares.is_sorted_by(|a, b| a < b), "{shares:?}");
+}
+
 /// The mesh of a run whose owners the mini-app chooses, and that of one whose owners the emulator does.
 #[test]
 fn every_policy_gives_the_owners_that_the_mini_app_gives() {

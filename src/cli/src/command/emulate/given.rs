@@ -162,3 +162,39 @@ impl Mesh {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use colltune_models::statistics::{Contrast, Interval};
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_ran_has_a_price_where_its_prediction_is_narrow() {
+        let variant = |name: &str, samples, median, [lo, hi]: [f64; 2]| VariantStatistics {
+            name: name.to_owned(),
+            samples,
+            time_ns: Interval {
+                median,
+                ..Interval::default()
+            },
+            contrast: Some(Contrast { gain: 1.5, lo, hi }),
+            ..VariantStatistics::default()
+        };
+        let (narrow, wide) = ([1.0, 4.0], [1.0, 4.1]);
+        for (found, expected) in [
+            (variant("a", 3, Some(5.0), wide), Some(Known::Measured(5.0))),
+            (
+                variant("a", 0, Some(5.0), narrow),
+                Some(Known::Predicted(5.0)),
+            ),
+            (variant("a", 0, Some(5.0), wide), None),
+            (variant("a", 0, None, narrow), Some(Known::Gain(1.5))),
+            (variant("a", 0, None, wide), None),
+            (variant(DEFAULT, 0, Some(5.0), narrow), None),
+            (variant(DEFAULT, 0, None, narrow), None),
+        ] {
+            assert_eq!(known(&found), expected, "{found:?}");
+        }
+    }
+}

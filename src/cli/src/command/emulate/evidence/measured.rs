@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use colltune_report::evidence::{Findings, Judged, Reproduction};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 pub const PAPER: &str = "Hunold and Steiner, PMBS 2022";
 
@@ -40,15 +41,8 @@ struct Target {
 ///
 /// Errors: a file that cannot be read, or is none of a bench.
 pub fn study(file: &Path) -> anyhow::Result<Option<Reproduction>> {
-    let text = match std::fs::read_to_string(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| format!("read {}", file.display()))?,
-    };
-    let measured: Measured = serde_json::from_str(&text).with_context(|| {
-        let file = file.display();
-        format!("read {file}: `colltune bench ompicolltune` writes it anew")
-    })?;
-    Ok(Some(Reproduction {
+    let measured: Option<Measured> = read_if_there(file, "colltune bench ompicolltune")?;
+    Ok(measured.map(|measured| Reproduction {
         name: "ompicolltune".to_owned(),
         paper: PAPER.to_owned(),
         command: measured.command.clone(),
@@ -58,6 +52,22 @@ pub fn study(file: &Path) -> anyhow::Result<Option<Reproduction>> {
             None => Ok(findings(measured)),
         },
     }))
+}
+
+/// What a command wrote as JSON; `None` where it has not run yet.
+///
+/// Errors: a file that cannot be read, or is none of that command.
+pub(super) fn read_if_there<T: DeserializeOwned>(
+    file: &Path,
+    command: &str,
+) -> anyhow::Result<Option<T>> {
+    let text = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| format!("read {}", file.display()))?,
+    };
+    let read = serde_json::from_str(&text);
+    let anew = || format!("read {}: `{command}` writes it anew", file.display());
+    read.map(Some).with_context(anew)
 }
 
 fn findings(measured: Measured) -> Findings {

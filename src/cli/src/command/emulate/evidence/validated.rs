@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use colltune_report::evidence::{Findings, Judged, Reproduction};
 use colltune_statistics::median;
 use serde::Deserialize;
+
+use super::measured::read_if_there;
 
 /// Whose figure of emulated and actual times it stands for.
 pub const PAPER: &str = "Wu et al., CLUSTER 2011";
@@ -48,15 +49,8 @@ const NEAR: f64 = 0.12;
 ///
 /// Errors: a file that cannot be read, or is none of a validation.
 pub fn study(file: &Path) -> anyhow::Result<Option<Reproduction>> {
-    let text = match std::fs::read_to_string(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| format!("read {}", file.display()))?,
-    };
-    let validated: Validated = serde_json::from_str(&text).with_context(|| {
-        let file = file.display();
-        format!("read {file}: `colltune emulate validate` writes it anew")
-    })?;
-    Ok(Some(Reproduction {
+    let validated: Option<Validated> = read_if_there(file, "colltune emulate validate")?;
+    Ok(validated.map(|validated| Reproduction {
         name: "validate".to_owned(),
         paper: PAPER.to_owned(),
         command: validated.command.clone(),
