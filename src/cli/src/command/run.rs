@@ -77,7 +77,7 @@ Examples:
   colltune train --db ./hydra.db
       Learn from what the runs recorded.
   colltune run --db ./hydra.db --mode exploit -- srun -n 128 ./solver
-      Run the best known variants, record nothing.
+      Run the best known variants; record only what watches over them.
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       One variant on every call that it applies to; `colltune variants` lists them.
   colltune run --summary runs.jsonl -- mpirun -n 8 ./solver

@@ -218,15 +218,15 @@ pub static KEYS: &[Key] = &[
         "explore_budget",
         Takes::Share(|settings, share| settings.explore_budget = share),
         Shown::Default("0.02"),
-        "The most that exploring may cost the time spent in a communicator's collectives, and what ranks agree on in all \
-         of them the job's time.",
+        "The most that exploring may cost: samples, as a share of the time spent in a communicator's collectives, and\n\
+         the agreements of the ranks on all communicators, as a share of the job's time.",
     ),
     key(
         "watch",
         Takes::Share(|settings, share| settings.watch = share),
         Shown::Default("0.005"),
-        "The share of a cell's calls that `exploit` samples with the library's own choice, each beside one of\n\
-         the tuned choice, and the most that this may cost: a choice that is no longer faster is left for the\n\
+        "The share of a cell's calls that `exploit` times with the library's own choice, each beside one with the\n\
+         tuned choice, and the most that this may cost: a choice that is no longer faster is not used for the\n\
          rest of the job. 0 turns it off, and so does any `reproducible` but \"off\".",
     ),
     key(
@@ -331,9 +331,9 @@ pub static KEYS: &[Key] = &[
         "alone_after",
         Takes::Time(|settings, time| settings.alone_after = time),
         Shown::Default("\"60s\""),
-        "A rank with arguments that the variant of a call cannot take, and that the library does not refuse, waits so\n\
-         long for all others to have such, too: then the library runs the call. Alone with them it ends the job,\n\
-         because the others wait for it in the variant.",
+        "How long a rank whose arguments a variant cannot take, though the library accepts them, waits to learn whether\n\
+         the same holds on all other ranks: then the library runs the call. If not, the rank ends the job, because the\n\
+         others wait for it inside the variant.",
     ),
     key(
         "keep_raw",
@@ -388,7 +388,7 @@ pub static KEYS: &[Key] = &[
         Takes::Time(|settings, time| settings.heed_every = time),
         Shown::Default("\"10s\""),
         "How often a running job that got its tables from a site folder asks whether it was switched off there\n\
-         (`colltune publish SITE --off`); \"0s\": never. With reproducible = \"run\" only new jobs obey.",
+         (`colltune publish --off SITE`); \"0s\": never. With reproducible = \"run\" only new jobs obey.",
     ),
 ];
 
