@@ -181,6 +181,8 @@ impl Recorder {
             return Ok(()); // another thread's review
         };
         let written = self.written.load(Ordering::Relaxed);
+        // Another thread may have been here since `used` was read, and may have written more than that.
+        let used = used.max(written);
         // A thread that was given a place may not have filled it yet.
         let whole = self.slots[written..used].iter();
         let end = written + whole.take_while(|slot| is_whole(slot)).count();
@@ -296,4 +298,57 @@ fn reserve(file: &File, length: usize) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::collective::Collective;
+    use colltune_core::record::{CallClass, Manner};
+
+    #[test]
+    fn a_thread_that_counted_before_another_one_wrote_more_writes_nothing() {
+        let header = Header {
+            job: format!("threads{}", std::process::id()),
+            rank: 0,
+            world_ranks: 1,
+            library: "openmpi-4.1.4".to_owned(),
+            machine: "test".to_owned(),
+            host: "here".to_owned(),
+            clock: 0,
+            generation: 0,
+            colltune_version: "test".to_owned(),
+            started_unix_ms: 0,
+            capacity: 8,
+            variants: vec![(Collective::Barrier, "default".to_owned())],
+            context: Vec::new(),
+            transport: String::new(),
+        };
+        let record = |call| Record {
+            comm: 1,
+            call,
+            message_bytes: 0,
+            start_ns: call,
+            duration_ns: 1,
+            shift_ns: None,
+            agreed: None,
+            nodes: 1,
+            ppn: 1,
+            n_ranks: 1,
+            variant: 0,
+            collective: Collective::Barrier,
+            drawn: false,
+            manner: Manner::Blocking,
+            class: CallClass::default(),
+        };
+        let recorder = Recorder::create(&std::env::temp_dir(), &header).unwrap();
+        for call in 0..3 {
+            recorder.write(|| record(call));
+        }
+        recorder.keep();
+        assert!(recorder.write_back(1, 0).is_ok(), "it had seen one record");
+        assert_eq!(recorder.written.load(Ordering::Relaxed), 3);
+        recorder.finish().unwrap();
+        std::fs::remove_file(&recorder.final_path).unwrap();
+    }
 }
