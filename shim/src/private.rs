@@ -14,6 +14,10 @@
 //! between two of them and others elsewhere, all wait for ever (4.1.4, without the shim as well). Beside a copy of a
 //! communicator with a lower number none is made at all until the copy is, for which others that come to it behind the
 //! present call may be needed.
+//!
+//! Nor where a member's threads call at will (MPI_THREAD_MULTIPLE): another one may be in MPI_Comm_dup, or in whatever
+//! else makes a communicator, and wait there for ranks that come to it behind the present call. Beside that, Open MPI
+//! makes none of a higher number either (`ompi_comm_cid_lowest_id`, comm_cid.c), and MPICH's ids are one thread's at a time.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,8 +32,9 @@ use crate::world::World;
 /// ours take few of them.
 const ALIVE_MAX: u64 = if cfg!(mpi = "openmpi") { 1024 } else { 128 };
 static ALIVE: AtomicU64 = AtomicU64::new(0);
-/// Whether this process has begun to copy a communicator while others are made (MPI_Comm_idup).
-static HAS_COPIED: AtomicBool = AtomicBool::new(false);
+/// Whether this process may be making another communicator while one of ours is made: by MPI_Comm_idup, or in another
+/// thread.
+static MAKES_OTHERS: AtomicBool = AtomicBool::new(false);
 /// What the libraries allocate for one, about, and for each of its ranks.
 const BYTES: u64 = 16 << 10;
 const BYTES_PER_RANK: u64 = 16;
@@ -60,7 +65,12 @@ pub struct Parent {
 
 /// Notes that MPI_Comm_idup is about to be called.
 pub fn copied() {
-    HAS_COPIED.store(true, Ordering::Relaxed);
+    MAKES_OTHERS.store(true, Ordering::Relaxed);
+}
+
+/// Notes that threads of this process call at will.
+pub fn has_threads() {
+    MAKES_OTHERS.store(true, Ordering::Relaxed);
 }
 
 /// Which members of a program's communicator are together in one of ours, and in which order.
@@ -99,7 +109,7 @@ impl Private {
         let Parent { comm, begun } = parent;
         let bytes = bytes(world.pmpi, comm);
         let affordable = hold(bytes);
-        let alive = match affordable && !HAS_COPIED.load(Ordering::Relaxed) {
+        let alive = match affordable && !MAKES_OTHERS.load(Ordering::Relaxed) {
             true => ALIVE.load(Ordering::Relaxed),
             false => ALIVE_MAX,
         };

@@ -285,6 +285,9 @@ fn build(
         };
     }
     let thread_multiple = thread_level == abi::THREAD_MULTIPLE;
+    if thread_multiple {
+        private::has_threads();
+    }
     let account = open_account(&rules.terms, rank, thread_multiple, clock, ledger);
     if let Some(account) = &account {
         let library = library.to_string();

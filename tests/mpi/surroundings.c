@@ -1,9 +1,10 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
  * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors|
- *        freed|copied|barriers|crossed|between|elsewhere
+ *        freed|copied|barriers|crossed|meanwhile|between|elsewhere
  * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -295,6 +296,45 @@ static int crossed(void) {
     return right;
 }
 
+struct copying {
+    MPI_Comm from, copy;
+    volatile int begun;
+};
+
+static void *copies(void *argument) {
+    struct copying *copying = argument;
+    copying->begun = 1;
+    MPI_Comm_dup(copying->from, &copying->copy);
+    return NULL;
+}
+
+/* A copy in which one rank's other thread waits while its first one calls a collective of another communicator, which
+ * the others call before they come to the copy. */
+static int meanwhile(void) {
+    int rank, size, right = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 6; i++) {
+        MPI_Comm comms[2];
+        pthread_t thread = 0;
+        for (int k = 0; k < 2; k++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
+        struct copying copying = {comms[0], MPI_COMM_NULL, 0};
+        int is_first = rank == i % size;
+        if (is_first) {
+            pthread_create(&thread, NULL, copies, &copying);
+            while (!copying.begun) sched_yield();
+            for (int k = 0; k < 1000; k++) sched_yield();
+        }
+        right &= step(comms[1], 0, 1 + i);
+        if (is_first) pthread_join(thread, NULL);
+        else copies(&copying);
+        right &= step(copying.copy, 0, 1 + i);
+        MPI_Comm_free(&copying.copy);
+        for (int k = 0; k < 2; k++) MPI_Comm_free(&comms[k]);
+    }
+    return right;
+}
+
 /* So many numbers, behind which there is no memory. */
 static int *edge(int n) {
     long page = sysconf(_SC_PAGESIZE);
@@ -388,7 +428,8 @@ int main(int argc, char **argv) {
 #endif
     int is_number = !strcmp(way, "numbers");
     if (is_number) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    MPI_Init_thread(&argc, &argv, strcmp(way, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
+    int has_threads = !strcmp(way, "threads") || !strcmp(way, "meanwhile");
+    MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (!strcmp(way, "spawn")) right = spawn(argv[0]);
     if (!strcmp(way, "spawned")) {
@@ -406,6 +447,7 @@ int main(int argc, char **argv) {
     if (!strcmp(way, "copied")) right = copied();
     if (!strcmp(way, "barriers")) right = barriers();
     if (!strcmp(way, "crossed")) right = crossed();
+    if (!strcmp(way, "meanwhile")) right = meanwhile();
     if (!strcmp(way, "between")) right = between();
     if (!strcmp(way, "elsewhere")) right = elsewhere();
     if (is_number) MPI_T_finalize();

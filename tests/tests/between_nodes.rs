@@ -44,6 +44,14 @@ on_each_library! {
         let own = last.iter().filter(|call| call.variant.starts_with("node")).count();
         assert!(own * 8 > last.len(), "{own} of the last {} calls ran over the nodes", last.len());
     }
+
+    /// Open MPI makes none of a higher number beside a copy in which another thread waits for the other ranks.
+    fn none_is_made_beside_a_copy_that_another_thread_makes(mpi: Mpi) {
+        job(3).mpi(mpi).run("surroundings", &["meanwhile"]).succeeds().prints("ok\n");
+        let tuned = on_nodes(mpi, "ABA").force("allreduce=node:shm+default").env("COLLTUNE_SETUP_AFTER", "1");
+        tuned.run("surroundings", &["meanwhile"]).succeeds().prints("ok\n");
+    }
+
     /// MPICH has some 2,000 ids for all communicators of a process.
     fn communicators_between_nodes_leave_nearly_all_ids_to_the_program(mpi: Mpi) {
         // Three ranks that spin on two cores need minutes.
