@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::quiet::quietly;
@@ -21,6 +22,8 @@ pub struct Line<'a> {
 
 pub struct CallLog {
     file: File,
+    /// Device and inode: the program may close descriptors that are not its own and use their numbers again.
+    identity: (u64, u64),
     text: String,
 }
 
@@ -30,6 +33,7 @@ impl CallLog {
         std::fs::create_dir_all(folder)?;
         let file = File::create(Path::new(folder).join(format!("rank-{rank}.jsonl")))?;
         Ok(CallLog {
+            identity: identity(&file)?,
             file,
             text: String::with_capacity(256),
         })
@@ -55,7 +59,14 @@ impl CallLog {
             line.variant,
             line.sampled,
         );
-        // A log that cannot be written must not disturb the program.
-        let _ = quietly(|| self.file.write_all(self.text.as_bytes()));
+        // A log that cannot be written must not disturb the program, nor may its lines go elsewhere.
+        if identity(&self.file).is_ok_and(|found| found == self.identity) {
+            let _ = quietly(|| self.file.write_all(self.text.as_bytes()));
+        }
     }
+}
+
+fn identity(file: &File) -> std::io::Result<(u64, u64)> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
 }

@@ -5,8 +5,8 @@
  * group, while all other ranks are in a long collective or on their way to one. fill: rank 0 first fills the disk with
  * FILE until no byte fits. limit: no file may become longer than that, from before MPI_Init on
  * or from behind it. shell: rank 0 runs
- * COMMAND in the middle. reuse: rank 0 then closes the descriptors of traces and has FILE, of four bytes, in their
- * places. Rank 0 prints the sum that it computed. */
+ * COMMAND in the middle. reuse: rank 0 then closes the descriptors of traces and call logs and has FILE, of four bytes,
+ * in their places. Rank 0 prints the sum that it computed. */
 #include "step.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,7 +29,8 @@ static void reuse(const char *path) {
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char link[300], target[4096] = "";
         snprintf(link, sizeof link, "/proc/self/fd/%s", entry->d_name);
-        if (readlink(link, target, sizeof target - 1) > 0 && strstr(target, ".trace.open")) dup2(mine, atoi(entry->d_name));
+        if (readlink(link, target, sizeof target - 1) <= 0) continue;
+        if (strstr(target, ".trace.open") || strstr(target, ".jsonl")) dup2(mine, atoi(entry->d_name));
     }
 }
 

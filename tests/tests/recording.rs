@@ -173,13 +173,16 @@ on_each_library! {
     }
 
     /// A program that closes all descriptors gets their numbers for files of its own.
-    fn a_program_that_closes_the_traces_descriptor_keeps_its_own_file(mpi: Mpi) {
+    fn a_program_that_closes_the_descriptors_of_trace_and_log_keeps_its_own_file(mpi: Mpi) {
         let db = folder();
-        let own = db.path().join("own");
-        let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["reuse", &own.to_string_lossy()]);
+        let (own, log) = (db.path().join("own"), db.path().join("log"));
+        let job = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").log(&log);
+        let outcome = job.run("ends", &["reuse", &own.to_string_lossy()]);
         outcome.succeeds().prints("sum 2\n").says(&["failed to write", "descriptor"]);
         assert_eq!(std::fs::read(own).unwrap(), b"mine");
         assert_eq!(traces(db.path()).len(), 2, "what was written before is kept");
+        let lines = |rank: u32| std::fs::read_to_string(log.join(format!("rank-{rank}.jsonl"))).unwrap().lines().count();
+        assert!((1..lines(1)).contains(&lines(0)), "rank 0 logs no more from there on");
     }
 
     fn a_read_only_database_is_said_once(mpi: Mpi) {
