@@ -2,7 +2,9 @@
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long};
+use colltune_tests::{
+    Job, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long, tool,
+};
 
 /// Runs every case of `corners.c`; returns how many calls ran another variant than `default`.
 fn all_cases(job: Job, n_ranks: u32) -> usize {
@@ -24,11 +26,13 @@ on_each_library! {
         job(3).mpi(mpi).run("corners", &["1"]).succeeds().prints("ok\n");
     }
 
+    /// Whatever ranks agree on meanwhile is under the program's own rounding.
     fn corners_are_right_drawn_from_all_families(mpi: Mpi) {
         let db = folder();
         let drawn = job(3)
             .mpi(mpi)
             .preload()
+            .preload_tool(tool(mpi, "upward"))
             .db(db.path())
             .mode("explore")
             .seed(1)

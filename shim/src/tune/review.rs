@@ -33,7 +33,7 @@ impl Tuner {
             .decider
             .observe(&self.rules, collective, chosen, timing);
         if after == AfterSample::Review {
-            floating::by_default(|| self.review(state, collective, chosen));
+            self.review(state, collective, chosen);
             if let Some(recorder) = &self.recorder {
                 recorder.keep();
             }
@@ -53,19 +53,18 @@ impl Tuner {
     }
 
     /// Combines what the ranks saw of a cell; all conclude the same. A collective of the library on the program's own
-    /// communicator, at a call of all its ranks.
+    /// communicator, at a call of all its ranks. While they wait for each other the library may combine numbers of the
+    /// program's nonblocking calls, so that is under the program's own floating-point environment.
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
         let _agreement = self.spending.agreement();
         let now_ns = self.clock.at_ns(clock::ticks());
-        let mut words = state.decider.review(
-            collective,
-            chosen,
-            now_ns,
-            self.spending.share_ppm(&self.clock),
-            // A runtime for devices may have been loaded since.
-            (!self.may_have_device_memory()).into(),
-        );
+        let spent_ppm = self.spending.share_ppm(&self.clock);
+        // A runtime for devices may have been loaded since.
+        let own_families = Possible::from(!self.may_have_device_memory());
+        let decider = &mut state.decider;
+        let tell = || decider.review(collective, chosen, now_ns, spent_ppm, own_families);
+        let mut words = floating::by_default(tell);
         let comm = state.comm;
         if !self.largest(comm, &mut words.largest) || !self.sum(comm, &mut words.sums) {
             state.decider.stand_aside();
@@ -80,9 +79,9 @@ impl Tuner {
                 account.compared(collective, bytes, times.time_ns, times.work_ns);
             }
         };
-        let choice = state
-            .decider
-            .conclude(&self.rules, collective, chosen, words, correct);
+        let (rules, decider) = (&self.rules, &mut state.decider);
+        let conclude = || decider.conclude(rules, collective, chosen, words, correct);
+        let choice = floating::by_default(conclude);
         if choice == Choice::Demoted {
             self.demoted.fetch_add(1, Ordering::Relaxed);
         }
