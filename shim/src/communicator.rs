@@ -227,7 +227,7 @@ impl Registry {
         }
         let slot = if flag != 0 {
             value.cast::<Slot>()
-        } else if FREED.get() == handle {
+        } else if FREED.get().contains(&handle) {
             return None;
         } else {
             self.attach(comm)?
@@ -291,7 +291,10 @@ impl Registry {
     /// may never go.
     pub fn while_freed(&self, comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
         let handle = bits(comm);
-        let _being_freed = BeingFreed(FREED.replace(handle));
+        let before = FREED.get();
+        let [last, second, third, _] = before;
+        FREED.set([handle, last, second, third]);
+        let _being_freed = BeingFreed(before);
         let is_known = self.slots().known.contains(&handle);
         if is_known {
             // SAFETY: the communicator has our attribute, so it is valid.
@@ -331,13 +334,17 @@ impl Registry {
     }
 }
 
+/// So deep a callback of one communicator's that frees another one may go.
+const NESTED: usize = 4;
+
 thread_local! {
-    /// The handle of the communicator that this thread is freeing; [`FREE`] while there is none.
-    static FREED: Cell<u64> = const { Cell::new(FREE) };
+    /// The handles of the communicators that this thread is freeing, the last one first, because a callback may free
+    /// others; [`FREE`] where there are no more.
+    static FREED: Cell<[u64; NESTED]> = const { Cell::new([FREE; NESTED]) };
 }
 
 /// A communicator is being freed; what was being freed before it.
-struct BeingFreed(u64);
+struct BeingFreed([u64; NESTED]);
 
 impl Drop for BeingFreed {
     fn drop(&mut self) {

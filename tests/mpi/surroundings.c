@@ -202,14 +202,36 @@ static int on_delete(MPI_Comm comm, int key, void *value, void *state) {
     return MPI_SUCCESS;
 }
 
+/* One communicator is freed by a callback of another's, which is used by a callback of the first. */
+struct nested {
+    MPI_Comm outer, inner;
+};
+
+static int on_delete_of_outer(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)state;
+    return MPI_Comm_free(&((struct nested *)value)->inner);
+}
+
+static int on_delete_of_inner(MPI_Comm comm, int key, void *value, void *state) {
+    return on_delete(((struct nested *)value)->outer, key, NULL, state) | on_delete(comm, key, NULL, state);
+}
+
 /* Ranks set the attribute at different times, so that callbacks of others come before it or behind it. */
 static int freed(void) {
-    int key, rank, right = 1;
+    int key, outer, inner, rank, right = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete_of_outer, &outer, NULL);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete_of_inner, &inner, NULL);
     for (int i = 0; i < 40; i++) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        struct nested nested = {comm, MPI_COMM_NULL};
+        if (i % 4 == 1) {
+            MPI_Comm_dup(comm, &nested.inner);
+            MPI_Comm_set_attr(nested.inner, inner, &nested);
+            MPI_Comm_set_attr(comm, outer, &nested);
+        }
         int is_late = i % 4 == 3 ? rank % 2 : i % 2;
         if (!is_late) MPI_Comm_set_attr(comm, key, NULL);
         right &= i % 3 ? steps(comm, 1) : 1;
@@ -218,6 +240,8 @@ static int freed(void) {
         else MPI_Comm_disconnect(&comm);
     }
     MPI_Comm_free_keyval(&key);
+    MPI_Comm_free_keyval(&outer);
+    MPI_Comm_free_keyval(&inner);
     return right & all_are_there & steps(MPI_COMM_WORLD, 1);
 }
 
