@@ -26,6 +26,8 @@ use crate::world::World;
 
 /// How often a reservation that signals interrupt is tried.
 const RESERVE_TRIES: usize = 1_000;
+/// `MFD_NOEXEC_SEAL`: nobody can execute what is in the file. Kernels that are told to (`vm.memfd_noexec`) make no other.
+const NOEXEC_SEAL: libc::c_uint = 8;
 
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -123,11 +125,11 @@ impl Segment {
         team: &Team,
         address: &mut Address,
     ) -> Option<Segment> {
-        // SAFETY: the name is a C string; the flag keeps the file from children.
-        let file = unsafe { libc::memfd_create(c"colltune".as_ptr(), libc::MFD_CLOEXEC) };
-        if file < 0 {
-            return None;
-        }
+        // Kernels before 6.3 know no such seal.
+        let flags = [libc::MFD_CLOEXEC | NOEXEC_SEAL, libc::MFD_CLOEXEC];
+        // SAFETY: the name is a C string; a flag keeps the file from children.
+        let make = |flags| unsafe { libc::memfd_create(c"colltune".as_ptr(), flags) };
+        let file = flags.into_iter().map(make).find(|file| *file >= 0)?;
         // SAFETY: the file was just made.
         let sized = quietly(|| unsafe { libc::ftruncate(file, bytes as libc::off_t) }) == 0;
         let segment = Segment::map(file, (bytes, memory), team).filter(|_| sized)?;
