@@ -8,6 +8,7 @@ mod end;
 pub use end::finalize;
 
 use std::ffi::c_int;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, Once};
 
@@ -22,6 +23,7 @@ use crate::abi::{self, Comm};
 use crate::account::{Account, Destination, Threads};
 use crate::clock::{Conversion, Reading};
 use crate::code_pages;
+use crate::fault_tolerance;
 use crate::fence;
 use crate::flight::Flight;
 use crate::floating;
@@ -161,6 +163,13 @@ fn shares_processors(rank: u32, node_of_rank: &[u32]) -> bool {
     // SAFETY: it only asks for a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     roster::ranks_beside(rank, node_of_rank) as i64 > online
+}
+
+/// Whether this job's launcher or user told the library to give the processor away while it waits: then there is somebody
+/// else for it, of whom this job may know nothing.
+fn yields_when_idle() -> bool {
+    std::env::var_os("OMPI_MCA_mpi_yield_when_idle")
+        .is_some_and(|told| !matches!(told.as_bytes(), b"" | b"0" | b"false"))
 }
 
 fn number(ask: unsafe extern "C-unwind" fn(Comm, *mut c_int) -> c_int, comm: Comm) -> Option<u32> {
@@ -303,6 +312,8 @@ fn build(
             handles,
             rank,
             shares_processors,
+            yields_when_idle: yields_when_idle(),
+            tolerates_deaths: fault_tolerance::is_asked_for(),
             node_of_rank,
             messages,
             wait_word_after: rules.terms.settings.wait_word_after,

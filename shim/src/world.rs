@@ -38,6 +38,10 @@ pub struct World {
     pub node_of_rank: Vec<u32>,
     /// Whether the node of this rank has more ranks than processors.
     pub shares_processors: bool,
+    /// Whether the library was told to give the processor away while it waits, and whether to go on without ranks that
+    /// die: as the environment was in MPI_Init, which the program's threads may change later on.
+    pub yields_when_idle: bool,
+    pub tolerates_deaths: bool,
     pub messages: Messages,
     /// How long this rank waits in shared memory before it says so.
     pub wait_word_after: Duration,

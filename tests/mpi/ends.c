@@ -1,12 +1,13 @@
 /* Runs collectives and ends in a chosen way.
  *
- * usage: ends exit CODE | abort CODE | kill CALLS [launcher | group] | fill FILE | limit BYTES [late] | shell COMMAND | reuse FILE
+ * usage: ends exit CODE | abort CODE | kill CALLS [launcher | group] | fill FILE | limit BYTES [late] | shell COMMAND |
+ *             reuse FILE | forget VARIABLE
  * kill: rank 1 dies of SIGKILL after so many allreduces, or its launcher does, or the launcher's process
  * group, while all other ranks are in a long collective or on their way to one. fill: rank 0 first fills the disk with
  * FILE until no byte fits. limit: no file may become longer than that, from before MPI_Init on
  * or from behind it. shell: rank 0 runs
  * COMMAND in the middle. reuse: rank 0 then closes the descriptors of traces and call logs and has FILE, of four bytes,
- * in their places. Rank 0 prints the sum that it computed. */
+ * in their places. forget: rank 0 then takes a variable out of its environment. Rank 0 prints the sum that it computed. */
 #include "step.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ static void limit_files(const char *bytes) {
 static void in_the_middle(const char *how, const char *what) {
     if (!strcmp(how, "shell") && system(what)) abort();
     if (!strcmp(how, "reuse")) reuse(what);
+    if (!strcmp(how, "forget")) unsetenv(what);
 }
 
 /* The process that was started as mpirun or mpiexec, above this one. */

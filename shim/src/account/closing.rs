@@ -15,7 +15,6 @@ use colltune_core::settings::SummaryTo;
 
 use super::{Account, ledger};
 use crate::abi::{self, Op};
-use crate::fault_tolerance;
 use crate::private;
 use crate::warn::say;
 use crate::world::World;
@@ -38,7 +37,7 @@ impl Account {
     /// come by, and only once.
     pub fn close(&self, world: &World, terms: &JobTerms, job: &str, library: &str) {
         // The others may be gone. Nobody waits for them here.
-        if fault_tolerance::is_asked_for() {
+        if world.tolerates_deaths {
             if world.rank == 0 && self.to.summary != SummaryTo::Nobody {
                 say("there is no summary of a job that goes on without ranks that die");
             }

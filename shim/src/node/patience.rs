@@ -6,7 +6,6 @@
 
 use std::ffi::c_int;
 use std::hint::spin_loop;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use colltune_core::catalogue::OnNodes;
@@ -56,13 +55,6 @@ pub enum Patience {
 }
 
 impl Patience {
-    /// Whether this job's launcher or user told the library to give the processor away while it waits:
-    /// then there is somebody else for it, of whom this job may know nothing.
-    pub fn is_asked_for() -> bool {
-        std::env::var_os("OMPI_MCA_mpi_yield_when_idle")
-            .is_some_and(|told| !matches!(told.as_bytes(), b"" | b"0" | b"false"))
-    }
-
     /// Waits until `come` is true. `neighbours` gives the processes that it may depend on, from 0 on.
     ///
     /// Errors: the class that stands in `fault`, where some rank cannot go on; that of another error where one

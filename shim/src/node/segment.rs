@@ -291,7 +291,7 @@ impl Segment {
     /// Whether there are ranks that have to share processors: among those that may run on the
     /// processors of one of them alone, or all together.
     fn how_to_wait(&self, world: &World) -> Patience {
-        if world.shares_processors || Patience::is_asked_for() {
+        if world.shares_processors || world.yields_when_idle {
             return Patience::Yield;
         }
         let list = |place: usize| -> [u64; PROCESSOR_WORDS] {

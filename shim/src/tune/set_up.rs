@@ -10,7 +10,6 @@ use colltune_core::settings::Gpu;
 use super::Tuner;
 use crate::abi::{self, Comm};
 use crate::communicator::State;
-use crate::fault_tolerance;
 use crate::gpu;
 use crate::library::Pmpi;
 use crate::members::{self, Unknown};
@@ -38,7 +37,7 @@ impl Tuner {
             _ => 0,
         };
         // A carrier, or what lies in shared memory, knows nothing of a communicator that is revoked.
-        let tolerant = fault_tolerance::is_asked_for();
+        let tolerant = self.tolerates_deaths;
         let ability = Ability {
             number,
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
