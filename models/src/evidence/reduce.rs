@@ -5,6 +5,10 @@
 //! noise. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
 //! times are corrected, as a sum: so a variant's mean stays that over all places. The moments are taken of the corrected
 //! times over the block's level, so that means stay means.
+//!
+//! Behind a call in a hundred or so a rank has lost its core, and what follows takes many times as long, whatever ran.
+//! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
+//! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963).
 
 use std::collections::BTreeMap;
 
@@ -22,6 +26,13 @@ pub(crate) const STALL: f64 = 8.0;
 const SIZES_MAX: usize = 16;
 const CALLS_PER_SIZE: usize = 64;
 const ROUNDS: usize = 8;
+/// So many calls of a variant in a run tell the middle of its shifts.
+const CALLS_OF_MIDDLE: usize = 4;
+/// Shifts count up to so many standard deviations from the middle, if that is a typical call's time or more.
+const SHIFT_REACH: f64 = 4.0;
+const SHIFT_REACH_LEAST: f64 = 1.0;
+/// The standard deviation of a normal distribution whose median distance from its middle is 1.
+const DEVIATION: f64 = 1.4826;
 
 /// Reduces calls to evidence, in whatever order they come.
 pub fn reduce(mut calls: Vec<Call>) -> Vec<Evidence> {
@@ -113,15 +124,16 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
     let drift = drift(&group, &variant_of, &logs, &effects, &expected);
     let blocks = levels(&group, &expected);
     let (component, meets) = components(&group, &variant_of);
-    let shifts = typical_shifts(&group);
-    let counts =
-        variant_of
-            .iter()
-            .fold(vec![0u32; group.variants.len()], |mut counts, &variant| {
-                counts[variant] += 1;
-                counts
-            });
+    let log_level = |index: usize| blocks[group.block_of[index]] + drift[index];
+    let shifts = shifts(&group, log_level);
     let n = group.variants.len();
+    let bounds = shift_bounds(&shifts, &variant_of, n);
+    let counts = variant_of
+        .iter()
+        .fold(vec![0u32; n], |mut counts, &variant| {
+            counts[variant] += 1;
+            counts
+        });
     let mut sums = vec![Evidence::nothing(calls[0].run, calls[0].shape, calls[0].variant); n];
     let mut level_sums = vec![(0.0, 0.0); n];
     for (index, call) in calls.iter().enumerate() {
@@ -129,7 +141,7 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         let own = &mut sums[variant];
         (own.variant, own.component) = (call.variant, component[variant] as u16);
         own.calls += 1;
-        let log_level = blocks[block] + drift[index];
+        let log_level = log_level(index);
         let level = log_level.exp();
         let time = call.time_ns.max(1.0) / level;
         // By how much calls of its place take longer than those of all.
@@ -150,9 +162,9 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         } else if meets[block] || n == 1 {
             let time = time - of_place;
             own.time.push(time);
-            if let Some(shift) = call.shift_ns {
-                let typical = shifts[group.place_of[index]];
-                let shift = ((shift - typical) / level).clamp(-STALL, STALL);
+            if let Some(shift) = shifts[index] {
+                let [least, most] = bounds[variant];
+                let shift = shift.clamp(least, most);
                 own.shift.push(shift);
                 own.total.push(time + shift);
             }
@@ -267,7 +279,7 @@ fn drift(
         if half >= SHORT / 2 {
             let (first, second) = (start..start + half, start + half..start + n);
             let rise = median(second.clone().map(residual)) - median(first.clone().map(residual));
-            let spread = 1.4826 * median((start..start + n).map(|index| residual(index).abs()));
+            let spread = DEVIATION * median((start..start + n).map(|index| residual(index).abs()));
             if rise.abs() > 3.0 * 1.2533 * spread * (2.0 / half as f64).sqrt() {
                 let slope = rise / half as f64;
                 let middle = (n as f64 - 1.0) / 2.0;
@@ -302,6 +314,50 @@ fn components(group: &Group, variant_of: &[usize]) -> (Vec<usize>, Vec<bool>) {
         }
     }
     (component, meets)
+}
+
+/// By call what comes behind it beyond what typically does, in times of a typical call.
+fn shifts(group: &Group, log_level: impl Fn(usize) -> f64) -> Vec<Option<f64>> {
+    let typical = typical_shifts(group);
+    let own = |(index, call): (usize, &Call)| {
+        let beyond = call.shift_ns? - typical[group.place_of[index]];
+        Some(beyond / log_level(index).exp())
+    };
+    group.calls.iter().enumerate().map(own).collect()
+}
+
+/// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle. Of
+/// few calls nobody knows the middle; where such variants shift much in most of their calls all of that counts.
+fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
+    let mut of_variant: Vec<Vec<f64>> = vec![Vec::new(); n];
+    for (shift, &variant) in shifts.iter().zip(variant_of) {
+        of_variant[variant].extend(*shift);
+    }
+    let middle =
+        |own: &Vec<f64>| (own.len() >= CALLS_OF_MIDDLE).then(|| median(own.iter().copied()));
+    let middles: Vec<Option<f64>> = of_variant.iter().map(middle).collect();
+    let reach = |with_middle: bool| {
+        let of_kind = of_variant
+            .iter()
+            .zip(&middles)
+            .filter(|(_, middle)| middle.is_some() == with_middle);
+        let away = of_kind.flat_map(|(own, middle)| {
+            let middle = middle.unwrap_or(0.0);
+            own.iter().map(move |shift| (shift - middle).abs())
+        });
+        (SHIFT_REACH * DEVIATION * median(away)).clamp(SHIFT_REACH_LEAST, STALL)
+    };
+    let (reach, reach_of_few) = (reach(true), reach(false));
+    let known = || middles.iter().copied().flatten();
+    let (least, most) = (known().fold(0.0, f64::min), known().fold(0.0, f64::max));
+    let bounds = |middle: &Option<f64>| {
+        let (least, most) = match *middle {
+            Some(middle) => (middle - reach, middle + reach),
+            None => (least - reach_of_few, most + reach_of_few),
+        };
+        [least, most].map(|bound| bound.clamp(-STALL, STALL))
+    };
+    middles.iter().map(bounds).collect()
 }
 
 /// By place what typically comes behind a call, whatever its variant.

@@ -116,6 +116,39 @@ fn a_variant_that_takes_ten_times_as_long_in_each_of_few_calls_does_not_stall() 
 }
 
 #[test]
+fn a_gain_of_which_a_part_is_shifted_is_found_though_one_call_in_fifty_is_followed_for_fifty_times_as_long()
+ {
+    // Variants of the second cell shift much, so those of the first may.
+    let cells = [
+        ([1.0, 0.85, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0], 0.1),
+        ([1.0; 8], 0.4),
+    ];
+    let mut random = rand::rngs::StdRng::seed_from_u64(11);
+    let mut calls = Vec::new();
+    for run in 0..10 {
+        for ((costs, shift), bytes) in cells.into_iter().zip([8, 256 << 10]) {
+            let truth = Truth {
+                shape: shape(bytes),
+                costs: costs.to_vec(),
+            };
+            let shifts = [0.0, -1.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0].map(|own| shift * own);
+            let behind = Behind {
+                shifts: &shifts,
+                tails: 0.02,
+            };
+            let mut of_run = USUAL.run(run, &truth, &[0.125; 8], 160, &mut random);
+            behind.follow(&mut of_run, &mut random);
+            calls.extend(of_run);
+        }
+    }
+    let (beliefs, choices) = decide(&colltune_models::evidence::reduce(calls), 8, None);
+    let gains = beliefs[0].arms[0].data.expect("it ran");
+    assert!((gains.mean - 0.75_f64.ln()).abs() < 0.15, "{gains:?}");
+    assert!(gains.variance < 0.06_f64.powi(2), "{gains:?}");
+    assert_eq!(choices[0].best, Some(0));
+}
+
+#[test]
 fn neighbouring_sizes_tell_of_a_cell_that_hardly_ran() {
     let costs = vec![1.0, 0.6, 1.5, 1.2];
     let truths: Vec<Truth> = (0..8)

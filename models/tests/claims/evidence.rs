@@ -94,6 +94,56 @@ fn many_sizes_with_few_calls_are_binned() {
     assert_eq!(rows.iter().map(|row| row.calls).sum::<u64>(), 500);
 }
 
+/// Calls of a run of variants that take alike, and shift so much.
+fn shifting(shifts: &[f64], tails: f64) -> Vec<Call> {
+    let machine = Machine {
+        run_effect: 0.0,
+        ..USUAL
+    };
+    let mut calls = calls(machine, &vec![1.0; shifts.len()]);
+    let mut random = rand::rngs::StdRng::seed_from_u64(7);
+    Behind { shifts, tails }.follow(&mut calls, &mut random);
+    calls
+}
+
+#[test]
+fn what_follows_one_call_in_fifty_for_fifty_times_as_long_hides_nothing_of_what_variants_shift() {
+    let truth = [0.0, -0.3, 2.0];
+    let rows = reduce(shifting(&truth, 0.02));
+    for (row, truth) in rows.iter().zip(truth) {
+        let shift = row.shift.mean - rows[0].shift.mean;
+        assert!((shift - truth).abs() < 0.15, "{shift} for {truth}");
+        let [shift, total] = [row.shift, row.total].map(|of| of.variance());
+        assert!(shift < 0.2 && total < 0.3, "{shift} {total}");
+    }
+}
+
+/// The first two calls of all variants but the first two.
+fn with_few(mut calls: Vec<Call>) -> Vec<Call> {
+    let mut seen = [0; 8];
+    calls.retain(|call| {
+        let own = &mut seen[usize::from(call.variant)];
+        *own += 1;
+        call.variant < 2 || *own <= 2
+    });
+    calls
+}
+
+#[test]
+fn of_two_calls_what_follows_both_counts_and_what_now_and_then_follows_any_does_not() {
+    let rows = reduce(with_few(shifting(&[0.0, 0.0, 3.0], 0.0)));
+    let both = rows[2].shift;
+    assert_eq!((rows[2].variant, both.n), (2, 2));
+    assert!((both.mean - 3.0).abs() < 0.6, "{both:?}");
+    let mut calls = with_few(shifting(&[0.0; 8], 0.0));
+    let once = calls.iter_mut().find(|call| call.variant == 2).unwrap();
+    once.shift_ns = once.shift_ns.map(|shift| 50.0 * shift);
+    let rows = reduce(calls);
+    let once = rows[2].shift;
+    assert_eq!((rows[2].variant, once.n), (2, 2));
+    assert!(once.mean.abs() < 1.0, "{once:?}");
+}
+
 /// Two dot products an iteration: ranks compute before the first, which gains little, the second follows at once.
 fn dot_products(first_index: impl Fn(u64) -> u64) -> Vec<Call> {
     let mut random = rand::rngs::StdRng::seed_from_u64(5);

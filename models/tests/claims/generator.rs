@@ -119,6 +119,29 @@ impl Machine {
     }
 }
 
+/// What comes behind calls.
+pub struct Behind<'a> {
+    /// By variant what its calls shift there, in times of the default.
+    pub shifts: &'a [f64],
+    /// The share of calls behind which the program waits for fifty such times more, whatever ran.
+    pub tails: f64,
+}
+
+impl Behind<'_> {
+    /// Lets it follow the calls of one run.
+    pub fn follow(&self, calls: &mut [Call], random: &mut StdRng) {
+        let of_default = calls.iter().filter(|call| call.variant == 0);
+        let times: Vec<f64> = of_default.map(|call| call.time_ns).collect();
+        let level = times.iter().sum::<f64>() / times.len() as f64;
+        for call in calls {
+            let waits = random.random::<f64>() < self.tails;
+            let tail = if waits { 50.0 } else { 0.0 };
+            let own = 3.0 + self.shifts[usize::from(call.variant)] + 0.1 * normal(random);
+            call.shift_ns = Some(level * (own + tail));
+        }
+    }
+}
+
 /// Settings under which the first `n` variants of allreduce may be drawn, whatever the prior says.
 pub fn settings(extra: &str) -> Settings {
     Settings::from_toml(&format!(
