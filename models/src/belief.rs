@@ -54,6 +54,8 @@ struct Estimated {
     observed: Observed,
     shifts: Vec<Shift>,
     counts: BTreeMap<u16, Count>,
+    /// What the default costs beyond its time, in times of that; known behind [`Estimated::of_cell`].
+    of_default: f64,
 }
 
 /// Cells about which others are asked: for each its collective and variants with their places.
@@ -120,7 +122,8 @@ pub fn believe(
             let (stalls, all_pay) = common.of_cell(&counts, &others);
             let common = common_errors[cell.collective.index()];
             let priors = (priors[index].as_slice(), common);
-            Belief::new(cell, &data[index], priors, &counts, stalls, all_pay)
+            let belief = Belief::new(cell, &data[index], priors, &counts, stalls, all_pay);
+            belief.with_shift(estimated[index].of_default)
         })
         .collect();
     (beliefs, predictions)
@@ -168,6 +171,7 @@ impl Estimated {
             observed,
             shifts,
             counts,
+            of_default: 0.0,
         }
     }
 
@@ -217,6 +221,7 @@ impl Estimated {
         let by_arm = fits[0].arms.iter().zip(fits[0].theta.iter());
         let of_default =
             shift::of_default(by_arm.map(|(&arm, theta)| (theta.exp(), corrections[arm])));
+        self.of_default = of_default;
         let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {
             let Ok(arm) = observed.variants.binary_search(variant) else {

@@ -67,7 +67,7 @@ pub struct Belief {
     /// Of the contrasts, by arm.
     pub mean: DVector<f64>,
     pub covariance: DMatrix<f64>,
-    /// Mean time of the default in ns.
+    /// What a call of the default costs in ns: its mean time, with its shift where that counts.
     pub level_ns: f64,
     /// Calls and runs, the time that they took, and the share of it that was work.
     pub calls: u64,
@@ -174,6 +174,14 @@ impl Belief {
                 .map(|row| row.calls as f64 * row.level_ns * row.work)
                 .sum::<f64>()
                 / time_ns.max(1.0),
+        }
+    }
+
+    /// Where the default costs so much more than its time, in times of that.
+    pub(super) fn with_shift(self, of_default: f64) -> Belief {
+        Belief {
+            level_ns: (1.0 + of_default) * self.level_ns,
+            ..self
         }
     }
 

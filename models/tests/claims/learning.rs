@@ -464,6 +464,17 @@ fn what_takes_less_than_the_default_shifts_is_ranked_by_its_cost() {
         .collect();
     assert!(gains.is_sorted_by(|a, b| a > b), "{gains:?}");
     assert!((3.0..12.0).contains(&gains[0]), "{gains:?}");
+    // And its cost is told, not its time.
+    let logs = evidence.iter().filter(|row| row.variant == 0);
+    let logs: Vec<f64> = logs
+        .map(|row| (row.level_ns * row.time.mean).ln())
+        .collect();
+    let time_ns = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    let cost_ns = |name: &str| cell.variant(name).unwrap().time_ns.median.unwrap();
+    let default = cost_ns("default") / time_ns;
+    assert!((1.5..1.9).contains(&default), "{default}");
+    let best = cost_ns(&cell.best) / time_ns;
+    assert!((best * cell.gain / default - 1.0).abs() < 0.01, "{best}");
 }
 
 #[test]
