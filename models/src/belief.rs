@@ -15,6 +15,7 @@ pub mod stalls;
 pub use measured::Measured;
 use measured::{slow, without_stalls};
 pub use posterior::{Arm, Belief, Estimate};
+pub use shift::{Correction, of_default};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ use crate::evidence::Evidence;
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::{Fit, Observed, Sum};
 use root::root;
-use shift::{Correction, Shift};
+use shift::Shift;
 use stalls::{Common, Count};
 
 /// What runs differ by in a variant, as a standard deviation, before any data, and for how many degrees of freedom
@@ -219,8 +220,8 @@ impl Estimated {
             })
             .collect();
         let by_arm = fits[0].arms.iter().zip(fits[0].theta.iter());
-        let of_default =
-            shift::of_default(by_arm.map(|(&arm, theta)| (theta.exp(), corrections[arm])));
+        let by_arm = by_arm.map(|(&arm, theta)| (theta.exp(), corrections[arm]));
+        let of_default = of_default(by_arm);
         self.of_default = of_default;
         let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {

@@ -1,9 +1,11 @@
 //! What came of a campaign, held against the truth.
 
 use colltune_core::model::Model;
+use colltune_models::belief::{Correction, of_default};
 
 use crate::campaign::{History, Training};
 use crate::job::Account;
+use crate::site::Arm;
 
 /// A choice that costs at most so many times the best's is as good as that.
 pub const NEAR: f64 = 1.05;
@@ -190,16 +192,26 @@ impl History {
         found
     }
 
-    /// The default's time, waiting included, over what the program would spend with the variant instead.
+    /// The default's time, waiting included, over what the program would spend with the variant instead; both with what
+    /// counts of the default's shift, by the rule by which gains are stated.
     pub fn true_gain(&self, cell: usize, variant: usize) -> f64 {
         let truth = &self.site.cells[cell];
         let arrival = self.site.recipe.arrival;
         let waiting = arrival.waiting_ns(truth.default_ns(), truth.shape.n_ranks as usize);
-        let inside = truth.arms[0]
-            .as_ref()
-            .map_or(1.0, |arm| arm.leaving.inside());
-        let time = waiting + inside * truth.default_ns();
-        time / (time + truth.cost_of(variant) - truth.default_ns()).max(1e-3 * time)
+        let seen = |arm: &Arm| {
+            let inside = arm.leaving.inside();
+            (waiting + inside * arm.cost_ns, (1.0 - inside) * arm.cost_ns)
+        };
+        let default = truth.arms[0].as_ref().map(seen);
+        let (time, shift) = default.unwrap_or((waiting + truth.default_ns(), 0.0));
+        let all = truth.arms.iter().flatten().map(seen);
+        let of_default = of_default(all.map(|(own_time, own_shift)| {
+            let contrast = (own_shift - shift) / time;
+            let variance = 0.0;
+            (own_time / time, Correction { contrast, variance })
+        }));
+        let cost = (1.0 + of_default) * time;
+        cost / (cost + truth.cost_of(variant) - truth.default_ns()).max(1e-3 * time)
     }
 }
 
@@ -231,6 +243,10 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+
+    use crate::arrival::Leaving;
     use crate::campaign::{Plan, campaign};
     use crate::policies::{ORACLE, PRODUCT};
     use crate::recipe::{CLUSTER, Recipe};
@@ -253,6 +269,25 @@ mod tests {
         assert_eq!(history.replacements().wrong, 0.0);
         // The first job draws everything; the later ones run the default until their communicators are set up.
         assert!(history.regret(1..3) < 0.1 * history.regret(0..1));
+    }
+
+    #[test]
+    fn what_a_variant_gains_is_of_all_that_the_default_costs_where_that_shifts_more_than_the_variant_takes()
+     {
+        let mut site = few();
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let arms = &mut site.cells[0].arms;
+        let default = arms[0].as_mut().unwrap();
+        default.leaving = Leaving::new(8, 0.6, &mut rng);
+        let (cost_ns, shift) = (default.cost_ns, 1.0 - default.leaving.inside());
+        assert!((0.1..0.4).contains(&shift), "{shift}");
+        let variant = 1 + arms[1..].iter().position(Option::is_some).unwrap();
+        let fast = arms[variant].as_mut().unwrap();
+        fast.leaving = Leaving::new(8, 0.0, &mut rng);
+        fast.cost_ns = 1.5 * shift * cost_ns;
+        let history = campaign(site, ORACLE, &Plan::each(1));
+        let share = history.true_gain(0, variant) * 1.5 * shift;
+        assert!((0.9..1.1).contains(&share), "{share}");
     }
 
     #[test]

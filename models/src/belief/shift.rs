@@ -171,9 +171,10 @@ pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
 /// No variant costs less than this share of the time that it takes.
 const COST_LEAST: f64 = 0.5;
 
-/// What the default costs beyond its time, on the scale of that. What lies between calls anyway is in all shifts and
-/// cannot be told from theirs, so it is taken for all of the default's. Where a variant would cost next to nothing by
-/// that, what the variant that shifts least shifts is taken for it.
+/// What the default costs beyond its time, on the scale of that; `corrected` holds by variant its time on that scale, and
+/// what is added to it. What lies between calls anyway is in all shifts and cannot be told from theirs, so it is taken
+/// for all of the default's. Where a variant would cost next to nothing by that, what the variant that shifts least
+/// shifts is taken for it.
 pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) -> f64 {
     let is_possible = |(ratio, own): (f64, Correction)| ratio + own.contrast >= COST_LEAST * ratio;
     match corrected.clone().all(is_possible) {
