@@ -58,12 +58,14 @@ impl Tuner {
     #[cold]
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
         let _agreement = self.spending.agreement();
-        let now_ns = self.clock.at_ns(clock::ticks());
-        let spent_ppm = self.spending.share_ppm(&self.clock);
         // A runtime for devices may have been loaded since.
         let own_families = Possible::from(!self.may_have_device_memory());
         let decider = &mut state.decider;
-        let tell = || decider.review(collective, chosen, now_ns, spent_ppm, own_families);
+        let tell = || {
+            let now_ns = self.clock.at_ns(clock::ticks());
+            let spent_ppm = self.spending.share_ppm(&self.clock);
+            decider.review(collective, chosen, now_ns, spent_ppm, own_families)
+        };
         let mut words = floating::by_default(tell);
         let comm = state.comm;
         if !self.largest(comm, &mut words.largest) || !self.sum(comm, &mut words.sums) {
