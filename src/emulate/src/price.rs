@@ -3,7 +3,8 @@
 //!
 //! Algorithms of a library are priced by the schedules of ours that send the same (`native:ring` by `p2p:ring`): where
 //! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
-//! rules are known ([`Defaults`]).
+//! rules are known ([`Defaults`]). A variant without schedules is as far from the default as at the nearest size at which
+//! it was measured.
 
 mod rules;
 
@@ -108,7 +109,7 @@ impl<'m> Prices<'m> {
         let (time, source) = match self.known.get(&(pattern, bytes, n_ranks)) {
             Some(&known) => known,
             None => {
-                let found = self.price(pattern, bytes, n_ranks)?;
+                let found = self.price(pattern, self.choices.of(pattern), bytes, n_ranks)?;
                 self.known.insert((pattern, bytes, n_ranks), found);
                 found
             }
@@ -124,23 +125,57 @@ impl<'m> Prices<'m> {
     fn price(
         &self,
         pattern: Pattern,
+        chosen: &str,
         bytes: u64,
         n_ranks: usize,
     ) -> Result<(f64, Source), EmulateError> {
-        let (learned, chosen) = (&self.machine.learned, self.choices.of(pattern));
-        let shape = (n_ranks as u32, self.machine.shape.ppn);
-        Ok(match learned.of(pattern, chosen, bytes, shape) {
+        let learned = &self.machine.learned;
+        let known = learned.of(pattern, chosen, bytes, self.shape(n_ranks));
+        Ok(match known {
             Some(Known::Measured(time)) => (time, Source::Measured),
             Some(Known::Predicted(time)) => (time, Source::Regression),
             Some(Known::Gain(gain)) => {
                 let default = self.simulated_ns(pattern, DEFAULT, bytes, n_ranks)?;
                 (default / gain, Source::Regression)
             }
-            None => {
-                let time = self.simulated_ns(pattern, chosen, bytes, n_ranks)?;
-                (time, Source::Simulated)
-            }
+            None => match self.simulated_ns(pattern, chosen, bytes, n_ranks) {
+                Ok(time) => (time, Source::Simulated),
+                Err(error @ EmulateError::UnknownVariant { .. }) => {
+                    let time = self.by_default_ns(pattern, chosen, bytes, n_ranks)?;
+                    (time.ok_or(error)?, Source::Regression)
+                }
+                Err(error) => return Err(error),
+            },
         })
+    }
+
+    /// What has no schedules here: as far from the default as at the nearest size at which it was measured.
+    fn by_default_ns(
+        &self,
+        pattern: Pattern,
+        chosen: &str,
+        bytes: u64,
+        n_ranks: usize,
+    ) -> Result<Option<f64>, EmulateError> {
+        let learned = &self.machine.learned;
+        if !learned.knows(pattern, chosen) {
+            return Ok(None);
+        }
+        let nearest = learned.nearest(pattern, chosen, bytes, self.shape(n_ranks));
+        let (measured_at, time_ns) = nearest.ok_or_else(|| EmulateError::Variant {
+            variant: chosen.to_owned(),
+            ranks: n_ranks,
+            reason: "the tuning database knows its times on other nodes and ranks only, and there is no schedule to \
+                     simulate"
+                .to_owned(),
+        })?;
+        let default = |bytes| self.price(pattern, DEFAULT, bytes, n_ranks);
+        let (here, there) = (default(bytes)?.0, default(measured_at)?.0);
+        Ok(Some(time_ns * here / there))
+    }
+
+    fn shape(&self, n_ranks: usize) -> (u32, u32) {
+        (n_ranks as u32, self.machine.shape.ppn)
     }
 
     fn simulated_ns(
@@ -187,7 +222,7 @@ impl<'m> Prices<'m> {
         schedules::parts(defaults.product(), pattern, name, n_ranks)
     }
 
-    /// Where each rank ends an allreduce that begins at `starts`.
+    /// Where each rank ends an allreduce that begins at `starts`; what has no schedules ends everywhere at once.
     ///
     /// Errors: as [`Prices::call_ns`].
     pub fn allreduce_ends(&self, bytes: u64, starts: &[f64]) -> Result<Vec<f64>, EmulateError> {
@@ -195,10 +230,18 @@ impl<'m> Prices<'m> {
             return Ok(starts.to_vec());
         }
         let (chosen, n_ranks) = (self.choices.of(Pattern::Allreduce), starts.len());
+        let parts = match self.parts(Pattern::Allreduce, chosen, bytes, n_ranks) {
+            Err(EmulateError::UnknownVariant { .. }) => {
+                let last = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let (time, _) = self.price(Pattern::Allreduce, chosen, bytes, n_ranks)?;
+                return Ok(vec![last + time; n_ranks]);
+            }
+            parts => parts?,
+        };
         let node_of = self.machine.node_of(n_ranks);
         let network = &self.machine.network;
         let mut clocks = starts.to_vec();
-        for part in self.parts(Pattern::Allreduce, chosen, bytes, n_ranks)? {
+        for part in parts {
             let bytes = part.bytes(bytes, n_ranks);
             clocks = ends_ns(&part.row, part.values, &node_of, bytes, network, &clocks);
         }
@@ -232,10 +275,6 @@ mod tests {
     fn what_is_known_of_this_shape_is_the_price_and_what_has_no_schedule_has_no_other() {
         let mut machine = crate::machine::preset("hera").unwrap();
         let allreduce = |n_ranks| Call::of_all(Meeting::Allreduce, 8, n_ranks);
-        let mut choices = Choices::default();
-        choices.set_measured(Pattern::Allreduce, "native:smp");
-        let error = Prices::new(&machine, choices.clone()).call_ns(&allreduce(32));
-        assert!(error.unwrap_err().to_string().contains("native:smp"));
         let cell = |known| LearnedCell {
             collective: "allreduce".to_owned(),
             variant: "native:smp".to_owned(),
@@ -244,6 +283,11 @@ mod tests {
             ppn: 16..=16,
             known,
         };
+        let choose = |learned: &Learned| Choices::from_text("allreduce=native:smp", learned);
+        let error = choose(&machine.learned).unwrap_err().to_string();
+        assert!(error.contains("native:smp"), "{error}");
+        let known = Learned(vec![cell(Known::Measured(12_345.0))]);
+        let choices = choose(&known).unwrap();
         let default = Prices::new(&machine, Choices::default()).call_ns(&allreduce(32));
         for (known, time) in [
             (Known::Predicted(678.0), 678.0),
@@ -254,7 +298,10 @@ mod tests {
             assert_eq!(prices.call_ns(&allreduce(32)).unwrap(), time);
             assert_eq!(prices.priced().regression, 1.0);
         }
-        machine.learned = Learned(vec![cell(Known::Measured(12_345.0))]);
+        machine.learned = known;
+        let error = Prices::new(&machine, choices.clone()).call_ns(&allreduce(16));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("on other nodes and ranks"), "{error}");
         let mut prices = Prices::new(&machine, choices);
         assert_eq!(prices.priced().simulated, 1.0);
         assert_eq!(prices.call_ns(&allreduce(32)).unwrap(), 12_345.0);
@@ -264,5 +311,15 @@ mod tests {
         let share = 12_345.0 / (12_345.0 + simulated);
         assert!((prices.priced().measured - share).abs() < 1e-12);
         assert!(prices.call_ns(&allreduce(64)).is_err(), "another shape");
+        // At another size it is as far from the default.
+        let default = |bytes| {
+            let call = Call::of_all(Meeting::Allreduce, bytes, 32);
+            Prices::new(&machine, Choices::default()).call_ns(&call)
+        };
+        let ratio = default(4096).unwrap() / default(8).unwrap();
+        let longer = Call::of_all(Meeting::Allreduce, 4096, 32);
+        assert!((prices.call_ns(&longer).unwrap() / (12_345.0 * ratio) - 1.0).abs() < 1e-12);
+        let ends = prices.allreduce_ends(8, &[0.0; 32]).unwrap();
+        assert_eq!(ends, [12_345.0; 32], "everywhere at once");
     }
 }

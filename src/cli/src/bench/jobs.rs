@@ -59,7 +59,7 @@ pub struct Done {
 }
 
 /// No job of a benchmark takes this long unless it hangs.
-const JOB_SECONDS: &str = "150";
+const JOB_SECONDS: &str = "600";
 
 /// Runs the helper program on `n_ranks` ranks.
 pub fn run(

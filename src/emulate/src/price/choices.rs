@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use colltune_core::algorithm::pattern::Pattern;
+use colltune_core::variant::DEFAULT;
 
+use super::learned::Learned;
 use super::schedules;
 use crate::EmulateError;
 
@@ -12,14 +14,15 @@ use crate::EmulateError;
 pub struct Choices(BTreeMap<&'static str, String>);
 
 impl Choices {
-    /// Reads `allreduce=p2p:ring,bcast=default`; empty: all default.
+    /// Reads `allreduce=p2p:ring,bcast=default`; empty: all default. Beside what has schedules there are variants whose
+    /// times a machine's tuning database knows.
     ///
     /// Errors: `UnknownVariant` naming it and what there is.
-    pub fn from_text(text: &str) -> Result<Choices, EmulateError> {
+    pub fn from_text(text: &str, learned: &Learned) -> Result<Choices, EmulateError> {
         let mut choices = Choices::default();
         for pair in text
             .split(',')
-            .filter(|pair| !pair.is_empty() && *pair != "default")
+            .filter(|pair| !pair.is_empty() && *pair != DEFAULT)
         {
             let (collective, variant) = pair.split_once('=').unwrap_or((pair, ""));
             let known = || Pattern::ALL.map(Pattern::name).join(", ");
@@ -31,7 +34,7 @@ impl Choices {
                 name: collective.to_owned(),
                 known: known(),
             })?;
-            choices.set(pattern, variant)?;
+            choices.set(pattern, variant, learned)?;
         }
         Ok(choices)
     }
@@ -39,28 +42,28 @@ impl Choices {
     /// Chooses a variant of one collective.
     ///
     /// Errors: `UnknownVariant`.
-    pub fn set(&mut self, pattern: Pattern, variant: &str) -> Result<(), EmulateError> {
-        if variant != "default" {
+    pub fn set(
+        &mut self,
+        pattern: Pattern,
+        variant: &str,
+        learned: &Learned,
+    ) -> Result<(), EmulateError> {
+        if variant != DEFAULT && !learned.knows(pattern, variant) {
             schedules::check(pattern, variant)?;
         }
         self.0.insert(pattern.name(), variant.to_owned());
         Ok(())
     }
 
-    /// Chooses a variant that may have no schedule here, as long as the machine knows its price.
-    pub fn set_measured(&mut self, pattern: Pattern, variant: &str) {
-        self.0.insert(pattern.name(), variant.to_owned());
-    }
-
     pub(super) fn of(&self, pattern: Pattern) -> &str {
-        self.0.get(pattern.name()).map_or("default", String::as_str)
+        self.0.get(pattern.name()).map_or(DEFAULT, String::as_str)
     }
 
     /// As text that reads back.
     pub fn text(&self) -> String {
         let pairs: Vec<String> = self.0.iter().map(|(c, v)| format!("{c}={v}")).collect();
         match pairs.is_empty() {
-            true => "default".to_owned(),
+            true => DEFAULT.to_owned(),
             false => pairs.join(","),
         }
     }
@@ -72,15 +75,17 @@ mod tests {
 
     #[test]
     fn an_unknown_variant_is_named_with_what_there_is() {
+        let nothing = Learned::default();
         for (text, words) in [
             ("allreduce=p2p:rings", ["p2p:rings", "p2p:ring,"]),
             ("allreduces=p2p:ring", ["allreduces", "allreduce,"]),
             ("bcast=", ["\"\"", "native:binomial"]),
         ] {
-            let error = Choices::from_text(text).unwrap_err().to_string();
+            let error = Choices::from_text(text, &nothing).unwrap_err().to_string();
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
-        let choices = Choices::from_text("bcast=native:binomial,allreduce=p2p:ring").unwrap();
-        assert_eq!(Choices::from_text(&choices.text()).unwrap(), choices);
+        let read = |text| Choices::from_text(text, &nothing).unwrap();
+        let choices = read("bcast=native:binomial,allreduce=p2p:ring");
+        assert_eq!(read(&choices.text()), choices);
     }
 }

@@ -15,6 +15,18 @@ pub struct LearnedCell {
     pub known: Known,
 }
 
+impl LearnedCell {
+    fn is_of(&self, pattern: Pattern, variant: &str) -> bool {
+        (self.collective.as_str(), self.variant.as_str()) == (pattern.name(), variant)
+    }
+
+    /// Whether it is about so many ranks in nodes of `ppn`.
+    fn holds(&self, (n_ranks, ppn): (u32, u32)) -> bool {
+        let (nodes, ppn) = (n_ranks.div_ceil(ppn), ppn.min(n_ranks));
+        self.nodes.contains(&u64::from(nodes)) && self.ppn.contains(&u64::from(ppn))
+    }
+}
+
 /// What is known of a variant; nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Known {
@@ -31,21 +43,41 @@ pub enum Known {
 pub struct Learned(pub Vec<LearnedCell>);
 
 impl Learned {
+    /// Whether anything is known of a variant, at whatever size and shape.
+    pub fn knows(&self, pattern: Pattern, variant: &str) -> bool {
+        let mut cells = self.0.iter();
+        cells.any(|cell| cell.is_of(pattern, variant))
+    }
+
+    /// The size nearest to this one at which a variant was measured on so many ranks in nodes of `ppn`, and what it took.
+    pub fn nearest(
+        &self,
+        pattern: Pattern,
+        variant: &str,
+        bytes: u64,
+        shape: (u32, u32),
+    ) -> Option<(u64, f64)> {
+        let measured = self.0.iter().filter_map(|cell| match cell.known {
+            Known::Measured(time) if cell.is_of(pattern, variant) && cell.holds(shape) => {
+                Some((bytes.clamp(*cell.bytes.start(), *cell.bytes.end()), time))
+            }
+            _ => None,
+        });
+        let log = |bytes: u64| (bytes.max(1) as f64).ln();
+        let away = |(at, _): &(u64, f64)| (log(*at) - log(bytes)).abs();
+        measured.min_by(|a, b| away(a).total_cmp(&away(b)))
+    }
+
     /// What is known of a variant, if a cell holds this size on so many ranks in nodes of `ppn`.
     pub fn of(
         &self,
         pattern: Pattern,
         variant: &str,
         bytes: u64,
-        (n_ranks, ppn): (u32, u32),
+        shape: (u32, u32),
     ) -> Option<Known> {
-        let nodes = u64::from(n_ranks.div_ceil(ppn));
-        let ppn = u64::from(ppn.min(n_ranks));
         let cell = self.0.iter().find(|cell| {
-            (cell.collective.as_str(), cell.variant.as_str()) == (pattern.name(), variant)
-                && cell.bytes.contains(&bytes)
-                && cell.nodes.contains(&nodes)
-                && cell.ppn.contains(&ppn)
+            cell.is_of(pattern, variant) && cell.bytes.contains(&bytes) && cell.holds(shape)
         })?;
         Some(cell.known)
     }
@@ -82,5 +114,8 @@ mod tests {
             learned.of(Pattern::Bcast, "native:basic_linear", 8, (8, 2)),
             None
         );
+        let nearest = |shape| learned.nearest(Pattern::Allreduce, "native:basic_linear", 64, shape);
+        assert_eq!(nearest((8, 2)), Some((8, 5.0)));
+        assert_eq!(nearest((8, 4)), None);
     }
 }

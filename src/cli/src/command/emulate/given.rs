@@ -61,7 +61,7 @@ fn of_database(path: &Path) -> anyhow::Result<Machine> {
 
 /// What the newest training knows of all cells: medians where a variant ran, and what it predicts of others.
 fn learned(generation: &Generation) -> Learned {
-    let range = |range: Range| range.lo..=range.hi.unwrap_or(u64::MAX);
+    let range = |range: Range| range.lo..=range.last();
     let cells = generation.cells.iter();
     let of_cells = cells.flat_map(|of| of.variants.iter().map(move |variant| (of.cell, variant)));
     let cell = |(cell, variant): (Cell, &VariantStatistics)| {

@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .iter()
         .map(|name| Placer::from_name(name))
         .collect::<Result<_, _>>()?;
-    let choices = Choices::from_text(&args.collective)?;
+    let choices = Choices::from_text(&args.collective, &machine.learned)?;
     let noise = (!args.noiseless).then_some(Noise {
         costs: costs.noise,
         seed: args.seed,
@@ -177,7 +177,7 @@ pub struct Args {
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
     machine: String,
-    /// Variants of collectives: allreduce=p2p:ring,bcast=native:binomial
+    /// Variants of collectives: allreduce=p2p:ring,bcast=native:binomial; of a tuning database whatever it has measured
     #[arg(long, value_name = "CHOICES", default_value = "default")]
     collective: String,
     /// How messages between nodes travel

@@ -41,7 +41,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .iter()
         .map(|variant| {
             let mut choices = Choices::default();
-            choices.set(Pattern::Allreduce, variant).map(|()| choices)
+            let set = choices.set(Pattern::Allreduce, variant, &machine.learned);
+            set.map(|()| choices)
         })
         .collect::<Result<_, _>>()?;
     let cells: Vec<Option<u32>> = match args.cells.is_empty() {
@@ -101,7 +102,7 @@ pub struct Args {
     /// Policies, today's first
     #[arg(long, value_delimiter = ',', value_name = "NAME", required = true)]
     policies: Vec<String>,
-    /// Variants of allreduce, today's first
+    /// Variants of allreduce, today's first; of a tuning database whatever it has measured
     #[arg(long, value_delimiter = ',', value_name = "VARIANT", required = true)]
     allreduce: Vec<String>,
     /// Cells to a block's edge, instead of the mesh's own

@@ -103,7 +103,7 @@ fn emulated(
     let Measuring { args, machine, .. } = measuring;
     let settings = settings(&words(policy, args.steps), args.ranks, args.ranks)?;
     let mut choices = Choices::default();
-    choices.set_measured(Pattern::Allreduce, variant);
+    choices.set(Pattern::Allreduce, variant, &machine.learned)?;
     let scenario = Scenario {
         settings: &settings,
         n_ranks: args.ranks,
