@@ -1,8 +1,9 @@
 //! The MPI libraries that tests run with: their compilers, launchers and builds of the shim.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use colltune_core::library::{Abi, Library, Product};
 
@@ -218,11 +219,15 @@ fn in_bin(prefix: &Path, tool: &str) -> String {
     prefix.join("bin").join(tool).to_string_lossy().into_owned()
 }
 
+/// Asked once of each tool: hundreds of tests want to know.
 fn runs(tool: &str) -> bool {
-    Command::new(tool)
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
+    static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let starts = || {
+        let output = Command::new(tool).arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    *known.entry(tool.to_owned()).or_insert_with(starts)
 }
 
 /// The folder with the builds for each library: `COLLTUNE_TARGET_DIR`, else the first `target`
