@@ -9,6 +9,8 @@ use std::time::Duration;
 use colltune_tests::{Job, Mpi, Part, folder, job, on_each_library, part, tool, traces};
 
 const DEADLINE: &str = "2s";
+/// Where a rank is missing, all of it is waited for, and who comes late is only one more of those.
+const SHORT: &str = "1s";
 
 fn asking(mpi: Mpi, db: &std::path::Path) -> Job {
     job(0)
@@ -27,6 +29,11 @@ fn scattered(mpi: Mpi, db: &std::path::Path) -> Job {
 /// That with a launcher that has no name service.
 fn nameless(mpi: Mpi, db: &std::path::Path) -> Job {
     scattered(mpi, db).preload_tool(tool(mpi, "nameless"))
+}
+
+/// A job that lacks a rank, whose ranks soon give up.
+fn lacking(job: Job) -> Job {
+    job.env("COLLTUNE_HANDSHAKE_TIMEOUT", SHORT)
 }
 
 /// A copy of the library's shim that says that it is made of other sources.
@@ -59,10 +66,10 @@ on_each_library! {
         let cases = [0, 1, 2].map(|missing| (asking as fn(Mpi, &std::path::Path) -> Job, missing));
         for (job, missing) in cases.into_iter().chain([(scattered as _, 0), (scattered as _, 2)]) {
             let db = folder();
-            let outcome = job(mpi, db.path()).run_parts(&without(missing));
+            let outcome = lacking(job(mpi, db.path())).run_parts(&without(missing));
             outcome.succeeds().prints("ok\n").says(&["runs without the shim", "untuned"]);
             outcome.claim(traces(db.path()).is_empty(), "something was recorded");
-            outcome.claim(outcome.took < Duration::from_secs(20), "the deadline is 2 s");
+            outcome.claim(outcome.took < Duration::from_secs(20), "the deadline is 1 s");
         }
     }
 
@@ -93,7 +100,7 @@ on_each_library! {
 
     fn a_rank_that_is_off_counts_as_without_the_shim(mpi: Mpi) {
         let db = folder();
-        let outcome = asking(mpi, db.path()).run_parts(&[rank(), rank().env("COLLTUNE_MODE", "off")]);
+        let outcome = lacking(asking(mpi, db.path())).run_parts(&[rank(), rank().env("COLLTUNE_MODE", "off")]);
         outcome.succeeds().prints("ok\n").says(&["untuned"]);
     }
 
@@ -101,7 +108,7 @@ on_each_library! {
         let db = folder();
         let parts = |missing: Part| [part(1, "first_receive", &["7", "8"]), missing];
         let bare = job(0).mpi(mpi).run_parts(&parts(part(1, "first_receive", &["7", "8"])));
-        let outcome = asking(mpi, db.path()).run_parts(&parts(part(1, "first_receive", &["7", "8"]).without_shim()));
+        let outcome = lacking(asking(mpi, db.path())).run_parts(&parts(part(1, "first_receive", &["7", "8"]).without_shim()));
         outcome.exits(bare.code.unwrap_or(-1)).prints(&bare.stdout).says(&["untuned"]);
     }
 
@@ -193,7 +200,7 @@ on_each_library! {
         // Where the launcher can be asked it runs untuned.
         let db = folder();
         let parts = [rank(), rank().without_shim()];
-        let outcome = asking(mpi, db.path()).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&parts);
+        let outcome = lacking(asking(mpi, db.path())).env("COLLTUNE_HANDSHAKE", "trust").run_parts(&parts);
         outcome.succeeds().prints("ok\n").says(&["rank 1", "runs without the shim", "untuned"]);
     }
 
