@@ -1,8 +1,9 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
- * usage: surroundings spawn|disconnect|session|beside|threads|children|directly|numbers|errors|
- *        freed|copied|barriers|crossed|meanwhile|between|elsewhere
- * Rank 0 prints what the library says; it ends with "ok" when every result is right. */
+ * usage: surroundings spawn|session|beside|threads|meanwhile|numbers|elsewhere
+ *        surroundings WAY...   of disconnect, children, directly, errors, freed, copied, barriers, crossed, between
+ * Rank 0 prints what the library says, and of several ways the name of each before it begins; it ends with "ok" when
+ * every result is right. */
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -439,9 +440,27 @@ static int beside(int *rank) {
 }
 #endif
 
+static int goes_right(const char *way, const char *program, int rank) {
+    if (!strcmp(way, "spawn")) return spawn(program);
+    if (!strcmp(way, "disconnect")) return disconnect();
+    if (!strcmp(way, "threads")) return threads();
+    if (!strcmp(way, "children")) return children();
+    if (!strcmp(way, "directly")) return directly();
+    if (!strcmp(way, "numbers")) return numbers(rank);
+    if (!strcmp(way, "errors")) return errors(rank);
+    if (!strcmp(way, "freed")) return freed();
+    if (!strcmp(way, "copied")) return copied();
+    if (!strcmp(way, "barriers")) return barriers();
+    if (!strcmp(way, "crossed")) return crossed();
+    if (!strcmp(way, "meanwhile")) return meanwhile();
+    if (!strcmp(way, "between")) return between();
+    if (!strcmp(way, "elsewhere")) return elsewhere();
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *way = argv[1];
-    int provided, rank = 0, right = 0;
+    int provided, rank = 0, right = 1;
     if (!before_main || strcmp(before_main, "set") || argc < 2) return 1;
 #if MPI_VERSION >= 4
     if (!strcmp(way, "session") || !strcmp(way, "beside")) {
@@ -455,25 +474,16 @@ int main(int argc, char **argv) {
     int has_threads = !strcmp(way, "threads") || !strcmp(way, "meanwhile");
     MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!strcmp(way, "spawn")) right = spawn(argv[0]);
     if (!strcmp(way, "spawned")) {
         right = spawned();
         MPI_Finalize();
         return !right;
     }
-    if (!strcmp(way, "disconnect")) right = disconnect();
-    if (!strcmp(way, "threads")) right = threads();
-    if (!strcmp(way, "children")) right = children();
-    if (!strcmp(way, "directly")) right = directly();
-    if (is_number) right = numbers(rank);
-    if (!strcmp(way, "errors")) right = errors(rank);
-    if (!strcmp(way, "freed")) right = freed();
-    if (!strcmp(way, "copied")) right = copied();
-    if (!strcmp(way, "barriers")) right = barriers();
-    if (!strcmp(way, "crossed")) right = crossed();
-    if (!strcmp(way, "meanwhile")) right = meanwhile();
-    if (!strcmp(way, "between")) right = between();
-    if (!strcmp(way, "elsewhere")) right = elsewhere();
+    for (int at = 1; at < argc; at++) {
+        if (rank == 0 && argc > 2) printf("%s\n", argv[at]);
+        fflush(stdout);
+        right &= goes_right(argv[at], argv[0], rank);
+    }
     if (is_number) MPI_T_finalize();
     return conclude(right);
 }
