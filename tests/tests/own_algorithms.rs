@@ -18,33 +18,59 @@ fn own_variants(mpi: Mpi, collective: Collective) -> Vec<Variant> {
         .collect()
 }
 
-/// Lists of forced variants that together name every algorithm of our own.
-fn every_own(mpi: Mpi) -> Vec<String> {
-    let variants = Collective::ALL.map(|collective| own_variants(mpi, collective));
-    let longest = variants.iter().map(Vec::len).max().unwrap_or(0);
+/// Lists of one variant of each collective at most, for one job each, that together hold all of these.
+fn lists(columns: &[Vec<Variant>]) -> Vec<Vec<Variant>> {
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
     let list = |place: usize| {
-        let some = variants.iter().filter_map(|of| of.get(place));
-        let parts = some.map(|variant| format!("{}={}", variant.collective, variant.name));
-        parts.collect::<Vec<_>>().join(";")
+        let some = columns.iter().filter_map(|of| of.get(place).cloned());
+        some.collect::<Vec<_>>()
     };
     (0..longest).map(list).collect()
+}
+
+fn every_own(mpi: Mpi) -> Vec<Vec<Variant>> {
+    lists(&Collective::ALL.map(|collective| own_variants(mpi, collective)))
+}
+
+/// The same, but of each algorithm in pieces and as a whole the first parameter alone in short tests: the hard shapes have
+/// them all.
+fn one_of_each(mpi: Mpi) -> Vec<Vec<Variant>> {
+    let of = |collective| {
+        let mut seen = BTreeSet::new();
+        let mut variants = own_variants(mpi, collective);
+        variants.retain(|variant| {
+            let name = &variant.name;
+            let kind = (name.family, name.algorithm.clone(), name.segsize.is_some());
+            is_long() || seen.insert(kind)
+        });
+        variants
+    };
+    lists(&Collective::ALL.map(of))
+}
+
+fn naming(list: &[Variant]) -> String {
+    let parts = list
+        .iter()
+        .map(|variant| format!("{}={}", variant.collective, variant.name));
+    parts.collect::<Vec<_>>().join(";")
 }
 
 fn forced(mpi: Mpi, n_ranks: u32, force: &str, log: &Path) -> Job {
     job(n_ranks).mpi(mpi).preload().force(force).log(log)
 }
 
-/// Runs a program with every variant of ours; those that ran, by collective and name.
+/// Runs a program with each of these lists of variants; those that ran, by collective and name.
 fn run_all(
     mpi: Mpi,
     n_ranks: u32,
+    lists: &[Vec<Variant>],
     program: &str,
     arguments: &[&str],
 ) -> BTreeSet<(String, String)> {
     let mut ran = BTreeSet::new();
-    for force in every_own(mpi) {
+    for list in lists {
         let log = folder();
-        let outcome = forced(mpi, n_ranks, &force, log.path()).run(program, arguments);
+        let outcome = forced(mpi, n_ranks, &naming(list), log.path()).run(program, arguments);
         outcome.succeeds().prints("ok\n");
         let log = read_log(log.path(), n_ranks);
         assert_ranks_agree(&log);
@@ -58,22 +84,33 @@ fn run_all(
     ran
 }
 
-/// The shapes of `own_algorithms.c` with usual counts, and with one that every segment size cuts.
+/// The shapes of `own_algorithms.c` with usual counts, and with one that every segment size cuts; in short tests the
+/// latter where segments are to be cut.
 fn hard_shapes(mpi: Mpi, n_ranks: u32) {
     // One MiB for each rank and a little more, in elements of eight bytes.
     let long = (n_ranks * (1 << 17) + 12_345).to_string();
-    let counts = ["0", "1", "2", "3", "5", "17", "1000", "3001", &long];
-    let ran = run_all(mpi, n_ranks, "own_algorithms", &counts);
-    for collective in Collective::ALL {
-        for variant in own_variants(mpi, collective) {
-            let possible = variant.possible(n_ranks, 1, u64::from(n_ranks) << 20 | 1);
-            let seen = ran.contains(&(collective.to_string(), variant.name.to_string()));
-            assert_eq!(
-                seen, possible,
-                "{n_ranks} ranks: {collective}={}",
-                variant.name
-            );
-        }
+    let usual = ["0", "1", "2", "3", "5", "17", "1000", "3001"];
+    let with_long = [&usual[..], &[long.as_str()]].concat();
+    let is_cut = |variant: &Variant| variant.name.segsize.is_some();
+    let columns = Collective::ALL.map(|collective| {
+        let mut variants = own_variants(mpi, collective);
+        // So that few lists have any.
+        variants.sort_by_key(|variant| !is_cut(variant));
+        variants
+    });
+    let (cut, whole): (Vec<_>, Vec<_>) = lists(&columns)
+        .into_iter()
+        .partition(|list| is_long() || list.iter().any(is_cut));
+    let mut ran = run_all(mpi, n_ranks, &cut, "own_algorithms", &with_long);
+    ran.extend(run_all(mpi, n_ranks, &whole, "own_algorithms", &usual));
+    for variant in columns.iter().flatten() {
+        let possible = variant.possible(n_ranks, 1, u64::from(n_ranks) << 20 | 1);
+        let seen = ran.contains(&(variant.collective.to_string(), variant.name.to_string()));
+        assert_eq!(
+            seen, possible,
+            "{n_ranks} ranks: {}={}",
+            variant.collective, variant.name
+        );
     }
 }
 
@@ -87,16 +124,16 @@ on_each_library! {
         // Each library with as many ranks as it takes without spinning against itself.
         let (all, few) = if mpi.is_openmpi() { (3, 2) } else { (2, 3) };
         hard_shapes(mpi, all);
-        run_all(mpi, few, "own_algorithms", &["2", "17"]);
+        run_all(mpi, few, &one_of_each(mpi), "own_algorithms", &["2", "17"]);
         if is_long() {
             hard_shapes(mpi, few);
         }
     }
 
     fn a_message_that_is_pending_arrives_during_every_collective(mpi: Mpi) {
-        run_all(mpi, 2, "pending", &["3", "40000"]);
+        run_all(mpi, 2, &one_of_each(mpi), "pending", &["3", "40000"]);
         if mpi == Mpi::OpenMpi || is_long() {
-            run_all(mpi, 3, "pending", &["1000"]);
+            run_all(mpi, 3, &one_of_each(mpi), "pending", &["1000"]);
         }
     }
 
@@ -178,8 +215,8 @@ on_each_library! {
         let bare = job(2).mpi(mpi).run("wrong_arguments", &[]);
         bare.succeeds();
         assert!(bare.stdout.lines().filter(|line| !line.ends_with(" 0")).count() >= 10, "{}", bare.stdout);
-        for force in every_own(mpi).iter().take(4) {
-            let own = job(2).mpi(mpi).preload().force(force).run("wrong_arguments", &[]);
+        for list in every_own(mpi).iter().take(4) {
+            let own = job(2).mpi(mpi).preload().force(&naming(list)).run("wrong_arguments", &[]);
             own.succeeds().prints(&bare.stdout);
         }
     }
@@ -191,6 +228,6 @@ fn hard_and_plain_shapes_are_right_on_five_ranks_of_openmpi() {
         && runs_long()
     {
         hard_shapes(mpi, 5);
-        run_all(mpi, 5, "collectives", &["1"]);
+        run_all(mpi, 5, &every_own(mpi), "collectives", &["1"]);
     }
 }
