@@ -14,9 +14,13 @@ fn native(mpi: Mpi, collective: Collective) -> Vec<Variant> {
         .collect()
 }
 
-/// Lists of forced variants that together name every variant of the library's own.
-fn every_variant(mpi: Mpi) -> Vec<String> {
-    let names = Collective::ALL.map(|collective| native(mpi, collective));
+/// Lists of forced variants that together name every variant of the library's own that so many ranks can run.
+fn every_variant(mpi: Mpi, n_ranks: u32) -> Vec<String> {
+    let names = Collective::ALL.map(|collective| {
+        let mut variants = native(mpi, collective);
+        variants.retain(|variant| variant.possible(n_ranks, 1, u64::MAX));
+        variants
+    });
     let longest = names.iter().map(Vec::len).max().unwrap_or(0);
     let pick = |place: usize| {
         let parts = names
@@ -30,7 +34,7 @@ fn every_variant(mpi: Mpi) -> Vec<String> {
 
 fn all_forced(mpi: Mpi, n_ranks: u32) {
     let mut seen = BTreeSet::new();
-    for force in every_variant(mpi) {
+    for force in every_variant(mpi, n_ranks) {
         let log = folder();
         let outcome = job(n_ranks)
             .mpi(mpi)
