@@ -7,7 +7,7 @@ use super::{FIRST, Site};
 const RANKS: u32 = 4;
 /// Calls before the switch is turned, and how long the job goes on. It asks five times a second.
 const BEFORE: &str = "300";
-const SECONDS: &str = "8";
+const SECONDS: &str = "4";
 
 /// What a job on four ranks ran that is switched off in its course: of each rank, by communicator, in order.
 fn switched(
