@@ -70,25 +70,29 @@ fn curves(panel: &str) -> Vec<Vec<[f64; 2]>> {
 /// Count, runs and times of a line are those of the calls that `query` finds.
 fn agrees_with_query(db: &Path, panel: &Value, line: &Value) {
     let text = |of: &Value, name: &str| of[name].as_str().expect("text").to_owned();
-    let quantiles = [0.1, 0.5, 0.9, 0.99].map(|q| format!("quantile(mean_time_ns, {q}) AS q"));
-    for (percent, quantile) in [10, 50, 90, 99].into_iter().zip(quantiles) {
-        let sql = format!(
-            "SELECT count(*) AS calls, count(DISTINCT job) AS runs, median(mean_time_ns) AS median_ns, {quantile} FROM calls
-             WHERE collective = '{}' AND message_bytes = {} AND nodes = {} AND ppn = {} AND n_ranks = {} AND variant = '{}'",
-            text(panel, "collective"), panel["bytes"], panel["nodes"], panel["ppn"], panel["n_ranks"], text(line, "variant")
-        );
-        let row = &json(&["query", "--json", &sql], db)[0];
-        assert_eq!(
-            (&row["calls"], &row["runs"]),
-            (&line["calls"], &line["runs"]),
-            "{sql}"
-        );
-        assert!(
-            same(number(row, "median_ns"), number(line, "median_ns")),
-            "{row} {line}"
-        );
+    let percents: [usize; 4] = [10, 50, 90, 99];
+    let quantiles =
+        percents.map(|percent| format!("quantile(mean_time_ns, 0.{percent}) AS p{percent}"));
+    let sql = format!(
+        "SELECT count(*) AS calls, count(DISTINCT job) AS runs, median(mean_time_ns) AS median_ns, {} FROM calls
+         WHERE collective = '{}' AND message_bytes = {} AND nodes = {} AND ppn = {} AND n_ranks = {} AND variant = '{}'",
+        quantiles.join(", "), text(panel, "collective"), panel["bytes"], panel["nodes"], panel["ppn"], panel["n_ranks"],
+        text(line, "variant")
+    );
+    let row = &json(&["query", "--json", &sql], db)[0];
+    assert_eq!(
+        (&row["calls"], &row["runs"]),
+        (&line["calls"], &line["runs"]),
+        "{sql}"
+    );
+    assert!(
+        same(number(row, "median_ns"), number(line, "median_ns")),
+        "{row} {line}"
+    );
+    for percent in percents {
         let shown = line["percentiles_ns"][percent].as_f64().expect("a time");
-        assert!(same(number(row, "q"), shown), "{percent} %: {row} {shown}");
+        let asked = number(row, &format!("p{percent}"));
+        assert!(same(asked, shown), "{percent} %: {row} {shown}");
     }
 }
 
@@ -96,34 +100,33 @@ fn agrees_with_query(db: &Path, panel: &Value, line: &Value) {
 fn probabilities_are_those_of_query(db: &Path, histories: &Value) {
     let panels = list(histories, "panels");
     assert!(!panels.is_empty(), "{histories}");
+    let sql = "SELECT collective, bytes_lo, nodes_lo, ppn_lo, variant, generation, probability FROM variants";
+    let rows = json(&["query", "--json", sql], db);
+    let rows = rows.as_array().expect("rows");
     for panel in panels {
         let cell = &panel["cell"];
-        let bounds = ["bytes", "nodes", "ppn"].map(|name| format!("{name}_lo = {}", cell[name][0]));
+        let is_of_cell = |row: &&Value| {
+            let begins = |name: &str| row[format!("{name}_lo")] == cell[name][0];
+            row["collective"] == cell["collective"]
+                && ["bytes", "nodes", "ppn"].into_iter().all(begins)
+        };
+        let of_cell: Vec<&Value> = rows.iter().filter(is_of_cell).collect();
         for line in list(panel, "lines") {
-            let sql = format!(
-                "SELECT generation, probability FROM variants WHERE collective = {} AND {} AND variant = {} ORDER BY generation",
-                quoted(&cell["collective"]),
-                bounds.join(" AND "),
-                quoted(&line["variant"])
-            );
-            let rows = json(&["query", "--json", &sql], db);
-            let rows = rows.as_array().expect("rows");
             for (generation, shown) in (1..).zip(list(line, "probabilities").iter().skip(1)) {
                 // A variant that was given no chance has no row.
-                let row = rows.iter().find(|row| row["generation"] == generation);
+                let row = of_cell.iter().find(|row| {
+                    row["variant"] == line["variant"] && row["generation"] == generation
+                });
                 let asked = row.map_or(0.0, |row| number(row, "probability"));
                 assert_eq!(
                     shown.as_f64(),
                     Some(asked),
-                    "generation {generation}: {sql}"
+                    "generation {generation}: {cell} {}",
+                    line["variant"]
                 );
             }
         }
     }
-}
-
-fn quoted(text: &Value) -> String {
-    format!("'{}'", text.as_str().expect("text"))
 }
 
 /// The boxes of the layout that ran with and without the tuner.
