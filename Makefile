@@ -24,7 +24,10 @@ help: ## this list
 setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
 
-build: setup command placement mpi ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+# The shims beside all else: each is optimised as a whole, which takes one processor a minute.
+build: setup ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+	@$(MAKE) --no-print-directory shims & \
+	$(MAKE) --no-print-directory command placement programs; code=$$?; wait $$! || code=$$?; exit $$code
 
 # Features as the tests have them: what both are made of is compiled once.
 .PHONY: command
@@ -44,10 +47,15 @@ placement: ## target/release/libcolltune_placement.{so,a}
 MPI_BUILD := CARGO="$(CARGO)" CARGO_DIR="$(CARGO_DIR)" scripts/mpi-build
 
 # The standard binary interface: where there is a compiler wrapper for it, in PATH or from PyPI.
-.PHONY: mpi
-mpi:
-	@for wrapper in $(WRAPPERS); do $(MPI_BUILD) $$wrapper || exit 1; done
-	@$(if $(MPICC),,if compiler=$$(CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/setup --mpicc-abi); then $(MPI_BUILD) $$compiler; fi)
+.PHONY: mpi shims programs
+mpi: shims programs
+
+shims:
+	@for wrapper in $(WRAPPERS); do $(MPI_BUILD) --shim $$wrapper || exit 1; done
+	@$(if $(MPICC),,if compiler=$$(CARGO_TARGET_DIR="$(CARGO_DIR)" scripts/setup --mpicc-abi); then $(MPI_BUILD) --shim $$compiler; fi)
+
+programs:
+	@for wrapper in $(WRAPPERS); do $(MPI_BUILD) --programs $$wrapper || exit 1; done
 
 $(MPIS:%=mpi-%): mpi-%:
 	@$(MPI_BUILD) mpicc.$*
