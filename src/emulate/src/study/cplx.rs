@@ -55,7 +55,7 @@ pub fn run(size: Size, timer: Option<Timer>) -> Result<Study, EmulateError> {
             timed_ranks: [16_384, 131_072],
         },
         Size::Quick => Extent {
-            epochs: 8,
+            epochs: 4,
             wire_epochs: 3,
             meshes: 2,
             timed_ranks: [16_384, 131_072],
