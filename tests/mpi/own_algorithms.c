@@ -3,7 +3,9 @@
  * commute, pairs with their places, in place, odd roots, fewer elements than ranks.
  *
  * usage: own_algorithms [COUNT ...]
+ * Where COLLTUNE_FORCE names collectives, only their shapes are run.
  * Prints "ok" when every result is right and nothing else was written. */
+#include "forced.h"
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -605,19 +607,22 @@ int main(int argc, char **argv) {
         for (int c = 0; c < n; c++) {
             int count = argc > 1 ? atoi(argv[c + 1]) : usual[c];
             if (k == 0 && count > 100000) continue; /* long ones once */
-            reductions(comm, count);
-            prefixes(comm, count);
-            blocks(comm, count);
-            located(comm, count);
-            movements(comm, count);
-            one_address(comm, count);
-            rooted(comm, count);
-            if (count > 0) {
-                gathered_unevenly(comm, count);
-                exchanged_unevenly(comm, count);
-                reduced_unevenly(comm, count);
+            int sums = is_forced("allreduce") || is_forced("reduce");
+            if (sums) reductions(comm, count);
+            if (is_forced("scan") || is_forced("exscan")) prefixes(comm, count);
+            if (is_forced("reduce_scatter_block")) blocks(comm, count);
+            if (sums) located(comm, count);
+            if (is_forced("bcast") || is_forced("allgather") || is_forced("alltoall")) {
+                movements(comm, count);
+                one_address(comm, count);
             }
-            barriers(comm);
+            if (is_forced("gather") || is_forced("scatter")) rooted(comm, count);
+            if (count > 0) {
+                if (is_forced("allgatherv") || is_forced("gatherv") || is_forced("scatterv")) gathered_unevenly(comm, count);
+                if (is_forced("alltoallv")) exchanged_unevenly(comm, count);
+                if (is_forced("reduce_scatter")) reduced_unevenly(comm, count);
+            }
+            if (sums || is_forced("barrier")) barriers(comm);
         }
     }
     MPI_Comm_free(&turned);

@@ -4,21 +4,15 @@
  * usage: pending LONGS ...
  * Where COLLTUNE_FORCE names collectives, those alone are run.
  * Prints "ok" when every result is right. */
+#include "forced.h"
 #include "step.h"
 
 enum { BIG = 1 << 19 };
 static long out[BIG], in[BIG];
 
-static int is_asked_for(int which) {
-    static const char *const names[STEPS] = {
-        "allreduce", "bcast", "allgather", "alltoall", "reduce", "allgatherv", "gather", "gatherv", "scatter",
-        "scatterv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block", "scan", "exscan", "barrier"};
-    const char *forced = getenv("COLLTUNE_FORCE");
-    if (!forced) return 1;
-    for (const char *at = forced; (at = strstr(at, names[which])); at++)
-        if ((at == forced || at[-1] == ';') && at[strlen(names[which])] == '=') return 1;
-    return 0;
-}
+static const char *const names[STEPS] = {
+    "allreduce", "bcast", "allgather", "alltoall", "reduce", "allgatherv", "gather", "gatherv", "scatter",
+    "scatterv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block", "scan", "exscan", "barrier"};
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
@@ -29,7 +23,7 @@ int main(int argc, char **argv) {
         for (int sender = 0; sender < size; sender++) {
             int which = turn % STEPS, count = atoi(argv[1 + turn / STEPS]), receiver = (sender + 1) % size;
             MPI_Request request = MPI_REQUEST_NULL;
-            if (!is_asked_for(which)) continue;
+            if (!is_forced(names[which])) continue;
             if (rank == sender) {
                 for (int i = 0; i < BIG; i++) out[i] = sender + i;
                 MPI_Isend(out, BIG, MPI_LONG, receiver, 5, MPI_COMM_WORLD, &request);

@@ -71,7 +71,8 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
     std::fs::create_dir_all(&folder)
         .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
     let result = folder.join(file);
-    let headers = ["step.h", "guarded.h"].map(|header| source.with_file_name(header));
+    let headers = ["step.h", "guarded.h", "forced.h"];
+    let headers = headers.map(|header| source.with_file_name(header));
     let newer =
         |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
     let is_new = |built| {
