@@ -34,6 +34,7 @@ fn machine() -> String {
         ppn: 2,
         reduce_per_byte_ns: 0.25,
         copy_per_byte_ns: 0.125,
+        loaded_per_byte_ns: None,
         inside: Some(Machine::TYPICAL.inside),
         between: Some(Machine::TYPICAL.between),
         cores: None,
@@ -210,6 +211,57 @@ fn a_blast_is_emulated_without_its_gas() {
 }
 
 /// Times are those of the table whatever is drawn, and what is drawn is what the run did.
+/// Copies a folder with what is in it.
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("listed") {
+        let from = entry.expect("an entry").path();
+        let to = to.join(from.file_name().expect("a name"));
+        match from.is_dir() {
+            true => copied(&from, &to),
+            false => drop(std::fs::copy(from, to).expect("copied")),
+        }
+    }
+}
+
+/// The machine is calibrated without a word on how messages travel, and what was learned is kept by that.
+#[test]
+fn what_was_learned_with_a_transport_is_a_price_also_of_what_has_no_schedule() {
+    let folder = folder();
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tuning-db/tests/recorded/cluster-shifting");
+    let (db, costs) = (folder.path().join("db"), folder.path().join("costs.toml"));
+    copied(&recorded, &db);
+    std::fs::create_dir(db.join("incoming")).expect("made");
+    std::fs::create_dir(db.join("openmpi-4.1.4")).expect("made");
+    std::fs::write(db.join("openmpi-4.1.4/calibration.toml"), machine()).expect("written");
+    std::fs::write(&costs, COSTS).expect("written");
+    let run = || {
+        let line = format!(
+            "emulate run --mesh four-spheres --costs {} --ranks 8 --machine {} --collective allreduce=node:shm+default \
+             --json -- --num_tsteps 2",
+            path(&costs),
+            path(&db)
+        );
+        colltune(&line.split_whitespace().collect::<Vec<_>>())
+    };
+    let output = run();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains("node:shm+default"),
+        "{error}"
+    );
+    let output = colltune(&["train", "--db", path(&db)]);
+    assert!(output.status.success(), "{output:?}");
+    let output = run();
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let measured = report
+        .pointer("/runs/0/priced/measured")
+        .and_then(Value::as_f64);
+    assert!(measured.is_some_and(|share| share > 0.5), "{measured:?}");
+}
+
 #[test]
 fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     let folder = folder();

@@ -25,6 +25,7 @@ fn calibration(folder: &Path, latency_ns: f64) -> PathBuf {
         ppn: 2,
         reduce_per_byte_ns: 0.25,
         copy_per_byte_ns: 0.125,
+        loaded_per_byte_ns: None,
         inside: Some(link(Machine::TYPICAL.inside)),
         between: Some(link(Machine::TYPICAL.between)),
         cores: None,

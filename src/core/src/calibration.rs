@@ -1,13 +1,14 @@
 //! What was measured of a machine: `calibration.toml`, from which times are predicted.
 //!
 //! ```toml
-//! schema = 3
+//! schema = 4
 //! library = "openmpi-4.1.4"
 //! machine = "hydra"
 //! nodes = 4
 //! ppn = 2
 //! reduce_per_byte_ns = 0.1
 //! copy_per_byte_ns = 0.08
+//! loaded_per_byte_ns = 0.14
 //! [inside]
 //! latency_ns = 250.0
 //! overhead_ns = 150.0
@@ -28,9 +29,9 @@ use thiserror::Error;
 
 use crate::algorithm::simulate::{Cores, Impossible, Link, Machine};
 
-/// The version of the layout of `calibration.toml`. Versions 1 and 2, which are read too, know no cores, and the first
-/// no bursts.
-pub const SCHEMA: u32 = 3;
+/// The version of the layout of `calibration.toml`. Versions 1 to 3, which are read too, know no load, 1 and 2 no cores, and
+/// the first no bursts.
+pub const SCHEMA: u32 = 4;
 
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "calibration.toml";
@@ -48,6 +49,8 @@ pub struct Calibration {
     pub ppn: u32,
     pub reduce_per_byte_ns: f64,
     pub copy_per_byte_ns: f64,
+    /// Of each byte that leaves a node while all ranks send to other nodes and receive from them; none on one node.
+    pub loaded_per_byte_ns: Option<f64>,
     pub inside: Option<Link>,
     pub between: Option<Link>,
     pub cores: Option<Cores>,
@@ -110,6 +113,11 @@ impl Calibration {
                 "",
                 Impossible::as_time("copy_per_byte_ns", self.copy_per_byte_ns),
             ),
+            (
+                "",
+                self.loaded_per_byte_ns
+                    .and_then(|time| Impossible::as_time("loaded_per_byte_ns", time)),
+            ),
             ("inside.", self.inside.and_then(|link| link.impossible())),
             ("between.", self.between.and_then(|link| link.impossible())),
             ("cores.", self.cores.and_then(|cores| cores.impossible())),
@@ -166,6 +174,7 @@ mod tests {
             ppn: 2,
             reduce_per_byte_ns: 0.25,
             copy_per_byte_ns: 0.125,
+            loaded_per_byte_ns: Some(0.75),
             inside: Some(Machine::TYPICAL.inside),
             between: None,
             cores: Some(Cores {
@@ -195,12 +204,14 @@ mod tests {
     #[test]
     fn other_versions_unknown_keys_and_impossible_values_are_errors() {
         let text = some().to_toml();
-        let newer = text.replace("schema = 3", "schema = 4\nsomething = 3");
+        let newer = text.replace("schema = 4", "schema = 5\nsomething = 3");
         assert_eq!(
             Calibration::from_toml(&newer),
-            Err(CalibrationError::Schema(4))
+            Err(CalibrationError::Schema(5))
         );
-        let older = text.replace("schema = 3", "schema = 2");
+        const LOADED: &str = "loaded_per_byte_ns = 0.75";
+        let older = text.replace("schema = 4", "schema = 2");
+        let older = older.replace(&format!("{LOADED}\n"), "");
         let older = older.replace("[cores]\nper_node = 2.0\nturn_ns = 1300.0\n", "");
         let read = Calibration::from_toml(&older).unwrap();
         assert_eq!((read.schema, read.machine().cores), (2, Cores::ENOUGH));
@@ -222,6 +233,11 @@ mod tests {
                 ["copy_per_byte_ns is NaN", "calibrate"],
             ),
             (COPY, "copy_per_byte_ns = ", ["copy_per_byte_ns", "line"]),
+            (
+                LOADED,
+                "loaded_per_byte_ns = -1.0",
+                ["loaded_per_byte_ns is -1,", "at least 0"],
+            ),
             (
                 "latency_ns = 250.0",
                 "latency_ns = inf",

@@ -400,6 +400,28 @@ fn more_ranks_than_blocks_are_refused_with_both_numbers() {
     );
 }
 
+/// One message goes at the pace of a pair, what queues behind it at that of a network under load.
+#[test]
+fn a_network_under_load_lets_queues_through_more_slowly_and_single_messages_as_ever() {
+    let ends = |congestion: f64, messages: &[(u32, u32, u64)]| {
+        let mut machine = a_machine(1);
+        machine.app = Some(FREE);
+        machine.congestion = congestion;
+        let axes = axes(&machine, 3, Network::Events, &[exchange(3, messages)]);
+        axes.clocks.iter().copied().fold(0.0, f64::max)
+    };
+    let bytes = 1_000_000;
+    let transfer = bytes as f64 * a_machine(1).network.between.per_byte_ns;
+    let one = [(0, 1, bytes)];
+    assert_eq!(ends(1.0, &one), ends(2.0, &one));
+    let two = [(0, 1, bytes), (0, 2, bytes)];
+    let later = ends(2.0, &two) - ends(1.0, &two);
+    assert!(
+        (later / transfer - 1.0).abs() < 1e-6,
+        "{later} for {transfer}"
+    );
+}
+
 /// Inside a node nobody copies but the two ranks: a long message moves while both wait, and keeps its sender.
 #[test]
 fn long_messages_inside_a_node_move_while_both_ranks_wait() {

@@ -3,7 +3,7 @@
 //! combining and copying cost.
 //!
 //! One pair of ranks measures at a time; the others wait in a barrier as they would in a collective. What one rank does
-//! alone it does while they sleep.
+//! alone it does while they sleep. At the end all send at once, which networks may not carry at the pace of one pair.
 //! Where there are fewer cores that ranks may use than ranks, a pair inside a node measures twice: while
 //! the others sleep, for what a message takes, and while they wait, for how long a turn of theirs is.
 //! Latency is what remains of half a round trip without both ends' overhead, which is the time that
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::mpi::{self, Comm};
+use crate::neighbours::{Exchange, Pattern};
 use crate::pair::Pair;
 
 #[derive(clap::Args)]
@@ -79,15 +80,60 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
         });
         vec![reduce, copy]
     });
+    let loaded_per_byte_ns = loaded_per_byte_ns(arguments, world, &leaders);
     json!({
         "mode": "calibrate",
         "nodes": nodes.len(),
         "reduce_per_byte_ns": local[0],
         "copy_per_byte_ns": local[1],
+        "loaded_per_byte_ns": loaded_per_byte_ns,
         "inside": inside,
         "between": between,
         "cores": cores,
     })
+}
+
+/// Ranks to whom one sends in an exchange under load, at most.
+const PARTNERS_MAX: usize = 16;
+/// Bytes that leave a node in it, about, and the least and the most of a message.
+const LOADED_BYTES: usize = 8 << 20;
+const LOADED_MESSAGE: [usize; 2] = [4 << 10, 256 << 10];
+
+/// What each byte that leaves a node takes while all ranks send to other nodes and receive from them; none on one node.
+fn loaded_per_byte_ns(arguments: &Arguments, world: Comm, node_of: &[u64]) -> Option<f64> {
+    let pairs = loaded_pairs(node_of);
+    let mut leaving = BTreeMap::new();
+    for &(from, _) in &pairs {
+        *leaving.entry(node_of[from]).or_insert(0usize) += 1;
+    }
+    let most = leaving.into_values().max()?;
+    let bytes = (LOADED_BYTES / most).clamp(LOADED_MESSAGE[0], LOADED_MESSAGE[1]);
+    let pattern = Pattern {
+        name: "loaded".to_owned(),
+        messages: pairs.iter().map(|&(from, to)| (from, to, bytes)).collect(),
+    };
+    let mut exchange = Exchange::new(&pattern, world.rank);
+    // The first round connects ranks, and looks at what has arrived.
+    exchange.round();
+    let rounds = (0..arguments.repetitions.max(1)).map(|_| {
+        world.synchronise();
+        let start = Instant::now();
+        exchange.round();
+        start.elapsed().as_nanos() as f64
+    });
+    let slowest = world.maxima(&rounds.collect::<Vec<_>>());
+    Some(median(slowest) / (most * bytes) as f64)
+}
+
+/// From whom to whom: each rank to others at distances that are spread evenly, if they are on other nodes.
+fn loaded_pairs(node_of: &[u64]) -> Vec<(usize, usize)> {
+    let n = node_of.len();
+    let n_partners = PARTNERS_MAX.min(n - 1);
+    let away = (0..n_partners).map(|place| 1 + place * (n - 1) / n_partners);
+    let pairs = away.flat_map(|away| (0..n).map(move |from| (from, (from + away) % n)));
+    pairs
+        .filter(|&(from, to)| node_of[from] != node_of[to])
+        .collect()
 }
 
 /// What the ranks that do not measure do meanwhile.
@@ -298,5 +344,34 @@ fn answer(arguments: &Arguments, pair: &mut Pair) {
     }
     for bytes in eager_sizes() {
         pair.receive_late(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ranks_send_as_much_as_they_receive_to_other_nodes_alone() {
+        for (n_nodes, ppn) in [(2, 1), (2, 2), (4, 2), (3, 24)] {
+            let node_of: Vec<u64> = (0..n_nodes * ppn).map(|rank| rank / ppn).collect();
+            let pairs = loaded_pairs(&node_of);
+            let count =
+                |is: &dyn Fn(&(usize, usize)) -> bool| pairs.iter().filter(|pair| is(pair)).count();
+            for rank in 0..node_of.len() {
+                let sends = count(&|(from, _)| *from == rank);
+                let receives = count(&|(_, to)| *to == rank);
+                assert!(
+                    (1..=PARTNERS_MAX).contains(&sends),
+                    "{n_nodes} x {ppn}: {sends}"
+                );
+                assert!(
+                    sends.abs_diff(receives) <= PARTNERS_MAX / 2,
+                    "{n_nodes} x {ppn}: {sends} {receives}"
+                );
+            }
+            assert!(pairs.iter().all(|&(from, to)| node_of[from] != node_of[to]));
+        }
+        assert!(loaded_pairs(&[0, 0, 0]).is_empty() && loaded_pairs(&[0]).is_empty());
     }
 }

@@ -66,10 +66,10 @@ fn measure(arguments: &Arguments, world: Comm, exchange: &mut Exchange) -> Vec<f
     world.maxima(&times)
 }
 
-/// The messages of one round, the same on all ranks.
-struct Pattern {
-    name: String,
-    messages: Vec<(usize, usize, usize)>,
+/// The messages of one round, the same on all ranks: from, to, and bytes.
+pub struct Pattern {
+    pub name: String,
+    pub messages: Vec<(usize, usize, usize)>,
 }
 
 fn read(path: &Path, n_ranks: usize) -> Result<Vec<Pattern>, String> {
@@ -116,7 +116,7 @@ fn of(pattern: &Value, path: &Path, n_ranks: usize) -> Result<Pattern, String> {
 }
 
 /// One rank's part of a pattern.
-struct Exchange {
+pub struct Exchange {
     /// Peer, buffer, and the number that fills it.
     sends: Vec<(c_int, Vec<u8>, u8)>,
     receives: Vec<(c_int, Vec<u8>, u8)>,
@@ -127,7 +127,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(pattern: &Pattern, rank: usize) -> Exchange {
+    pub fn new(pattern: &Pattern, rank: usize) -> Exchange {
         let mut exchange = Exchange {
             sends: Vec::new(),
             receives: Vec::new(),
@@ -151,7 +151,7 @@ impl Exchange {
     }
 
     /// Sends and receives everything once.
-    fn round(&mut self) {
+    pub fn round(&mut self) {
         let n = self.receives.len() + self.sends.len();
         // SAFETY: reading constant handles.
         let (world, datatype, null) = unsafe { (ffi::COMM_WORLD, ffi::UINT8_T, ffi::REQUEST_NULL) };

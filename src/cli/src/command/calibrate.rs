@@ -110,8 +110,8 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
-Measured are latency, overhead, gap and time per byte of messages on both levels, how many bytes an idle
-link lets through at once, the size from which a send waits for its receive, what combining and copying cost per byte, and
+Measured are latency, overhead, gap and time per byte of messages on both levels, the time per byte between
+nodes while all ranks send, how many bytes an idle link lets through at once, the size from which a send waits for its receive, what combining and copying cost per byte, and
 whether ranks share cores, which then take turns. They go to
 DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
 beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
@@ -198,6 +198,7 @@ pub fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibrat
         ppn: number(measured, "ppn")? as u32,
         reduce_per_byte_ns: number(measured, "reduce_per_byte_ns")?,
         copy_per_byte_ns: number(measured, "copy_per_byte_ns")?,
+        loaded_per_byte_ns: measured["loaded_per_byte_ns"].as_f64(),
         inside: link(&measured["inside"])?,
         between: link(&measured["between"])?,
         cores: serde_json::from_value(measured["cores"].clone())
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn the_helpers_answer_becomes_a_calibration_and_what_is_missing_is_named() {
         let text = r#"{"library":"openmpi-4.1.4","n_ranks":2,"ppn":2,"nodes":1,"mode":"calibrate",
-            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"between":null,"cores":{"per_node":1,"turn_ns":900},"inside":{"latency_ns":300,
+            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"loaded_per_byte_ns":null,"between":null,"cores":{"per_node":1,"turn_ns":900},"inside":{"latency_ns":300,
             "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"burst_bytes":0,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
         let read = calibration(&serde_json::from_str(text).unwrap(), "here".to_owned()).unwrap();
         assert_eq!(read.inside.unwrap().rendezvous_bytes, f64::INFINITY);

@@ -90,7 +90,8 @@ impl Ports {
         ports.for_each(|port| *port += time);
     }
 
-    /// Messages between nodes go through two ports; those inside are taken by their receivers, who wait from `waiting`
+    /// Messages between nodes go through two ports, the first of a queue at the link's own pace and those behind it at that
+    /// of a network under load; those inside are taken by their receivers, who wait from `waiting`
     /// on, and short ones go alone.
     pub fn pass(
         &mut self,
@@ -119,7 +120,7 @@ impl Ports {
             let transfer = message.bytes as f64 * link.per_byte_ns;
             let port = &mut self.out[*node as usize];
             let owed = port.max(*at);
-            *port = owed + link.gap_ns.max(transfer);
+            *port = owed + link.gap_ns.max(machine.congestion * transfer);
             // What a port owes runs ahead of what it has let through by a burst at most.
             arrived[*place as usize] =
                 at.max(owed + transfer - credit).max(*at + transfer) + link.latency_ns;
@@ -131,7 +132,7 @@ impl Ports {
             let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
             let port = &mut self.into[node as usize];
             let owed = port.max(first_byte);
-            *port = owed + link.gap_ns.max(transfer);
+            *port = owed + link.gap_ns.max(machine.congestion * transfer);
             let arrived = &mut arrived[place as usize];
             *arrived = arrived.max(owed + transfer - credit);
         }

@@ -19,6 +19,9 @@ pub struct Machine {
     pub scale: f64,
     /// `measured`, or `assumed: why`.
     pub source: String,
+    /// How many times as long a byte takes from node to node while all ranks send, beyond what queueing explains; 1 or
+    /// more.
+    pub congestion: f64,
     /// What a tuning database knows of collectives' times.
     pub learned: Learned,
     /// By whose rules collectives run that nothing was chosen for.
@@ -107,6 +110,7 @@ impl Machine {
                 (None, false) => "measured".to_owned(),
                 (None, true) => "measured; packing as the costs were fitted".to_owned(),
             },
+            congestion: congestion(calibration),
             learned: Learned::default(),
             defaults: Defaults::of_library(&calibration.library),
         }
@@ -179,6 +183,21 @@ impl Machine {
     }
 }
 
+/// No network is this much slower under load; more is a load that was measured wrong.
+const CONGESTION_MAX: f64 = 8.0;
+
+fn congestion(calibration: &Calibration) -> f64 {
+    let alone = calibration.between.map(|link| link.per_byte_ns);
+    let ratio = calibration
+        .loaded_per_byte_ns
+        .zip(alone)
+        .map(|(loaded, alone)| loaded / alone);
+    // Of a link whose bytes take no time nothing is known.
+    ratio
+        .filter(|ratio| ratio.is_finite())
+        .map_or(1.0, |ratio| ratio.clamp(1.0, CONGESTION_MAX))
+}
+
 impl Beside {
     fn take(table: &mut toml::Table) -> Result<Beside, String> {
         fn part<T: serde::de::DeserializeOwned>(
@@ -211,6 +230,7 @@ mod tests {
             ppn: 2,
             reduce_per_byte_ns: 0.25,
             copy_per_byte_ns: 0.125,
+            loaded_per_byte_ns: None,
             inside: Some(simulate::Machine::TYPICAL.inside),
             between: None,
             cores: None,

@@ -104,6 +104,7 @@ impl Preset {
             }),
             scale: 1.0,
             source: format!("assumed: {}", self.why),
+            congestion: 1.0,
             learned: Learned::default(),
             // All are older than 4.1.
             defaults: Defaults::OpenMpi40,

@@ -6,9 +6,11 @@ use anyhow::Context;
 use colltune_amr::deck;
 use colltune_amr::settings::Settings;
 use colltune_core::calibration::Calibration;
+use colltune_core::context::DataKey;
+use colltune_core::library::Library;
 use colltune_core::space::{Cell, Range};
 use colltune_core::variant::DEFAULT;
-use colltune_db::{Database, Generation};
+use colltune_db::{Database, Generation, generation};
 use colltune_emulate::EmulateError;
 use colltune_emulate::cost::Costs;
 use colltune_emulate::machine::{self, Machine};
@@ -19,6 +21,7 @@ use colltune_files::{SETTINGS_BYTES_MAX, read_text};
 use colltune_models::statistics::VariantStatistics;
 
 use super::recording;
+use crate::progress;
 
 /// A machine by the name of a preset, a TOML file, or a tuning database with one calibration.
 pub fn machine(name: &str) -> anyhow::Result<Machine> {
@@ -52,11 +55,34 @@ fn of_database(path: &Path) -> anyhow::Result<Machine> {
         read_text(&file, SETTINGS_BYTES_MAX).with_context(|| format!("read {}", file.display()))?;
     let calibration =
         Calibration::from_toml(&text).with_context(|| format!("use {}", file.display()))?;
-    let learned = learned(&Generation::load(&db, library)?);
+    let learned = match most_trained(&db, library)? {
+        Some(generation) => learned(&generation),
+        None => Learned::default(),
+    };
     Ok(Machine {
         learned,
         ..Machine::of_calibration(&calibration)
     })
+}
+
+/// The newest training of a library, by the transport that most calls were recorded with: nothing says which of them the
+/// emulated runs have.
+fn most_trained(db: &Database, library: Library) -> anyhow::Result<Option<Generation>> {
+    let keys = generation::trained(db)?.into_iter();
+    let of_library: Vec<DataKey> = keys.filter(|key| key.library == library).collect();
+    let mut trained = Vec::new();
+    for key in &of_library {
+        trained.push(Generation::load(db, key.clone())?);
+    }
+    let calls = |generation: &Generation| generation.meta.as_ref().map_or(0, |meta| meta.calls);
+    let found = trained.into_iter().max_by_key(calls);
+    if let Some(found) = found.as_ref().filter(|_| of_library.len() > 1) {
+        progress::hint(format_args!(
+            "collectives cost what {} has learned; what was learned with other transports is not asked",
+            found.key
+        ));
+    }
+    Ok(found)
 }
 
 /// What the newest training knows of all cells: medians where a variant ran, and what it predicts of others.
