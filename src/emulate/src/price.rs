@@ -3,8 +3,8 @@
 //!
 //! Algorithms of a library are priced by the schedules of ours that send the same (`native:ring` by `p2p:ring`): where
 //! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
-//! rules are known ([`Defaults`]). A variant without schedules is as far from the default as at the nearest size at which
-//! it was measured.
+//! rules are known ([`Defaults`]). A variant without schedules is as far from the default as where it was measured
+//! next to the call.
 
 mod rules;
 
@@ -149,7 +149,7 @@ impl<'m> Prices<'m> {
         })
     }
 
-    /// What has no schedules here: as far from the default as at the nearest size at which it was measured.
+    /// What has no schedules here: as far from the default as where it was measured next to this.
     fn by_default_ns(
         &self,
         pattern: Pattern,
@@ -162,15 +162,16 @@ impl<'m> Prices<'m> {
             return Ok(None);
         }
         let nearest = learned.nearest(pattern, chosen, bytes, self.shape(n_ranks));
-        let (measured_at, time_ns) = nearest.ok_or_else(|| EmulateError::Variant {
+        let (ranks_there, bytes_there, time_ns) = nearest.ok_or_else(|| EmulateError::Variant {
             variant: chosen.to_owned(),
             ranks: n_ranks,
-            reason: "the tuning database knows its times on other nodes and ranks only, and there is no schedule to \
-                     simulate"
+            reason: "the tuning database knows its times with other numbers of ranks on a node only, and there is no \
+                     schedule to simulate"
                 .to_owned(),
         })?;
-        let default = |bytes| self.price(pattern, DEFAULT, bytes, n_ranks);
-        let (here, there) = (default(bytes)?.0, default(measured_at)?.0);
+        let default = |bytes, n_ranks| self.price(pattern, DEFAULT, bytes, n_ranks);
+        let here = default(bytes, n_ranks)?.0;
+        let there = default(bytes_there, ranks_there)?.0;
         Ok(Some(time_ns * here / there))
     }
 
@@ -299,9 +300,9 @@ mod tests {
             assert_eq!(prices.priced().regression, 1.0);
         }
         machine.learned = known;
-        let error = Prices::new(&machine, choices.clone()).call_ns(&allreduce(16));
+        let error = Prices::new(&machine, choices.clone()).call_ns(&allreduce(8));
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("on other nodes and ranks"), "{error}");
+        assert!(error.contains("on a node only"), "{error}");
         let mut prices = Prices::new(&machine, choices);
         assert_eq!(prices.priced().simulated, 1.0);
         assert_eq!(prices.call_ns(&allreduce(32)).unwrap(), 12_345.0);
@@ -310,15 +311,18 @@ mod tests {
         let simulated = prices.call_ns(&barrier).unwrap();
         let share = 12_345.0 / (12_345.0 + simulated);
         assert!((prices.priced().measured - share).abs() < 1e-12);
-        assert!(prices.call_ns(&allreduce(64)).is_err(), "another shape");
-        // At another size it is as far from the default.
-        let default = |bytes| {
-            let call = Call::of_all(Meeting::Allreduce, bytes, 32);
-            Prices::new(&machine, Choices::default()).call_ns(&call)
+        // At another size, or on other nodes, it is as far from the default.
+        let default = |bytes, n_ranks| {
+            let call = Call::of_all(Meeting::Allreduce, bytes, n_ranks);
+            Prices::new(&machine, Choices::default())
+                .call_ns(&call)
+                .unwrap()
         };
-        let ratio = default(4096).unwrap() / default(8).unwrap();
-        let longer = Call::of_all(Meeting::Allreduce, 4096, 32);
-        assert!((prices.call_ns(&longer).unwrap() / (12_345.0 * ratio) - 1.0).abs() < 1e-12);
+        for (bytes, n_ranks) in [(4096, 32), (8, 64)] {
+            let ratio = default(bytes, n_ranks) / default(8, 32);
+            let found = prices.call_ns(&Call::of_all(Meeting::Allreduce, bytes, n_ranks));
+            assert!((found.unwrap() / (12_345.0 * ratio) - 1.0).abs() < 1e-12);
+        }
         let ends = prices.allreduce_ends(8, &[0.0; 32]).unwrap();
         assert_eq!(ends, [12_345.0; 32], "everywhere at once");
     }

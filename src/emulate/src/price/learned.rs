@@ -21,10 +21,15 @@ impl LearnedCell {
     }
 
     /// Whether it is about so many ranks in nodes of `ppn`.
-    fn holds(&self, (n_ranks, ppn): (u32, u32)) -> bool {
-        let (nodes, ppn) = (n_ranks.div_ceil(ppn), ppn.min(n_ranks));
-        self.nodes.contains(&u64::from(nodes)) && self.ppn.contains(&u64::from(ppn))
+    fn holds(&self, shape: (u32, u32)) -> bool {
+        let (nodes, ppn) = nodes_and_ppn(shape);
+        self.nodes.contains(&nodes) && self.ppn.contains(&ppn)
     }
+}
+
+/// Nodes, and ranks on each, of so many ranks in nodes of `ppn`.
+fn nodes_and_ppn((n_ranks, ppn): (u32, u32)) -> (u64, u64) {
+    (n_ranks.div_ceil(ppn).into(), ppn.min(n_ranks).into())
 }
 
 /// What is known of a variant; nanoseconds.
@@ -49,23 +54,40 @@ impl Learned {
         cells.any(|cell| cell.is_of(pattern, variant))
     }
 
-    /// The size nearest to this one at which a variant was measured on so many ranks in nodes of `ppn`, and what it took.
+    /// Where a variant was measured that is nearest to this: on how many ranks in nodes of `ppn` and at which size, and what
+    /// it took. The number of nodes counts before the size.
     pub fn nearest(
         &self,
         pattern: Pattern,
         variant: &str,
         bytes: u64,
         shape: (u32, u32),
-    ) -> Option<(u64, f64)> {
-        let measured = self.0.iter().filter_map(|cell| match cell.known {
-            Known::Measured(time) if cell.is_of(pattern, variant) && cell.holds(shape) => {
-                Some((bytes.clamp(*cell.bytes.start(), *cell.bytes.end()), time))
+    ) -> Option<(usize, u64, f64)> {
+        let (nodes, ppn) = nodes_and_ppn(shape);
+        let of = self.0.iter().filter(|cell| cell.is_of(pattern, variant));
+        let measured = of.filter_map(|cell| match cell.known {
+            Known::Measured(time) if cell.ppn.contains(&ppn) => {
+                let inside = |value: u64, range: &RangeInclusive<u64>| {
+                    value.clamp(*range.start(), *range.end())
+                };
+                Some((inside(nodes, &cell.nodes), inside(bytes, &cell.bytes), time))
             }
             _ => None,
         });
-        let log = |bytes: u64| (bytes.max(1) as f64).ln();
-        let away = |(at, _): &(u64, f64)| (log(*at) - log(bytes)).abs();
-        measured.min_by(|a, b| away(a).total_cmp(&away(b)))
+        let away = |a: u64, b: u64| ((a.max(1) as f64).ln() - (b.max(1) as f64).ln()).abs();
+        let order = |of: &(u64, u64, f64)| (away(of.0, nodes), away(of.1, bytes));
+        let nearest = measured.min_by(|a, b| {
+            let (a, b) = (order(a), order(b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        nearest.map(|(there, bytes, time)| {
+            let n_ranks = if there == nodes {
+                u64::from(shape.0)
+            } else {
+                there * ppn
+            };
+            (n_ranks as usize, bytes, time)
+        })
     }
 
     /// What is known of a variant, if a cell holds this size on so many ranks in nodes of `ppn`.
@@ -115,7 +137,9 @@ mod tests {
             None
         );
         let nearest = |shape| learned.nearest(Pattern::Allreduce, "native:basic_linear", 64, shape);
-        assert_eq!(nearest((8, 2)), Some((8, 5.0)));
+        assert_eq!(nearest((8, 2)), Some((8, 8, 5.0)));
+        assert_eq!(nearest((7, 2)), Some((7, 8, 5.0)), "four nodes as well");
+        assert_eq!(nearest((4, 2)), Some((8, 8, 5.0)), "on twice as many");
         assert_eq!(nearest((8, 4)), None);
     }
 }
