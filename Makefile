@@ -26,8 +26,8 @@ setup: ## install what the build needs (as root), or name it
 
 # The shims beside all else: each is optimised as a whole, which takes one processor a minute.
 build: setup ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
-	@$(MAKE) --no-print-directory shims & \
-	$(MAKE) --no-print-directory command placement programs; code=$$?; wait $$! || code=$$?; exit $$code
+	@$(MAKE) --no-print-directory shims & shims=$$!; trap 'kill $$shims' INT TERM; \
+	$(MAKE) --no-print-directory command placement programs; code=$$?; wait $$shims || code=$$?; exit $$code
 
 # Features as the tests have them: what both are made of is compiled once.
 .PHONY: command

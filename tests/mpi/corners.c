@@ -440,7 +440,7 @@ static void trapped(int count) {
     feenableexcept(before);
     double tiny = ldexp(1.0, -80), one = rank == 0 ? 1.0 : tiny, sum = 0;
     fesetround(FE_UPWARD);
-    setenv("UPWARD", "1", 1);
+    setenv("UPWARD", "rounded upwards", 1);
     for (int k = 0; k < 20; k++) {
         MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
         check(fegetround() == FE_UPWARD && (size == 1 || sum > 1.0), 1);

@@ -474,6 +474,7 @@ int main(int argc, char **argv) {
     int has_threads = !strcmp(way, "threads") || !strcmp(way, "meanwhile");
     MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (has_threads && provided < MPI_THREAD_MULTIPLE) return conclude(0);
     if (!strcmp(way, "spawned")) {
         right = spawned();
         MPI_Finalize();

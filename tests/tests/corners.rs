@@ -8,6 +8,11 @@ use colltune_tests::{
 
 /// Runs every case of `corners.c`; returns how many calls ran another variant than `default`.
 fn all_cases(job: Job, n_ranks: u32) -> usize {
+    all_cases_said(job, n_ranks, "")
+}
+
+/// The same, where something has to be said on standard error.
+fn all_cases_said(job: Job, n_ranks: u32, said: &str) -> usize {
     let log = folder();
     let outcome = job
         .env("COLLTUNE_SETUP_AFTER", "1")
@@ -15,6 +20,10 @@ fn all_cases(job: Job, n_ranks: u32) -> usize {
         .log(log.path())
         .run("corners", &["1"]);
     outcome.succeeds().prints("ok\n");
+    outcome.claim(
+        outcome.stderr.contains(said),
+        &format!("nobody says {said:?}"),
+    );
     let log = read_log(log.path(), n_ranks);
     assert_ranks_agree(&log);
     let calls = log[0].iter();
@@ -39,7 +48,7 @@ on_each_library! {
             .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
             .env("COLLTUNE_EXPLORE_BUDGET", "1")
             .env("COLLTUNE_SAMPLES_PER_CELL", "100000");
-        let ran = all_cases(drawn, 3);
+        let ran = all_cases_said(drawn, 3, "rounded upwards");
         assert!(ran > 200, "only {ran} calls were steered: too few to show anything");
     }
 

@@ -210,7 +210,6 @@ fn a_blast_is_emulated_without_its_gas() {
     }
 }
 
-/// Times are those of the table whatever is drawn, and what is drawn is what the run did.
 /// Copies a folder with what is in it.
 fn copied(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("made");
@@ -262,6 +261,7 @@ fn what_was_learned_with_a_transport_is_a_price_also_of_what_has_no_schedule() {
     assert!(measured.is_some_and(|share| share > 0.5), "{measured:?}");
 }
 
+/// Times are those of the table whatever is drawn, and what is drawn is what the run did.
 #[test]
 fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     let folder = folder();

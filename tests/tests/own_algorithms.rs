@@ -75,11 +75,16 @@ fn run_all(
         let log = read_log(log.path(), n_ranks);
         assert_ranks_agree(&log);
         let calls = log.into_iter().next().unwrap_or_default();
-        ran.extend(
-            calls
-                .into_iter()
-                .map(|call| (call.collective, call.variant)),
-        );
+        let of_list: BTreeSet<_> = calls
+            .into_iter()
+            .map(|call| (call.collective, call.variant))
+            .collect();
+        for variant in list {
+            let collective = variant.collective.to_string();
+            let is_run = of_list.iter().any(|(run, _)| *run == collective);
+            assert!(is_run, "{program} runs no {collective}");
+        }
+        ran.extend(of_list);
     }
     ran
 }

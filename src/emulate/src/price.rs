@@ -158,7 +158,7 @@ impl<'m> Prices<'m> {
         n_ranks: usize,
     ) -> Result<Option<f64>, EmulateError> {
         let learned = &self.machine.learned;
-        if !learned.knows(pattern, chosen) {
+        if chosen == DEFAULT || !learned.has_measured(pattern, chosen) {
             return Ok(None);
         }
         let nearest = learned.nearest(pattern, chosen, bytes, self.shape(n_ranks));

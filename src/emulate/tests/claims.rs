@@ -14,7 +14,7 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
-use colltune_emulate::price::{Choices, Prices};
+use colltune_emulate::price::{Choices, Learned, Prices};
 use colltune_emulate::program::{Exchange, Message, Operation, Phase};
 use colltune_emulate::run::{Emulated, Keep, Scenario, run};
 use colltune_placement::generate::Random;
@@ -342,7 +342,9 @@ fn a_gate_never_ends_before_a_skewed_collectives_last_rank_minus_its_time() {
     for variant in ["default", "p2p:ring", "p2p:rabenseifner", "p2p:circulant"] {
         let mut choices = Choices::default();
         let allreduce = colltune_core::algorithm::pattern::Pattern::Allreduce;
-        choices.set(allreduce, variant).unwrap();
+        choices
+            .set(allreduce, variant, &Learned::default())
+            .unwrap();
         let prices = Prices::new(&machine, choices);
         for n in [2, 5, 8, 16] {
             for bytes in [8, 4096] {
@@ -403,18 +405,19 @@ fn more_ranks_than_blocks_are_refused_with_both_numbers() {
 /// One message goes at the pace of a pair, what queues behind it at that of a network under load.
 #[test]
 fn a_network_under_load_lets_queues_through_more_slowly_and_single_messages_as_ever() {
-    let ends = |congestion: f64, messages: &[(u32, u32, u64)]| {
+    let ends = |congestion: f64, operations: &[Operation]| {
         let mut machine = a_machine(1);
         machine.app = Some(FREE);
         machine.congestion = congestion;
-        let axes = axes(&machine, 3, Network::Events, &[exchange(3, messages)]);
+        let axes = axes(&machine, 3, Network::Events, operations);
         axes.clocks.iter().copied().fold(0.0, f64::max)
     };
     let bytes = 1_000_000;
     let transfer = bytes as f64 * a_machine(1).network.between.per_byte_ns;
-    let one = [(0, 1, bytes)];
-    assert_eq!(ends(1.0, &one), ends(2.0, &one));
-    let two = [(0, 1, bytes), (0, 2, bytes)];
+    let one = || exchange(3, &[(0, 1, bytes)]);
+    let apart = [one(), work(&[1.1 * transfer, 0.0, 0.0]), one()];
+    assert_eq!(ends(1.0, &apart), ends(2.0, &apart));
+    let two = [exchange(3, &[(0, 1, bytes), (0, 2, bytes)])];
     let later = ends(2.0, &two) - ends(1.0, &two);
     assert!(
         (later / transfer - 1.0).abs() < 1e-6,

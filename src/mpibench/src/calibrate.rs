@@ -93,11 +93,11 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
     })
 }
 
-/// Ranks to whom one sends in an exchange under load, at most.
+/// Bytes of a message in an exchange under load; what is measured is the slope between these.
+const LOADED_BYTES: [usize; 2] = [1 << 17, 1 << 18];
+/// Messages that leave a node in it, about, and how many of one rank's at most.
+const LOADED_MESSAGES: usize = 32;
 const PARTNERS_MAX: usize = 16;
-/// Bytes that leave a node in it, about, and the least and the most of a message.
-const LOADED_BYTES: usize = 8 << 20;
-const LOADED_MESSAGE: [usize; 2] = [4 << 10, 256 << 10];
 
 /// What each byte that leaves a node takes while all ranks send to other nodes and receive from them; none on one node.
 fn loaded_per_byte_ns(arguments: &Arguments, world: Comm, node_of: &[u64]) -> Option<f64> {
@@ -107,33 +107,43 @@ fn loaded_per_byte_ns(arguments: &Arguments, world: Comm, node_of: &[u64]) -> Op
         *leaving.entry(node_of[from]).or_insert(0usize) += 1;
     }
     let most = leaving.into_values().max()?;
-    let bytes = (LOADED_BYTES / most).clamp(LOADED_MESSAGE[0], LOADED_MESSAGE[1]);
-    let pattern = Pattern {
-        name: "loaded".to_owned(),
-        messages: pairs.iter().map(|&(from, to)| (from, to, bytes)).collect(),
-    };
-    let mut exchange = Exchange::new(&pattern, world.rank);
-    // The first round connects ranks, and looks at what has arrived.
-    exchange.round();
-    let rounds = (0..arguments.repetitions.max(1)).map(|_| {
-        world.synchronise();
-        let start = Instant::now();
+    let [short, long] = LOADED_BYTES.map(|bytes| {
+        let messages = pairs.iter().map(|&(from, to)| (from, to, bytes));
+        let pattern = Pattern {
+            name: "loaded".to_owned(),
+            messages: messages.collect(),
+        };
+        let mut exchange = Exchange::new(&pattern, world.rank);
+        // The first round connects ranks.
         exchange.round();
-        start.elapsed().as_nanos() as f64
+        let rounds = (0..arguments.repetitions.max(1)).map(|_| {
+            world.synchronise();
+            let start = Instant::now();
+            exchange.round();
+            start.elapsed().as_nanos() as f64
+        });
+        median(world.maxima(&rounds.collect::<Vec<_>>()))
     });
-    let slowest = world.maxima(&rounds.collect::<Vec<_>>());
-    Some(median(slowest) / (most * bytes) as f64)
+    let bytes = most * (LOADED_BYTES[1] - LOADED_BYTES[0]);
+    Some(((long - short) / bytes as f64).max(0.0))
 }
 
-/// From whom to whom: each rank to others at distances that are spread evenly, if they are on other nodes.
+/// From whom to whom: each rank to some of those on other nodes, evenly spread among them from the next one on.
 fn loaded_pairs(node_of: &[u64]) -> Vec<(usize, usize)> {
     let n = node_of.len();
-    let n_partners = PARTNERS_MAX.min(n - 1);
-    let away = (0..n_partners).map(|place| 1 + place * (n - 1) / n_partners);
-    let pairs = away.flat_map(|away| (0..n).map(move |from| (from, (from + away) % n)));
-    pairs
-        .filter(|&(from, to)| node_of[from] != node_of[to])
-        .collect()
+    let mut on_node = BTreeMap::new();
+    for node in node_of {
+        *on_node.entry(node).or_insert(0usize) += 1;
+    }
+    let ppn = on_node.into_values().max().unwrap_or(1);
+    let n_partners = (LOADED_MESSAGES / ppn).clamp(1, PARTNERS_MAX);
+    let of_rank = |from: usize| {
+        let behind = (1..n).map(move |away| (from + away) % n);
+        let others: Vec<usize> = behind.filter(|&to| node_of[to] != node_of[from]).collect();
+        let n_own = n_partners.min(others.len());
+        (0..n_own).map(move |place| (from, others[place * others.len() / n_own]))
+    };
+    (0..n).flat_map(of_rank).collect()
 }
 
 /// What the ranks that do not measure do meanwhile.
@@ -352,25 +362,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ranks_send_as_much_as_they_receive_to_other_nodes_alone() {
-        for (n_nodes, ppn) in [(2, 1), (2, 2), (4, 2), (3, 24)] {
-            let node_of: Vec<u64> = (0..n_nodes * ppn).map(|rank| rank / ppn).collect();
-            let pairs = loaded_pairs(&node_of);
-            let count =
-                |is: &dyn Fn(&(usize, usize)) -> bool| pairs.iter().filter(|pair| is(pair)).count();
-            for rank in 0..node_of.len() {
-                let sends = count(&|(from, _)| *from == rank);
-                let receives = count(&|(_, to)| *to == rank);
-                assert!(
-                    (1..=PARTNERS_MAX).contains(&sends),
-                    "{n_nodes} x {ppn}: {sends}"
-                );
-                assert!(
-                    sends.abs_diff(receives) <= PARTNERS_MAX / 2,
-                    "{n_nodes} x {ppn}: {sends} {receives}"
-                );
+    fn every_rank_sends_to_other_nodes_alone_and_every_node_receives_as_much_as_it_sends() {
+        for (n_nodes, ppn) in [(2, 1), (2, 2), (4, 2), (3, 24), (4, 128)] {
+            let n = n_nodes * ppn;
+            let in_blocks: Vec<u64> = (0..n).map(|rank| rank / ppn).collect();
+            let in_turns: Vec<u64> = (0..n).map(|rank| rank % n_nodes).collect();
+            for node_of in [in_blocks, in_turns] {
+                let pairs = loaded_pairs(&node_of);
+                assert!(pairs.iter().all(|&(from, to)| node_of[from] != node_of[to]));
+                let count = |is: &dyn Fn(&(usize, usize)) -> bool| {
+                    pairs.iter().filter(|pair| is(pair)).count()
+                };
+                for rank in 0..n as usize {
+                    let sends = count(&|(from, _)| *from == rank);
+                    assert!(
+                        (1..=PARTNERS_MAX).contains(&sends),
+                        "{n_nodes} x {ppn}: {sends}"
+                    );
+                }
+                for node in 0..n_nodes {
+                    let out = count(&|&(from, _)| node_of[from] == node);
+                    let into = count(&|&(_, to)| node_of[to] == node);
+                    assert_eq!(out, into, "{n_nodes} x {ppn}, node {node}");
+                }
             }
-            assert!(pairs.iter().all(|&(from, to)| node_of[from] != node_of[to]));
         }
         assert!(loaded_pairs(&[0, 0, 0]).is_empty() && loaded_pairs(&[0]).is_empty());
     }

@@ -110,9 +110,9 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
-Measured are latency, overhead, gap and time per byte of messages on both levels, the time per byte between
-nodes while all ranks send, how many bytes an idle link lets through at once, the size from which a send waits for its receive, what combining and copying cost per byte, and
-whether ranks share cores, which then take turns. They go to
+Measured are latency, overhead, gap and time per byte of messages on both levels, the time per byte between nodes
+while all ranks send, how many bytes an idle link lets through at once, the size from which a send waits for its
+receive, what combining and copying cost per byte, and whether ranks share cores, which then take turns. They go to
 DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
 beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
 drawn before the first training, and what is left of colltune's own schedules (p2p) is drawn beside

@@ -24,13 +24,35 @@ impl Network {
     }
 }
 
-/// What a node's ports owe.
+/// What nodes' ports owe.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    out: Vec<f64>,
-    into: Vec<f64>,
+    out: Vec<Port>,
+    into: Vec<Port>,
     /// Reused: messages between nodes by node and time.
     order: Vec<(u32, f64, u32)>,
+}
+
+/// When a port has let everything through: at a link's own pace, and at that of a network under load.
+#[derive(Clone, Copy, Debug, Default)]
+struct Port {
+    alone: f64,
+    loaded: f64,
+}
+
+impl Port {
+    /// Takes what is ready at a moment and lasts so long; from when it is served. What has to queue does so at the pace of
+    /// a network under load.
+    fn serve(&mut self, ready: f64, (gap, transfer): (f64, f64), congestion: f64) -> f64 {
+        let owed = if self.alone > ready {
+            self.loaded
+        } else {
+            ready
+        };
+        self.alone = owed + gap.max(transfer);
+        self.loaded = owed + gap.max(congestion * transfer);
+        owed
+    }
 }
 
 /// Asking first takes a latency there and one back.
@@ -72,27 +94,38 @@ impl Ports {
     pub fn new(machine: &Machine, n_ranks: usize) -> Ports {
         let n_nodes = n_ranks.div_ceil(machine.shape.ppn as usize);
         Ports {
-            out: vec![0.0; n_nodes],
-            into: vec![0.0; n_nodes],
+            out: vec![Port::default(); n_nodes],
+            into: vec![Port::default(); n_nodes],
             order: Vec::new(),
         }
     }
 
-    /// By how much each port, out and in, is ahead of this moment.
-    pub fn ahead_of(&self, moment: f64) -> [Vec<f64>; 2] {
-        let ahead = |ports: &Vec<f64>| ports.iter().map(|port| (port - moment).max(0.0)).collect();
-        [ahead(&self.out), ahead(&self.into)]
+    /// By how much each port, out and in, is ahead of this moment, at either pace.
+    pub fn ahead_of(&self, moment: f64) -> [Vec<f64>; 4] {
+        let ahead = |ports: &[Port], of: fn(&Port) -> f64| {
+            let ahead = ports.iter().map(|port| (of(port) - moment).max(0.0));
+            ahead.collect()
+        };
+        let (alone, loaded): (fn(&Port) -> f64, fn(&Port) -> f64) =
+            (|port| port.alone, |port| port.loaded);
+        [
+            ahead(&self.out, alone),
+            ahead(&self.out, loaded),
+            ahead(&self.into, alone),
+            ahead(&self.into, loaded),
+        ]
     }
 
     /// Lets this time pass.
     pub fn shift(&mut self, time: f64) {
-        let ports = self.out.iter_mut().chain(&mut self.into);
-        ports.for_each(|port| *port += time);
+        for port in self.out.iter_mut().chain(&mut self.into) {
+            port.alone += time;
+            port.loaded += time;
+        }
     }
 
-    /// Messages between nodes go through two ports, the first of a queue at the link's own pace and those behind it at that
-    /// of a network under load; those inside are taken by their receivers, who wait from `waiting`
-    /// on, and short ones go alone.
+    /// Messages between nodes go through two ports; those inside are taken by their receivers, who wait from `waiting` on,
+    /// and short ones go alone.
     pub fn pass(
         &mut self,
         machine: &Machine,
@@ -119,8 +152,7 @@ impl Ports {
             let message = exchange.messages[*place as usize];
             let transfer = message.bytes as f64 * link.per_byte_ns;
             let port = &mut self.out[*node as usize];
-            let owed = port.max(*at);
-            *port = owed + link.gap_ns.max(machine.congestion * transfer);
+            let owed = port.serve(*at, (link.gap_ns, transfer), machine.congestion);
             // What a port owes runs ahead of what it has let through by a burst at most.
             arrived[*place as usize] =
                 at.max(owed + transfer - credit).max(*at + transfer) + link.latency_ns;
@@ -131,8 +163,7 @@ impl Ports {
         for &(node, first_byte, place) in &order {
             let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
             let port = &mut self.into[node as usize];
-            let owed = port.max(first_byte);
-            *port = owed + link.gap_ns.max(machine.congestion * transfer);
+            let owed = port.serve(first_byte, (link.gap_ns, transfer), machine.congestion);
             let arrived = &mut arrived[place as usize];
             *arrived = arrived.max(owed + transfer - credit);
         }

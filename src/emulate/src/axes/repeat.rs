@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1e-12;
 #[derive(Clone, Debug, PartialEq)]
 struct Standing {
     ranks: Vec<f64>,
-    ports: [Vec<f64>; 2],
+    ports: [Vec<f64>; 4],
 }
 
 /// A step that was gone through.

@@ -183,7 +183,7 @@ impl Machine {
     }
 }
 
-/// No network is this much slower under load; more is a load that was measured wrong.
+/// No network is slower under load than this; what was measured of more counts as this.
 const CONGESTION_MAX: f64 = 8.0;
 
 fn congestion(calibration: &Calibration) -> f64 {

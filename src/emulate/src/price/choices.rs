@@ -48,7 +48,7 @@ impl Choices {
         variant: &str,
         learned: &Learned,
     ) -> Result<(), EmulateError> {
-        if variant != DEFAULT && !learned.knows(pattern, variant) {
+        if variant != DEFAULT && !learned.has_measured(pattern, variant) {
             schedules::check(pattern, variant)?;
         }
         self.0.insert(pattern.name(), variant.to_owned());

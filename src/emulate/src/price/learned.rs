@@ -48,10 +48,10 @@ pub enum Known {
 pub struct Learned(pub Vec<LearnedCell>);
 
 impl Learned {
-    /// Whether anything is known of a variant, at whatever size and shape.
-    pub fn knows(&self, pattern: Pattern, variant: &str) -> bool {
+    /// Whether a variant was measured, at whatever size and shape.
+    pub fn has_measured(&self, pattern: Pattern, variant: &str) -> bool {
         let mut cells = self.0.iter();
-        cells.any(|cell| cell.is_of(pattern, variant))
+        cells.any(|cell| cell.is_of(pattern, variant) && matches!(cell.known, Known::Measured(_)))
     }
 
     /// Where a variant was measured that is nearest to this: on how many ranks in nodes of `ppn` and at which size, and what
