@@ -13,8 +13,6 @@ use colltune_tests::{
 /// Runs a program that ends with code 3; the shim must give exactly one message with these parts.
 #[track_caller]
 fn warns(job: Job, parts: &[&str]) {
-    // Open MPI's launcher gives the other ranks of a job that fails a second to end.
-    let job = job.env("OMPI_MCA_orte_abort_on_non_zero_status", "0");
     let outcome = job.run("ends", &["exit", "3"]);
     outcome.exits(3).prints("sum 2\n").says(parts);
 }
