@@ -106,13 +106,11 @@ impl Ports {
             let ahead = ports.iter().map(|port| (of(port) - moment).max(0.0));
             ahead.collect()
         };
-        let (alone, loaded): (fn(&Port) -> f64, fn(&Port) -> f64) =
-            (|port| port.alone, |port| port.loaded);
         [
-            ahead(&self.out, alone),
-            ahead(&self.out, loaded),
-            ahead(&self.into, alone),
-            ahead(&self.into, loaded),
+            ahead(&self.out, |port| port.alone),
+            ahead(&self.out, |port| port.loaded),
+            ahead(&self.into, |port| port.alone),
+            ahead(&self.into, |port| port.loaded),
         ]
     }
 
