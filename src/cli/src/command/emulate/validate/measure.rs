@@ -65,6 +65,17 @@ pub struct Job<'a> {
     pub tuner: &'a Tuner,
 }
 
+impl<'a> Job<'a> {
+    fn bare(bench: &'a Bench, place: &'a Place, n_ranks: usize) -> Job<'a> {
+        Job {
+            bench,
+            place,
+            n_ranks,
+            tuner: &Tuner::Bare,
+        }
+    }
+}
+
 fn start(job: Job, words: &[String], more: &[OsString]) -> anyhow::Result<()> {
     let Job {
         bench,
@@ -108,12 +119,7 @@ pub fn recorded(
 ) -> anyhow::Result<Recorded> {
     run_in(bench, |folder| {
         let words = problem.words(policy, folder);
-        let job = Job {
-            bench,
-            place,
-            n_ranks,
-            tuner: &Tuner::Bare,
-        };
+        let job = Job::bare(bench, place, n_ranks);
         start(job, &words, &["--telemetry_blocks".into()])?;
         recording::read(folder)
     })
@@ -146,12 +152,7 @@ fn sample(
 ) -> anyhow::Result<Sample> {
     run_in(bench, |folder| {
         let words = problem.words(policy, folder);
-        let job = Job {
-            bench,
-            place,
-            n_ranks,
-            tuner: &Tuner::Bare,
-        };
+        let job = Job::bare(bench, place, n_ranks);
         let total = total(job, &words, folder)?;
         let (phases, sent) = recording::spent_and_sent(folder)?;
         Ok(Sample {
