@@ -15,6 +15,7 @@ mod repeat;
 use std::sync::Arc;
 
 use colltune_amr::telemetry::Freight;
+use colltune_core::algorithm::simulate::Link;
 
 use crate::cores::Cores;
 use crate::cost::PhaseCosts;
@@ -209,7 +210,9 @@ impl<'m> Axes<'m> {
         for rank in 0..self.n_ranks() {
             let mut packed = 0.0;
             for place in exchange.of_rank(rank) {
-                packed += pack_cost.0 + pack_cost.1 * exchange.messages[place].bytes as f64;
+                let message = &exchange.messages[place];
+                let send = pack_cost.0.max(self.share_of_message(message, |link| link.overhead_ns));
+                packed += send + pack_cost.1 * message.bytes as f64;
                 self.posted[place] = self.clocks[rank] + packed;
             }
             self.spend(rank, pack, packed);
@@ -253,8 +256,21 @@ impl<'m> Axes<'m> {
         self.wait(exchange, &arrived);
         self.arrived = arrived;
         for message in &exchange.messages {
+            let taking = self.share_of_message(message, Link::taking_ns);
+            self.spend(message.to as usize, Phase::Transit, taking);
             let time = unpack_cost.0 + unpack_cost.1 * message.bytes as f64;
             self.spend(message.to as usize, unpack, time);
+        }
+    }
+
+    /// What a message costs its sender's processor at least, and its receiver's, where ranks share cores: nothing of it
+    /// goes on beside others' work there. What costs were fitted to may have had too few messages to tell.
+    fn share_of_message(&self, message: &Message, of: fn(&Link) -> f64) -> f64 {
+        match self.network {
+            Network::Events if self.cores.is_some() => {
+                of(network::link(self.machine, &self.node_of, message))
+            }
+            _ => 0.0,
         }
     }
 

@@ -69,6 +69,14 @@ pub fn is_taken(machine: &Machine, node_of: &[u32], message: &Message) -> bool {
     long && node_of[message.from as usize] == node_of[message.to as usize]
 }
 
+/// What a message goes through.
+pub fn link<'m>(machine: &'m Machine, node_of: &[u32], message: &Message) -> &'m Link {
+    match node_of[message.from as usize] == node_of[message.to as usize] {
+        true => &machine.network.inside,
+        false => &machine.network.between,
+    }
+}
+
 /// Every message by itself: `t_s + bytes * t_c` after it was posted.
 pub fn alone(
     machine: &Machine,
@@ -79,12 +87,7 @@ pub fn alone(
 ) {
     let messages = exchange.messages.iter().zip(posted).zip(arrived);
     for ((message, &posted), arrived) in messages {
-        let inside = node_of[message.from as usize] == node_of[message.to as usize];
-        let link = if inside {
-            &machine.network.inside
-        } else {
-            &machine.network.between
-        };
+        let link = link(machine, node_of, message);
         let bytes = message.bytes as f64;
         *arrived = posted + asks(link, bytes) + link.latency_ns + bytes * link.per_byte_ns;
     }
