@@ -80,8 +80,10 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
             "whatif --mesh four-spheres --costs {costs} --ranks 8 --out {out} {more} -- --num_tsteps 2"
         )
     };
+    let validate = |more: &str| format!("validate --out {out} {more}");
+    let missing = folder.path().join("missing.toml");
     let empty = path(&empty);
-    let cases: [(String, &[&str]); 24] = [
+    let cases: [(String, &[&str]); 33] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -163,6 +165,40 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         (
             run(&costs, &format!("{hera} --replicas 0")),
             &["--replicas", "1..=1000"],
+        ),
+        (
+            validate(&format!("--machine {}", path(&missing))),
+            &["missing.toml"],
+        ),
+        (validate("--machine crays"), &["crays", "hera"]),
+        (
+            validate(&format!("{hera} --policies contiguous,lpd")),
+            &["lpd", "contiguous"],
+        ),
+        (
+            validate(&format!("{hera} --decks five-spheres")),
+            &["five-spheres", "four-spheres"],
+        ),
+        (
+            validate(&format!("{hera} --allreduce p2p:rong")),
+            &["p2p:rong", "p2p:ring"],
+        ),
+        (
+            validate(&format!("{hera} --ranks 6 --allreduce p2p:swing")),
+            &["p2p:swing", "6 ranks"],
+        ),
+        // No preset knows what only jobs can measure.
+        (
+            validate(&format!("{hera} --row V7")),
+            &["node:shm+reduce_bcast:radix=8", "hera"],
+        ),
+        (
+            validate(&format!("{hera} --ranks 0")),
+            &["--ranks", "1048576"],
+        ),
+        (
+            validate(&format!("{hera} --repetitions 0")),
+            &["--repetitions"],
         ),
     ];
     for (line, words) in &cases {

@@ -225,7 +225,7 @@ pub struct Args {
 /// More ranks than this are more than any machine has.
 const RANKS_MAX: usize = 1 << 20;
 
-fn ranks(text: &str) -> Result<usize, String> {
+pub(super) fn ranks(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=RANKS_MAX).contains(n));
     number.ok_or_else(|| format!("1 to {RANKS_MAX} ranks are possible"))
 }

@@ -15,6 +15,8 @@ mod protocol;
 mod report;
 mod scaling;
 
+use std::path::Path;
+
 use super::given;
 use super::recording::{self, Recorded};
 use crate::bench::Bench;
@@ -24,8 +26,10 @@ use crate::progress;
 use anyhow::Context;
 pub use args::Args;
 use args::{DECKS, FIT_POLICY, Measuring};
+use colltune_amr::settings::Settings;
 use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
+use colltune_emulate::place::Placer;
 use colltune_emulate::program::needs_cells;
 use compare::{Row, compare};
 use measure::{Problem, Sample, measured, recorded};
@@ -34,16 +38,20 @@ use report::Report;
 /// Measures, emulates, writes `emulate-validate.json`, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let args = &args.of_row();
-    let bench = Bench::new(&args.out, false)?;
-    let mut place = place(args)?;
     let layouts = args.layouts();
-    place.ranks_per_node = layouts[0];
     let machine = given::machine(&args.machine)?;
     let problems: Vec<Problem> = DECKS
         .iter()
         .filter(|(deck, ..)| args.decks.is_empty() || args.decks.iter().any(|d| d == deck))
         .map(|(deck, like, more)| Problem::new(deck, like, more, args.steps))
         .collect();
+    let first = laid_out(&machine, layouts[0]);
+    pairs::check(&args.allreduce, args.ranks, &first)?;
+    check(args, &problems)?;
+    // What is wrong with the line is known by now: nothing was made or started for it.
+    let mut place = place(args)?;
+    place.ranks_per_node = layouts[0];
+    let bench = Bench::new(&args.out, false)?;
     let mut recordings = Vec::new();
     for problem in &problems {
         recordings.push(history(args, &bench, &place, problem)?);
@@ -98,12 +106,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     place.ranks_per_node = layouts[0];
-    let machine = laid_out(&machine, layouts[0]);
     let measuring = Measuring {
         args,
         bench: &bench,
         place: &place,
-        machine: &machine,
+        machine: &first,
     };
     let scaling = scaling::scaling(measuring, &problems[0], recordings[0].as_ref(), &costs[0])?;
     let pairs = pairs::pairs(measuring, &costs[0])?;
@@ -112,6 +119,29 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(&report)? + "\n";
     write(&bench.out, "emulate-validate.json", &json)?;
     print(&if args.json { json } else { report.in_columns() })
+}
+
+/// Whether the policies are known, and every deck runs under each of them on so many ranks.
+///
+/// Errors: those of [`Placer::from_name`] and of the mini-app's options.
+fn check(args: &Args, problems: &[Problem]) -> anyhow::Result<()> {
+    for policy in &args.policies {
+        Placer::from_name(policy)?;
+        for problem in problems {
+            settings_of(problem, policy, args.ranks)?;
+        }
+    }
+    for &ranks in &args.scaling {
+        settings_of(&problems[0], FIT_POLICY, ranks)?;
+    }
+    Ok(())
+}
+
+/// What a problem's words mean under a policy.
+fn settings_of(problem: &Problem, policy: &str, n_ranks: usize) -> anyhow::Result<Settings> {
+    let words = problem.words(policy, Path::new("telemetry"));
+    settings(&words, n_ranks, n_ranks)
+        .with_context(|| format!("set up the deck {} on {n_ranks} ranks", problem.deck))
 }
 
 fn place(args: &Args) -> anyhow::Result<Place> {
@@ -147,10 +177,7 @@ fn history(
     place: &Place,
     problem: &Problem,
 ) -> anyhow::Result<Option<Recorded>> {
-    let words = problem.words(FIT_POLICY, std::path::Path::new("telemetry"));
-    let settings = settings(&words, args.ranks, args.ranks);
-    let settings = settings.with_context(|| format!("set up the deck {}", problem.deck))?;
-    if !needs_cells(&settings) {
+    if !needs_cells(&settings_of(problem, FIT_POLICY, args.ranks)?) {
         return Ok(None);
     }
     progress::show(&format!("{}: recording its mesh", problem.deck));

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use colltune_core::library::Abi;
 use colltune_emulate::machine::Machine;
 
 use super::protocol::PROTOCOLS;
 use crate::bench::Bench;
 use crate::bench::place::Place;
+use crate::command::emulate::run::ranks;
 use crate::parse;
 
 /// The decks, and the one whose first steps the costs of its kernel are fitted to.
@@ -66,7 +67,7 @@ pub struct Args {
     )]
     row: Option<String>,
     /// Ranks
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = ranks)]
     pub(super) ranks: usize,
     /// On the test cluster of 4 nodes x 2 ranks instead of on this machine alone
     #[arg(long)]
@@ -81,7 +82,7 @@ pub struct Args {
     )]
     pub(super) ranks_per_node: Vec<u32>,
     /// Strong scaling of the first deck as well: `contiguous` on each of these numbers of ranks
-    #[arg(long, value_delimiter = ',', value_name = "N")]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = ranks)]
     pub(super) scaling: Vec<usize>,
     /// Four spheres with --compat as well, under rcb, morton and hilbert by each of these forced variants of allreduce,
     /// priced by what the database of --machine has measured
@@ -104,13 +105,18 @@ pub struct Args {
     )]
     pub(super) decks: Vec<String>,
     /// Steps of each run
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) steps: u64,
     /// The first steps, to which costs are fitted
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) fit_steps: u64,
     /// How often each policy runs
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+    )]
     pub(super) repetitions: usize,
     /// MPI library: openmpi, mpich
     #[arg(long, value_parser = parse::abi(), value_name = "LIBRARY", default_value = "openmpi")]

@@ -1,14 +1,16 @@
 //! Pairs of a policy and a forced allreduce: does the emulator choose the pair that is fastest?
 
 use anyhow::Context;
+use colltune_amr::telemetry::Meeting;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::request::Mode;
 use colltune_emulate::axes::Network;
 use colltune_emulate::cost::Costs;
+use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
-use colltune_emulate::price::Choices;
-use colltune_emulate::program::History;
+use colltune_emulate::price::{Choices, Prices};
+use colltune_emulate::program::{Call, History};
 use colltune_emulate::run::{Collectives, Keep, Scenario, run};
 use colltune_statistics::{median, spearman};
 use serde::Serialize;
@@ -40,6 +42,34 @@ struct Pair {
     emulated_s: f64,
     /// The share of the priced time that was measured.
     priced_measured: f64,
+}
+
+/// What the program's allreduces give with `--compat`: one number.
+const CALL_BYTES: u64 = 8;
+
+/// Whether the machine has a price of each of these variants of allreduce on so many ranks.
+///
+/// Errors: those of [`Choices::set`] and [`Prices::call_ns`], with the variant and the machine.
+pub fn check(variants: &[String], n_ranks: usize, machine: &Machine) -> anyhow::Result<()> {
+    for variant in variants {
+        let call = Call::of_all(Meeting::Allreduce, CALL_BYTES, n_ranks);
+        let mut prices = Prices::new(machine, chosen(variant, machine)?);
+        let priced = prices.call_ns(&call);
+        priced.with_context(|| format!("price {variant} on the machine {}", machine.name))?;
+    }
+    Ok(())
+}
+
+fn chosen(variant: &str, machine: &Machine) -> anyhow::Result<Choices> {
+    let mut choices = Choices::default();
+    let set = choices.set(Pattern::Allreduce, variant, &machine.learned);
+    set.with_context(|| {
+        format!(
+            "price {variant} on the machine {}, which has not measured it",
+            machine.name
+        )
+    })?;
+    Ok(choices)
 }
 
 /// Runs every pair in turns; nothing where no variant is asked for.
@@ -102,8 +132,6 @@ fn emulated(
 ) -> anyhow::Result<Pair> {
     let Measuring { args, machine, .. } = measuring;
     let settings = settings(&words(policy, args.steps), args.ranks, args.ranks)?;
-    let mut choices = Choices::default();
-    choices.set(Pattern::Allreduce, variant, &machine.learned)?;
     let scenario = Scenario {
         settings: &settings,
         n_ranks: args.ranks,
@@ -111,7 +139,7 @@ fn emulated(
         machine,
         history: History::Objects,
         placer: Some((policy.to_owned(), Placer::from_name(policy)?)),
-        choices,
+        choices: chosen(variant, machine)?,
         network: Network::Events,
         collectives: Collectives::Gate,
         slow: None,
@@ -174,7 +202,42 @@ impl Pairs {
 
 #[cfg(test)]
 mod tests {
+    use colltune_emulate::machine::preset;
+    use colltune_emulate::price::{Known, Learned, LearnedCell};
+
     use super::*;
+
+    #[test]
+    fn what_a_machine_has_no_price_of_is_told_beforehand() {
+        let mut machine = preset("hera").unwrap();
+        let priced = |variant: &str, n_ranks, machine: &Machine| {
+            let found = check(&[variant.to_owned()], n_ranks, machine);
+            found.map_err(|error| format!("{error:#}"))
+        };
+        priced("p2p:ring", 8, &machine).unwrap();
+        for (variant, n_ranks, word) in [
+            ("p2p:rong", 8, "p2p:ring"),
+            ("p2p:swing", 6, "on 6 ranks"),
+            ("node:shm+default", 8, "hera"),
+        ] {
+            let error = priced(variant, n_ranks, &machine).unwrap_err();
+            assert!(error.contains(variant) && error.contains(word), "{error}");
+        }
+        // On the nodes of another shape it was measured, and there are no schedules to simulate.
+        let measured = |ppn| LearnedCell {
+            collective: "allreduce".to_owned(),
+            variant: "node:shm+default".to_owned(),
+            bytes: 8..=8,
+            nodes: 1..=1,
+            ppn: ppn..=ppn,
+            known: Known::Measured(1000.0),
+        };
+        machine.learned = Learned(vec![measured(4)]);
+        let error = priced("node:shm+default", 8, &machine).unwrap_err();
+        assert!(error.contains("on a node only"), "{error}");
+        machine.learned = Learned(vec![measured(8)]);
+        priced("node:shm+default", 8, &machine).unwrap();
+    }
 
     #[test]
     fn the_chosen_pair_is_held_against_the_fastest() {
