@@ -83,7 +83,9 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let validate = |more: &str| format!("validate --out {out} {more}");
     let missing = folder.path().join("missing.toml");
     let empty = path(&empty);
-    let cases: [(String, &[&str]); 33] = [
+    let both = format!("{hera} --policies contiguous --allreduce default");
+    let on_ranks = |n: &str| whatif(&both).replace("--ranks 8", &format!("--ranks {n}"));
+    let cases: [(String, &[&str]); 36] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -137,6 +139,9 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
             )),
             &["p2p:rong"],
         ),
+        (on_ranks("0"), &["--ranks", "1048576"]),
+        (on_ranks("1000000000000"), &["--ranks", "1048576"]),
+        (on_ranks("8,100000"), &["100000 ranks", "blocks"]),
         (format!("study arts --out {out}"), &["arts", "miniamr"]),
         (
             run(&costs, &format!("{hera} --axes 3")),

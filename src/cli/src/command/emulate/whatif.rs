@@ -10,7 +10,6 @@ mod picture;
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_emulate::axes::Network;
 use colltune_emulate::cost::Costs;
@@ -23,7 +22,6 @@ use colltune_emulate::whatif::Grid;
 use serde::Serialize;
 
 use super::given::{self, Mesh};
-use crate::failure::usage;
 use crate::output::{print, table, write};
 use case::Case;
 
@@ -109,7 +107,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "CELLS", value_parser = clap::value_parser!(u32).range(2..=128))]
     cells: Vec<u32>,
     /// Numbers of ranks
-    #[arg(long, value_delimiter = ',', value_name = "N", required = true)]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = super::run::ranks, required = true)]
     ranks: Vec<usize>,
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
@@ -136,7 +134,6 @@ struct Report<'a> {
 }
 
 fn mesh(args: &Args, cells: Option<u32>, ranks: usize) -> anyhow::Result<Mesh> {
-    ensure!(ranks > 0, usage("emulate whatif: 0 ranks do nothing"));
     let mut more = args.more.clone();
     if let Some(cells) = cells {
         let names = ["--nx", "--ny", "--nz"];
