@@ -42,12 +42,31 @@ const MEASURED: &str = r#"{ "about": "real jobs", "command": "colltune bench omp
     "skipped": [], "findings": [{ "what": "O3: whole time of Tuned [0] over the default's", "value": 1.07, "low": 1.06,
     "high": 1.08, "met": false, "target": { "bound": "at most", "limit": 1.05 }, "verdict": "MISSED" }] }"#;
 
+/// What a validation wrote of one row, in a version of its JSON.
+fn validated(row: &str, schema: u32) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        r#"{{ "schema": {schema}, "row": "{row}", "version": "{version}",
+            "command": "colltune emulate validate --machine db --row {row}", "place": "here", "source": "measured",
+            "steps": 20, "fit_steps": 10, "repetitions": 5,
+            "rows": [{{ "deck": "sedov-512", "policy": "lpt", "measured_s": [2.0], "emulated_s": 3.0, "error": 0.5,
+                "noise": 0.01 }}],
+            "validated": [{{ "id": "{row}", "what": "what {row} claims", "found": 0.5, "holds": false }}] }}"#
+    )
+}
+
 #[test]
 fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
     let folder = folder();
     let out = folder.path().join("page");
-    let measured = folder.path().join("ompicolltune.json");
-    std::fs::write(&measured, MEASURED).expect("written");
+    let written = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("written");
+        file
+    };
+    let measured = written("ompicolltune.json", MEASURED);
+    let first = written("first.json", &validated("V1", 5));
+    let second = written("second.json", &validated("V2", 5));
     let output = colltune(&[
         "emulate",
         "evidence",
@@ -56,6 +75,9 @@ fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
         "art",
         "--measured",
         path(&measured),
+        "--validated",
+        path(&second),
+        path(&first),
         "-o",
         path(&out),
     ]);
@@ -80,12 +102,38 @@ fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
         .collect();
     assert!(said.len() >= 8);
     let of_jobs = "whole time of Tuned [0] over the default's";
-    said.push((of_jobs.to_owned(), "not reproduced".to_owned()));
+    // The paper's figure is of the first row of the validation alone.
+    let fig_6 = "fig. 6: sedov-512 under lpt, time loop in s";
+    let of_jobs = [of_jobs, fig_6, "what V1 claims", "what V2 claims"];
+    said.extend(of_jobs.map(|what| (what.to_owned(), "not reproduced".to_owned())));
     assert_eq!(rows(&page), said);
+    assert!(page.contains("real jobs; from a full run"));
+    for row in ["V1", "V2"] {
+        let command = format!("<code>colltune emulate validate --machine db --row {row}</code>");
+        assert!(page.contains(&command), "{command}");
+    }
     let left: Vec<_> = std::fs::read_dir(&out).expect("a folder").collect();
     assert_eq!(left.len(), 2, "nothing half-written is left: {left:?}");
     is_valid_html(&file);
     is_readable_in_a_browser(&file);
+}
+
+#[test]
+fn a_validation_of_another_version_is_named_before_anything_runs() {
+    let folder = folder();
+    let out = folder.path().join("page");
+    let old = folder.path().join("old.json");
+    std::fs::write(&old, validated("V1", 4)).expect("written");
+    let line = ["emulate", "evidence", "--quick", "--only", "art"];
+    let files = ["--validated", path(&old), "-o", path(&out)];
+    let output = colltune(&[line.as_slice(), &files].concat());
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains(path(&old)) && text.contains("version 4"),
+        "{text}"
+    );
+    assert!(!out.exists());
 }
 
 #[test]

@@ -16,6 +16,7 @@ use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, 
 use colltune_report::page;
 
 use super::study::{draw, seconds_of};
+use crate::bench::FOLDER;
 use crate::output::{json, print, write};
 use crate::progress;
 
@@ -47,7 +48,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     // What cannot be read is told before an hour goes by.
     let measured = measured::study(&args.measured)?;
-    let validated = validated::study(&args.validated)?;
+    let validated = validated::files(&args.validated, Path::new(FOLDER))?;
+    let validated = validated::studies(&validated)?;
     let begun = Instant::now();
     let out = &args.out;
     std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
@@ -86,10 +88,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(study) => evidence.studies.push(study),
         None => evidence.elsewhere.push(UNMEASURED),
     }
-    match validated {
-        Some(study) => evidence.studies.push(study),
-        None => evidence.elsewhere.push(NOT_VALIDATED),
+    if !validated.iter().any(|study| study.name == validated::FIRST) {
+        evidence.elsewhere.push(NOT_VALIDATED);
     }
+    evidence.studies.extend(validated);
     progress::clear();
     // The page comes last: where it is, everything beside it is, too.
     files.push(("index.html".to_owned(), page::evidence::html(&evidence)));
@@ -104,7 +106,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The page needs nothing from outside. A study that cannot run here is named on it with the reason.")]
+The page needs nothing from outside. A study that cannot run here is named on it with the reason. Of what real jobs said
+before it has `colltune bench ompicolltune` and the rows of `colltune emulate validate --row ROW`.")]
 pub struct Args {
     /// Small studies, to see that they run
     #[arg(long)]
@@ -124,13 +127,9 @@ pub struct Args {
         default_value = "target/bench/ompicolltune.json"
     )]
     measured: PathBuf,
-    /// What `colltune emulate validate` found
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "target/bench/emulate-validate.json"
-    )]
-    validated: PathBuf,
+    /// What `colltune emulate validate` found, a file for each row [default: target/bench/emulate-validate-*.json]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    validated: Vec<PathBuf>,
     /// Print what stands on the page as JSON
     #[arg(long)]
     json: bool,

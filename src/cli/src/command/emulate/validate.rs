@@ -33,9 +33,11 @@ use colltune_emulate::place::Placer;
 use colltune_emulate::program::needs_cells;
 use compare::{Row, compare};
 use measure::{Problem, Sample, measured, recorded};
+use protocol::file;
+pub use protocol::{FILE, SCHEMA};
 use report::Report;
 
-/// Measures, emulates, writes `emulate-validate.json`, and prints the table.
+/// Measures, emulates, writes `emulate-validate-ROW.json`, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let args = &args.of_row();
     let layouts = args.layouts();
@@ -117,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     progress::clear();
     let report = Report::new(measuring, rows, scaling, pairs);
     let json = serde_json::to_string_pretty(&report)? + "\n";
-    write(&bench.out, "emulate-validate.json", &json)?;
+    write(&bench.out, &file(args.row.as_deref()), &json)?;
     print(&if args.json { json } else { report.in_columns() })
 }
 

@@ -43,7 +43,8 @@ test cluster within 25 % and 12 %. Emulated runs have the noise of the fitted on
 `--row` runs what a row of the validation prescribes: V1 all decks under all policies on 2 ranks, V2 on the test cluster's
 8, V3 on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes x 1), V4 LPT over contiguous, V7 pairs of a
 policy and an allreduce, V8 strong scaling; V5 (counts), V6 (phases) and V9 (other fidelities, `sampled` among them) are
-judged in every run.
+judged in every run. A row's findings go to emulate-validate-ROW.json, which `colltune emulate evidence` shows; those of
+a run without a row to emulate-validate.json.
 
 Examples:
   colltune emulate validate --machine ./db --row V1
@@ -65,7 +66,7 @@ pub struct Args {
             "ranks", "cluster", "ranks_per_node", "scaling", "allreduce", "policies", "decks"
         ]
     )]
-    row: Option<String>,
+    pub(super) row: Option<String>,
     /// Ranks
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = ranks)]
     pub(super) ranks: usize,

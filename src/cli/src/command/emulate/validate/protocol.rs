@@ -1,4 +1,17 @@
-//! What each row of the validation runs, fixed before it is run.
+//! What each row of the validation runs, fixed before it is run, and the file that its findings go to.
+
+/// What the names of these files begin with.
+pub const FILE: &str = "emulate-validate";
+/// The version of their JSON.
+pub const SCHEMA: u32 = 5;
+
+/// The name of a row's file, or of the one for what was asked without a row.
+pub(super) fn file(row: Option<&str>) -> String {
+    match row {
+        Some(row) => format!("{FILE}-{}.json", row.to_lowercase()),
+        None => format!("{FILE}.json"),
+    }
+}
 
 /// A row: ranks, place, decks and policies. Empty: as the options' own defaults say.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +101,17 @@ pub(super) const PROTOCOLS: [Protocol; 9] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_row_has_a_file_of_its_own() {
+        assert_eq!(file(Some("V1")), "emulate-validate-v1.json");
+        assert_eq!(file(None), "emulate-validate.json");
+        let files = PROTOCOLS.map(|row| file(Some(row.name)));
+        let mut once = files.to_vec();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), files.len());
+    }
 
     #[test]
     fn four_ranks_lie_on_two_nodes_and_on_four() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::args::Measuring;
 use super::compare::Row;
 use super::pairs::Pairs;
+use super::protocol::SCHEMA;
 use super::scaling::Scaling;
 use crate::output::table;
 
@@ -25,6 +26,8 @@ const CHOSEN: f64 = 0.03;
 #[derive(Serialize)]
 pub struct Report {
     schema: u32,
+    /// What `--row` said.
+    row: Option<String>,
     command: String,
     version: &'static str,
     place: String,
@@ -185,7 +188,8 @@ impl Report {
             validated.push(Claim::of_order("V8", what, scaling.signs_agree));
         }
         Report {
-            schema: 4,
+            schema: SCHEMA,
+            row: args.row.clone(),
             command: command_line(),
             version: env!("CARGO_PKG_VERSION"),
             place: place.describe(),
