@@ -78,9 +78,10 @@ test: build ## every test; ends with "N passed, N failed"
 bench: build ## measure; reports under target/bench/
 	target/release/colltune-bench all
 
+# Where the bench fails the page is made all the same.
 evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
-	target/release/colltune-bench $(QUICK) ompicolltune
-	target/release/colltune emulate evidence $(QUICK) -o target/evidence
+	@trap 'exit 130' INT TERM; code=0; target/release/colltune-bench $(QUICK) ompicolltune || code=$$?; \
+	target/release/colltune emulate evidence $(QUICK) -o target/evidence || code=$$?; exit $$code
 
 book: ## the book, target/book/index.html
 	$(CARGO) run --release --locked --target-dir $(CARGO_DIR) -p colltune-book --example book -- $(abspath target/book)

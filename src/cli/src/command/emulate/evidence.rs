@@ -10,7 +10,7 @@ mod validated;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, ensure};
 use colltune_emulate::study::{ALL, Row, Size, Study};
 use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, Reproduction};
 use colltune_report::page;
@@ -44,46 +44,24 @@ const NOT_VALIDATED: Elsewhere = Elsewhere {
 };
 
 /// Runs the studies and writes the page, with each study's JSON beside it.
+///
+/// Errors: behind the page, the studies that failed.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let size = if args.quick { Size::Quick } else { Size::Full };
     // What cannot be read is told before an hour goes by.
     let measured = measured::study(&args.measured)?;
     let validated = validated::files(&args.validated, Path::new(FOLDER))?;
     let validated = validated::studies(&validated)?;
-    let begun = Instant::now();
     let out = &args.out;
     std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+    let chosen = |row: &&Row| args.only.is_empty() || args.only.iter().any(|name| name == row.name);
+    let rows: Vec<&Row> = ALL.iter().filter(chosen).collect();
+    let (studies, mut files) = reproductions(&rows, args.quick);
+    let ran = all_ran(&studies);
     let mut evidence = Evidence {
         quick: args.quick,
+        studies,
         elsewhere: vec![ELSEWHERE],
-        ..Evidence::default()
     };
-    let mut files = Vec::new();
-    let chosen = |row: &&Row| args.only.is_empty() || args.only.iter().any(|name| name == row.name);
-    for row in ALL.iter().filter(chosen) {
-        let since = Instant::now();
-        let found = if begun.elapsed() >= TIME_MAX {
-            Err("begin it: an hour was over".to_owned())
-        } else {
-            progress::show(&format!("{}: emulating", row.name));
-            (row.run)(size, Some(&seconds_of)).map_err(|error| error.to_string())
-        };
-        let found = match found {
-            Ok(study) => {
-                let json = serde_json::to_string_pretty(&study)? + "\n";
-                files.push((format!("emulate-study-{}.json", row.name), json));
-                Ok(findings(study)?)
-            }
-            Err(why) => Err(why),
-        };
-        evidence.studies.push(Reproduction {
-            name: row.name.to_owned(),
-            paper: row.paper.to_owned(),
-            command: command(row.name, args.quick),
-            seconds: Some(since.elapsed().as_secs_f64()),
-            found,
-        });
-    }
     match measured {
         Some(study) => evidence.studies.push(study),
         None => evidence.elsewhere.push(UNMEASURED),
@@ -101,13 +79,62 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     match args.json {
         true => json(&evidence),
         false => print(&in_words(&evidence, &out.join("index.html"))),
+    }?;
+    ran
+}
+
+/// Runs studies one after another: each as the page shows it, and the files beside the page. Of one that fails it says
+/// why, and the others go on.
+fn reproductions(rows: &[&Row], quick: bool) -> (Vec<Reproduction>, Vec<(String, String)>) {
+    let begun = Instant::now();
+    let (mut studies, mut files) = (Vec::new(), Vec::new());
+    for row in rows {
+        let since = Instant::now();
+        let found = match begun.elapsed() < TIME_MAX {
+            true => reproduced(row, quick),
+            false => Err(anyhow!("begin it: an hour was over")),
+        };
+        let found = found.map(|(findings, json)| {
+            files.push((format!("emulate-study-{}.json", row.name), json));
+            findings
+        });
+        studies.push(Reproduction {
+            name: row.name.to_owned(),
+            paper: row.paper.to_owned(),
+            command: command(row.name, quick),
+            seconds: Some(since.elapsed().as_secs_f64()),
+            found: found.map_err(|error| format!("{error:#}")),
+        });
     }
+    (studies, files)
+}
+
+/// What a study found, and its JSON.
+fn reproduced(row: &Row, quick: bool) -> anyhow::Result<(Findings, String)> {
+    progress::show(&format!("{}: emulating", row.name));
+    let size = if quick { Size::Quick } else { Size::Full };
+    let study = (row.run)(size, Some(&seconds_of))?;
+    let json = serde_json::to_string_pretty(&study)? + "\n";
+    Ok((findings(study)?, json))
+}
+
+/// Errors: the names of the studies that failed.
+fn all_ran(studies: &[Reproduction]) -> anyhow::Result<()> {
+    let failed = studies.iter().filter(|study| study.found.is_err());
+    let failed: Vec<&str> = failed.map(|study| &*study.name).collect();
+    ensure!(
+        failed.is_empty(),
+        "run {}: the page says why",
+        failed.join(", ")
+    );
+    Ok(())
 }
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The page needs nothing from outside. A study that cannot run here is named on it with the reason. Of what real jobs said
-before it has `colltune bench ompicolltune` and the rows of `colltune emulate validate --row ROW`.")]
+The page needs nothing from outside. A study that cannot run here is named on it with the reason, the others go on, and
+the exit code is 1. Of real jobs it shows what `colltune bench ompicolltune` found before, and
+`colltune emulate validate --row ROW`.")]
 pub struct Args {
     /// Small studies, to see that they run
     #[arg(long)]
@@ -197,4 +224,49 @@ fn in_words(evidence: &Evidence, page: &Path) -> String {
         };
     }
     text + &format!("{}\n", page.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_emulate::EmulateError;
+
+    use super::*;
+
+    #[test]
+    fn a_study_that_fails_says_why_on_the_page_and_in_the_end_and_the_others_go_on() {
+        let bad = Row {
+            name: "bad",
+            paper: "a paper",
+            run: |_, _| Err(EmulateError::Program("it has no end".to_owned())),
+        };
+        let good = Row {
+            name: "good",
+            paper: "another",
+            run: |_, _| {
+                Ok(Study {
+                    name: "good",
+                    source: "a table",
+                    columns: Vec::new(),
+                    findings: Vec::new(),
+                    assumptions: Vec::new(),
+                    figures: Vec::new(),
+                })
+            },
+        };
+        let (studies, files) = reproductions(&[&bad, &good], true);
+        let names: Vec<&str> = studies.iter().map(|study| &*study.name).collect();
+        assert_eq!(names, ["bad", "good"]);
+        assert!(studies[1].found.is_ok());
+        let files: Vec<&str> = files.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(files, ["emulate-study-good.json"]);
+        let error = all_ran(&studies).expect_err("one failed").to_string();
+        assert!(error.contains("bad") && !error.contains("good"), "{error}");
+        all_ran(&studies[1..]).expect("the other ran");
+        let page = page::evidence::html(&Evidence {
+            studies,
+            ..Evidence::default()
+        });
+        assert!(page.contains("failed to run the program: it has no end"));
+        assert!(page.contains("a table"));
+    }
 }
