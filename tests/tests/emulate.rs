@@ -1,6 +1,6 @@
 //! `colltune emulate`: what is wrong is named and leaves nothing behind, and small forms of what is right end to end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use colltune_core::algorithm::simulate::Machine;
@@ -489,13 +489,9 @@ fn a_small_validation_runs_from_end_to_end() {
     );
 }
 
-#[test]
-fn too_few_rows_are_named_and_no_costs_are_written() {
-    let Some(mpi) = Mpi::OpenMpi.installed() else {
-        return;
-    };
-    let folder = folder();
-    let telemetry = folder.path().join("t");
+/// A recording of a few steps on one rank, with blocks.
+fn recorded(mpi: Mpi, folder: &Path) -> PathBuf {
+    let telemetry = folder.join("t");
     let app = mpi.mini_app();
     let line = format!(
         "--nx 4 --ny 4 --nz 4 --num_vars 2 --num_refine 1 --num_tsteps 2 --stages_per_ts 2 --telemetry {} \
@@ -507,17 +503,57 @@ fn too_few_rows_are_named_and_no_costs_are_written() {
         .mpi(mpi)
         .run(&app.to_string_lossy(), &words)
         .succeeds();
-    let costs = folder.path().join("costs.toml");
+    telemetry
+}
+
+/// What fitting to a recording says where it must not succeed; it writes no costs.
+fn refused(telemetry: &Path) -> String {
+    let costs = telemetry.with_file_name("costs.toml");
     let output = colltune(&[
         "emulate",
         "fit",
         "--telemetry",
-        path(&telemetry),
+        path(telemetry),
         "-o",
         path(&costs),
     ]);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success());
-    assert!(text.contains("rows") && text.contains("30"), "{text}");
+    assert!(!output.status.success(), "{output:?}");
     assert!(!costs.exists());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn too_few_rows_are_named_and_no_costs_are_written() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let folder = folder();
+    let text = refused(&recorded(mpi, folder.path()));
+    assert!(text.contains("rows") && text.contains("30"), "{text}");
+}
+
+/// A pair of the footer: the key, then the kind and the length of the value, and the value.
+const VERSION: &[u8] = b"colltune-amr.recording\x18\x011";
+
+#[test]
+fn a_recording_of_another_version_is_refused_by_its_number() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let folder = folder();
+    let telemetry = recorded(mpi, folder.path());
+    let file = telemetry.join("blocks.0000.parquet");
+    let mut bytes = std::fs::read(&file).expect("recorded");
+    let mut places = bytes.windows(VERSION.len());
+    let place = places.position(|window| window == VERSION);
+    let value = place.expect("a version in the footer") + VERSION.len() - 1;
+    for other in ["0", "9"] {
+        bytes[value] = other.as_bytes()[0];
+        std::fs::write(&file, &bytes).expect("written");
+        let text = refused(&telemetry);
+        let version = format!("version {other} of recordings");
+        assert!(text.contains(&version), "{text}");
+        assert!(text.contains("this colltune reads version 1"), "{text}");
+        assert!(text.contains(path(&telemetry)), "{text}");
+    }
 }
