@@ -21,7 +21,7 @@ use crate::cores::Cores;
 use crate::cost::PhaseCosts;
 use crate::machine::Machine;
 use crate::noise::Noise;
-use crate::program::{Exchange, Operation, Phase};
+use crate::program::{Exchange, Message, Operation, Phase};
 
 pub use network::Network;
 use network::Ports;
@@ -211,7 +211,9 @@ impl<'m> Axes<'m> {
             let mut packed = 0.0;
             for place in exchange.of_rank(rank) {
                 let message = &exchange.messages[place];
-                let send = pack_cost.0.max(self.share_of_message(message, |link| link.overhead_ns));
+                let send = pack_cost
+                    .0
+                    .max(self.share_of_message(message, |link| link.overhead_ns));
                 packed += send + pack_cost.1 * message.bytes as f64;
                 self.posted[place] = self.clocks[rank] + packed;
             }

@@ -389,6 +389,26 @@ fn as_many_cores_as_ranks_are_no_sharing_and_fewer_take_longer() {
     assert!(one.total_s >= computed / 2.0, "two cores have all the work");
 }
 
+/// On a core of its own a rank takes messages while it waits; ranks that share one have to do all of it one after another.
+#[test]
+fn short_messages_cost_ranks_that_share_a_core_what_both_ends_have_to_do() {
+    let n_rounds = 50;
+    let rounds = vec![exchange(4, &[(0, 2, 8), (1, 3, 8), (2, 0, 8), (3, 1, 8)]); n_rounds];
+    let ends = |cores: f64, overhead_ns: f64| {
+        let mut machine = a_machine(2);
+        machine.app = Some(FREE);
+        machine.shape.cores_per_node = cores;
+        let link = &mut machine.network.between;
+        (link.overhead_ns, link.gap_ns) = (overhead_ns, 0.0);
+        axes(&machine, 4, Network::Events, &rounds).makespan()
+    };
+    assert_eq!(ends(2.0, 0.0), ends(2.0, 1e6), "a core each");
+    let later = ends(1.0, 1e6) - ends(1.0, 0.0);
+    // Two ranks of a core send and take one message each.
+    let work = n_rounds as f64 * 2.0 * (1e6 + 1e6);
+    assert!((later / work - 1.0).abs() < 0.05, "{later} for {work}");
+}
+
 #[test]
 fn more_ranks_than_blocks_are_refused_with_both_numbers() {
     let settings = settings(&words(&format!("{SPHERE} --num_tsteps 6")), 2, 4096).unwrap();

@@ -89,7 +89,9 @@ pub fn files(named: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn is_of_a_row(file: &Path) -> bool {
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or("");
-    let row = name.strip_prefix(FILE).and_then(|row| row.strip_prefix('-'));
+    let row = name
+        .strip_prefix(FILE)
+        .and_then(|row| row.strip_prefix('-'));
     row.is_some_and(|row| row.ends_with(".json"))
 }
 
@@ -124,8 +126,7 @@ fn study(file: &Path) -> anyhow::Result<Reproduction> {
 }
 
 fn read(file: &Path) -> anyhow::Result<Validated> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
     let anew = || format!("read {}: `{COMMAND}` writes it anew", file.display());
     let edition: Edition = serde_json::from_str(&text).with_context(anew)?;
     ensure!(
