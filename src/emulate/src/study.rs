@@ -16,6 +16,8 @@ mod row;
 
 mod size;
 
+mod variation;
+
 pub use figure::{Bar, Figure, Line, Picture};
 pub use finding::{Finding, Study, Verdict};
 pub use row::{ALL, Row, find};

@@ -24,10 +24,20 @@ fn what_granularity_decides_of_arts_table_is_reproduced_and_misses_are_called_so
             .any(|f| f.what == "coarse, graphlb:raw")
     );
     let of = |id: &str| study.findings.iter().filter(|f| f.id == id).count();
-    assert_eq!(["A7", "A8", "A9"].map(of), [7, 6, 7]);
-    assert_eq!(study.findings.len(), 9 + 20);
+    assert_eq!(["A7", "A8", "A9", "A*"].map(of), [7, 6, 7, 6]);
+    assert_eq!(study.findings.len(), 9 + 20 + 6);
+    assert_varied(&study, "A*");
     assert_eq!(study.figures.len(), 6);
     assert!(study.assumptions.iter().any(|text| text.contains("slope")));
+}
+
+/// Rows of other networks are shown and not judged: a number for each of t_s and t_c, halved and doubled.
+fn assert_varied(study: &Study, id: &str) {
+    for row in study.findings.iter().filter(|row| row.id == id) {
+        assert_eq!(row.verdict, Verdict::NotJudged, "{}", row.what);
+        assert_eq!(row.ours.len(), 4, "{}", row.what);
+        assert!(row.ours.iter().all(|value| value.is_finite()), "{row:?}");
+    }
 }
 
 fn study(name: &str) -> Study {
@@ -80,7 +90,8 @@ fn miniamrs_two_shares_are_set_on_one_deck_and_predicted_on_the_other() {
             .filter(move |finding| finding.id == id)
             .count()
     };
-    assert_eq!(["M1", "M2", "M3", "M4"].map(of), [2, 4, 5, 8]);
+    assert_eq!(["M1", "M2", "M3", "M4", "M*"].map(of), [2, 4, 5, 8, 7]);
+    assert_varied(&study, "M*");
     assert_eq!(study.figures.len(), 8 + 2);
 }
 

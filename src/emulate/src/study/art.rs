@@ -24,13 +24,14 @@ use colltune_placement::{Policy, Problem, place};
 
 pub use super::Size;
 use super::finding::Study;
+use super::variation::varied;
 use colltune_statistics::median;
 
 use crate::EmulateError;
-use crate::machine::preset;
+use crate::machine::{Machine, preset};
 use crate::outcome::lbr;
 use cosmology::Universe;
-use levels::Iteration;
+use levels::Steps;
 use runtime::Iterations;
 use table::{COARSE, PROCESSORS, RAW, SCHEMES, THREADS, Table, judge};
 
@@ -61,27 +62,21 @@ pub fn run(size: Size) -> Result<Study, EmulateError> {
     };
     let (coarse, fine) = (table(COARSE_HEAVIEST)?, table(FINE_HEAVIEST)?);
     let machine = preset("abe")?;
-    let iterations = |heaviest: f64, max: usize| -> Result<Iterations, EmulateError> {
-        let universe = Universe::new(level, seeds[0], slope, heaviest);
-        let of = |scheme: &str, processors: &u32| -> Result<Iteration, EmulateError> {
-            let ranks = processors / THREADS;
-            let owners = owners(&universe, scheme, ranks)?;
-            let n_ranks = ranks as usize;
-            Ok(levels::iteration(
-                &universe, max, &owners, n_ranks, &machine,
-            ))
-        };
-        let row = |scheme: &&str| -> Result<Vec<Iteration>, EmulateError> {
-            PROCESSORS.iter().map(|n| of(scheme, n)).collect()
-        };
-        SCHEMES.iter().map(row).collect()
-    };
-    let by_level = [
-        iterations(COARSE_HEAVIEST, LEVELS[0])?,
-        iterations(FINE_HEAVIEST, LEVELS[1])?,
-    ];
+    let machines: Vec<Machine> = std::iter::once(machine.clone())
+        .chain(varied(&machine))
+        .collect();
+    let universe = |heaviest: f64| Universe::new(level, seeds[0], slope, heaviest);
+    let coarse_runs = iterations(&universe(COARSE_HEAVIEST), LEVELS[0], &machines)?;
+    let fine_runs = iterations(&universe(FINE_HEAVIEST), LEVELS[1], &machines)?;
+    let by_machine: Vec<[Iterations; 2]> = coarse_runs
+        .into_iter()
+        .zip(fine_runs)
+        .map(|(coarse, fine)| [coarse, fine])
+        .collect();
+    let (own, others) = by_machine.split_first().expect("the machine itself");
     let mut findings = judge(&coarse, &fine);
-    findings.extend(runtime::judge(&by_level[0], &by_level[1]));
+    findings.extend(runtime::judge(&own[0], &own[1]));
+    findings.extend(runtime::on_other_networks(own, others));
     Ok(Study {
         name: "art",
         source: "Wu et al., CLUSTER 2011, table I (load balance ratio, percent) and figs 7 to 12",
@@ -111,11 +106,32 @@ pub fn run(size: Size) -> Result<Study, EmulateError> {
                 runtime::assumption(),
                 machine.source
             ),
+            "with t_s or t_c halved or doubled, the mesh and what was set by it stay".to_owned(),
             "GraphLB is this project's, which relieves ranks that METIS overloads; but A5 is METIS alone (graphlb:raw)"
                 .to_owned(),
         ],
-        figures: runtime::figures(&by_level[0], &by_level[1]),
+        figures: runtime::figures(&own[0], &own[1]),
     })
+}
+
+/// By machine: the iterations of all schemes on all numbers of processors.
+fn iterations(
+    universe: &Universe,
+    max: usize,
+    machines: &[Machine],
+) -> Result<Vec<Iterations>, EmulateError> {
+    let mut all: Vec<Iterations> = vec![vec![Vec::new(); SCHEMES.len()]; machines.len()];
+    for (nth, scheme) in SCHEMES.iter().enumerate() {
+        for processors in PROCESSORS {
+            let ranks = processors / THREADS;
+            let owners = owners(universe, scheme, ranks)?;
+            let steps = Steps::new(universe, max, &owners, ranks as usize);
+            for (of_machine, machine) in all.iter_mut().zip(machines) {
+                of_machine[nth].push(steps.run(machine));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The slope with which SFCLB is as balanced on 1,024 processors as the paper's.

@@ -34,10 +34,11 @@ mod results;
 
 use super::Size;
 use super::finding::Study;
+use super::variation::varied;
 use crate::EmulateError;
 use crate::machine::{Machine, preset};
 
-use results::{DECKS, LAST_RANKS, MODIFIED, RANKS, Results, SPHERE_BLOCK, Scaled};
+use results::{DECKS, LAST_RANKS, MODIFIED, OnNetwork, RANKS, Results, SPHERE_BLOCK, Scaled};
 use script::{REFINE_FREQ, Script};
 
 /// Runs the study; quickly, with fewer steps, one level less, and up to 128 ranks.
@@ -46,7 +47,9 @@ use script::{REFINE_FREQ, Script};
 pub fn run(size: Size) -> Result<Study, EmulateError> {
     let machine = preset("gemini")?;
     let results = measured(size, &machine)?;
-    let last = results.scaled[0].last().map_or(0, |scaled| scaled.ranks);
+    let last = results.own.scaled[0]
+        .last()
+        .map_or(0, |scaled| scaled.ranks);
     Ok(Study {
         name: "miniamr",
         source: "Vaughan & Barrett, IEEE Cluster 2015: calculation, communication, refinement",
@@ -61,10 +64,12 @@ pub fn run(size: Size) -> Result<Study, EmulateError> {
             ),
             format!(
                 "set: {:.2} times what the machine's handling of bytes and {:.2} times what refinement is assumed to take",
-                results.scales.handling, results.scales.refine
+                results.own.scales.handling, results.own.scales.refine
             ),
             format!("weak scaling ends at {last} ranks; the paper's goes to 131072"),
             "calculation holds reductions and waiting in them, as the paper's does".to_owned(),
+            "with t_s or t_c halved or doubled, in nodes and between, both scales are set anew"
+                .to_owned(),
         ],
     })
 }
@@ -96,37 +101,50 @@ fn measured(size: Size, machine: &Machine) -> Result<Results, EmulateError> {
         ])
     };
     let scripts = [of_deck(0)?, of_deck(1)?];
-    let scales = fit::fit(&scripts[0][0], machine, SPHERE_BLOCK)?;
-    let spent = [
-        scripts[0][0].replay(machine, scales)?,
-        scripts[1][0].replay(machine, scales)?,
-    ];
-    let modified = scripts[1][1].replay(machine, scales)?;
-    let scaled = |i: usize| -> Result<Vec<Scaled>, EmulateError> {
-        let of = |&ranks: &usize| {
+    let others = varied(machine);
+    let machines: Vec<&Machine> = std::iter::once(machine).chain(&others).collect();
+    let on_each = machines.iter().map(|machine| on_network(&scripts, machine));
+    let mut on_each = on_each.collect::<Result<Vec<_>, _>>()?;
+    for (i, ranks_of_deck) in all_ranks.into_iter().enumerate() {
+        for &ranks in ranks_of_deck {
+            // Of many ranks a script is large: it is run on all networks, and let go.
             let script = record(i, ranks, REFINE_FREQ, "")?;
-            Ok(Scaled {
-                ranks,
-                blocks_per_rank: script.blocks_per_rank,
-                spent: script.replay(machine, scales)?,
-            })
-        };
-        all_ranks[i].iter().map(of).collect()
-    };
+            for (on, machine) in on_each.iter_mut().zip(&machines) {
+                on.scaled[i].push(Scaled {
+                    ranks,
+                    blocks_per_rank: script.blocks_per_rank,
+                    spent: script.replay(machine, on.scales)?,
+                });
+            }
+        }
+    }
     let last_ranks = match size {
         Size::Full => LAST_RANKS,
         Size::Quick => 1024,
     };
+    let others = on_each.split_off(1);
     Ok(Results {
         last_mesh: (
             last_ranks,
             script::blocks_per_rank(DECKS[0].name, last_ranks, depths[0])?,
         ),
-        scaled: [scaled(0)?, scaled(1)?],
-        spent,
+        own: on_each.swap_remove(0),
+        others,
         scripts,
-        modified,
-        scales,
         depths,
+    })
+}
+
+/// The runs on [`RANKS`], and the scales, which are set on each network anew.
+fn on_network(scripts: &[[Script; 2]; 2], machine: &Machine) -> Result<OnNetwork, EmulateError> {
+    let scales = fit::fit(&scripts[0][0], machine, SPHERE_BLOCK)?;
+    Ok(OnNetwork {
+        scales,
+        spent: [
+            scripts[0][0].replay(machine, scales)?,
+            scripts[1][0].replay(machine, scales)?,
+        ],
+        modified: scripts[1][1].replay(machine, scales)?,
+        scaled: [Vec::new(), Vec::new()],
     })
 }

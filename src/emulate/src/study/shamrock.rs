@@ -24,11 +24,12 @@ mod results;
 
 use super::Size;
 use super::finding::Study;
+use super::variation::varied;
 use crate::EmulateError;
 use crate::machine::{Machine, preset};
 
 use patches::{Deck, LEVELS, Patches};
-use results::{CORES, Results, VARIATIONS};
+use results::{CORES, Results};
 use times::{Fitted, Times, times, typical};
 
 /// Seconds of the symmetric deck on four cores without distribution: computing and communication.
@@ -46,20 +47,17 @@ pub fn run(size: Size) -> Result<Study, EmulateError> {
     let decks = [Deck::Symmetric, Deck::Asymmetric].map(|deck| Patches::new(deck, root_level));
     let machine = preset("hera")?;
     let results = measured(&decks, &machine, seeds)?;
-    let varied = VARIATIONS.iter().map(|(_, vary)| {
-        let mut machine = machine.clone();
-        for link in [&mut machine.network.inside, &mut machine.network.between] {
-            vary(link);
-        }
-        self::measured(&decks, &machine, seeds)
-    });
-    let varied = varied.collect::<Result<Vec<_>, _>>()?;
+    let others = varied(&machine);
+    let others = others
+        .iter()
+        .map(|machine| measured(&decks, machine, seeds));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
     let cells = decks.each_ref().map(Patches::n_cells);
     Ok(Study {
         name: "shamrock",
         source: "Beckingsale et al., LNCS 7587, 2013: distribution of patches",
         columns: CORES.iter().map(u32::to_string).collect(),
-        findings: judge::findings(&results, &varied),
+        findings: judge::findings(&results, &others),
         figures: figures::figures(&results),
         assumptions: vec![
             format!("machine hera, {}", machine.source),
@@ -137,6 +135,7 @@ fn fit(symmetric: &Patches, machine: &Machine) -> Result<Fitted, EmulateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::variation::VARIATIONS;
 
     #[test]
     fn the_two_numbers_that_are_set_are_met_on_any_of_the_machines() {

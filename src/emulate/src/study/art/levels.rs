@@ -77,43 +77,52 @@ pub fn order(max: usize) -> Vec<usize> {
     all
 }
 
-/// One iteration of a universe whose roots these processes own.
-pub fn iteration(
-    universe: &Universe,
-    max: usize,
-    owners: &[u32],
+/// The steps of all levels on the processes that own the roots: listed once, for any machine.
+pub struct Steps {
     n_ranks: usize,
-    machine: &Machine,
-) -> Iteration {
-    let cells = Cells::new(universe, max);
-    let levels: Vec<[Operation; 2]> = (0..=max)
-        .map(|level| operations(universe, &cells.0[level], owners, n_ranks))
-        .collect();
-    let mut axes = Axes::new(machine, n_ranks, &PhaseCosts::default(), Network::Axes);
-    let mut comm_ns = vec![0.0; max + 1];
-    let waited = |axes: &Axes| -> f64 {
-        let of = |spent: &[f64; Phase::ALL.len()]| -> f64 {
-            let phases = [Phase::Transit, Phase::Late, Phase::Unpack];
-            phases.iter().map(|&phase| spent[phase as usize]).sum()
-        };
-        axes.spent.iter().map(of).sum::<f64>() / n_ranks as f64
-    };
-    for level in order(max) {
-        let before = waited(&axes);
-        for operation in &levels[level] {
-            axes.act(operation, &mut |_| unreachable!("no collectives here"));
+    /// By level.
+    levels: Vec<[Operation; 2]>,
+}
+
+impl Steps {
+    pub fn new(universe: &Universe, max: usize, owners: &[u32], n_ranks: usize) -> Steps {
+        let cells = Cells::new(universe, max);
+        let of_level = |cells: &Vec<f64>| operations(universe, cells, owners, n_ranks);
+        Steps {
+            n_ranks,
+            levels: cells.0.iter().map(of_level).collect(),
         }
-        comm_ns[level] += waited(&axes) - before;
     }
-    axes.end();
-    let lbr = levels.iter().map(|[_, work]| match work {
-        Operation::Work { time_ns, .. } => lbr(time_ns),
-        _ => 100.0,
-    });
-    Iteration {
-        total_ns: axes.makespan(),
-        lbr: lbr.collect(),
-        comm_ns,
+
+    /// One iteration.
+    pub fn run(&self, machine: &Machine) -> Iteration {
+        let n_ranks = self.n_ranks;
+        let mut axes = Axes::new(machine, n_ranks, &PhaseCosts::default(), Network::Axes);
+        let mut comm_ns = vec![0.0; self.levels.len()];
+        let waited = |axes: &Axes| -> f64 {
+            let of = |spent: &[f64; Phase::ALL.len()]| -> f64 {
+                let phases = [Phase::Transit, Phase::Late, Phase::Unpack];
+                phases.iter().map(|&phase| spent[phase as usize]).sum()
+            };
+            axes.spent.iter().map(of).sum::<f64>() / n_ranks as f64
+        };
+        for level in order(self.levels.len() - 1) {
+            let before = waited(&axes);
+            for operation in &self.levels[level] {
+                axes.act(operation, &mut |_| unreachable!("no collectives here"));
+            }
+            comm_ns[level] += waited(&axes) - before;
+        }
+        axes.end();
+        let lbr = self.levels.iter().map(|[_, work]| match work {
+            Operation::Work { time_ns, .. } => lbr(time_ns),
+            _ => 100.0,
+        });
+        Iteration {
+            total_ns: axes.makespan(),
+            lbr: lbr.collect(),
+            comm_ns,
+        }
     }
 }
 
@@ -193,11 +202,11 @@ mod tests {
         let universe = Universe::new(4, 1, 1.8, 0.02);
         let machine = preset("abe").unwrap();
         let n = universe.work.len();
-        let one = iteration(&universe, 3, &vec![0; n], 1, &machine);
+        let one = Steps::new(&universe, 3, &vec![0; n], 1).run(&machine);
         assert_eq!(one.comm_ns, [0.0; 4]);
         assert_eq!(one.lbr, [100.0; 4]);
         let halves: Vec<u32> = (0..n).map(|i| u32::from(i >= n / 2)).collect();
-        let two = iteration(&universe, 3, &halves, 2, &machine);
+        let two = Steps::new(&universe, 3, &halves, 2).run(&machine);
         assert!(two.total_ns < one.total_ns);
         // No two halos lie beside each other there, so deeper levels have nothing to send.
         assert!(two.comm_ns[0] > 0.0);

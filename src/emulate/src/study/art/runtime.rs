@@ -4,6 +4,7 @@ use super::levels::{CELL_NS, Iteration, VARIABLES};
 use super::table::{PROCESSORS, SCHEMES};
 use crate::study::figure::{Figure, Line, Picture};
 use crate::study::finding::{Finding, Verdict};
+use crate::study::variation::names;
 
 /// Iterations by scheme and number of processors.
 pub type Iterations = Vec<Vec<Iteration>>;
@@ -11,6 +12,7 @@ pub type Iterations = Vec<Vec<Iteration>>;
 const SFC: usize = 0;
 const GRAPH: usize = 1;
 const GROUP: usize = 2;
+const LAST: usize = PROCESSORS.len() - 1;
 
 /// What is assumed for them.
 pub fn assumption() -> String {
@@ -43,6 +45,55 @@ pub fn judge(coarse: &Iterations, fine: &Iterations) -> Vec<Finding> {
     all
 }
 
+type Number = fn(&[Iterations; 2]) -> f64;
+
+/// Numbers of the coarse case and of the fine one that depend on the network.
+const NUMBERS: [(&str, Number); 5] = [
+    (
+        "fig. 7, coarse: run time on 1024, grouplb over sfclb",
+        |[coarse, _]| coarse[GROUP][LAST].total_ns / coarse[SFC][LAST].total_ns,
+    ),
+    (
+        "fig. 7, coarse: run time on 1024, graphlb over sfclb",
+        |[coarse, _]| coarse[GRAPH][LAST].total_ns / coarse[SFC][LAST].total_ns,
+    ),
+    (
+        "fig. 8, fine: slowest over fastest scheme on 1024, %",
+        |[_, fine]| spread(fine, LAST),
+    ),
+    (
+        "fig. 11, coarse: communication of all levels and schemes on 1024 over that on 192",
+        |[coarse, _]| whole(coarse, LAST) / whole(coarse, 0),
+    ),
+    (
+        "fig. 12, fine: communication of all levels and schemes on 1024 over that on 192",
+        |[_, fine]| whole(fine, LAST) / whole(fine, 0),
+    ),
+];
+
+/// What other networks make of it: numbers, and how many rows of [`judge`] are judged otherwise.
+pub fn on_other_networks(own: &[Iterations; 2], others: &[[Iterations; 2]]) -> Vec<Finding> {
+    let row = |what: &str, ours: Vec<f64>| Finding {
+        note: "network varied; the balance of figs 9 and 10 knows of none".to_owned(),
+        ..finding("A*", format!("{what}: {}", names()), ours, "shown")
+    };
+    let mut all = Vec::new();
+    for (what, number) in NUMBERS {
+        all.push(row(what, others.iter().map(number).collect()));
+    }
+    let verdicts = |[coarse, fine]: &[Iterations; 2]| -> Vec<Verdict> {
+        judge(coarse, fine).iter().map(|row| row.verdict).collect()
+    };
+    let of_own = verdicts(own);
+    let n_others = |other: &[Iterations; 2]| {
+        let pairs = verdicts(other).into_iter().zip(&of_own);
+        pairs.filter(|(verdict, own)| verdict != *own).count() as f64
+    };
+    let what = "figs 7 to 12: rows that are judged otherwise";
+    all.push(row(what, others.iter().map(n_others).collect()));
+    all
+}
+
 /// Run times over SFCLB's on the fewest processors; GroupLB is the fastest.
 fn times(what: &str, of: &Iterations) -> Vec<Finding> {
     let unit = of[SFC][0].total_ns;
@@ -60,17 +111,29 @@ fn times(what: &str, of: &Iterations) -> Vec<Finding> {
     all
 }
 
+/// By how many percent the slowest scheme is slower than the fastest.
+fn spread(of: &Iterations, i: usize) -> f64 {
+    let times = || of.iter().map(|row| row[i].total_ns);
+    let (least, most) = (
+        times().fold(f64::INFINITY, f64::min),
+        times().fold(0.0, f64::max),
+    );
+    100.0 * (most / least - 1.0)
+}
+
+/// Communication from a level on.
+fn comm_ns(of: &Iteration, from: usize) -> f64 {
+    of.comm_ns[from..].iter().sum()
+}
+
+/// Communication of all levels and schemes.
+fn whole(of: &Iterations, i: usize) -> f64 {
+    of.iter().map(|row| comm_ns(&row[i], 0)).sum()
+}
+
 /// On many processors the heaviest root cell decides whatever the scheme.
 fn meet(fine: &Iterations) -> Finding {
-    let spread = |i: usize| {
-        let times = || fine.iter().map(|row| row[i].total_ns);
-        let (least, most) = (
-            times().fold(f64::INFINITY, f64::min),
-            times().fold(0.0, f64::max),
-        );
-        100.0 * (most / least - 1.0)
-    };
-    let ours: Vec<f64> = (0..PROCESSORS.len()).map(spread).collect();
+    let ours: Vec<f64> = (0..PROCESSORS.len()).map(|i| spread(fine, i)).collect();
     let near = ours[2..].iter().all(|&spread| spread <= 5.0);
     let narrows = ours[2..].iter().all(|&spread| spread < ours[1]);
     Finding {
@@ -157,7 +220,6 @@ fn falls(of: &[Iteration]) -> (Vec<f64>, [bool; 2]) {
 
 fn communication(coarse: &Iterations, fine: &Iterations) -> Vec<Finding> {
     let mut all = Vec::new();
-    let sum = |i: &Iteration, from: usize| i.comm_ns[from..].iter().sum::<f64>();
     for (scheme, of) in coarse.iter().enumerate() {
         let (left, [always, in_all]) = falls(of);
         let what = format!(
@@ -170,8 +232,10 @@ fn communication(coarse: &Iterations, fine: &Iterations) -> Vec<Finding> {
             ..finding("A9", what, left, "falls at every level")
         });
     }
-    let deep =
-        |scheme: usize| -> Vec<f64> { fine[scheme].iter().map(|i| 1e-9 * sum(i, 7)).collect() };
+    let deep = |scheme: usize| -> Vec<f64> {
+        let of = fine[scheme].iter();
+        of.map(|i| 1e-9 * comm_ns(i, 7)).collect()
+    };
     let rows: Vec<Vec<f64>> = (0..SCHEMES.len()).map(deep).collect();
     let above = (0..2).all(|i| rows[SFC][i] > rows[GROUP][i].max(rows[GRAPH][i]));
     let above_group = (0..2).all(|i| rows[SFC][i] > rows[GROUP][i]);
@@ -186,8 +250,8 @@ fn communication(coarse: &Iterations, fine: &Iterations) -> Vec<Finding> {
         }
         all.push(row);
     }
-    let whole = |i: usize| fine.iter().map(|row| sum(&row[i], 0)).sum::<f64>();
-    let ours: Vec<f64> = (0..PROCESSORS.len()).map(|i| whole(i) / whole(0)).collect();
+    let of = |i: usize| whole(fine, i) / whole(fine, 0);
+    let ours: Vec<f64> = (0..PROCESSORS.len()).map(of).collect();
     let stays = ours[2] > 0.9 * ours[1] && ours[3] > 0.9 * ours[1];
     all.push(Finding {
         verdict: Verdict::of(stays),
@@ -304,6 +368,21 @@ mod tests {
         let found = judged(&swap(&coarse), &swap(&fine));
         let missed = found.iter().filter(|(_, v)| *v == Verdict::NotReproduced);
         assert!(missed.count() >= 5, "{found:?}");
+    }
+
+    #[test]
+    fn other_networks_are_shown_and_rows_that_they_decide_are_counted() {
+        let as_found = [as_in_the_paper(7, true), as_in_the_paper(10, false)];
+        let mut other = as_found.clone();
+        // Communication falls under one scheme of three.
+        other[0] = as_in_the_paper(7, false);
+        other[0][GROUP] = as_found[0][GROUP].clone();
+        let rows = on_other_networks(&as_found, &[as_found.clone(), other]);
+        let is_shown = |row: &Finding| row.id == "A*" && row.verdict == Verdict::NotJudged;
+        assert!(rows.iter().all(is_shown));
+        assert!(rows.iter().all(|row| row.what.ends_with(&names())));
+        let last = rows.last().expect("rows");
+        assert_eq!(last.ours, [0.0, 2.0], "{}", last.what);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
             },
         })
         .collect();
-    for (deck, scaled) in DECKS.iter().zip(&results.scaled) {
+    for (deck, scaled) in DECKS.iter().zip(&results.own.scaled) {
         let line = |name: &str, part: fn(&Scaled) -> f64| Line {
             name: name.to_owned(),
             points: scaled

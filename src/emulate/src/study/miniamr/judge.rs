@@ -2,8 +2,10 @@
 
 use super::figures::named;
 use super::matrix::{DISTANCES, Matrix};
-use super::results::{DECKS, LAST_RANKS, Results, SPHERE_BLOCK, Scaled};
+use super::results::{DECKS, LAST_RANKS, OnNetwork, Results, SPHERE_BLOCK, Scaled};
+use super::script::Script;
 use crate::study::finding::{Finding, Verdict, within};
+use crate::study::variation::names;
 
 /// Four spheres in table I: calculation, communication, refinement, percent.
 const FOUR_SPHERES: [f64; 3] = [30.1, 69.6, 0.3];
@@ -12,12 +14,79 @@ const LAST_BLOCKS: f64 = 30.0;
 /// From here on the paper's times grow faster.
 const KNEE: usize = 32_768;
 
+type Number = fn(&OnNetwork) -> f64;
+
+/// Numbers that depend on the network, each with the paper's where it has one.
+const NUMBERS: [(&str, Option<f64>, Number); 6] = [
+    (
+        "table I, sphere-hits-block: % in communication, which is set",
+        Some(SPHERE_BLOCK[1]),
+        |on| on.spent[0].shares()[1],
+    ),
+    (
+        "table I, four-spheres: % in calculation",
+        Some(FOUR_SPHERES[0]),
+        |on| on.spent[1].shares()[0],
+    ),
+    (
+        "table I, four-spheres: % in communication",
+        Some(FOUR_SPHERES[1]),
+        |on| on.spent[1].shares()[1],
+    ),
+    (
+        "fig. 5 (a): all the rest a block on the most ranks over that on 16",
+        None,
+        |on| rest(&on.scaled[0]).pop().unwrap_or(1.0),
+    ),
+    (
+        "four-spheres, communication with the modified bisection over that without",
+        Some(1.14),
+        |on| on.modified.comm / on.spent[1].comm,
+    ),
+    (
+        "four-spheres, refinement with the modified bisection over that without",
+        Some(3.0),
+        |on| on.modified.refine / on.spent[1].refine,
+    ),
+];
+
 pub fn findings(results: &Results) -> Vec<Finding> {
-    let mut all = table_1(results);
-    all.extend(fig_5(&results.scaled));
+    let mut all = table_1(&results.own);
+    all.extend(fig_5(&results.own.scaled));
     all.push(blocks(results));
-    all.extend(bisection(results));
+    all.extend(bisection(&results.scripts[1], &results.own));
     all.extend(matrices(results));
+    all.extend(on_other_networks(results));
+    all
+}
+
+/// What other networks make of it: numbers, and how many rows are judged otherwise.
+fn on_other_networks(results: &Results) -> Vec<Finding> {
+    let row = |what: &str, paper: Option<f64>, ours: Vec<f64>| Finding {
+        paper: vec![paper; ours.len()],
+        note: "network varied, both scales set anew".to_owned(),
+        ..finding("M*", format!("{what}: {}", names()), &[], &ours, "shown")
+    };
+    let others = &results.others;
+    let mut all = Vec::new();
+    for (what, paper, number) in NUMBERS {
+        all.push(row(what, paper, others.iter().map(number).collect()));
+    }
+    let verdicts = |on: &OnNetwork| -> Vec<Verdict> {
+        let judged = [
+            table_1(on),
+            fig_5(&on.scaled),
+            bisection(&results.scripts[1], on),
+        ];
+        judged.iter().flatten().map(|row| row.verdict).collect()
+    };
+    let of_own = verdicts(&results.own);
+    let n_others = |other: &OnNetwork| {
+        let pairs = verdicts(other).into_iter().zip(&of_own);
+        pairs.filter(|(verdict, own)| verdict != *own).count() as f64
+    };
+    let what = "table I, fig. 5 and the modified bisection: rows that are judged otherwise";
+    all.push(row(what, None, others.iter().map(n_others).collect()));
     all
 }
 
@@ -39,14 +108,15 @@ fn finding(
     }
 }
 
-fn table_1(results: &Results) -> Vec<Finding> {
+fn table_1(on: &OnNetwork) -> Vec<Finding> {
     let what = |i: usize| {
         format!(
             "table I, {}: calculation, communication, refinement, %",
             DECKS[i].name
         )
     };
-    let is_met = within(&SPHERE_BLOCK.map(Some), &results.spent[0].shares(), 0.1);
+    let first = on.spent[0].shares();
+    let is_met = within(&SPHERE_BLOCK.map(Some), &first, 0.1);
     let set = Finding {
         verdict: match is_met {
             true => Verdict::NotJudged,
@@ -57,9 +127,9 @@ fn table_1(results: &Results) -> Vec<Finding> {
             false => "could not be set on this network",
         }
         .to_owned(),
-        ..finding("M1", what(0), &SPHERE_BLOCK, &results.spent[0].shares(), "")
+        ..finding("M1", what(0), &SPHERE_BLOCK, &first, "")
     };
-    let shares = results.spent[1].shares();
+    let shares = on.spent[1].shares();
     let near = within(&FOUR_SPHERES.map(Some), &shares, 3.0);
     let order = shares[1] > shares[0] && shares[0] > shares[2];
     let predicted = Finding {
@@ -74,6 +144,11 @@ fn table_1(results: &Results) -> Vec<Finding> {
 fn over_first(scaled: &[Scaled], part: impl Fn(&Scaled) -> f64) -> Vec<f64> {
     let of = |scaled: &Scaled| part(scaled) / scaled.blocks_per_rank;
     scaled.iter().map(|s| of(s) / of(&scaled[0])).collect()
+}
+
+/// All but calculation.
+fn rest(scaled: &[Scaled]) -> Vec<f64> {
+    over_first(scaled, |s| s.spent.comm + s.spent.sums + s.spent.refine)
 }
 
 fn fig_5(scaled: &[Vec<Scaled>; 2]) -> Vec<Finding> {
@@ -91,7 +166,7 @@ fn fig_5(scaled: &[Vec<Scaled>; 2]) -> Vec<Finding> {
             "shown",
         )
     };
-    let comm = over_first(&scaled[0], |s| s.spent.comm + s.spent.sums + s.spent.refine);
+    let comm = rest(&scaled[0]);
     let rises = comm.is_sorted();
     let knee = scaled[0].iter().position(|s| s.ranks == KNEE);
     let knee = knee.filter(|&i| i > 0 && i + 1 < comm.len());
@@ -145,7 +220,7 @@ fn fig_5(scaled: &[Vec<Scaled>; 2]) -> Vec<Finding> {
 fn blocks(results: &Results) -> Finding {
     let (ranks, last) = results.last_mesh;
     let paper = (ranks == LAST_RANKS).then_some(LAST_BLOCKS);
-    let first = results.scaled[0][0].blocks_per_rank;
+    let first = results.own.scaled[0][0].blocks_per_rank;
     Finding {
         paper: vec![Some(DECKS[0].blocks_per_rank), paper],
         verdict: match paper {
@@ -163,8 +238,7 @@ fn blocks(results: &Results) -> Finding {
     }
 }
 
-fn bisection(results: &Results) -> Vec<Finding> {
-    let [before, after] = &results.scripts[1];
+fn bisection([before, after]: &[Script; 2], on: &OnNetwork) -> Vec<Finding> {
     let row =
         |what: &str, paper: [f64; 2], ours: [f64; 2], tolerance: &str, holds: [bool; 2]| Finding {
             verdict: Verdict::of_both(holds[0], holds[1]),
@@ -182,7 +256,7 @@ fn bisection(results: &Results) -> Vec<Finding> {
     let bytes = [before.message_bytes, after.message_bytes].map(|bytes| bytes / 1000.0);
     let moved = [before.moved_blocks, after.moved_blocks].map(|n| n as f64);
     let times = moved[1] / moved[0].max(1.0);
-    let (spent, modified) = (&results.spent[1], &results.modified);
+    let (spent, modified) = (&on.spent[1], &on.modified);
     let comm = modified.comm / spent.comm;
     let refine = modified.refine / spent.refine;
     vec![

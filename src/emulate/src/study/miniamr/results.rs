@@ -31,16 +31,24 @@ pub struct Scaled {
 }
 
 pub struct Results {
-    /// Of each deck on [`RANKS`]: its time with miniAMR's bisection.
-    pub spent: [Spent; 2],
+    /// On the assumed network.
+    pub own: OnNetwork,
+    /// On each other one.
+    pub others: Vec<OnNetwork>,
     /// Of each deck: with miniAMR's bisection, and modified.
     pub scripts: [[Script; 2]; 2],
-    /// Four spheres with the modified bisection.
-    pub modified: Spent,
     /// Of the first deck: the last number of ranks in the paper, or fewer, and blocks a rank on them.
     pub last_mesh: (usize, f64),
+    pub depths: [u32; 2],
+}
+
+/// All times on one network, with the scales that are set on it.
+pub struct OnNetwork {
+    pub scales: Scales,
+    /// Of each deck on [`RANKS`]: its time with miniAMR's bisection.
+    pub spent: [Spent; 2],
+    /// Four spheres with the modified bisection.
+    pub modified: Spent,
     /// Of each deck.
     pub scaled: [Vec<Scaled>; 2],
-    pub scales: Scales,
-    pub depths: [u32; 2],
 }

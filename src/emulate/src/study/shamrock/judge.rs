@@ -1,8 +1,9 @@
 //! What the paper says, what came out, and what may be called a reproduction of it.
 
-use super::results::{CORES, Results, VARIATIONS};
+use super::results::{CORES, Results};
 use super::times::Times;
 use crate::study::finding::{Finding, Verdict, within};
+use crate::study::variation::names;
 
 /// So much slower may a strategy be and still count as equal.
 const SLACK: f64 = 0.02;
@@ -34,7 +35,7 @@ const NUMBERS: [(&str, f64, Number); 7] = [
     ("fig. 8: % gained by the model on 32", 29.1, |r| gain(r, 3)),
 ];
 
-/// All findings; `varied` are the results on machines of the [`VARIATIONS`].
+/// All findings; `varied` are the results on other networks.
 pub fn findings(results: &Results, varied: &[Results]) -> Vec<Finding> {
     let mut all = vec![
         fig_3(results),
@@ -45,11 +46,10 @@ pub fn findings(results: &Results, varied: &[Results]) -> Vec<Finding> {
     all.extend(fig_6(results));
     all.push(fig_7(results));
     all.extend(fig_8(results));
-    let names: Vec<&str> = VARIATIONS.iter().map(|(name, _)| *name).collect();
     for (what, paper, number) in NUMBERS {
         all.push(Finding {
             id: "S*",
-            what: format!("{what}: {}", names.join(", ")),
+            what: format!("{what}: {}", names()),
             paper: vec![Some(paper); varied.len()],
             ours: varied.iter().map(number).collect(),
             tolerance: "shown".to_owned(),

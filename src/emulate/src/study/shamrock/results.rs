@@ -4,15 +4,6 @@ use super::times::{Fitted, Times};
 
 /// Cores of figs 6 to 8.
 pub const CORES: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
-pub type Vary = fn(&mut colltune_core::algorithm::simulate::Link);
-
-/// Start-up times and times of bytes, halved and doubled.
-pub const VARIATIONS: [(&str, Vary); 4] = [
-    ("t_s halved", |link| link.latency_ns *= 0.5),
-    ("t_s doubled", |link| link.latency_ns *= 2.0),
-    ("t_c halved", |link| link.per_byte_ns *= 0.5),
-    ("t_c doubled", |link| link.per_byte_ns *= 2.0),
-];
 
 /// All times that the figures need; by cores where there are several.
 pub struct Results {
