@@ -56,7 +56,7 @@ pub fn lbr(loads: &[f64]) -> f64 {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub locality: Locality,
-    pub moved_bytes: u64,
+    pub moved_blocks: u64,
     pub traffic: Vec<Traffic>,
     level_lbr: Vec<(f64, u64)>,
 }
@@ -84,9 +84,7 @@ impl Tally {
         }
         to.same_rank += exchange.links.iter().sum::<u64>();
         to.same_rank_bytes += exchange.copied_bytes.iter().sum::<u64>();
-        if exchange.freight == colltune_amr::telemetry::Freight::Block {
-            self.moved_bytes += exchange.messages.iter().map(|m| m.bytes).sum::<u64>();
-        }
+        self.moved_blocks += exchange.moved_blocks;
     }
 
     /// Books a step's loads by level and rank.
@@ -107,7 +105,7 @@ impl Outcome {
         steps: u64,
         axes: &Axes,
         tally: &Tally,
-        (block_bytes, priced): (u64, Priced),
+        priced: Priced,
     ) -> Outcome {
         let n = axes.n_ranks() as f64;
         let mean = |phase: Phase| axes.spent.iter().map(|s| s[phase as usize]).sum::<f64>() / n;
@@ -141,7 +139,7 @@ impl Outcome {
                 0.0
             },
             messages: tally.locality,
-            moved_blocks: tally.moved_bytes / block_bytes.max(1),
+            moved_blocks: tally.moved_blocks,
             priced,
         }
     }

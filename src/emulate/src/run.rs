@@ -235,18 +235,10 @@ fn through(
     }
     axes.end();
     debug_assert!(axes.gap() < 1e-9, "phases do not add up: {}", axes.gap());
-    let shape = settings.shape;
-    let block_bytes = 8 * (shape.n_vars * shape.interior_cells()) as u64;
     let policy = placer.map_or(settings.placement.to_string(), |(name, _)| name.clone());
     let names = (policy, scenario.choices.text());
     Ok(Emulated {
-        outcome: Outcome::new(
-            names,
-            program.step(),
-            &axes,
-            &tally,
-            (block_bytes, prices.priced()),
-        ),
+        outcome: Outcome::new(names, program.step(), &axes, &tally, prices.priced()),
         traffic,
         pairs,
         spans,

@@ -2,6 +2,8 @@
 
 mod common;
 
+use colltune_amr::refine::Origin;
+use colltune_amr::run::{Event, MeshRun};
 use colltune_emulate::cost::NoiseCosts;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
@@ -49,6 +51,41 @@ fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() 
         assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *outcome);
         assert_eq!(sample(Epochs::Number(3)).n_sampled, 3);
     }
+}
+
+/// What the children of joined blocks send each other travels as blocks do, and no block changes its owner.
+#[test]
+fn moved_blocks_are_those_that_change_owners_and_none_that_are_joined() {
+    // Round robin: children lie on other ranks than the block that they become.
+    let line = format!("{SPHERE} --num_tsteps 8 --placement round-robin");
+    let settings = settings(&words(&line), 8, 8).unwrap();
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let mut mesh_run = MeshRun::new(&settings, 8);
+    mesh_run.start(None, &mut |_| {}).unwrap();
+    let (mut n_moved, mut n_shares) = (0, 0);
+    let mut count = |event: Event| match event {
+        Event::Migrated { mesh, owners } => {
+            let pairs = mesh.owners().iter().zip(owners);
+            n_moved += pairs.filter(|(from, to)| from != to).count() as u64;
+        }
+        Event::Adapted { old, new, origins } => {
+            for (origin, &to) in origins.iter().zip(new.owners()) {
+                if let Origin::Joined(first) = *origin {
+                    let children = old.owners()[first..first + 8].iter();
+                    n_shares += children.filter(|&&from| from != to).count();
+                }
+            }
+        }
+        _ => {}
+    };
+    for step in 1..=8 {
+        mesh_run.end_step(step, None, &mut count).unwrap();
+    }
+    // Eight of them have the bytes of one block.
+    assert!(n_shares >= 8, "blocks are joined: {n_shares}");
+    assert!(n_moved > 0, "and blocks move");
+    let outcome = run(&scenario(&settings, 8, &costs, &machine), Keep::SUMS).unwrap();
+    assert_eq!(outcome.outcome.moved_blocks, n_moved);
 }
 
 /// Each rank's parts follow each other without a gap, and sum to what it spent, whoever shares a core or is stopped.

@@ -24,6 +24,8 @@ pub struct Exchange {
     /// By rank: faces filled from own blocks, and their bytes.
     pub links: Vec<u64>,
     pub copied_bytes: Vec<u64>,
+    /// Blocks that go to new owners; what goes of blocks that are joined is none.
+    pub moved_blocks: u64,
     /// What ghosts are made of, for so many variables.
     pub sweep: Option<(Arc<Sweep>, u64)>,
 }
@@ -39,6 +41,7 @@ impl Exchange {
             starts,
             links: Vec::new(),
             copied_bytes: Vec::new(),
+            moved_blocks: 0,
             sweep: None,
         }
     }
@@ -67,6 +70,7 @@ impl Exchange {
                 true => sweep.copied.iter().map(times).collect(),
                 false => Vec::new(),
             },
+            moved_blocks: 0,
             sweep: Some((Arc::clone(sweep), n_vars)),
         }
     }

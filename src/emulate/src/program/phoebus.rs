@@ -144,7 +144,12 @@ pub fn migration(n_ranks: usize, moves: impl Iterator<Item = (u32, u32)>) -> Opt
         bytes: BLOCK_BYTES,
     };
     let messages: Vec<Message> = moves.filter(|(from, to)| from != to).map(message).collect();
-    (!messages.is_empty()).then(|| Arc::new(Exchange::new(Freight::Block, n_ranks, messages)))
+    (!messages.is_empty()).then(|| {
+        Arc::new(Exchange {
+            moved_blocks: messages.len() as u64,
+            ..Exchange::new(Freight::Block, n_ranks, messages)
+        })
+    })
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl Refinement<'_> {
             phase: Phase::Refine,
             time_ns: Arc::new(changed),
         });
-        self.blocks(messages, out);
+        self.blocks(messages, 0, out);
     }
 
     /// Blocks that go, several small ones in a message.
@@ -160,6 +160,7 @@ impl Refinement<'_> {
                 *pairs.entry((from, to)).or_default() += 1;
             }
         }
+        let n_moved = pairs.values().sum::<usize>() as u64;
         let most = (MESSAGE_LEN / values).max(1);
         let mut messages = Vec::new();
         for ((from, to), n_blocks) in pairs {
@@ -169,12 +170,15 @@ impl Refinement<'_> {
                 messages.push(Message { from, to, bytes });
             }
         }
-        self.blocks(messages, out);
+        self.blocks(messages, n_moved, out);
     }
 
-    fn blocks(&self, messages: Vec<Message>, out: &mut Vec<Operation>) {
+    fn blocks(&self, messages: Vec<Message>, moved_blocks: u64, out: &mut Vec<Operation>) {
         if !messages.is_empty() {
-            let exchange = Exchange::new(Freight::Block, self.n_ranks, messages);
+            let exchange = Exchange {
+                moved_blocks,
+                ..Exchange::new(Freight::Block, self.n_ranks, messages)
+            };
             out.push(Operation::Exchange(Arc::new(exchange)));
         }
     }

@@ -216,7 +216,7 @@ impl Script {
             blocks_per_rank: blocks / n_listed / n_ranks as f64,
             ghosts: Matrix::new(n_ranks, &tally.ghosts),
             moves: Matrix::new(n_ranks, &tally.moves),
-            moved_blocks: tally.moved_bytes / tally.block_bytes,
+            moved_blocks: tally.moved_blocks,
             messages_per_rank: tally.n_messages / per_stage,
             message_bytes: tally.message_bytes / tally.n_messages.max(1.0),
         })

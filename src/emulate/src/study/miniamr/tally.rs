@@ -26,7 +26,7 @@ pub fn computes(operation: &Operation) -> bool {
 pub struct Tally {
     pub n_messages: f64,
     pub message_bytes: f64,
-    pub moved_bytes: u64,
+    pub moved_blocks: u64,
     pub block_bytes: u64,
     /// From, to and messages: of the first stage, and of the refinement.
     pub ghosts: Vec<(u32, u32, u64)>,
@@ -64,7 +64,7 @@ impl Tally {
                 }
             }
             (Section::Refinement, Freight::Block) => {
-                self.moved_bytes += exchange.messages.iter().map(|m| m.bytes).sum::<u64>();
+                self.moved_blocks += exchange.moved_blocks;
                 let blocks = |bytes: u64| bytes.div_ceil(self.block_bytes);
                 let all = exchange.messages.iter();
                 self.refinement
