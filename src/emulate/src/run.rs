@@ -148,6 +148,18 @@ fn through(
     goes: &dyn Fn(usize) -> bool,
     tell: &mut dyn FnMut(Passed),
 ) -> Result<Emulated, EmulateError> {
+    with_program(scenario, |program| {
+        go_through(scenario, program, keep, goes, tell)
+    })
+}
+
+/// Hands over a scenario's program, before its first step.
+///
+/// Errors: the program's, and those of `act`.
+fn with_program<T>(
+    scenario: &Scenario,
+    act: impl FnOnce(Program) -> Result<T, EmulateError>,
+) -> Result<T, EmulateError> {
     let Scenario {
         settings,
         n_ranks,
@@ -161,7 +173,7 @@ fn through(
         .compat
         .then(|| Compat::start(&calls, settings));
     let placer = scenario.placer.as_ref();
-    let mut program = Program::new(Given {
+    let program = Program::new(Given {
         settings,
         n_ranks,
         costs,
@@ -176,6 +188,23 @@ fn through(
         }),
         compat: compat.as_ref().map(|compat| (compat, &calls)),
     })?;
+    act(program)
+}
+
+fn go_through(
+    scenario: &Scenario,
+    mut program: Program,
+    keep: Keep,
+    goes: &dyn Fn(usize) -> bool,
+    tell: &mut dyn FnMut(Passed),
+) -> Result<Emulated, EmulateError> {
+    let Scenario {
+        settings,
+        n_ranks,
+        costs,
+        machine,
+        ..
+    } = *scenario;
     let handled = as_handled(machine, settings);
     let mut axes = Axes::new(&handled, n_ranks, &costs.phases, scenario.network);
     if let Some((node, factor)) = scenario.slow {
@@ -235,6 +264,7 @@ fn through(
     }
     axes.end();
     debug_assert!(axes.gap() < 1e-9, "phases do not add up: {}", axes.gap());
+    let placer = scenario.placer.as_ref();
     let policy = placer.map_or(settings.placement.to_string(), |(name, _)| name.clone());
     let names = (policy, scenario.choices.text());
     Ok(Emulated {
