@@ -2,6 +2,8 @@
 
 mod sampled;
 
+mod skew;
+
 mod spans;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,8 @@ use crate::program::{Calls, Given, History, Operation, Program, count};
 pub use sampled::{Epochs, Sampled, sampled};
 pub use spans::Span;
 
+use skew::Skew;
+
 /// How collectives end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collectives {
@@ -30,6 +34,9 @@ pub enum Collectives {
     Gate,
     /// Allreduces of all ranks by their schedules, from each rank's arrival on.
     Skewed,
+    /// All ranks together; and one step of each hundred, which this seed draws, is gone through beside by schedules, to
+    /// say in the outcome what they would change.
+    Sampled { seed: u64 },
 }
 
 /// What is emulated.
@@ -214,6 +221,12 @@ fn go_through(
         axes.interrupt(noise);
     }
     let mut prices = Prices::new(machine, scenario.choices.clone());
+    let mut skew = match scenario.collectives {
+        Collectives::Sampled { seed } => Some(Skew::new(seed, program.n_steps())),
+        Collectives::Gate | Collectives::Skewed => None,
+    };
+    // The run says by which prices its own calls went.
+    let mut prices_beside = Prices::new(machine, scenario.choices.clone());
     let mut tally = Tally::new(n_ranks);
     let mut traffic = Vec::new();
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
@@ -233,6 +246,8 @@ fn go_through(
             }
             operations.push(operation.clone());
         })?;
+        let is_skewed = skew.as_ref().is_some_and(|skew| skew.has(nth as u64));
+        let before = (goes(nth) && is_skewed).then(|| axes.clone());
         let collectives = scenario.collectives;
         let step = nth as u64 + 1;
         if goes(nth) && keep.axes_of(step) {
@@ -251,6 +266,11 @@ fn go_through(
                 }
             }
         }
+        if let (Some(skew), Some(before)) = (&mut skew, before) {
+            let begun = before.makespan();
+            let ended = skewed_makespan(before, &mut prices_beside, &operations)?;
+            skew.add(axes.makespan() - begun, ended - begun);
+        }
         if !goes_on {
             break;
         }
@@ -268,7 +288,10 @@ fn go_through(
     let policy = placer.map_or(settings.placement.to_string(), |(name, _)| name.clone());
     let names = (policy, scenario.choices.text());
     Ok(Emulated {
-        outcome: Outcome::new(names, program.step(), &axes, &tally, prices.priced()),
+        outcome: Outcome {
+            skewed_difference: skew.as_ref().and_then(Skew::difference),
+            ..Outcome::new(names, program.step(), &axes, &tally, prices.priced())
+        },
         traffic,
         pairs,
         spans,
@@ -316,6 +339,18 @@ fn as_handled(machine: &Machine, settings: &Settings) -> Machine {
         app.unpack_byte_ns = 0.0;
     }
     machine
+}
+
+/// When the last rank has done what there is to do, if allreduces end for each rank by their schedules.
+fn skewed_makespan(
+    mut axes: Axes,
+    prices: &mut Prices,
+    operations: &[Operation],
+) -> Result<f64, EmulateError> {
+    for operation in operations {
+        act(&mut axes, prices, Collectives::Skewed, operation)?;
+    }
+    Ok(axes.makespan())
 }
 
 fn act(
