@@ -11,6 +11,8 @@
 
 pub mod error;
 
+pub mod clock;
+
 pub mod machine;
 
 pub mod cost;

@@ -14,6 +14,7 @@ use colltune_amr::telemetry::{Meeting as Kind, Traffic};
 
 use crate::EmulateError;
 use crate::axes::{Axes, Meeting, Network, Repeats};
+use crate::clock::Timer;
 use crate::cost::Costs;
 use crate::machine::Machine;
 use crate::noise::Noise;
@@ -49,6 +50,9 @@ pub struct Scenario<'a> {
     pub history: History<'a>,
     /// The policy's name, and the policy; none: that of the settings.
     pub placer: Option<(String, Placer)>,
+    /// Who times `placer`: what it takes, by the machine's scale, passes on every rank. None: the costs say it, for each
+    /// leaf. In a sample of epochs all placements are made and timed twice.
+    pub timer: Option<Timer<'a>>,
     pub choices: Choices,
     pub network: Network,
     pub collectives: Collectives,
@@ -193,6 +197,7 @@ fn with_program<T>(
             };
             Box::new(choose) as Box<colltune_amr::run::Chooser>
         }),
+        timer: scenario.timer,
         compat: compat.as_ref().map(|compat| (compat, &calls)),
     })?;
     act(program)

@@ -21,4 +21,4 @@ mod variation;
 pub use figure::{Bar, Figure, Line, Picture};
 pub use finding::{Finding, Study, Verdict};
 pub use row::{ALL, Row, find};
-pub use size::{Size, Timer};
+pub use size::Size;

@@ -4,10 +4,12 @@ mod common;
 
 use colltune_amr::refine::Origin;
 use colltune_amr::run::{Event, MeshRun};
+use colltune_emulate::clock::Timer;
 use colltune_emulate::cost::NoiseCosts;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::outcome::Outcome;
+use colltune_emulate::place::Placer;
 use colltune_emulate::program::Phase;
 use colltune_emulate::run::{Collectives, Epochs, Keep, Scenario, replicas, run, sampled};
 use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
@@ -80,6 +82,50 @@ fn a_sample_of_steps_by_schedules_says_what_they_would_change_and_changes_nothin
         };
         assert_eq!(without, gate);
     }
+}
+
+/// A clock on which everything takes as long.
+fn half_a_second(work: &mut dyn FnMut()) -> f64 {
+    work();
+    0.5
+}
+
+#[test]
+fn a_policy_takes_what_the_callers_clock_says_and_without_one_what_the_costs_do() {
+    let mut settings = sphere(8);
+    let placer = Placer::from_name("lpt").unwrap();
+    settings.placement = placer.option();
+    let (mut costs, mut machine) = (plain_costs(&settings), a_machine(2));
+    costs.phases.place_leaf_ns = 100.0;
+    machine.scale = 2.0;
+    let mut mesh_run = MeshRun::new(&settings, 8);
+    mesh_run.start(None, &mut |_| {}).unwrap();
+    let (mut n_placed, mut n_leaves) = (0u32, 0usize);
+    let mut look = |event: Event| {
+        if let Event::Placed { mesh, .. } = event {
+            n_placed += 1;
+            n_leaves += mesh.len();
+        }
+    };
+    for step in 1..=6 {
+        mesh_run.end_step(step, None, &mut look).unwrap();
+    }
+    assert!(n_placed > 0, "blocks are placed anew");
+    let place_s = |timer: Option<Timer>| -> f64 {
+        let scenario = Scenario {
+            placer: Some(("lpt".to_owned(), placer.clone())),
+            timer,
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        let outcome = run(&scenario, Keep::SUMS).unwrap().outcome;
+        outcome.phase_s(Phase::Place)
+    };
+    let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-9;
+    let of_costs = place_s(None);
+    assert!(close(of_costs, 1e-7 * n_leaves as f64), "{of_costs}");
+    // Half a second here is a whole one on a machine that takes twice as long.
+    let by_clock = place_s(Some(&half_a_second));
+    assert!(close(by_clock, f64::from(n_placed)), "{by_clock}");
 }
 
 /// What the children of joined blocks send each other travels as blocks do, and no block changes its owner.

@@ -31,6 +31,7 @@ fn the_mesh_is_finest_where_the_shock_wants_it_after_every_refinement() {
         noise: None,
         history: History::Shock(&shock),
         choose: None,
+        timer: None,
         compat: None,
     };
     let mut program = Program::new(given).expect("a program");

@@ -1,6 +1,8 @@
 //! A refinement as operations: from what happens to the mesh to what ranks do for it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use colltune_amr::blocks::MESSAGE_LEN;
@@ -23,6 +25,10 @@ pub struct Refinement<'a> {
     pub settings: &'a Settings,
     pub n_ranks: usize,
     pub phases: PhaseCosts,
+    /// The machine's computing times over those of the costs.
+    pub scale: f64,
+    /// What the policy took when it was last asked, if somebody has a clock.
+    pub took_s: Rc<Cell<Option<f64>>>,
     /// Under `--compat`: miniAMR's calls, and where they are noted.
     pub compat: Option<(&'a Compat<'a>, &'a Calls)>,
 }
@@ -39,7 +45,7 @@ impl Refinement<'_> {
             Event::Adapted { old, new, origins } => self.adapted(old, new, origins, out),
             Event::Placed { mesh, .. } => out.push(Operation::Alike {
                 phase: Phase::Place,
-                time_ns: self.phases.place_leaf_ns * mesh.len() as f64,
+                time_ns: self.place_ns(mesh),
             }),
             Event::Migrated { mesh, owners } => self.migrated(mesh, owners, out),
             Event::Refined { mesh, .. } => {
@@ -52,6 +58,13 @@ impl Refinement<'_> {
                 }
             }
             Event::Levels(_) | Event::Loads(_) | Event::Moved => {}
+        }
+    }
+
+    fn place_ns(&self, mesh: &Mesh) -> f64 {
+        match self.took_s.get() {
+            Some(seconds) => 1e9 * self.scale * seconds,
+            None => self.phases.place_leaf_ns * mesh.len() as f64,
         }
     }
 

@@ -4,12 +4,15 @@ mod stages;
 mod weights;
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use colltune_amr::compat::Compat;
 use colltune_amr::cost::CostModel;
 use colltune_amr::leaf::Leaf;
 use colltune_amr::options::CriterionName;
+use colltune_amr::placement::Question;
 use colltune_amr::run::{Chooser, MeshRun};
 use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::Meeting;
@@ -18,6 +21,7 @@ use super::epoch::Sweeps;
 use super::refinement::Refinement;
 use super::{Call, Calls, Operation, Phase};
 use crate::EmulateError;
+use crate::clock::{Timer, timed};
 use crate::cost::{Costs, Work};
 use crate::mesh::{RecordedStep, Recording, Shock};
 use crate::noise::Noise;
@@ -73,7 +77,10 @@ pub struct Given<'a> {
     pub scale: f64,
     pub noise: Option<Noise>,
     pub history: History<'a>,
+    /// None: the policy of the settings.
     pub choose: Option<Box<Chooser<'a>>>,
+    /// Who says what `choose` takes; none: the costs do.
+    pub timer: Option<Timer<'a>>,
     pub compat: Option<(&'a Compat<'a>, &'a Calls)>,
 }
 
@@ -90,6 +97,7 @@ impl<'a> Program<'a> {
             noise,
             history,
             choose,
+            timer,
             compat,
         } = given;
         costs.check_kernel(settings)?;
@@ -111,6 +119,11 @@ impl<'a> Program<'a> {
                 return Err(EmulateError::Program(what));
             }
         };
+        let took_s = Rc::new(Cell::new(None));
+        let choose = match (choose, timer) {
+            (Some(choose), Some(timer)) => Some(by_clock(choose, timer, &took_s)),
+            (choose, _) => choose,
+        };
         let run = match choose {
             Some(choose) => MeshRun::with_chooser(settings, n_ranks, choose),
             None => MeshRun::new(settings, n_ranks),
@@ -119,6 +132,8 @@ impl<'a> Program<'a> {
             settings,
             n_ranks,
             phases: costs.phases,
+            scale,
+            took_s,
             compat,
         };
         let epoch = Epoch {
@@ -323,6 +338,20 @@ impl<'a> Program<'a> {
             History::Objects | History::Shock(_) => None,
         }
     }
+}
+
+/// A policy that says how many seconds it took when it was last asked.
+fn by_clock<'a>(
+    choose: Box<Chooser<'a>>,
+    timer: Timer<'a>,
+    took_s: &Rc<Cell<Option<f64>>>,
+) -> Box<Chooser<'a>> {
+    let took_s = Rc::clone(took_s);
+    Box::new(move |question: Question| {
+        let (owners, seconds) = timed(timer, || choose(question));
+        took_s.set(Some(seconds));
+        owners
+    })
 }
 
 /// Whether what cells hold decides where the mesh is fine.

@@ -18,10 +18,11 @@ use colltune_placement::generate::{Distribution, costs};
 use colltune_placement::published::Published;
 use colltune_placement::{Policy, Problem, makespan, place};
 
+use super::Size;
 use super::finding::Study;
-use super::{Size, Timer};
 use crate::EmulateError;
 use crate::axes::Network;
+use crate::clock::Timer;
 use crate::cost::NoiseCosts;
 use crate::machine::{Machine, preset};
 use crate::noise::Noise;

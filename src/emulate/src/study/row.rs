@@ -1,9 +1,10 @@
 //! The table of studies: the command, the page of evidence and the tests go through it.
 
 use super::finding::Study;
-use super::size::{Size, Timer};
+use super::size::Size;
 use super::{art, cplx, miniamr, shamrock};
 use crate::EmulateError;
+use crate::clock::Timer;
 
 /// A study: its name, its paper, and the function that runs it. Without a timer nothing is timed.
 pub struct Row {

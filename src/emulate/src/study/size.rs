@@ -1,4 +1,4 @@
-//! What a study is told: how large it shall be, and who has a clock.
+//! What a study is told: how large it shall be.
 
 /// How large a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,6 +7,3 @@ pub enum Size {
     /// A small one, to see that it runs.
     Quick,
 }
-
-/// Runs what it is given, and says how many seconds that took. There is no clock in this crate.
-pub type Timer<'a> = &'a dyn Fn(&mut dyn FnMut()) -> f64;

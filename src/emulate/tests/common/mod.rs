@@ -126,6 +126,7 @@ pub fn scenario<'a>(
         machine,
         history: History::Objects,
         placer: None,
+        timer: None,
         choices: Choices::default(),
         network: Network::Events,
         collectives: Collectives::Gate,

@@ -9,10 +9,10 @@ use super::deck::Deck;
 use super::epoch::{self, BlockCosts, Epoch, Setting, Times};
 use crate::EmulateError;
 use crate::axes::Network;
+use crate::clock::Timer;
 use crate::machine::Machine;
 use crate::noise::Noise;
 use crate::price::{Choices, Prices};
-use crate::study::Timer;
 use crate::traffic::Locality;
 
 /// The baseline, and CPLX with X = 0, 25, 50, 75, 100, as their published code behaves.

@@ -179,6 +179,7 @@ impl Script {
             noise: None,
             history: History::Objects,
             choose: None,
+            timer: None,
             compat: Some((&compat, &calls)),
         })?;
         let values = settings.shape.n_vars * settings.shape.interior_cells();
