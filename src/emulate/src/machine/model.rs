@@ -68,10 +68,10 @@ struct Beside {
 }
 
 impl Machine {
-    /// Reads `calibration.toml` with the tables `[shape]`, `[app]` and `[compute]` and the key `source` beside it;
-    /// what is missing of them follows from the calibration's own job.
+    /// Reads `calibration.toml` with the tables `[shape]`, `[app]` and `[compute]` and the key `source` beside it, which
+    /// says what their numbers are; what is missing of them follows from the calibration's own job.
     ///
-    /// Errors: `Machine` naming the table or number that is missing or impossible.
+    /// Errors: `Machine` naming the table or number that is missing or impossible, or the table that has no source.
     pub fn from_toml(name: &str, text: &str) -> Result<Machine, EmulateError> {
         let wrong = |what: String| EmulateError::Machine(format!("{name}: {what}"));
         let mut table: toml::Table =
@@ -98,18 +98,16 @@ impl Machine {
             cores_per_node: cores.per_node.min(f64::from(calibration.ppn)),
             switch_ns: cores.turn_ns,
         };
-        let (missing, said) = (beside.app.is_none(), beside.source);
         Machine {
             name: name.to_owned(),
             network: calibration.machine(),
             shape: beside.shape.unwrap_or(of_job),
             app: beside.app,
             scale: beside.compute.scale.unwrap_or(1.0),
-            source: match (said, missing) {
-                (Some(said), _) => said,
-                (None, false) => "measured".to_owned(),
-                (None, true) => "measured; packing as the costs were fitted".to_owned(),
-            },
+            // A calibration alone: tables beside it are refused where no source says what they are.
+            source: beside
+                .source
+                .unwrap_or_else(|| "measured; packing as the costs were fitted".to_owned()),
             congestion: congestion(calibration),
             learned: Learned::default(),
             defaults: Defaults::of_library(&calibration.library),
@@ -208,6 +206,14 @@ impl Beside {
             let read = value.map(toml::Value::try_into).transpose();
             read.map_err(|error| format!("[{name}]: {}", in_a_line(&error)))
         }
+        let tables = ["shape", "app", "compute"];
+        let own = tables.into_iter().find(|name| table.contains_key(*name));
+        if let Some(own) = own.filter(|_| !table.contains_key("source")) {
+            return Err(format!(
+                "nothing says what the numbers in [{own}] are: write source = \"measured\", or source = \"assumed: why\", \
+                 above the first table"
+            ));
+        }
         Ok(Beside {
             shape: part(table, "shape")?,
             app: part(table, "app")?,
@@ -221,8 +227,8 @@ impl Beside {
 mod tests {
     use super::*;
 
-    fn text() -> String {
-        let calibration = Calibration {
+    fn calibration() -> Calibration {
+        Calibration {
             schema: 3,
             library: "openmpi-4.1.4".to_owned(),
             machine: "hydra".to_owned(),
@@ -234,7 +240,11 @@ mod tests {
             inside: Some(simulate::Machine::TYPICAL.inside),
             between: None,
             cores: None,
-        };
+        }
+    }
+
+    fn text() -> String {
+        let calibration = calibration();
         let beside = "source = \"measured\"\n[shape]\nnodes = 8\nppn = 16\ncores_per_node = 16.0\n\
                       [compute]\nscale = 2.0\n[app]\npack_message_ns = 900.0\npack_byte_ns = 0.25\n\
                       unpack_message_ns = 700.0\nunpack_byte_ns = 0.25\ncopy_byte_ns = 0.125\n";
@@ -259,8 +269,41 @@ mod tests {
     }
 
     #[test]
+    fn a_calibration_is_measured_and_tables_beside_it_say_what_they_are() {
+        let plain = calibration().to_toml();
+        let machine = Machine::from_toml("here", &plain).unwrap();
+        assert_eq!(machine.source, "measured; packing as the costs were fitted");
+        assert_eq!(
+            machine.source,
+            Machine::of_calibration(&calibration()).source
+        );
+        for (table, name) in [
+            ("[compute]\nscale = 2.0\n", "[compute]"),
+            (
+                "[shape]\nnodes = 1\nppn = 4\ncores_per_node = 4.0\n",
+                "[shape]",
+            ),
+            (
+                "[app]\npack_message_ns = 1.0\npack_byte_ns = 1.0\nunpack_message_ns = 1.0\nunpack_byte_ns = 1.0\n\
+                 copy_byte_ns = 1.0\n",
+                "[app]",
+            ),
+        ] {
+            let beside = format!("{plain}{table}");
+            let error = Machine::from_toml("m.toml", &beside).unwrap_err();
+            let error = error.to_string();
+            let words = ["m.toml", name, "\"measured\"", "\"assumed: why\""];
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+            let said = format!("source = \"assumed: as usual\"\n{beside}");
+            let machine = Machine::from_toml("m.toml", &said).unwrap();
+            assert_eq!(machine.source, "assumed: as usual");
+        }
+    }
+
+    #[test]
     fn missing_and_impossible_numbers_are_named() {
         for (from, to, words) in [
+            ("source = \"measured\"\n", "", "source = \"measured\""),
             ("ppn = 16\n", "", "ppn"),
             ("scale = 2.0", "scale = -1.0", "compute.scale"),
             (
