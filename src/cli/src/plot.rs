@@ -93,7 +93,7 @@ pub fn svg(figure: &Figure) -> anyhow::Result<String> {
         true => PANEL_HEIGHT + legend_height(&names[band]),
         false => PANEL_HEIGHT,
     };
-    let all = TITLE_HEIGHT + (0..names.len()).map(height).sum::<i32>();
+    let all = title_height(&figure.title) + (0..names.len()).map(height).sum::<i32>();
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH as u32, all as u32));
@@ -119,7 +119,7 @@ pub fn svg(figure: &Figure) -> anyhow::Result<String> {
 pub fn bars(title: &str, y: &str, bars: &[Bar]) -> anyhow::Result<String> {
     let parts = bars.first().map_or(&[][..], |bar| &bar.parts);
     let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
-    let height = TITLE_HEIGHT + PANEL_HEIGHT + legend_height(&names);
+    let height = title_height(title) + PANEL_HEIGHT + legend_height(&names);
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH as u32, height as u32));
@@ -132,13 +132,44 @@ pub fn bars(title: &str, y: &str, bars: &[Bar]) -> anyhow::Result<String> {
     Ok(style::finish(&text, title))
 }
 
+/// A text in lines of at most so many letters, but for longer words.
+pub fn wrapped(text: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What stands below the first line of a title, in lines as long as the picture is wide.
+fn subtitle(title: &str) -> Vec<String> {
+    let letters = ((WIDTH - 2 * MARGIN) / style::LETTER) as usize;
+    let lines = title.lines().skip(1);
+    lines.flat_map(|line| wrapped(line, letters)).collect()
+}
+
+fn title_height(title: &str) -> i32 {
+    TITLE_HEIGHT + style::ROW * subtitle(title).len() as i32
+}
+
 /// Draws ground and title; gives what is below.
 fn begin<'a>(area: Area<'a>, title: &str) -> anyhow::Result<Area<'a>> {
     area.fill(&style::GROUND.day).map_err(failed)?;
-    let (top, rest) = area.split_vertically(TITLE_HEIGHT);
-    let place = (MARGIN, MARGIN);
-    top.draw(&Text::new(title.to_owned(), place, style::title()))
-        .map_err(failed)?;
+    let (top, rest) = area.split_vertically(title_height(title));
+    let name = title.lines().next().unwrap_or_default();
+    let name = Text::new(name.to_owned(), (MARGIN, MARGIN), style::title());
+    top.draw(&name).map_err(failed)?;
+    for (nth, line) in (0..).zip(subtitle(title)) {
+        let place = (MARGIN, TITLE_HEIGHT - 4 + style::ROW * nth);
+        let words = Text::new(line, place, style::words());
+        top.draw(&words).map_err(failed)?;
+    }
     Ok(rest)
 }
 
@@ -462,6 +493,21 @@ mod tests {
         }
         assert!(text.matches("<rect").count() > 4);
         is_sound(&bars("none", "s", &[]).unwrap());
+    }
+
+    #[test]
+    fn what_stands_below_a_title_is_wrapped_and_has_room() {
+        let said = "a word of it ".repeat(30);
+        let lines = wrapped(&said, 40);
+        assert!(lines.iter().all(|line| line.len() <= 40), "{lines:?}");
+        assert_eq!(lines.join(" "), said.trim_end());
+        assert_eq!(wrapped("", 40), [""; 0]);
+        assert_eq!(title_height("phases"), TITLE_HEIGHT);
+        let title = format!("phases\n{said}");
+        assert_eq!(title_height(&title), TITLE_HEIGHT + 3 * style::ROW);
+        let text = bars(&title, "s", &[]).unwrap();
+        is_sound(&text);
+        assert_eq!(text.matches("\nphases\n").count(), 1, "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::{
-    Entry, MARGIN, TITLE_HEIGHT, WIDTH, begin, draw_legend, failed, legend_height, style, told,
+    Entry, MARGIN, WIDTH, begin, draw_legend, failed, legend_height, style, title_height, told,
 };
 
 /// A row and its parts, none of which begins before the one above it in the list ends.
@@ -30,7 +30,7 @@ const AXIS_HEIGHT: i32 = 58;
 /// Errors: what the drawing library refuses.
 pub fn gantt(title: &str, x: &str, names: &[&str], rows: &[Row]) -> anyhow::Result<String> {
     let panel_height = ROW_HEIGHT * rows.len().max(1) as i32 + AXIS_HEIGHT;
-    let height = TITLE_HEIGHT + panel_height + legend_height(names);
+    let height = title_height(title) + panel_height + legend_height(names);
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH as u32, height as u32));

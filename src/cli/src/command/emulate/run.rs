@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         };
         let (run, kept) = typical(args, &scenario)?;
         if args.out.is_some() {
-            files.extend(pictures::matrix(name, args.ranks, &kept)?);
+            files.extend(pictures::matrix(name, &machine, args.ranks, &kept)?);
             if let Some(steps) = args.axes {
                 anyhow::ensure!(
                     steps.1 <= run.outcome.steps,
@@ -69,7 +69,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     steps.1,
                     run.outcome.steps
                 );
-                files.push(pictures::axes(name, args.ranks, steps, &kept.spans)?);
+                let axes = pictures::axes(name, &machine, args.ranks, steps, &kept.spans)?;
+                files.push(axes);
                 files.push(timeline::of_run(name, &machine, args.ranks, &kept.spans)?);
             }
         }
@@ -152,7 +153,9 @@ Examples:
       --machine qdr-psm -- --num_tsteps 200
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
-`transit` for messages on their way. What the machine's numbers are (measured or assumed) stands in the first line.
+`transit` for messages on their way. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
+time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
+were simulated. What the machine's numbers are (measured or assumed) stands in the first line and in every file.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
 steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {

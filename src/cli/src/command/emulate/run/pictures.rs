@@ -1,5 +1,6 @@
 //! Pictures of emulated runs: phases by policy, time axes, who sends how much to whom.
 
+use colltune_emulate::machine::Machine;
 use colltune_emulate::program::Phase;
 use colltune_emulate::run::{Emulated, Span};
 use colltune_emulate::study::{Figure, Picture};
@@ -45,6 +46,11 @@ pub(super) fn file_of(what: &str, policy: &str, ending: &str) -> String {
     format!("emulate-{what}-{policy}.{ending}")
 }
 
+/// A title, and below it what the machine's numbers are.
+fn titled(title: &str, machine: &str, source: &str) -> String {
+    format!("{title}\nmachine {machine} ({source})")
+}
+
 /// Bars of all policies.
 pub(super) fn phases(report: &Report) -> anyhow::Result<String> {
     let bars = report.runs.iter().map(|run| Bar {
@@ -61,12 +67,14 @@ pub(super) fn phases(report: &Report) -> anyhow::Result<String> {
         "{} on {} ranks of {}: where the time goes",
         report.mesh, report.ranks, report.machine
     );
+    let title = titled(&title, report.machine, report.source);
     plot::bars(&title, "s, mean over ranks", &bars.collect::<Vec<_>>())
 }
 
 /// The matrix of bytes, where it can be shown.
 pub(super) fn matrix(
     policy: &str,
+    machine: &Machine,
     n_ranks: usize,
     kept: &Emulated,
 ) -> anyhow::Result<Option<(String, String)>> {
@@ -77,9 +85,10 @@ pub(super) fn matrix(
     for (&(from, to), sent) in &kept.pairs {
         values[from as usize * n_ranks + to as usize] = sent.bytes;
     }
+    let title = format!("Bytes between ranks, {policy}");
     let figure = Figure {
         name: "matrix".to_owned(),
-        title: format!("Bytes between ranks, {policy}"),
+        title: titled(&title, &machine.name, &machine.source),
         picture: Picture::Matrix {
             n: n_ranks,
             what: "bytes",
@@ -95,6 +104,7 @@ pub(super) fn matrix(
 /// A row a rank, as in Wu et al., CLUSTER 2011, fig. 5; the first ranks where there are many.
 pub(super) fn axes(
     policy: &str,
+    machine: &Machine,
     n_ranks: usize,
     steps: (u64, u64),
     spans: &[Span],
@@ -139,6 +149,7 @@ pub(super) fn axes(
         false => String::new(),
     };
     let title = format!("{policy}, {which}{some}");
+    let title = titled(&title, &machine.name, &machine.source);
     let x = format!("ms since {:.3} s", 1e-9 * begin);
     let names = GROUPS.map(|(name, _)| name);
     let text = plot::gantt(&title, &x, &names, &rows)?;
@@ -147,7 +158,30 @@ pub(super) fn axes(
 
 #[cfg(test)]
 mod tests {
+    use colltune_emulate::machine::preset;
+
     use super::*;
+
+    #[test]
+    fn time_axes_say_what_their_machine_is() {
+        let machine = preset("hera").unwrap();
+        let span = Span {
+            step: 1,
+            rank: 0,
+            phase: Phase::Compute,
+            begin_ns: 0.0,
+            end_ns: 1e6,
+        };
+        let (_, text) = axes("lpt", &machine, 2, (1, 1), &[span]).unwrap();
+        let (title, drawn) = text.split_once("</title>").expect("a title");
+        for part in [title, drawn] {
+            assert!(part.contains("lpt, step 1"), "{part}");
+            assert!(
+                part.contains("machine hera (assumed: InfiniBand"),
+                "{part}"
+            );
+        }
+    }
 
     #[test]
     fn every_phase_is_in_one_group() {

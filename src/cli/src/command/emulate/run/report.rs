@@ -1,6 +1,6 @@
 //! What `emulate run` tells, as a table, as JSON and as CSV.
 
-use colltune_emulate::outcome::Outcome;
+use colltune_emulate::outcome::{Outcome, Priced};
 use serde::Serialize;
 
 use crate::output::{csv, table};
@@ -58,11 +58,14 @@ struct Value<'a> {
     ranks: usize,
     what: String,
     value: f64,
+    /// What the numbers of the machine are.
+    source: &'a str,
 }
 
 impl Report<'_> {
     /// A number a line: what it is ends with its unit, `_s` for seconds.
     pub(super) fn in_csv(&self) -> anyhow::Result<String> {
+        let source = self.source;
         let values = self.runs.iter().flat_map(|run| {
             let Run {
                 outcome, replicas, ..
@@ -74,7 +77,11 @@ impl Report<'_> {
                 ("min_s", replicas.min_s),
                 ("max_s", replicas.max_s),
                 ("makespan_over_mean", outcome.makespan_over_mean),
+                ("lbr_percent", outcome.lbr),
                 ("wait_share", outcome.sync_share),
+                ("priced_measured_share", outcome.priced.measured),
+                ("priced_regression_share", outcome.priced.regression),
+                ("priced_simulated_share", outcome.priced.simulated),
                 ("messages_same_rank", outcome.messages.same_rank as f64),
                 ("messages_same_node", outcome.messages.same_node as f64),
                 ("messages_remote", outcome.messages.remote as f64),
@@ -90,6 +97,7 @@ impl Report<'_> {
                 ranks: outcome.ranks,
                 what,
                 value,
+                source,
             })
         });
         csv(&values.collect::<Vec<_>>())
@@ -121,9 +129,9 @@ impl Report<'_> {
             .into_iter()
             .chain(replicas.then_some(["min s", "max s"]).into_iter().flatten())
             .chain(sample.is_some().then_some("error s"))
-            .chain(["max/mean", "wait %"])
+            .chain(["max/mean", "lbr %", "wait %"])
             .chain(names)
-            .chain(["remote", "moved"])
+            .chain(["remote", "moved", "meas/regr/sim %"])
             .collect();
         let rows = self.runs.iter().map(|run| {
             let outcome = &run.outcome;
@@ -134,13 +142,106 @@ impl Report<'_> {
             }
             row.extend(run.sample.iter().map(|s| seconds(s.standard_error_s)));
             row.push(format!("{:.3}", outcome.makespan_over_mean));
+            row.push(format!("{:.1}", outcome.lbr));
             row.push(format!("{:.1}", 100.0 * outcome.sync_share));
             row.extend(outcome.phases_s.iter().map(|(_, value)| seconds(*value)));
             row.push(outcome.messages.remote.to_string());
             row.push(outcome.moved_blocks.to_string());
+            row.push(prices(&outcome.priced));
             row
         });
         text += &table(&header, &rows.collect::<Vec<_>>());
         text
+    }
+}
+
+/// Percent of the time of collectives whose prices were measured, predicted by a training, and simulated.
+fn prices(priced: &Priced) -> String {
+    let shares = [priced.measured, priced.regression, priced.simulated];
+    shares
+        .map(|share| format!("{:.0}", 100.0 * share))
+        .join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_emulate::axes::{Axes, Network};
+    use colltune_emulate::cost::PhaseCosts;
+    use colltune_emulate::machine::preset;
+    use colltune_emulate::outcome::Tally;
+
+    use super::*;
+
+    const SOURCE: &str = "assumed: as usual, more or less";
+
+    /// Of two ranks that have not begun.
+    fn report() -> Report<'static> {
+        let machine = preset("hera").unwrap();
+        let axes = Axes::new(&machine, 2, &PhaseCosts::default(), Network::Axes);
+        let priced = Priced {
+            measured: 0.25,
+            regression: 0.0,
+            simulated: 0.75,
+        };
+        let names = ("lpt".to_owned(), "default".to_owned());
+        let outcome = Outcome::new(names, 1, &axes, &Tally::new(2), (1, priced));
+        Report {
+            schema: 1,
+            machine: "made up",
+            source: SOURCE,
+            costs: "made up",
+            defaults: "Open MPI up to 4.0",
+            mesh: "four-spheres",
+            seed: None,
+            ranks: 2,
+            network: "axes",
+            runs: vec![Run {
+                outcome,
+                replicas: Replicas {
+                    n: 1,
+                    seed: None,
+                    min_s: 0.0,
+                    max_s: 0.0,
+                },
+                sample: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn balance_sources_of_prices_and_what_the_machine_is_stand_in_the_csv() {
+        let csv = report().in_csv().unwrap();
+        let header = csv.lines().next();
+        assert_eq!(header, Some("policy,collective,ranks,what,value,source"));
+        for (what, expected) in [
+            ("lbr_percent", 100.0),
+            ("priced_measured_share", 0.25),
+            ("priced_regression_share", 0.0),
+            ("priced_simulated_share", 0.75),
+        ] {
+            let begin = format!("lpt,default,2,{what},");
+            let rest = csv.lines().find_map(|line| line.strip_prefix(&*begin));
+            let (value, source) = rest.expect(what).split_once(',').expect("two columns");
+            let value: f64 = value.parse().expect("a number");
+            assert_eq!(value, expected, "{what}");
+            assert_eq!(source, format!("\"{SOURCE}\""));
+        }
+    }
+
+    #[test]
+    fn balance_sources_of_prices_and_what_the_machine_is_stand_in_the_table() {
+        let table = report().in_columns();
+        let words = |line: &str| -> Vec<String> {
+            let words = line.split("  ").map(str::trim);
+            let words = words.filter(|word| !word.is_empty());
+            words.map(str::to_owned).collect()
+        };
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].contains(&format!("({SOURCE})")), "{table}");
+        let (header, row) = (words(lines[1]), words(lines[2]));
+        assert_eq!(header.len(), row.len(), "{table}");
+        let of = |name: &str| header.iter().position(|word| word == name);
+        assert_eq!(row[of("lbr %").expect("a column")], "100.0");
+        assert_eq!(row[of("meas/regr/sim %").expect("a column")], "25/0/75");
     }
 }

@@ -65,6 +65,25 @@ fn written(
     let about = [
         ("emulated", format!("{policy} on {n_ranks} ranks")),
         ("machine", machine.name.clone()),
+        ("source", machine.source.clone()),
     ];
     events.finish(&about).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_emulate::machine::preset;
+
+    use super::*;
+
+    #[test]
+    fn a_time_line_says_what_its_machine_is() {
+        let machine = preset("hera").unwrap();
+        let (name, text) = of_run("lpt", &machine, 2, &[]).unwrap();
+        assert_eq!(name, "emulate-timeline-lpt.json");
+        let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let said = file["otherData"]["source"].as_str();
+        assert_eq!(said, Some(machine.source.as_str()));
+        assert!(machine.source.starts_with("assumed: "));
+    }
 }

@@ -46,17 +46,29 @@ pub fn svg(figure: &Figure) -> anyhow::Result<String> {
 /// Pixels of a matrix's edge, and of what stands round it.
 const EDGE: f64 = 640.0;
 const MARGIN: f64 = 48.0;
+/// Of a line below the picture, and how many letters it has room for.
+const ROW: f64 = 18.0;
+const LETTERS: usize = 96;
 
-/// From row to column; the darker, the more. Pairs that have nothing are empty.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// From row to column; the darker, the more. Pairs that have nothing are empty. What stands below the first line of the
+/// title is written below the picture.
 fn matrix(title: &str, what: &str, n: usize, values: &[u64]) -> String {
     let cell = EDGE / n.max(1) as f64;
     let most = values.iter().copied().max().unwrap_or(0);
-    let (width, height) = (EDGE + 2.0 * MARGIN, EDGE + 3.0 * MARGIN);
+    let (name, more) = title.split_once('\n').unwrap_or((title, ""));
+    let below = plot::wrapped(more, LETTERS);
+    let width = EDGE + 2.0 * MARGIN;
+    let height = EDGE + 3.0 * MARGIN + ROW * below.len() as f64;
+    let (title, name) = (escaped(title), escaped(name));
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
          font-size=\"15\" role=\"img\">\n<title>{title}</title>\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
-         <text x=\"{MARGIN}\" y=\"30\" font-size=\"18\">{title}</text>\n\
+         <text x=\"{MARGIN}\" y=\"30\" font-size=\"18\">{name}</text>\n\
          <g transform=\"translate({MARGIN} {MARGIN})\">\n\
          <rect width=\"{EDGE}\" height=\"{EDGE}\" fill=\"none\" stroke=\"#767676\"/>\n"
     );
@@ -72,14 +84,22 @@ fn matrix(title: &str, what: &str, n: usize, values: &[u64]) -> String {
             cell * row as f64,
         );
     }
-    let _ = write!(
+    let bottom = EDGE + 2.0 * MARGIN;
+    let _ = writeln!(
         text,
-        "</g>\n<text x=\"{MARGIN}\" y=\"{0}\">from rank (down) to rank (right), 0 to {1}; darkest: {most} {what}</text>\n\
-         </svg>\n",
-        EDGE + 2.0 * MARGIN,
+        "</g>\n<text x=\"{MARGIN}\" y=\"{bottom}\">from rank (down) to rank (right), 0 to {}; darkest: {most} \
+         {what}</text>",
         n.saturating_sub(1),
     );
-    text
+    for (nth, line) in below.iter().enumerate() {
+        let y = bottom + ROW * (nth + 1) as f64;
+        let _ = writeln!(
+            text,
+            "<text x=\"{MARGIN}\" y=\"{y}\" font-size=\"12\">{}</text>",
+            escaped(line)
+        );
+    }
+    text + "</svg>\n"
 }
 
 #[cfg(test)]
@@ -90,7 +110,7 @@ mod tests {
     fn a_matrix_has_a_square_for_each_pair_that_has_something_and_says_the_most() {
         let figure = Figure {
             name: "m".to_owned(),
-            title: "Messages".to_owned(),
+            title: "Messages\nmachine m (assumed: a < b)".to_owned(),
             picture: Picture::Matrix {
                 n: 3,
                 what: "messages",
@@ -99,7 +119,13 @@ mod tests {
         };
         let text = svg(&figure).unwrap();
         assert_eq!(text.matches("fill-opacity").count(), 3);
-        assert!(text.contains("darkest: 7 messages") && text.contains("<title>Messages</title>"));
+        assert!(text.contains("darkest: 7 messages") && text.contains("<title>Messages\n"));
+        assert!(text.contains(">Messages</text>"), "{text}");
+        assert!(
+            text.contains(">machine m (assumed: a &lt; b)</text>"),
+            "{text}"
+        );
+        assert!(text.ends_with("</text>\n</svg>\n"), "{text}");
         assert!(
             text.contains("fill-opacity=\"1.00\""),
             "the most is darkest"
