@@ -13,7 +13,7 @@ use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::source::{constant, drawing, fields, row, table};
+use crate::source::{constant, drawing, fields, literal, row, table};
 
 const RECORD: &str = "src/core/src/record.rs";
 const FLIGHT: &str = "src/core/src/flight.rs";
@@ -23,11 +23,15 @@ const CALIBRATION: &str = "src/core/src/calibration.rs";
 const OWNERS: &str = "tuning-db/src/owners.rs";
 const SUMMARY: &str = "src/core/src/account/summary.rs";
 const STATISTICS: &str = "models/src/statistics.rs";
+const CHECKPOINT: &str = "examples/amr/src/run/checkpoint.rs";
+const COSTS: &str = "src/emulate/src/cost/model.rs";
+const EMULATED: &str = "src/cli/src/command/emulate/run/report.rs";
+const REPLAYED: &str = "src/cli/src/command/placement/replay/follow.rs";
 
 /// A mark on a page, and what makes the text that it stands for.
 pub type Part = (&'static str, fn() -> String);
 
-pub const PARTS: [Part; 20] = [
+pub const PARTS: [Part; 33] = [
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
     ("trace", || drawing(RECORD, "text")),
@@ -42,6 +46,13 @@ pub const PARTS: [Part; 20] = [
         fields(STATISTICS, "VariantStatistics")
     }),
     ("calibration", || drawing(CALIBRATION, "toml")),
+    ("machine", || {
+        drawing("src/emulate/src/machine/model.rs", "toml")
+    }),
+    ("costs", || drawing(COSTS, "toml")),
+    ("level costs", || fields(COSTS, "LevelCosts")),
+    ("phase costs", || fields(COSTS, "PhaseCosts")),
+    ("noise costs", || fields(COSTS, "NoiseCosts")),
     ("owners", || drawing(OWNERS, "toml")),
     ("summary", || fields(SUMMARY, "JobSummary")),
     ("records", || columns(&format!("{LIBRARY}/data"))),
@@ -50,6 +61,18 @@ pub const PARTS: [Part; 20] = [
     ("hosts", || columns("hosts.parquet")),
     ("telemetry", telemetry),
     ("call log", || fields("shim/src/call_log.rs", "Line")),
+    ("reports", reports),
+    ("emulated", || fields(EMULATED, "Report")),
+    ("emulated run", || {
+        fields("src/emulate/src/outcome.rs", "Outcome")
+    }),
+    ("emulated messages", || {
+        fields("src/emulate/src/traffic.rs", "Locality")
+    }),
+    ("replicas", || fields(EMULATED, "Replicas")),
+    ("sample", || fields(EMULATED, "Sample")),
+    ("replayed", || fields(REPLAYED, "Totals")),
+    ("replayed step", || fields(REPLAYED, "Judged")),
 ];
 
 /// Each format, its version as its files say it, and where that stands in the sources.
@@ -66,16 +89,44 @@ fn versions() -> String {
         schema("probabilities.json", MODEL),
         schema("cells.json, meta.json", GENERATION),
         schema("calibration.toml", CALIBRATION),
+        schema("prior.json", "src/core/src/prior/simulated.rs"),
         schema("JOB.run, --summary", SUMMARY),
         schema("runs/*.parquet", "tuning-db/src/runs.rs"),
         schema("evidence/*.parquet", "tuning-db/src/evidence.rs"),
         schema("hosts.parquet", "tuning-db/src/hosts.rs"),
         schema("dropped.json", "tuning-db/src/dropped.rs"),
+        schema("tune/*.json", "src/cli/src/command/tune/state.rs"),
+        schema("site.json", "src/core/src/site.rs"),
+        schema("costs.toml", COSTS),
+        row(
+            "checkpoint.json",
+            &format!("`{}`", constant(CHECKPOINT, "FORMAT")),
+            &format!("`{CHECKPOINT}`"),
+        ),
         row(
             "telemetry",
             &constant("examples/amr/src/telemetry/about.rs", "VERSION"),
             "`examples/amr/src/telemetry/about.rs`",
         ),
+    ];
+    table(["file", "version", "said in"], rows)
+}
+
+/// Each report of a command as JSON, its version, and where the command sets it.
+fn reports() -> String {
+    let report = |what: &str, command: &str| {
+        let file = format!("src/cli/src/command/{command}.rs");
+        row(what, &literal(&file, "schema"), &format!("`{file}`"))
+    };
+    let rows = [
+        report("emulate.json", "emulate/run"),
+        report("emulate-whatif.json", "emulate/whatif"),
+        report("emulate-validate.json", "emulate/validate/report"),
+        report("placement-bench.json", "placement/bench"),
+        report("placement-published.json", "placement/bench/against"),
+        report("placement-replay.json", "placement/replay"),
+        report("placement-comm.json", "placement/comm"),
+        report("placement-sedov.json", "placement/sedov"),
     ];
     table(["file", "version", "said in"], rows)
 }

@@ -72,6 +72,18 @@ fn linkless(doc: &str) -> String {
     doc.replace("[`", "`").replace("`]", "`")
 }
 
+/// The first whole number that a file gives a field or key of this name.
+pub fn literal(file: &str, name: &str) -> String {
+    let text = text(file);
+    let value = text.lines().find_map(|line| {
+        let (_, behind) = line.split_once(name)?;
+        let digits = behind.trim_start_matches(['"', ':', ' ']).chars();
+        let digits: String = digits.take_while(char::is_ascii_digit).collect();
+        (!digits.is_empty()).then_some(digits)
+    });
+    value.unwrap_or_else(|| panic!("{file} gives {name} no number"))
+}
+
 pub fn row(name: &str, kind: &str, what: &str) -> String {
     format!("| `{name}` | {kind} | {what} |\n")
 }

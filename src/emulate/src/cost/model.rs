@@ -1,4 +1,38 @@
 //! The fitted costs, as `costs.toml` holds them.
+//!
+//! ```toml
+//! schema = 1
+//! kernel = "seven"
+//! source = "telemetry of 2 ranks, 20 steps: --deck moving-sphere --num_tsteps 20"
+//! [phases]
+//! pack_message_ns = 900.0
+//! pack_byte_ns = 0.25
+//! unpack_message_ns = 0.0
+//! unpack_byte_ns = 0.0
+//! copy_link_ns = 40.0
+//! copy_byte_ns = 0.12
+//! sum_cell_ns = 1.0
+//! refine_ns = 100000.0
+//! refine_leaf_ns = 100.0
+//! refine_value_ns = 1.0
+//! place_leaf_ns = 100.0
+//! migrate_byte_ns = 0.25
+//! step_ns = 1000.0
+//! [noise]
+//! block_cv = 0.05
+//! step_cv = 0.03
+//! rank_cv = 0.01
+//! spike_share = 0.001
+//! spike_factor = 2.0
+//! [[level]]
+//! cell_ns = 2.0
+//! iteration_ns = 0.0
+//! finer_ns = 1.0
+//! [[level]]
+//! cell_ns = 2.5
+//! iteration_ns = 0.0
+//! finer_ns = 0.0
+//! ```
 
 use colltune_amr::settings::{Settings, Work as Kernel};
 use serde::{Deserialize, Serialize};
@@ -39,10 +73,13 @@ pub struct LevelCosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseCosts {
+    /// Of a message that leaves, and of each of its bytes.
     pub pack_message_ns: f64,
     pub pack_byte_ns: f64,
+    /// Of one that comes; nothing where stencils take ghosts in as they compute.
     pub unpack_message_ns: f64,
     pub unpack_byte_ns: f64,
+    /// Of a face between blocks of one rank, and of each byte that is copied there.
     pub copy_link_ns: f64,
     pub copy_byte_ns: f64,
     /// Of a cell's variable in a checksum.
@@ -245,6 +282,17 @@ pub fn kernel_name(kernel: Kernel) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the top of this file draws.
+    #[test]
+    fn the_drawing_is_costs() {
+        let lines = include_str!("model.rs").lines();
+        let drawn = lines.skip_while(|line| *line != "//! ```toml").skip(1);
+        let drawn = drawn.take_while(|line| *line != "//! ```");
+        let drawn: Vec<&str> = drawn.map(|line| line.trim_start_matches("//! ")).collect();
+        let costs = Costs::from_toml(&drawn.join("\n")).unwrap();
+        assert_eq!((costs.levels.len(), costs.noise.pace_cv), (2, 0.0));
+    }
 
     #[test]
     fn costs_read_back_as_written_and_impossible_ones_are_named() {

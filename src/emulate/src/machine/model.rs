@@ -1,4 +1,22 @@
 //! What is said of a machine, and whether it can be.
+//!
+//! A file has the keys and tables of `calibration.toml`, and besides, if it wants,
+//! ```toml
+//! source = "assumed: nodes of sixteen cores"   # or "measured"; needed where one of these tables is
+//! [shape]
+//! nodes = 256
+//! ppn = 16
+//! cores_per_node = 16.0
+//! switch_ns = 0.0
+//! [app]
+//! pack_message_ns = 900.0
+//! pack_byte_ns = 0.25
+//! unpack_message_ns = 700.0
+//! unpack_byte_ns = 0.25
+//! copy_byte_ns = 0.12
+//! [compute]
+//! scale = 1.0
+//! ```
 
 use colltune_core::algorithm::simulate::{self, Cores};
 use colltune_core::calibration::{Calibration, in_a_line};
@@ -266,6 +284,21 @@ mod tests {
         let bare = text();
         let bare = bare.replace("[compute]\nscale = 2.0\n", "");
         assert_eq!(Machine::from_toml("here", &bare).unwrap().scale, 1.0);
+    }
+
+    /// What the top of this file draws, beside a calibration.
+    #[test]
+    fn the_drawing_is_a_machine() {
+        let lines = include_str!("model.rs").lines();
+        let drawn = lines.skip_while(|line| *line != "//! ```toml").skip(1);
+        let drawn = drawn.take_while(|line| *line != "//! ```");
+        let drawn: Vec<&str> = drawn.map(|line| line.trim_start_matches("//! ")).collect();
+        let (source, tables) = (drawn[0], drawn[1..].join("\n"));
+        let text = format!("{source}\n{}{tables}\n", calibration().to_toml());
+        let machine = Machine::from_toml("drawn", &text).unwrap();
+        assert_eq!(machine.source, "assumed: nodes of sixteen cores");
+        assert_eq!((machine.shape.ppn, machine.scale), (16, 1.0));
+        assert_eq!(machine.app.unwrap().copy_byte_ns, 0.12);
     }
 
     #[test]

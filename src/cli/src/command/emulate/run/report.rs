@@ -11,12 +11,16 @@ pub(super) struct Report<'a> {
     pub(super) machine: &'a str,
     /// What the machine's numbers are: measured, or assumed and why.
     pub(super) source: &'a str,
+    /// Where the costs come from.
     pub(super) costs: &'a str,
     /// By whose rules collectives run that nothing was chosen for.
     pub(super) defaults: &'static str,
+    /// As `--mesh` names it.
     pub(super) mesh: &'a str,
+    /// Of the noise; none without it.
     pub(super) seed: Option<u64>,
     pub(super) ranks: usize,
+    /// `axes` or `events`.
     pub(super) network: &'static str,
     pub(super) runs: Vec<Run>,
 }
@@ -38,6 +42,7 @@ pub(super) struct Replicas {
     pub(super) n: u64,
     /// Of the one that is told: with it, that run can be repeated alone.
     pub(super) seed: Option<u64>,
+    /// The least and the greatest total.
     pub(super) min_s: f64,
     pub(super) max_s: f64,
 }
