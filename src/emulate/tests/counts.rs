@@ -65,7 +65,7 @@ fn assert_alike(n_ranks: usize, line: &str) {
 
 #[test]
 fn counts_of_stencils_equal_telemetry() {
-    for n_ranks in [1, 2, 3, 4, 8] {
+    for n_ranks in 1..=8 {
         assert_alike(n_ranks, &format!("{SPHERE} --num_tsteps 9"));
     }
     for more in [
@@ -102,14 +102,28 @@ fn whole_run(n_ranks: usize, line: &str) -> Vec<Traffic> {
     })
 }
 
+/// Under `--compat` the process grid has as many places as there are ranks: 1 to 8.
+const GRIDS: [[usize; 3]; 8] = [
+    [1, 1, 1],
+    [2, 1, 1],
+    [3, 1, 1],
+    [2, 2, 1],
+    [5, 1, 1],
+    [3, 2, 1],
+    [7, 1, 1],
+    [2, 2, 2],
+];
+
 /// Telemetry must not be recorded under `--compat`: what four more steps add is compared instead.
 #[test]
 fn what_steps_add_under_compat_is_the_programs_own() {
-    for n_ranks in [2, 4, 8] {
+    for (n_ranks, [x, y, z]) in (1..).zip(GRIDS) {
         for more in ["--rcb", "--hilbert", "--morton --lb_opt 2"] {
-            // Eight root blocks on any of them: the process grid has to have as many places as there are ranks.
-            let [y, z] = [2 - usize::from(n_ranks < 4), 2 - usize::from(n_ranks < 8)];
-            let grid = format!("--npy {y} --npz {z} --init_y {} --init_z {}", 2 / y, 2 / z);
+            // Two root blocks at least along each axis.
+            let [i, j, k] = [x, y, z].map(|n| (2 / n).max(1));
+            let grid = format!(
+                "--npx {x} --npy {y} --npz {z} --init_x {i} --init_y {j} --init_z {k}"
+            );
             let line = |steps: u64| format!("{SPHERE} {grid} --compat {more} --num_tsteps {steps}");
             let [short, long] = [4, 8].map(|steps| whole_run(n_ranks, &line(steps)));
             let settings = settings(&words(&line(8)), n_ranks, n_ranks).unwrap();
@@ -133,7 +147,7 @@ fn what_steps_add_under_compat_is_the_programs_own() {
 
 #[test]
 fn counts_of_the_gas_equal_telemetry() {
-    for n_ranks in [1, 2, 4, 8] {
+    for n_ranks in 1..=8 {
         assert_alike(
             n_ranks,
             &format!("{GAS} --num_tsteps 9 --checksum_freq 3 --placement lpt"),
