@@ -156,11 +156,19 @@ fn phases_sum_to_clocks() {
 fn no_machine_that_is_faster_in_one_number_makes_a_run_slower() {
     let mut random = Random::new(12);
     type Change = fn(&mut Machine, f64);
-    let numbers: [(&str, Change); 8] = [
+    let numbers: [(&str, Change); 11] = [
         ("latency between", |m, f| m.network.between.latency_ns *= f),
         ("byte between", |m, f| m.network.between.per_byte_ns *= f),
+        ("gap between", |m, f| m.network.between.gap_ns *= f),
+        // The longer a message may be that goes without asking, the faster.
+        ("rendezvous between", |m, f| {
+            m.network.between.rendezvous_bytes /= f
+        }),
         ("latency inside", |m, f| m.network.inside.latency_ns *= f),
         ("byte inside", |m, f| m.network.inside.per_byte_ns *= f),
+        ("rendezvous inside", |m, f| {
+            m.network.inside.rendezvous_bytes /= f
+        }),
         ("pack", |m, f| m.app.as_mut().unwrap().pack_message_ns *= f),
         ("pack byte", |m, f| {
             m.app.as_mut().unwrap().pack_byte_ns *= f
@@ -172,10 +180,11 @@ fn no_machine_that_is_faster_in_one_number_makes_a_run_slower() {
             m.app.as_mut().unwrap().unpack_byte_ns *= f
         }),
     ];
+    let mut changes = [false; 11];
     for seed in 0..40 {
         let n = 2 + seed % 9;
         let operations = random_operations(&mut random, n);
-        for (name, change) in numbers {
+        for ((name, change), changes) in numbers.into_iter().zip(&mut changes) {
             let time = |factor: f64| {
                 let mut machine = a_machine(3);
                 change(&mut machine, factor);
@@ -186,6 +195,51 @@ fn no_machine_that_is_faster_in_one_number_makes_a_run_slower() {
                 fast <= usual && usual <= slow,
                 "{name}: {fast} {usual} {slow}"
             );
+            *changes |= fast < slow;
+        }
+    }
+    let all = numbers.into_iter().zip(changes);
+    let idle: Vec<&str> = all
+        .filter(|(_, changes)| !changes)
+        .map(|((name, _), _)| name)
+        .collect();
+    assert_eq!(idle, ["gap between"], "every message travels alone");
+}
+
+/// What exchanges on their own do not show: computing, and what is copied between blocks of one rank.
+#[test]
+fn no_machine_that_computes_or_copies_faster_makes_a_run_slower() {
+    let line = words(&format!("{SPHERE} --num_tsteps 6 --stencil 27"));
+    type Change = fn(&mut Machine, f64);
+    let numbers: [(&str, Change); 2] = [
+        ("computing", |m, f| m.scale *= f),
+        ("copied byte", |m, f| {
+            m.app.as_mut().unwrap().copy_byte_ns *= f
+        }),
+    ];
+    for n_ranks in [1, 3, 8] {
+        let settings = settings(&line, n_ranks, n_ranks).unwrap();
+        let costs = plain_costs(&settings);
+        for (name, change) in numbers {
+            let time = |factor: f64| {
+                let mut machine = a_machine(2);
+                change(&mut machine, factor);
+                let scenario = Scenario {
+                    network: Network::Axes,
+                    ..scenario(&settings, n_ranks, &costs, &machine)
+                };
+                run(&scenario, Keep::SUMS).unwrap().outcome.total_s
+            };
+            let (slow, usual, fast) = (time(3.0), time(1.0), time(0.2));
+            let told = format!("{name} on {n_ranks}: {fast} {usual} {slow}");
+            // Steps that are alike are not gone through again: rounding.
+            let is_in_order = |a: f64, b: f64| a <= b * (1.0 + 1e-9);
+            assert!(
+                is_in_order(fast, usual) && is_in_order(usual, slow),
+                "{told}"
+            );
+            // A rank alone waits for nobody.
+            assert!(n_ranks > 1 || (fast < usual && usual < slow), "{told}");
         }
     }
 }

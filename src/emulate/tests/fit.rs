@@ -82,6 +82,41 @@ fn costs_by_level_are_found_again_in_times_that_they_made() {
 }
 
 #[test]
+fn a_level_with_too_few_rows_takes_its_neighbours_numbers() {
+    let levels = [
+        level(2.0, 0.0, 3.0),
+        level(2.5, 0.0, 1.0),
+        level(4.0, 0.0, 0.0),
+    ];
+    let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
+    for (few, neighbour, other) in [(0, 1, 2), (2, 1, 0)] {
+        let (mut mesh, phases) = with_times(&recorded, &levels);
+        // Seven steps of four ranks are 28 rows at most.
+        for step in mesh.steps.iter_mut().filter(|step| step.step > 7) {
+            for (time, leaf) in step.time_ns.iter_mut().zip(&step.leaves) {
+                if usize::from(leaf.level) == few {
+                    *time = 0.0;
+                }
+            }
+        }
+        let found = fit(&[observed(&mesh, &phases, &recorded)], |_| true).unwrap();
+        let costs = &found.costs.levels;
+        assert_eq!(costs[few], costs[neighbour], "level {few}");
+        for level in [neighbour, other] {
+            let (found, made) = (costs[level], levels[level]);
+            assert!(
+                (found.cell_ns - made.cell_ns).abs() < 1e-6,
+                "{found:?} {made:?}"
+            );
+        }
+        let borrowed: Vec<bool> = found.levels.iter().map(|level| level.borrowed).collect();
+        assert_eq!(borrowed, [0, 1, 2].map(|level| level == few));
+        let rows = found.levels[few].rows;
+        assert!((1..30).contains(&rows), "level {few}: {rows} rows");
+    }
+}
+
+#[test]
 fn runs_count_alike_and_chance_does_not_make_costs_smaller() {
     let levels = [level(2.0, 0.0, 0.0); 3];
     let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
