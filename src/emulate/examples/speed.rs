@@ -28,8 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [] => vec!["contiguous", "lpt"],
         named => named.iter().map(String::as_str).collect(),
     };
-    let line =
-        format!("colltune-amr --deck blast-{n_ranks} --refine_freq 0 --num_tsteps {steps}");
+    let line = format!("colltune-amr --deck blast-{n_ranks} --refine_freq 0 --num_tsteps {steps}");
     let words = expand(line.split_whitespace().map(str::to_owned))?;
     let mut settings = settings(&words[1..], n_ranks, n_ranks)?;
     let shock = Shock::new(&settings)?;
@@ -59,6 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 collectives: Collectives::Gate,
                 slow: None,
                 noise,
+                timer: None,
             };
             let mut times: Vec<f64> = Vec::new();
             let mut emulated_s = 0.0;

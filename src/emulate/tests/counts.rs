@@ -121,9 +121,8 @@ fn what_steps_add_under_compat_is_the_programs_own() {
         for more in ["--rcb", "--hilbert", "--morton --lb_opt 2"] {
             // Two root blocks at least along each axis.
             let [i, j, k] = [x, y, z].map(|n| (2 / n).max(1));
-            let grid = format!(
-                "--npx {x} --npy {y} --npz {z} --init_x {i} --init_y {j} --init_z {k}"
-            );
+            let grid =
+                format!("--npx {x} --npy {y} --npz {z} --init_x {i} --init_y {j} --init_z {k}");
             let line = |steps: u64| format!("{SPHERE} {grid} --compat {more} --num_tsteps {steps}");
             let [short, long] = [4, 8].map(|steps| whole_run(n_ranks, &line(steps)));
             let settings = settings(&words(&line(8)), n_ranks, n_ranks).unwrap();

@@ -38,15 +38,17 @@ pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sample
     }
     let mut epoch_of: Vec<usize> = Vec::new();
     let mut numbers: Vec<u64> = Vec::new();
-    with_program(scenario, |mut program| loop {
-        let epoch = program.n_epochs();
-        if !program.next_step(&mut |_| {})? {
-            return Ok(());
+    with_program(scenario, |mut program| {
+        loop {
+            let epoch = program.n_epochs();
+            if !program.next_step(&mut |_| {})? {
+                return Ok(());
+            }
+            if numbers.last() != Some(&epoch) {
+                numbers.push(epoch);
+            }
+            epoch_of.push(numbers.len() - 1);
         }
-        if numbers.last() != Some(&epoch) {
-            numbers.push(epoch);
-        }
-        epoch_of.push(numbers.len() - 1);
     })?;
     let (n_epochs, n_steps) = (numbers.len(), epoch_of.len());
     let n_parts = match epochs {

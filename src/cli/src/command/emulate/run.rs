@@ -22,6 +22,7 @@ use colltune_emulate::run::{
 };
 
 use super::given;
+use super::study::seconds_of;
 use crate::output::{print, write};
 use report::{Replicas, Report, Run};
 
@@ -55,9 +56,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             placer: Some((name.clone(), placer)),
             choices: choices.clone(),
             network: args.network.into(),
-            collectives: args.collectives.into(),
+            collectives: args.collectives.with(args.seed),
             slow: args.slow,
             noise,
+            timer: args.time_placement.then_some(&seconds_of),
         };
         let (run, kept) = typical(args, &scenario)?;
         if args.out.is_some() {
@@ -153,7 +155,8 @@ Examples:
       --machine qdr-psm -- --num_tsteps 200
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
-`transit` for messages on their way. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
+`transit` for messages on their way. `skewed %` is by how much steps take longer where collectives follow their
+schedules from each rank's arrival on, by one step of a hundred. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
 time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
 were simulated. What the machine's numbers are (measured or assumed) stands in the first line and in every file.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
@@ -187,8 +190,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = NetworkName::Events)]
     network: NetworkName,
     /// How collectives end
-    #[arg(long, value_enum, default_value_t = CollectivesName::Gate)]
+    #[arg(long, value_enum, default_value_t = CollectivesName::Sampled)]
     collectives: CollectivesName,
+    /// Placing takes what each policy takes on this machine, times the other machine's scale, instead of the same
+    /// for all: results differ from run to run
+    #[arg(long)]
+    time_placement: bool,
     /// Let a node compute so many times as long, as in 3:4
     #[arg(long, value_name = "NODE:FACTOR", value_parser = slow)]
     slow: Option<(u32, f64)>,
@@ -283,13 +290,17 @@ enum CollectivesName {
     Gate,
     /// Allreduces by their schedules, from each rank's arrival on
     Skewed,
+    /// As gate; one step of a hundred is gone through by schedules too, and by how much those differ is told
+    Sampled,
 }
 
-impl From<CollectivesName> for Collectives {
-    fn from(name: CollectivesName) -> Collectives {
-        match name {
+impl CollectivesName {
+    /// `seed` draws the steps of a sample.
+    fn with(self, seed: u64) -> Collectives {
+        match self {
             CollectivesName::Gate => Collectives::Gate,
             CollectivesName::Skewed => Collectives::Skewed,
+            CollectivesName::Sampled => Collectives::Sampled { seed },
         }
     }
 }

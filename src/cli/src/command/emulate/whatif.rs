@@ -172,6 +172,7 @@ fn grid(
                 collectives: Collectives::Gate,
                 slow: None,
                 noise: None,
+                timer: None,
             };
             row.push(emulate(&scenario, Keep::SUMS)?.outcome.total_s);
         }

@@ -176,10 +176,7 @@ mod tests {
         let (title, drawn) = text.split_once("</title>").expect("a title");
         for part in [title, drawn] {
             assert!(part.contains("lpt, step 1"), "{part}");
-            assert!(
-                part.contains("machine hera (assumed: InfiniBand"),
-                "{part}"
-            );
+            assert!(part.contains("machine hera (assumed: InfiniBand"), "{part}");
         }
     }
 

@@ -94,7 +94,9 @@ impl Report<'_> {
             ];
             let error = run.sample.as_ref().map(|sample| sample.standard_error_s);
             let error = error.map(|error_s| ("standard_error_s", error_s));
-            let sums = sums.into_iter().chain(error);
+            let skewed = outcome.skewed_difference;
+            let skewed = skewed.map(|share| ("skewed_difference_share", share));
+            let sums = sums.into_iter().chain(error).chain(skewed);
             let sums = sums.map(|(what, value)| (what.to_owned(), value));
             sums.chain(phases).map(move |(what, value)| Value {
                 policy: &outcome.policy,
@@ -117,6 +119,7 @@ impl Report<'_> {
             return text;
         };
         let (replicas, sample) = (first.replicas.n > 1, &first.sample);
+        let skewed = first.outcome.skewed_difference.is_some();
         if let Some(sample) = sample {
             text += &format!(
                 "{} of {} epochs gone through\n",
@@ -134,6 +137,7 @@ impl Report<'_> {
             .into_iter()
             .chain(replicas.then_some(["min s", "max s"]).into_iter().flatten())
             .chain(sample.is_some().then_some("error s"))
+            .chain(skewed.then_some("skewed %"))
             .chain(["max/mean", "lbr %", "wait %"])
             .chain(names)
             .chain(["remote", "moved", "meas/regr/sim %"])
@@ -146,6 +150,10 @@ impl Report<'_> {
                 row.extend([run.replicas.min_s, run.replicas.max_s].map(seconds));
             }
             row.extend(run.sample.iter().map(|s| seconds(s.standard_error_s)));
+            if skewed {
+                let share = outcome.skewed_difference;
+                row.push(share.map_or("-".to_owned(), |share| format!("{:+.2}", 100.0 * share)));
+            }
             row.push(format!("{:.3}", outcome.makespan_over_mean));
             row.push(format!("{:.1}", outcome.lbr));
             row.push(format!("{:.1}", 100.0 * outcome.sync_share));
@@ -189,7 +197,7 @@ mod tests {
             simulated: 0.75,
         };
         let names = ("lpt".to_owned(), "default".to_owned());
-        let outcome = Outcome::new(names, 1, &axes, &Tally::new(2), (1, priced));
+        let outcome = Outcome::new(names, 1, &axes, &Tally::new(2), priced);
         Report {
             schema: 1,
             machine: "made up",

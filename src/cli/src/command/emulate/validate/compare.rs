@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::measure::{Problem, Sample};
 use crate::command::emulate::recording::{Recorded, Sent};
+use crate::command::emulate::study::seconds_of;
 
 /// One problem under one policy.
 #[derive(Serialize)]
@@ -128,6 +129,7 @@ pub fn compare(
             costs: costs.noise,
             seed: 1,
         }),
+        timer: Some(&seconds_of),
     };
     let total_s = |scenario: &Scenario| Ok(run(scenario, Keep::SUMS)?.outcome.total_s);
     let all = replicas(&scenario, REPLICAS, total_s, |total_s| *total_s)?;

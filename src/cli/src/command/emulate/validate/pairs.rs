@@ -17,8 +17,10 @@ use serde::Serialize;
 
 use super::args::Measuring;
 use super::measure::{Job, time_loop};
+
 use crate::bench::database;
 use crate::bench::jobs::Tuner;
+use crate::command::emulate::study::seconds_of;
 use crate::output::table;
 use crate::progress;
 
@@ -144,6 +146,7 @@ fn emulated(
         collectives: Collectives::Gate,
         slow: None,
         noise: None,
+        timer: Some(&seconds_of),
     };
     let outcome = run(&scenario, Keep::SUMS)
         .with_context(|| format!("emulate {policy} with {variant}"))?
