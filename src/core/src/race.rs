@@ -331,12 +331,13 @@ impl Race {
         (self.within + USUAL * USUAL_VARIANCE) / (self.degrees + USUAL)
     }
 
-    /// What a call is expected to take, for comparing arms with each other.
+    /// What a call is expected to take, for comparing arms with each other; of an arm without samples, or with a stall
+    /// alone, what the default does.
     fn expected_ns(&self, place: usize) -> f64 {
         let arm = &self.arms[place];
         match arm.has_body() {
             true => arm.mean_ns() + self.stall_loss_ns(place, STALLS),
-            false => arm.mean_stall_ns().max(self.arms[self.control].mean_ns()),
+            false => self.arms[self.control].mean_ns() + self.stall_loss_ns(place, STALLS),
         }
     }
 

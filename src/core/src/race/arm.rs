@@ -101,7 +101,7 @@ impl Arm {
         self.total_ns / self.count.max(1.0)
     }
 
-    pub fn mean_stall_ns(&self) -> f64 {
+    fn mean_stall_ns(&self) -> f64 {
         self.stalled_ns / self.stalls.max(1.0)
     }
 
@@ -198,10 +198,13 @@ impl Arm {
     }
 
     /// What stalls cost a call beyond those that a rate lets one expect, where they are so many standard errors beyond.
+    /// Few are Poisson's, whose tail is longer than the normal law has it: where 0.04 are expected a first one would lie
+    /// five errors beyond, and comes in one case of 25. With one more in the error, chance makes as many as count for
+    /// two errors in less than 3.5 % of cases, for three in less than 0.4 %, whatever is expected.
     pub fn stall_loss_ns(&self, rate: f64, errors: f64) -> f64 {
         let expected = self.samples() * rate;
         let beyond = self.stalls - expected;
-        match beyond > errors * expected.sqrt() {
+        match beyond > errors * (expected + 1.0).sqrt() {
             true => beyond / self.samples() * self.mean_stall_ns(),
             false => 0.0,
         }
@@ -232,5 +235,50 @@ impl Sums {
             sums.shift_squares += shift * (shift_ns - sums.shift_ns);
         }
         sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLES: f64 = 1000.0;
+
+    /// The fewest stalls that count.
+    fn fewest(expected: f64, errors: f64) -> f64 {
+        let counts = |stalls: &f64| {
+            let arm = Arm {
+                count: SAMPLES - stalls,
+                stalls: *stalls,
+                stalled_ns: 1.0,
+                ..Arm::default()
+            };
+            arm.stall_loss_ns(expected / SAMPLES, errors) > 0.0
+        };
+        (0..1000).map(f64::from).find(counts).expect("some do")
+    }
+
+    /// The chance of that many or more, by Poisson's law.
+    fn tail(least: f64, expected: f64) -> f64 {
+        let (mut fewer, mut one, mut stalls) = (0.0, (-expected).exp(), 0.0);
+        while stalls < least {
+            fewer += one;
+            stalls += 1.0;
+            one *= expected / stalls;
+        }
+        1.0 - fewer
+    }
+
+    #[test]
+    fn as_many_stalls_as_count_are_rare_whatever_is_expected() {
+        for step in 0..180 {
+            let expected = 0.01 * 1.05f64.powi(step);
+            for (errors, rare) in [(2.0, 0.035), (3.0, 0.004)] {
+                let least = fewest(expected, errors);
+                let chance = tail(least, expected);
+                assert!(chance < rare, "{least} where {expected} are expected: {chance}");
+            }
+        }
+        assert_eq!(fewest(0.04, 2.0), 3.0);
     }
 }

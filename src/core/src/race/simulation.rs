@@ -296,6 +296,34 @@ fn an_arm_that_stalls_where_the_others_do_not_is_not_kept() {
     assert!(kept <= 1, "{kept} of 20");
 }
 
+/// The share of an arm of which each window has four samples, one of them a stall in the first so many; all else takes
+/// alike.
+fn share_behind_stalls(stalls: u64) -> f64 {
+    let mut race = Race::new([0.4, 0.3, 0.3].into_iter(), 0).unwrap();
+    for review in 1..=10 {
+        let sample = |at: usize| {
+            let is_stall = at == 0 && review <= stalls;
+            Sample {
+                call: 0,
+                arm: if at < 4 { 1 } else { at % 2 * 2 },
+                time_ns: UNIT_NS * if is_stall { 300.0 } else { 1.0 },
+                shift_ns: None,
+            }
+        };
+        let window: Vec<_> = (0..32).map(sample).collect();
+        race.learn(&window, 0, 96 * review);
+        assert_eq!(race.judge(0, review).best, 0);
+    }
+    race.shares().nth(1).expect("there are three")
+}
+
+#[test]
+fn one_stall_among_few_samples_drops_no_arm_and_ten_do() {
+    assert!(share_behind_stalls(0) > 0.0);
+    assert!(share_behind_stalls(1) > 0.0);
+    assert_eq!(share_behind_stalls(10), 0.0);
+}
+
 #[test]
 fn the_default_is_in_every_race_and_nothing_is_no_number() {
     let odd = [0.0, 1.0, 1e300, f64::MAX];
