@@ -132,7 +132,10 @@ pub fn believe(
 
 impl Estimated {
     fn new(cell: &Measured) -> Estimated {
-        let weight = |run: u32| cell.weights.get(&run).copied().unwrap_or(1.0);
+        let weight = |row: &Evidence| {
+            let said = cell.weights.get(&(row.run, row.variant));
+            said.copied().unwrap_or(1.0)
+        };
         let slow = slow(&cell.rows);
         let rows = cell
             .rows

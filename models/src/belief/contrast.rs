@@ -41,7 +41,7 @@ pub struct Observation {
     pub tells: f64,
     /// What the variance between runs is multiplied with: the shapes of a run share its effect.
     pub shapes: f64,
-    /// What old runs still weigh after a level shift.
+    /// What it still weighs where there was a level shift since.
     pub weight: f64,
     /// What the variance between runs is divided by: how calm the run is.
     pub calm: f64,
@@ -76,8 +76,8 @@ pub struct Fit {
 }
 
 impl Observed {
-    /// `weight` says by run what it still counts.
-    pub fn new(rows: &[&Evidence], weight: impl Fn(u32) -> f64) -> Observed {
+    /// `weight` says what a row still counts.
+    pub fn new(rows: &[&Evidence], weight: impl Fn(&Evidence) -> f64) -> Observed {
         let bodies = || {
             rows.iter()
                 .filter(|row| row.time.n > 0 && row.time.mean > 0.0)
@@ -113,7 +113,7 @@ impl Observed {
                     noise: variance,
                     tells: (row.time.n as f64 / enough).min(1.0).powi(2),
                     shapes: shapes[&(row.run, row.variant)],
-                    weight: weight(row.run),
+                    weight: weight(row),
                     calm: 1.0,
                 }
             })

@@ -13,8 +13,8 @@ pub struct Measured<'a> {
     pub cell: usize,
     pub collective: Collective,
     pub rows: Vec<&'a Evidence>,
-    /// What its runs still count, by run; 1 where nothing is said.
-    pub weights: BTreeMap<u32, f64>,
+    /// What its rows still count, by run and variant; 1 where nothing is said.
+    pub weights: BTreeMap<(u32, u16), f64>,
     /// Every variant that has evidence or may be drawn, but the default, with its place, sorted.
     pub variants: Vec<(u16, Place)>,
 }

@@ -6,3 +6,4 @@ mod belief;
 mod choice;
 mod evidence;
 mod learning;
+mod watching;
