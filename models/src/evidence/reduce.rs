@@ -4,7 +4,8 @@
 //! the same machine, so their log times are level of their place in the loop ([`super::round`]) + effect of the variant +
 //! noise. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
 //! times are corrected, as a sum: so a variant's mean stays that over all places. The moments are taken of the corrected
-//! times over the block's level, so that means stay means.
+//! times over the block's level, so that means stay means. What a fast variant saves at a slow place may be more than it
+//! takes elsewhere; where few of its calls stood at others, its mean is held at a tenth of what it typically takes.
 //!
 //! Behind a call in a hundred or so a rank has lost its core, and what follows takes many times as long, whatever ran.
 //! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
@@ -22,6 +23,8 @@ const SHORT_SHARE: usize = 4;
 const SHORT: usize = WINDOW / SHORT_SHARE;
 /// A call that took so many times as long as its variant typically does in its block is a stall.
 pub(crate) const STALL: f64 = 8.0;
+/// Corrected by its places a variant's mean is this share of its typical time at the least.
+const CORRECTED_LEAST: f64 = 0.1;
 /// Runs with more sizes of a layout than this, and few calls of each, have them binned to an eighth of an octave.
 const SIZES_MAX: usize = 16;
 const CALLS_PER_SIZE: usize = 64;
@@ -170,7 +173,14 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
             }
         }
     }
-    for own in &mut sums {
+    for (own, effect) in sums.iter_mut().zip(&effects) {
+        // By few calls, most of which stalled, a variant's effect is that of a stall.
+        let lacks = CORRECTED_LEAST * effect.min(0.0).exp() - own.time.mean;
+        for of in [&mut own.time, &mut own.total] {
+            if of.n > 0 {
+                of.mean += lacks.max(0.0);
+            }
+        }
         own.work /= own.calls as f64;
         let (sum, count) = level_sums[usize::from(own.component)];
         own.level_ns = (sum / count).exp();

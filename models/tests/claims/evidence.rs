@@ -144,17 +144,17 @@ fn of_two_calls_what_follows_both_counts_and_what_now_and_then_follows_any_does_
     assert!(once.mean.abs() < 1.0, "{once:?}");
 }
 
-/// Two dot products an iteration: ranks compute before the first, which gains little, the second follows at once.
-fn dot_products(first_index: impl Fn(u64) -> u64) -> Vec<Call> {
+/// What calls of each variant take at the two places of a loop, in us, and their numbers.
+fn of_loop(us: [[f64; 2]; 2], index: impl Fn(u64) -> u64) -> Vec<Call> {
     let mut random = rand::rngs::StdRng::seed_from_u64(5);
     let one = |k: u64| {
         let (place, variant) = (k % 2, random.random_range(0..2u16));
-        let us: f64 = [[40.7, 15.8], [35.5, 8.4]][usize::from(variant)][place as usize];
+        let us = us[usize::from(variant)][place as usize];
         let mut noise = || 0.8 + 0.4 * random.random::<f64>();
         Call {
             run: 0,
             comm: 0,
-            index: first_index(k),
+            index: index(k),
             shape: shape(8),
             variant,
             start_ns: 1000 * k,
@@ -164,6 +164,11 @@ fn dot_products(first_index: impl Fn(u64) -> u64) -> Vec<Call> {
         }
     };
     (0..3000).map(one).collect()
+}
+
+/// Two dot products an iteration: ranks compute before the first, which gains little, the second follows at once.
+fn dot_products(index: impl Fn(u64) -> u64) -> Vec<Call> {
+    of_loop([[40.7, 15.8], [35.5, 8.4]], index)
 }
 
 #[test]
@@ -186,4 +191,36 @@ fn calls_of_a_loop_are_compared_at_their_place_in_it_and_gain_what_all_places_ga
             assert!(own < 0.6 * without, "{own} beside {without}");
         }
     }
+}
+
+/// A loop one of whose calls takes twenty times as long as the other, and a variant that takes half of the default's
+/// time at both.
+fn halved() -> Vec<Call> {
+    of_loop([[20.0, 1.0], [10.0, 0.5]], |k| k)
+}
+
+#[test]
+fn a_variant_that_is_twice_as_fast_everywhere_is_so_though_places_differ_twentyfold() {
+    let rows = reduce(halved());
+    let faster = rows[0].time.mean / rows[1].time.mean;
+    assert!((1.7..2.3).contains(&faster), "{faster}");
+}
+
+#[test]
+fn a_fast_variant_that_ran_at_slow_places_alone_is_not_lost() {
+    let mut calls = halved();
+    let mut seen = 0;
+    calls.retain(|call| {
+        let is_kept = call.variant == 0 || (call.index.is_multiple_of(2) && seen < 3);
+        seen += i32::from(is_kept && call.variant == 1);
+        is_kept
+    });
+    let rows = reduce(calls);
+    assert_eq!((rows[1].variant, rows[1].time.n), (1, 3));
+    // A tenth of its half of the default's time or more, which noise of a fifth may make a tenth of 0.4.
+    let ratio = rows[1].time.mean / rows[0].time.mean;
+    assert!((0.035..0.5).contains(&ratio), "{ratio}");
+    let total = rows[1].total;
+    let both = rows[1].time.mean + rows[1].shift.mean;
+    assert!((total.mean - both).abs() < 1e-9, "{total:?} and {both}");
 }
