@@ -163,7 +163,7 @@ impl Decider {
             return Decision::Unobserved(left);
         }
         self.calls += 1;
-        self.young_bytes += Rules::setup_bytes(call.bytes);
+        self.young_bytes += Rules::setup_bytes(call);
         let due = rules.setup_is_due(self.calls, self.young_bytes);
         match self.standing {
             Standing::Young if due || rules.telling == Telling::All => Decision::SetUp,
@@ -328,7 +328,7 @@ impl Decider {
         if self.calls <= self.tuned_from {
             // It has not made the set-up due either.
             self.tuned_from = u64::MAX;
-            let bytes = Rules::setup_bytes(call.bytes);
+            let bytes = Rules::setup_bytes(call);
             self.young_bytes = self.young_bytes.saturating_sub(bytes);
         }
     }

@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 use crate::algorithm::pattern::Pattern;
 use crate::bound;
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
-use crate::collective::Collective;
+use crate::collective::{Collective, MessageSize};
 use crate::library::Library;
 use crate::node::between::LANES_MOST;
 use crate::node::layout;
@@ -101,6 +101,9 @@ pub enum Telling {
 /// A communicator is set up when its calls so far have moved so many bytes, however few they are: by then a set-up,
 /// two short reductions and what the first draws ask for, is no more than what one of them takes.
 const SETUP_BYTES: u64 = 4 << 20;
+/// As often a call counts whose size is a block's: all ranks' blocks are moved, and how many those are nobody knows
+/// before the set-up. So it is blocks of 512 KiB that are enough.
+const SETUP_BLOCKS: u64 = 8;
 
 impl Rules {
     pub fn new(terms: JobTerms, library: Library, telling: Telling) -> Rules {
@@ -171,9 +174,15 @@ impl Rules {
         self.terms.mode != Mode::Off && (calls >= after || bytes >= SETUP_BYTES)
     }
 
-    /// How much of a call counts towards the bytes at which a communicator is set up.
-    pub(super) fn setup_bytes(bytes: u64) -> u64 {
-        bytes.min(SETUP_BYTES)
+    /// How much of a call counts towards the bytes at which a communicator is set up. Of an allgatherv the size is the
+    /// mean of counts that each rank has from its own caller, so no more of it counts than its cells go by.
+    pub(super) fn setup_bytes(call: SharedCall) -> u64 {
+        let times = match (call.collective, call.collective.size()) {
+            (Collective::Allgatherv, _) => 1,
+            (_, MessageSize::Block) => SETUP_BLOCKS,
+            (_, MessageSize::Message | MessageSize::Nothing) => 1,
+        };
+        call.bytes.saturating_mul(times).min(SETUP_BYTES)
     }
 
     /// Whether the sampled calls of a cell draw anew, or one choice holds for the whole run.

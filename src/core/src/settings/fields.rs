@@ -89,7 +89,7 @@ pub struct Settings {
     pub gpu: Gpu,
     /// The most memory that a rank takes for everything of ours in a job: bytes.
     pub memory_per_rank_max: u64,
-    /// The tuned call of a communicator at which it is set up.
+    /// The tuned call of a communicator at which it is set up, unless its calls have moved enough before.
     pub setup_after: u32,
     /// After so long a wait in shared memory one sentence is said.
     pub wait_word_after: Duration,

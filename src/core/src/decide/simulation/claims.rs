@@ -145,6 +145,41 @@ fn a_job_that_is_switched_off_falls_back_alike_on_all_ranks() {
     assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 
+/// Which of many calls alike sets their communicator up, where the library has refused one before.
+fn set_up_at(collective: Collective, bytes: u64) -> u64 {
+    let [rules, _] = basic_rules();
+    let call = SharedCall { collective, bytes };
+    let details = || SharedDetails::MOVES;
+    let mut decider = Decider::new();
+    let _refused = decider.decide(rules, call, &details);
+    decider.take_back(call);
+    let sets_up = |_: &u64| decider.decide(rules, call, &details) == Decision::SetUp;
+    (1..100).find(sets_up).expect("one does")
+}
+
+#[test]
+fn few_large_calls_set_their_communicator_up_and_of_blocks_fewer() {
+    let blocks = [
+        Collective::Alltoall,
+        Collective::Allgather,
+        Collective::Gather,
+        Collective::Scatter,
+    ];
+    for collective in blocks {
+        assert_eq!(set_up_at(collective, 394_000), 2, "{collective}");
+        assert_eq!(set_up_at(collective, 512 << 10), 1, "{collective}");
+        assert_eq!(set_up_at(collective, 150_000), 4, "{collective}");
+        assert_eq!(set_up_at(collective, 1 << 10), 8, "{collective}");
+        assert_eq!(set_up_at(collective, u64::MAX), 1, "{collective}");
+    }
+    for collective in [Collective::Allreduce, Collective::Allgatherv] {
+        assert_eq!(set_up_at(collective, 394_000), 8, "{collective}");
+        assert_eq!(set_up_at(collective, 1 << 20), 4, "{collective}");
+        assert_eq!(set_up_at(collective, 4 << 20), 1, "{collective}");
+    }
+    assert_eq!(set_up_at(Collective::Alltoallv, 0), 8);
+}
+
 /// The first call of a cell that is sampled on a communicator that was made when agreements had cost so many times their
 /// share.
 fn first_sample(times: u64, number: u64) -> u64 {
