@@ -53,6 +53,7 @@ mod recorder;
 mod scratch;
 mod spending;
 mod steer;
+mod threads;
 mod tune;
 mod watch;
 
