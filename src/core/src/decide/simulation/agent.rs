@@ -408,7 +408,8 @@ impl Agent {
         Ok(Next::Enter(operation, Awaited::Call(call, chosen)))
     }
 
-    /// Where one choice holds for the run, calls of one shape run one variant.
+    /// Where one choice holds for the run, calls of one shape run one variant; where ranks could agree no more they all
+    /// run `default`.
     fn compare(
         &self,
         job: &mut Surroundings,
@@ -416,12 +417,17 @@ impl Agent {
         call: SharedCall,
         variant: u16,
     ) -> Result<(), End> {
+        let comm = job.comm(act);
+        let is_forsaken = job.forsaken.contains(&comm);
+        if is_forsaken && variant != DEFAULT {
+            return Err(End::RunsOn(comm, variant));
+        }
         if job.rules.terms.settings.reproducible != Reproducible::Run {
             return Ok(());
         }
         let details = job.details(act);
         let shape = Shape {
-            comm: job.comm(act),
+            comm,
             collective: call.collective,
             bytes: call.bytes,
             root: job.root(act),
@@ -433,6 +439,7 @@ impl Agent {
                 details.equal_blocks,
                 details.plain_elements,
             ],
+            lost: [is_forsaken, job.without_own.contains(&comm)],
         };
         let before = *job.ran.entry(shape).or_insert(variant);
         match before == variant {

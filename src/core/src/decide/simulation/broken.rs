@@ -81,6 +81,15 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
 }
 
 #[test]
+fn an_agreements_error_that_some_ranks_do_not_look_at_is_found() {
+    let faults = Faults {
+        disagreeing: 100_000,
+        ..Faults::NONE
+    };
+    is_found(Mistake::ErrorUnseen, faults);
+}
+
+#[test]
 fn a_set_up_that_comes_late_for_one_choice_per_run_is_found() {
     is_found(Mistake::SetUpLate, Faults::NONE);
 }

@@ -1,4 +1,4 @@
-//! What happens to single ranks and not to the others.
+//! What happens to single ranks and not to the others, and what the library lets happen to all of them.
 
 use super::{dice, happens};
 
@@ -13,6 +13,10 @@ pub struct Faults {
     pub aliased: u64,
     /// A rank that cannot steer the library, or that keeps our own algorithms off.
     pub unable: u64,
+    /// A rank that finds in a review that our own algorithms may run no more.
+    pub losing: u64,
+    /// An agreement that ends with an error on all ranks of the communicator.
+    pub disagreeing: u64,
     /// A rank without room for a variant.
     pub no_room: u64,
     /// A call that took place and returned an error on this rank.
@@ -31,6 +35,8 @@ impl Faults {
         unknown_size: 0,
         aliased: 0,
         unable: 0,
+        losing: 0,
+        disagreeing: 0,
         no_room: 0,
         failing: 0,
         left: 0,
@@ -44,11 +50,21 @@ impl Faults {
         unknown_size: 200_000,
         aliased: 20_000,
         unable: 30_000,
+        // Rare, as a communicator on which it happens has less to say from there on.
+        losing: 500,
+        disagreeing: 500,
         no_room: 5_000,
         failing: 10_000,
         left: 10_000,
         unfit: 0,
         no_memory: 0,
+    };
+
+    /// And often what takes a communicator away from the tuner.
+    pub const FORSAKEN: Faults = Faults {
+        losing: 50_000,
+        disagreeing: 100_000,
+        ..Faults::MANY
     };
 
     /// And what ends it, on one rank.
@@ -87,6 +103,17 @@ impl Fate {
     /// Of a communicator: whether it can steer the library, and whether our own algorithms may run.
     pub fn is_unable(&self, rank: u32, comm: u64) -> [bool; 2] {
         [4, 5].map(|what| self.strikes(what, (rank, comm), self.faults.unable))
+    }
+
+    /// In a review: an operation of a communicator, by its number there.
+    pub fn loses_own_families(&self, rank: u32, (comm, position): (u32, u64)) -> bool {
+        let occasion = u64::from(comm) << 32 | position;
+        self.strikes(11, (rank, occasion), self.faults.losing)
+    }
+
+    /// All ranks are told the same.
+    pub fn ends_in_an_error(&self, comm: u32, position: u64) -> bool {
+        self.strikes(12, (comm, position), self.faults.disagreeing)
     }
 
     pub fn has_no_room(&self, rank: u32, occasion: u64) -> bool {

@@ -1,6 +1,6 @@
 //! A job: its agents, run in an order of their own making, and what became of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -150,6 +150,8 @@ impl Builder {
             tally: Tally::default(),
             ran: HashMap::new(),
             heard: HashMap::new(),
+            forsaken: HashSet::new(),
+            without_own: HashSet::new(),
             off_from: is_on_site.then_some(off_from as u32),
             knows_off: vec![false; n_ranks as usize],
         };

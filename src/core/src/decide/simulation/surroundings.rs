@@ -1,6 +1,6 @@
 //! What all agents of a job share: what it is, what each gets wrong, what happened so far and how it may end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::fabric::Mismatch;
 use super::faults::Fate;
@@ -38,6 +38,8 @@ pub enum Mistake {
     FreedKept,
     /// Whether this rank knows that the job was switched off decides.
     OwnSwitch,
+    /// An agreement's error is not looked at, and what it left counts as agreed.
+    ErrorUnseen,
 }
 
 /// What all agents of a job share.
@@ -54,6 +56,10 @@ pub struct Surroundings {
     pub ran: HashMap<Shape, u16>,
     /// What ranks heard in a review of a communicator.
     pub heard: HashMap<(u32, u64), u64>,
+    /// Communicators on which an agreement failed: `default` runs there.
+    pub forsaken: HashSet<u32>,
+    /// Those on which our own algorithms were found in a review to be possible no more.
+    pub without_own: HashSet<u32>,
     /// From this act on rank 0 sees that the job was switched off.
     pub off_from: Option<u32>,
     /// The ranks that have heard of it.
@@ -69,6 +75,8 @@ pub struct Shape {
     pub root: u32,
     pub count: Option<u64>,
     pub flags: [bool; 5],
+    /// Whether the communicator is forsaken, and whether it is without our own algorithms.
+    pub lost: [bool; 2],
 }
 
 /// What happened in a job, to show that something did.
@@ -87,6 +95,9 @@ pub struct Tally {
     /// How often ranks asked each other whether the job was switched off, and heard that it was.
     pub asked: u64,
     pub off: u64,
+    /// Agreements that ended with an error, and reviews that found our own algorithms possible no more.
+    pub failed: u64,
+    pub lost: u64,
 }
 
 /// Why a job did not come to its end.
@@ -97,6 +108,8 @@ pub enum End {
     Mismatch(Mismatch),
     /// A call of one shape did not run what such calls ran before, though one choice was to hold.
     Irreproducible(Shape, [u16; 2]),
+    /// Something else than `default` runs on a communicator on which an agreement failed.
+    RunsOn(u32, u16),
     /// Ranks heard different times of one sample, in an operation of a communicator.
     HeardOtherwise(u32, u64),
 }

@@ -26,8 +26,30 @@ impl Agent {
         // Whoever makes this mistake looks at what it gave, not at what came of it.
         let is_deaf = |to| mistake == Some(to);
         let seat = self.seats.get_mut(&comm).expect("it was made");
+        let agrees = matches!(
+            awaited,
+            Awaited::SetUp(_) | Awaited::Heed(..) | Awaited::Review(..)
+        );
+        let mut fails = agrees && job.fate.ends_in_an_error(comm, seat.position);
+        if fails {
+            job.tally.failed += 1;
+            job.forsaken.insert(comm);
+            fails = !(is_deaf(Mistake::ErrorUnseen) && self.rank.is_multiple_of(2));
+        }
         match awaited {
             Awaited::Split => Ok(Next::Done),
+            Awaited::SetUp(call) if fails => {
+                let decision = seat.decider.set_up(rules, None, call, &|| details);
+                self.follow(job, act, call, decision)
+            }
+            Awaited::Heed(call, _) if fails => {
+                seat.decider.stand_aside();
+                self.run(job, act, call, None)
+            }
+            Awaited::Review(call, _, behind) if fails => {
+                seat.decider.stand_aside();
+                self.go_on(job, act, call, behind)
+            }
             Awaited::SetUp(call) => {
                 let (mut words, mut off) = ([0; ABILITY_WORDS], self.words[ABILITY_WORDS]);
                 words.copy_from_slice(&self.words[..ABILITY_WORDS]);
@@ -126,6 +148,7 @@ impl Agent {
                     let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
                     heard = words.into_iter().fold(mix(heard, record as u64), mix);
                 };
+                let own_before = seat.decider.agreed().own_families;
                 let before = seat.decider.choice(collective, &chosen);
                 let choice = seat
                     .decider
@@ -133,17 +156,34 @@ impl Agent {
                 let after = seat.decider.choice(collective, &chosen);
                 job.tally.demoted += u64::from(choice == Choice::Demoted);
                 job.tally.replaced += u64::from(before != after);
+                if seat.decider.agreed().own_families != own_before {
+                    job.tally.lost += 1;
+                    job.without_own.insert(comm);
+                }
                 let review = (comm, seat.position);
                 if *job.heard.entry(review).or_insert(heard) != heard {
                     return Err(End::HeardOtherwise(comm, seat.position));
                 }
-                match behind {
-                    Behind::Sample => Ok(Next::Done),
-                    Behind::LeftSample => {
-                        let decision = seat.decider.decide(rules, call, &|| details);
-                        self.follow(job, act, call, decision)
-                    }
-                }
+                self.go_on(job, act, call, behind)
+            }
+        }
+    }
+
+    /// What comes behind a review.
+    fn go_on(
+        &mut self,
+        job: &mut Surroundings,
+        act: u32,
+        call: SharedCall,
+        behind: Behind,
+    ) -> Result<Next, End> {
+        match behind {
+            Behind::Sample => Ok(Next::Done),
+            Behind::LeftSample => {
+                let details = job.details(act);
+                let seat = self.seats.get_mut(&job.comm(act)).expect("it was made");
+                let decision = seat.decider.decide(&job.rules, call, &|| details);
+                self.follow(job, act, call, decision)
             }
         }
     }
@@ -166,9 +206,12 @@ impl Agent {
         job.tally.reviews += 1;
         let spent_ppm = self.spent_ppm(job);
         let seat = self.seats.get_mut(&comm).expect("it was made");
-        let told =
-            seat.decider
-                .review(collective, &chosen, self.clock_ns, spent_ppm, Possible::Yes);
+        let place = (comm, seat.position);
+        let own_families = Possible::from(!job.fate.loses_own_families(self.rank, place));
+        let now_ns = self.clock_ns;
+        let told = seat
+            .decider
+            .review(collective, &chosen, now_ns, spent_ppm, own_families);
         let (largest, sums) = (told.largest.len(), told.sums.len());
         self.own_words = [told.largest, told.sums].concat();
         let reviewed = Reviewed {
