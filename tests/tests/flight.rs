@@ -1,4 +1,4 @@
-//! A job that hangs leaves word of which rank is in which call.
+//! A job that hangs, or that the shim ends, leaves word of which rank is in which call.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,6 +44,22 @@ on_each_library! {
         let comm = &json["communicators"][0];
         assert_eq!(comm["under_way"][0]["ranks"], serde_json::json!([0, 1, 3]), "{json}");
         assert_eq!(comm["lagging"][0]["ranks"], serde_json::json!([2]), "{json}");
+    }
+
+    /// Rank 0 alone has nothing to send, waits a second for others with as little, and ends the job.
+    fn a_rank_that_ends_the_job_writes_before_it_does(mpi: Mpi) {
+        let flight = folder();
+        let tuned = job(3).mpi(mpi).preload().force("allgather=p2p:ring");
+        let tuned = tuned.env("COLLTUNE_SETUP_AFTER", "1").env("COLLTUNE_ALONE_AFTER", "1s");
+        let outcome = tuned.env("COLLTUNE_FLIGHT", flight.path()).run("one_rank", &["3", "less"]);
+        outcome.ends().claim(outcome.code != Some(0), "it went on");
+        outcome.says(&["rank 0 cannot go on in allgather"]);
+        assert!(flight.path().join("rank-0.flight").is_file(), "{outcome:?}");
+        let json: Value = serde_json::from_str(&explain(&["--json"], flight.path())).expect("JSON");
+        let call = &json["communicators"][0]["under_way"][0];
+        assert_eq!(call["ranks"], serde_json::json!([0]), "{json}");
+        assert_eq!(call["collective"], "allgather", "{json}");
+        assert_eq!(call["variant"], "p2p:ring", "{json}");
     }
 
     fn a_program_keeps_its_own_handler(mpi: Mpi) {
