@@ -166,6 +166,29 @@ fn the_doctor_knows_every_variable_and_who_was_meant() {
 }
 
 #[test]
+fn the_doctor_says_which_limits_are_in_force() {
+    let db = folder();
+    let decided = "memory_per_rank_max = \"16MiB\"\nalone_after = \"5s\"\n";
+    std::fs::write(db.path().join("colltune.toml"), decided).unwrap();
+    let doctor = |arguments: &[&str]| {
+        let output = Command::new(colltune())
+            .args(["doctor", "--no-self-test"])
+            .args(arguments)
+            .env_remove("COLLTUNE_DB")
+            .env("COLLTUNE_WAIT_WORD_AFTER", "2m")
+            .output()
+            .expect("colltune starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let usual = doctor(&[]);
+    let limits = "ok    limits: memory_per_rank_max 64MiB, alone_after 60s, wait_word_after 120s";
+    assert!(usual.contains(limits), "{usual}");
+    let of_database = doctor(&["--db", text(db.path())]);
+    let limits = "ok    limits: memory_per_rank_max 16MiB, alone_after 5s, wait_word_after 120s";
+    assert!(of_database.contains(limits), "{of_database}");
+}
+
+#[test]
 fn a_mistyped_variant_is_answered_with_a_few_that_were_meant() {
     let output = command(&[
         "run",

@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use anyhow::anyhow;
 use colltune_core::environment;
 use colltune_core::library::{Abi, Product};
 use colltune_core::settings::{Predicting, Settings};
+use colltune_core::variant::Size;
 use colltune_db::site::SiteFolder;
 use colltune_db::{Database, Generation};
 use colltune_files::site::is_site;
+use colltune_files::{SETTINGS_BYTES_MAX, read_text};
 
 use self::findings::Findings;
 use super::compare::interrupted;
@@ -47,8 +50,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     check_standard_shim(&mut report);
     check_machine(&mut report);
     check_variables(&mut report);
-    if let Some(db) = &args.db {
-        check_database(&mut report, db);
+    match &args.db {
+        Some(db) => check_database(&mut report, db),
+        None => tell_limits(&mut report, &with_variables(Settings::default())),
     }
     if !args.line.is_empty() {
         check_line(&mut report, &args.line);
@@ -72,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 Examples:
   colltune doctor
-      Launchers, shims, scheduling, disturbing variables, and a self test with two ranks.
+      Launchers, shims, scheduling, disturbing variables, limits, and a self test with two ranks.
   colltune doctor --no-self-test
       The same without the jobs, for a node on which none may run.
   colltune doctor --db ./hydra.db
@@ -286,6 +290,30 @@ fn forces(name: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
+/// What the variables say over some settings. Of one that makes no sense [`check_variables`] tells.
+fn with_variables(mut settings: Settings) -> Settings {
+    for (name, value) in std::env::vars_os() {
+        if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
+            let _ = settings.override_with(name, value);
+        }
+    }
+    settings
+}
+
+/// How much memory a rank gives, and how long it waits before something is said or the job is ended.
+fn tell_limits(report: &mut Findings, settings: &Settings) {
+    let Settings {
+        memory_per_rank_max,
+        alone_after,
+        wait_word_after,
+        ..
+    } = settings;
+    report.ok(format!(
+        "limits: memory_per_rank_max {}, alone_after {alone_after:?}, wait_word_after {wait_word_after:?}",
+        Size(*memory_per_rank_max)
+    ));
+}
+
 fn check_database(report: &mut Findings, path: &Path) {
     let shown = path.display();
     if is_site(path) {
@@ -314,6 +342,7 @@ fn check_database(report: &mut Findings, path: &Path) {
         Ok(settings) => {
             let machine = db.machine(&settings);
             report.ok(format!("database {shown}: serves the machine {machine}"));
+            tell_limits(report, &settings);
             if settings.predictor == Predicting::Xgboost {
                 match colltune_xgboost::XgBoost::load() {
                     Ok(xgboost) => report.ok(format!("predictor: {}", xgboost.describe())),
@@ -387,7 +416,16 @@ fn check_site(report: &mut Findings, path: &Path) {
         );
     }
     match crate::database::open(path) {
-        Ok(db) => check_generations(report, &db),
+        Ok(db) => {
+            match settings_on_site(&db, path) {
+                Ok(settings) => tell_limits(report, &settings),
+                Err(error) => report.fail(
+                    format_args!("failed to {error}; jobs run untuned"),
+                    "mend that line of colltune.toml, or take it out",
+                ),
+            }
+            check_generations(report, &db);
+        }
         Err(error) => report.fail(
             format_args!("failed to {error:#}"),
             format_args!(
@@ -396,6 +434,20 @@ fn check_site(report: &mut Findings, path: &Path) {
             ),
         ),
     }
+}
+
+/// As a job reads them: a version's, what the site decides over them, and the variables over both.
+fn settings_on_site(version: &Database, site: &Path) -> anyhow::Result<Settings> {
+    let settings = version.settings()?;
+    let file = site.join("colltune.toml");
+    let settings = match read_text(&file, SETTINGS_BYTES_MAX) {
+        Ok(text) => settings
+            .with_toml(&text)
+            .map_err(|error| anyhow!("{error} ({})", file.display()))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => settings,
+        Err(error) => return Err(anyhow!("read {}: {error}", file.display())),
+    };
+    Ok(with_variables(settings))
 }
 
 fn check_generations(report: &mut Findings, db: &Database) {
