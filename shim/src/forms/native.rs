@@ -9,7 +9,7 @@ use crate::abi::{self, Comm, is_in_place};
 use crate::arguments::{Arguments, Counted, Reduction};
 use crate::library::collectives::{Collectives, Number};
 use crate::steer;
-use crate::tune::Tuner;
+use crate::world::World;
 
 /// Runs the library's own function of a collective. `as_it_came` does so with the program's arguments.
 ///
@@ -17,7 +17,7 @@ use crate::tune::Tuner;
 /// The arguments, whose counts have the width of `N`, are valid for this collective on `comm`.
 #[inline(always)]
 pub unsafe fn run<N: Number>(
-    tuner: &Tuner,
+    world: &World,
     library: &Collectives<N>,
     (collective, arguments): (Collective, &Arguments),
     comm: Comm,
@@ -28,14 +28,14 @@ pub unsafe fn run<N: Number>(
     // bytes between the same ranks, see `steer`.
     let otherwise = unsafe {
         match *arguments {
-            Arguments::Reduction(of) => reduce(tuner, library, collective, of, comm),
+            Arguments::Reduction(of) => reduce(world, library, collective, of, comm),
             Arguments::Bcast { all, root } if is_int => {
-                Some(steer::bcast_as_bytes(tuner, all, root, comm))
+                Some(steer::bcast_as_bytes(world, all, root, comm))
             }
             Arguments::Blocks { send, recv, .. }
                 if is_int && collective == Collective::Alltoall =>
             {
-                steer::alltoall_as_bytes(tuner, send, recv, comm)
+                steer::alltoall_as_bytes(world, send, recv, comm)
             }
             Arguments::Types { .. } => {
                 unreachable!("the library has no algorithm of its own to choose for an alltoallw")
@@ -52,7 +52,7 @@ pub unsafe fn run<N: Number>(
 /// As for [`run`].
 #[inline(always)]
 unsafe fn reduce<N: Number>(
-    tuner: &Tuner,
+    world: &World,
     library: &Collectives<N>,
     collective: Collective,
     of: Reduction,
@@ -72,7 +72,7 @@ unsafe fn reduce<N: Number>(
             (Counted::Each(counts), _) if is_in_place(send) => {
                 let function = library.reduce_scatter;
                 let run = |send| function(send, recv, counts.pointer(), datatype, op, comm);
-                Some(steer::reduce_scatter_apart(tuner, of, (counts, comm), run))
+                Some(steer::reduce_scatter_apart(world, of, (counts, comm), run))
             }
             // One buffer for both sides, where Open MPI lets that pass, is what its own choice takes for a call in
             // place; some of its algorithms would read what they have written.
