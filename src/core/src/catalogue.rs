@@ -7,7 +7,7 @@
 //! something else, so that a silent fallback never labels a sample.
 
 mod variant;
-pub use variant::{Crossing, OnNodes, Own, Steering, Variant};
+pub use variant::{Own, Steering, Variant};
 
 mod intel;
 mod mpich;
@@ -18,6 +18,7 @@ mod own;
 pub use crate::algorithm::registry::Scheduled;
 pub use crate::need::{FEW_RANKS, Facts, Need, Unmet};
 pub use crate::node::between::Carriers;
+pub use crate::node::on_nodes::{Crossing, OnNodes};
 
 use crate::collective::Collective;
 use crate::library::{Library, Product};

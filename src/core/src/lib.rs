@@ -1,7 +1,7 @@
 //! The pure heart of colltune: no MPI, clock, file, environment, thread or `unsafe`.
 //!
 //! Modules stand in the order in which data flows through a job:
-//! what is called ([`collective`], [`datatype`], [`library`]), on what ([`context`], [`component`], [`machine`]), how it can be run ([`variant`], [`catalogue`]),
+//! what is called ([`collective`], [`call`], [`datatype`], [`library`]), on what ([`context`], [`component`], [`machine`]), how it can be run ([`variant`], [`catalogue`]),
 //! what a site decided ([`settings`], [`space`], [`environment`], [`programs`]) and published ([`site`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
 //! for that ([`preset`]), how the ranks of a job find each other ([`launched`], [`rendezvous`], [`roster`]), then the stages of one call: [`classify`], whether it
@@ -11,6 +11,7 @@
 
 mod named;
 
+pub mod call;
 pub mod collective;
 pub mod component;
 pub mod context;

@@ -12,7 +12,8 @@
 //! - *Every exchange that is asked for takes place*, and every call runs what was decided.
 //! - *Nobody goes on alone*: what a rank cannot carry out was agreed before, or ends the job ([`impasse`]).
 
-pub mod call;
+pub use crate::call;
+
 pub mod rules;
 pub mod table;
 

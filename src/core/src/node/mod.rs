@@ -7,8 +7,8 @@
 //! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
 //!
 //! [`stage`] says what each rank does in a call, [`act`] what in a stage of it inside its node, on the pieces of a
-//! message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`between`] which
-//! schedule runs between the nodes. The shim does the loads and stores.
+//! message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`on_nodes`] who carries
+//! what between the nodes, [`between`] which schedule runs there. The shim does the loads and stores.
 
 pub mod act;
 pub mod between;
@@ -16,6 +16,7 @@ pub mod blocks;
 pub mod collected;
 pub mod layout;
 pub mod map;
+pub mod on_nodes;
 pub mod stage;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod moves;
 use super::act::{self, Kind};
 use super::collected::{CollectedLayout, moves_blocks};
 use super::map::NodeMap;
-use crate::catalogue::{Crossing, OnNodes};
+use super::on_nodes::{Crossing, OnNodes};
 use crate::collective::Collective;
 use lanes::by_lanes;
 pub use leaders::{Overlapping, overlapping};

@@ -1,7 +1,7 @@
 //! What is recorded of a call.
 
+use crate::call::{SharedCall, SharedDetails};
 use crate::collective::Collective;
-use crate::decide::call::{SharedCall, SharedDetails};
 use crate::named::named;
 
 named! {

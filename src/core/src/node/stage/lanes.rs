@@ -1,12 +1,12 @@
 //! Calls of which one or more ranks of each node carry a share, and meet their like with it.
 
 use super::step::{Across, Among, At, Call, INPUT, OUTPUT, SPARE, Stage};
-use crate::catalogue::Crossing;
 use crate::collective::Collective;
 use crate::node::act::{self, Kind};
 use crate::node::between::share;
 use crate::node::blocks::Blocks;
 use crate::node::map::NodeMap;
+use crate::node::on_nodes::Crossing;
 
 /// One or more ranks of each node carry a share, and meet their like with it.
 pub fn by_lanes<'a, E>(

@@ -1,9 +1,9 @@
 //! What a stage of a call says.
 
-use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::act::Kind;
 use crate::node::blocks::Blocks;
+use crate::node::on_nodes::OnNodes;
 
 /// What the stages of a call depend on.
 #[derive(Clone, Copy, Debug)]

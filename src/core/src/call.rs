@@ -4,7 +4,7 @@ use crate::collective::Collective;
 
 /// A call of a tuned function. There is one for every call, be its arguments as wrong as they may: what a rank cannot
 /// tell counts as the largest, and what the library refuses is taken back afterwards
-/// ([`Decider::take_back`](super::Decider::take_back)).
+/// ([`Decider::take_back`](crate::decide::Decider::take_back)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedCall {
     pub collective: Collective,
