@@ -1,11 +1,12 @@
-//! Files use what lies below them, never each other in a circle.
+//! Files use what lies below them, never each other in a circle; and so do the folders of shim and core.
 //!
 //! An arrow goes from a file that names something to the file that defines it: by `use`, and by any path in
 //! types, expressions, patterns and the arguments of macros. A `mod` line is no arrow, and neither is a
 //! re-export, which is followed to where the name is defined. So a parent may declare its children, re-export
 //! them and call them; a child that then uses what the parent itself defines is a circle: what they share
 //! belongs into a file below both. What is compiled for tests alone may look at anything. Methods are not
-//! followed, because no path names them.
+//! followed, because no path names them. What a folder's files use, the folder uses, and the file of its name belongs to
+//! it.
 
 mod graph;
 mod modules;
@@ -44,6 +45,12 @@ const ROOTS: [&str; 23] = [
     "fuzz/fuzz_targets/trace.rs",
 ];
 
+/// Crates whose folders are looked at, too.
+const WITH_LAYERS: [&str; 2] = ["src/core/src/lib.rs", "shim/src/lib.rs"];
+
+/// What a folder uses though it lies above: the crate, the folder, and the other one. The list gets shorter, never longer.
+const UPWARD: [(&str, &str, &str); 1] = [("src/core/src", "settings", "prior")];
+
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -70,6 +77,57 @@ impl Read {
         let below = file.strip_prefix(top.join(&self.root));
         below.unwrap_or(file).display().to_string()
     }
+
+    /// The crate's folders, by name, and which of them uses which. A file without a folder stands for one.
+    fn folders(&self, top: &Path) -> (Vec<String>, Graph) {
+        let of_file = (0..self.all.files.len()).map(|file| {
+            let name = self.name(top, file);
+            let first = name.split('/').next().unwrap_or_default();
+            first.trim_end_matches(".rs").to_owned()
+        });
+        let of_file: Vec<String> = of_file.collect();
+        let mut names = of_file.clone();
+        names.sort_unstable();
+        names.dedup();
+        let folder_of = |file: usize| {
+            let found = names.binary_search(&of_file[file]);
+            found.expect("each file is in one")
+        };
+        let mut graph: Graph = (0..names.len())
+            .map(|folder| (folder, BTreeSet::new()))
+            .collect();
+        for (&file, used) in &self.graph {
+            let folder = folder_of(file);
+            let used = used.iter().map(|&used| folder_of(used));
+            let others = used.filter(|other| *other != folder);
+            graph.entry(folder).or_default().extend(others);
+        }
+        (names, graph)
+    }
+}
+
+/// Takes those arrows out that go upward by permission; says which of them close no circle.
+fn without_upward(root: &str, names: &[String], graph: &mut Graph) -> Vec<String> {
+    let circles = circles(graph);
+    let place = |name: &str| names.iter().position(|other| other == name);
+    let mut unneeded = Vec::new();
+    for (_, folder, above) in UPWARD.iter().filter(|(of, ..)| *of == root) {
+        let ends = place(folder).zip(place(above));
+        let arrow = ends.filter(|(folder, above)| {
+            let mut circles = circles.iter();
+            circles.any(|circle| circle.contains(folder) && circle.contains(above))
+        });
+        let is_used = arrow.is_some_and(|(folder, above)| {
+            let used = graph.get_mut(&folder);
+            used.is_some_and(|used| used.remove(&above))
+        });
+        if !is_used {
+            unneeded.push(format!(
+                "{root}: {folder} may use {above} and need not: take it out of UPWARD"
+            ));
+        }
+    }
+    unneeded
 }
 
 #[test]
@@ -95,6 +153,28 @@ fn no_file_uses_one_that_uses_it() {
     assert!(
         problems.is_empty(),
         "put what both sides use below them:\n{}",
+        problems.join("\n")
+    );
+}
+
+#[test]
+fn no_folder_uses_one_that_uses_it() {
+    let top = top();
+    let mut problems = Vec::new();
+    for root in WITH_LAYERS {
+        let read = Read::new(&top, root);
+        let (names, mut graph) = read.folders(&top);
+        problems.extend(without_upward(&read.root, &names, &mut graph));
+        for circle in circles(&graph) {
+            let way = way_round(&graph, &circle);
+            let way = way.iter().map(|folder| names[*folder].as_str());
+            let way: Vec<_> = way.collect();
+            problems.push(format!("{}: {}", read.root, way.join(" -> ")));
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "put what both folders use below them:\n{}",
         problems.join("\n")
     );
 }
@@ -126,8 +206,8 @@ fn every_crate_is_looked_at() {
     }
 }
 
-/// The circles of a crate of these files, by name.
-fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+/// A crate of these files, and where it stands.
+fn made(files: &[(&str, &str)]) -> (tempfile::TempDir, Read) {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
         let path = folder.path().join("src").join(name);
@@ -135,6 +215,12 @@ fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         std::fs::write(path, text).expect("a file");
     }
     let read = Read::new(folder.path(), "src/lib.rs");
+    (folder, read)
+}
+
+/// The circles of a crate of these files, by name.
+fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let (folder, read) = made(files);
     let name = |file: &usize| read.name(folder.path(), *file);
     let circles = circles(&read.graph);
     circles
@@ -184,4 +270,25 @@ fn a_circle_is_found_through_imports_paths_globs_macros_and_re_exports() {
         ("a/b.rs", "use super::A; pub fn make() -> A { A }"),
     ];
     assert_eq!(circles_of(&child), [["a.rs", "a/b.rs"]]);
+}
+
+#[test]
+fn a_circle_of_folders_is_found_where_no_file_is_in_one() {
+    let (folder, read) = made(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "pub mod low; pub mod high;"),
+        ("a/low.rs", "pub struct Low;"),
+        ("a/high.rs", "use crate::b::Middle; fn own(_: Middle) {}"),
+        ("b.rs", "mod middle; pub use middle::Middle;"),
+        (
+            "b/middle.rs",
+            "use crate::a::low::Low; pub struct Middle(Low);",
+        ),
+        ("c.rs", "use crate::a::low::Low; fn own(_: Low) {}"),
+    ]);
+    assert!(circles(&read.graph).is_empty());
+    let (names, graph) = read.folders(folder.path());
+    let found = circles(&graph);
+    let found: Vec<_> = found.iter().flatten().map(|at| &names[*at]).collect();
+    assert_eq!(found, ["a", "b"]);
 }
