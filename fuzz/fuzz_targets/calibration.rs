@@ -14,4 +14,7 @@ const LIBRARY: Library = Library {
 fuzz_target!(|text: &str| {
     let _ = Calibration::from_toml(text);
     let _ = Simulated::from_json(text, LIBRARY);
+    let nothing = r#"{"schema":1,"library":"openmpi-4.1.4","places":[]}"#;
+    let mut found = Simulated::from_json(nothing, LIBRARY).expect("a prior of no place");
+    let _ = found.add_ratios(text);
 });

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use colltune_core::calibration::Calibration;
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
+use colltune_core::prior::ratios;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::{self, Settings};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
@@ -211,6 +212,11 @@ impl Database {
             .join(colltune_core::prior::simulated::FILE)
     }
 
+    /// Where it is said how all variants compare there.
+    fn ratios(&self, key: impl Into<DataKey>) -> PathBuf {
+        self.library(key).join(ratios::FILE)
+    }
+
     /// Publishes a calibration, and what the simulator finds from it in the cells of the settings.
     ///
     /// Errors: `Lock` while somebody trains; `Io` naming what cannot be written.
@@ -231,18 +237,23 @@ impl Database {
         let parts = (0..work.n_parts()).into_par_iter().with_max_len(1);
         let found = parts.map(|part| work.part(part)).collect::<Vec<_>>();
         let found = Simulated::new(library, found);
+        write::atomically(&folder, ratios::FILE, found.ratios_to_json().as_bytes())?;
+        // Last, since who finds it there does not calibrate again.
         let file = colltune_core::prior::simulated::FILE;
         write::atomically(&folder, file, found.to_json().as_bytes())?;
         Ok(found)
     }
 
     /// What the simulator found for each library that was calibrated. A file that cannot be used
-    /// is passed over: without it the prior goes by shapes.
+    /// is passed over: without it the prior goes by shapes, or does not know how all variants compare.
     fn all_simulated(&self) -> BTreeMap<Library, Simulated> {
         let libraries = self.libraries().unwrap_or_default();
         let read = |library: Library| {
             let text = read_text(&self.simulated(library), MODEL_BYTES_MAX).ok()?;
-            let found = Simulated::from_json(&text, library).ok()?;
+            let mut found = Simulated::from_json(&text, library).ok()?;
+            if let Ok(ratios) = read_text(&self.ratios(library), MODEL_BYTES_MAX) {
+                let _ = found.add_ratios(&ratios);
+            }
             Some((library, found))
         };
         libraries.into_iter().filter_map(read).collect()
@@ -318,6 +329,7 @@ fn refuse_site(path: &Path) -> Result<(), DbError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use colltune_core::collective::Collective;
     use colltune_core::settings::Shown;
 
     #[test]
@@ -408,6 +420,40 @@ mod tests {
             Database::open_to_change(folder.path()).unwrap();
             Database::create_or_open(folder.path()).unwrap();
         }
+    }
+
+    #[test]
+    fn what_a_calibration_finds_is_read_whole_and_without_ratios_what_an_earlier_version_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path().join("db")).unwrap();
+        let library: Library = "openmpi-4.1.4".parse().unwrap();
+        let calibration = Calibration {
+            schema: colltune_core::calibration::SCHEMA,
+            library: library.to_string(),
+            machine: "hydra".to_owned(),
+            nodes: 1,
+            ppn: 2,
+            reduce_per_byte_ns: 0.1,
+            copy_per_byte_ns: 0.1,
+            loaded_per_byte_ns: None,
+            inside: None,
+            between: None,
+            cores: None,
+        };
+        let text = "[[space]]\ncollective = \"allreduce\"\nbytes = [0, 64, \"inf\"]\n\
+             nodes = [1, 4, \"inf\"]\nppn = [1, \"inf\"]\n";
+        let mut settings = Settings::from_toml(text).unwrap();
+        let blocks = &mut settings.space.blocks;
+        blocks.retain(|block| block.collective == Collective::Allreduce);
+        let found = db.calibrate(library, &calibration, &settings).unwrap();
+        let read = || db.settings().unwrap().simulated.remove(&library);
+        assert_eq!(read().as_ref(), Some(&found));
+        fs::write(db.ratios(library), "{}").unwrap();
+        let without = read().expect("what is hopeless is still known");
+        assert_eq!(without.to_json(), found.to_json());
+        assert_ne!(without, found);
+        fs::remove_file(db.ratios(library)).unwrap();
+        assert_eq!(read(), Some(without));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use colltune_core::collective::Collective;
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model};
+use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
@@ -156,7 +157,8 @@ pub(crate) fn shaped_by(
     evidence: u64,
 ) -> String {
     let simulated = settings.simulated.get(&key.library);
-    let simulated = simulated.map_or(String::new(), |found| found.to_json());
+    let both = |found: &Simulated| found.to_json() + &found.ratios_to_json();
+    let simulated = simulated.map_or(String::new(), both);
     let calibration = read_text(&db.calibration(key.library), SETTINGS_BYTES_MAX);
     let settings = Settings {
         machine: Some(db.machine(settings)),

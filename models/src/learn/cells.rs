@@ -6,7 +6,7 @@ use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source, default_share};
-use colltune_core::prior::simulated;
+use colltune_core::prior::place;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Cell, Range};
 
@@ -143,19 +143,11 @@ impl<'a> Cells<'a> {
                 .filter(|variant| usize::from(*variant) < variants.len()),
         );
         known.remove(&0);
-        let simulated = simulated(context, &entry.cell);
+        let simulated = simulated(context, &entry.cell, variants);
         let at = middle(&rows);
         let place = |variant: &u16| {
-            let name = variants[usize::from(*variant)].name.to_string();
-            (
-                *variant,
-                Place {
-                    simulated: simulated
-                        .and_then(|slower| slower.get(&name))
-                        .map_or(0.0, |slower| slower.ln()),
-                    ..at
-                },
-            )
+            let simulated = simulated[usize::from(*variant)];
+            (*variant, Place { simulated, ..at })
         };
         let watched = watching::watch(&rows);
         self.measured.push(Measured {
@@ -235,7 +227,7 @@ impl<'a> Cells<'a> {
                 count(nodes),
             );
             let variants = &self.catalogue[entry.cell.collective.index()];
-            let simulated = simulated(context, &entry.cell);
+            let simulated = simulated(context, &entry.cell, variants);
             let of_name: BTreeMap<String, usize> = variants
                 .iter()
                 .enumerate()
@@ -243,16 +235,9 @@ impl<'a> Cells<'a> {
                 .collect();
             let asked = entry.variants.iter().filter_map(|share| {
                 let place = *of_name.get(&share.name).filter(|place| **place != 0)?;
-                let known = simulated
-                    .and_then(|slower| slower.get(&share.name))
-                    .map_or(0.0, |slower| slower.ln());
-                variants[place].applies(&facts).then_some((
-                    place as u16,
-                    Place {
-                        simulated: known,
-                        ..at
-                    },
-                ))
+                let simulated = simulated[place];
+                let asked = (place as u16, Place { simulated, ..at });
+                variants[place].applies(&facts).then_some(asked)
             });
             let mut asked: Vec<(u16, Place)> = asked.collect();
             asked.sort_by_key(|(variant, _)| *variant);
@@ -262,12 +247,20 @@ impl<'a> Cells<'a> {
     }
 }
 
-fn simulated<'a>(context: &Context<'a>, cell: &Cell) -> Option<&'a BTreeMap<String, f64>> {
-    let found = context.settings.simulated.get(&context.library)?;
-    found
-        .of(cell.collective)
-        .get(&simulated::Place::of(cell))
-        .copied()
+/// What the simulator says of each variant of a cell, as [`Place`] has it.
+fn simulated(context: &Context, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
+    let Some(found) = context.settings.simulated.get(&context.library) else {
+        return vec![0.0; variants.len()];
+    };
+    let ratios = found.ratios(variants).at(cell).unwrap_or_else(|| {
+        // An earlier version kept only what it found to be slow.
+        let places = found.of(cell.collective);
+        let slower = places.get(&place::Place::of(cell));
+        let ratio = |variant: &Variant| slower?.get(&variant.name.to_string()).copied();
+        variants.iter().map(ratio).collect()
+    });
+    let logs = ratios.into_iter().map(|ratio| ratio.map_or(0.0, f64::ln));
+    logs.collect()
 }
 
 /// Sampled calls since the generation in force, or all before the first.
@@ -396,4 +389,88 @@ fn joined(cells: Vec<CellModel>, axis: fn(&mut Cell) -> &mut Range) -> Vec<CellM
         result.extend(last.map(|(_, entry)| entry));
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Moments, Shape};
+    use colltune_core::algorithm::simulate::Machine;
+    use colltune_core::library::{Library, Product};
+    use colltune_core::prior::simulated::{Simulated, Work};
+
+    const LIBRARY: Library = Library {
+        product: Product::OpenMpi,
+        version: (4, 1, 4),
+    };
+    const SHAPE: Shape = Shape {
+        collective: Collective::Allreduce,
+        message_bytes: 64,
+        nodes: 2,
+        ppn: 4,
+        n_ranks: 8,
+    };
+
+    /// Settings with what a calibration found, and with what an earlier version would have kept of that.
+    fn calibrated() -> [Settings; 2] {
+        let text = "[[space]]\ncollective = \"allreduce\"\nbytes = [0, 16, 1024, \"inf\"]\n\
+             nodes = [1, 2, 3, \"inf\"]\nppn = [1, 4, 5, \"inf\"]\n";
+        let mut settings = Settings::from_toml(text).unwrap();
+        let blocks = &mut settings.space.blocks;
+        blocks.retain(|block| block.collective == Collective::Allreduce);
+        let work = Work::new(&settings.space, LIBRARY, &Machine::TYPICAL);
+        let found = Simulated::new(LIBRARY, (0..work.n_parts()).map(|part| work.part(part)));
+        let earlier = Simulated::from_json(&found.to_json(), LIBRARY).unwrap();
+        [found, earlier].map(|simulated| Settings {
+            simulated: BTreeMap::from([(LIBRARY, simulated)]),
+            ..settings.clone()
+        })
+    }
+
+    fn first_training(settings: &Settings) -> Context<'_> {
+        Context {
+            settings,
+            library: LIBRARY,
+            machine: "test",
+            generation: 1,
+            seed: 1,
+            previous: None,
+            runs_before: 0,
+            predictor: None,
+        }
+    }
+
+    fn row(variant: u16, calls: u64) -> Evidence {
+        Evidence {
+            calls,
+            level_ns: 1e4,
+            time: Moments {
+                n: calls,
+                mean: 1.0,
+                m2: 0.01,
+            },
+            ..Evidence::nothing(0, SHAPE, variant)
+        }
+    }
+
+    #[test]
+    fn a_training_sees_ratios_between_1_and_2_but_of_an_earlier_calibration() {
+        let [full, earlier] = calibrated();
+        let variants = catalogue::variants(LIBRARY, Collective::Allreduce);
+        let rows: Vec<Evidence> = (0..variants.len() as u16).map(|one| row(one, 50)).collect();
+        let seen = |settings: &Settings| {
+            let cells = Cells::new(&rows, &first_training(settings));
+            let measured = cells.measured[0].variants.clone();
+            let asked = cells.asked.iter().flat_map(|(_, asked)| asked.clone());
+            [measured, asked.collect::<Vec<_>>()]
+        };
+        let between = |(_, place): &&(u16, Place)| (1e-9..2f64.ln()).contains(&place.simulated);
+        for all in seen(&full) {
+            assert!(all.iter().any(|one| between(&one)), "{all:?}");
+        }
+        let [measured, asked] = seen(&earlier);
+        assert!(!measured.iter().chain(&asked).any(|one| between(&one)));
+        let is_slow = |(_, place): &(u16, Place)| place.simulated >= 2f64.ln();
+        assert!(measured.iter().any(is_slow), "{measured:?}");
+    }
 }

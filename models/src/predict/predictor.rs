@@ -7,7 +7,7 @@ pub struct Place {
     pub bytes: f64,
     pub nodes: f64,
     pub ppn: f64,
-    /// The logarithm of how many times as long as another variant the simulator finds it; 0 where it says nothing.
+    /// The logarithm of how many times as long as the fastest the simulator finds it; 0 where it says nothing.
     pub simulated: f64,
 }
 

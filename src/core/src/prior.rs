@@ -11,6 +11,8 @@ mod rivals;
 pub mod alike;
 pub mod cost;
 
+pub mod place;
+pub mod ratios;
 pub mod simulated;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,8 +25,8 @@ use crate::node::between::{self, Between};
 use crate::settings::Settings;
 use crate::shape::Load;
 use crate::space::Cell;
+use place::Place;
 use rivals::{differs, least_ranks, most_ranks};
-use simulated::Place;
 
 /// What a library's algorithm may cost by its shape beside another, at the least; the simulator, which a smaller
 /// factor is meant for, knows nothing of these.

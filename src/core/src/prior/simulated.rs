@@ -3,7 +3,7 @@
 //! Simulating takes too long for the start of a job, so a job reads what was found. Each place, which
 //! is what cells that are simulated alike have in common, names the variants that are much slower
 //! than another one, and by how much; how much is hopeless is the site's to say, and may change
-//! without a new simulation.
+//! without a new simulation. How all the others compare stands beside it, in [`ratios`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::cost::{Costs, Layout};
+use super::place::Place;
+use super::ratios::{self, CollectiveRatios, Ratios, RatiosFile};
 use super::rivals::{differs, replaces};
 use crate::algorithm::simulate::Machine;
-use crate::bound;
 use crate::catalogue::{self, Own, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
 use crate::space::{Cell, Space};
 use crate::variant::Family;
 
-/// The version of the layout of `prior.json`.
+/// The version of the layouts of `prior.json` and `ratios.json`.
 pub const SCHEMA: u32 = 1;
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "prior.json";
@@ -31,9 +32,6 @@ pub const FILE: &str = "prior.json";
 pub const HOPELESS_SIMULATED: f64 = 2.0;
 /// Less than this is not worth a line: nobody would call it hopeless.
 const SLOWER_LEAST: f64 = HOPELESS_SIMULATED;
-/// What is hopeless on so many nodes, or on so many ranks of each, is so on more.
-const NODES_LOOKED_AT: u64 = 32;
-const PPN_LOOKED_AT: u64 = 4;
 
 /// What was found for one library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
@@ -42,37 +40,28 @@ pub struct Simulated {
     pub schema: u32,
     pub library: String,
     places: Vec<Slow>,
-}
-
-/// Where a cell is simulated: on the least of its nodes and ranks, at both ends of its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
-pub struct Place {
-    nodes: u64,
-    ppn: u64,
-    bytes: [u64; 2],
-}
-
-impl Place {
-    pub fn of(cell: &Cell) -> Place {
-        Place {
-            nodes: cell.nodes.lo.clamp(1, NODES_LOOKED_AT),
-            ppn: cell.ppn.lo.clamp(1, PPN_LOOKED_AT),
-            bytes: bound::ends(cell.bytes),
-        }
-    }
-
-    fn n_ranks(&self) -> u64 {
-        self.nodes * self.ppn
-    }
+    /// Of `ratios.json`; none where that is missing, as beside what an earlier version found.
+    #[serde(skip)]
+    ratios: Vec<CollectiveRatios>,
 }
 
 /// The slow variants of one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
-pub struct Slow {
+struct Slow {
     collective: Collective,
     place: Place,
     /// By name: how many times as long as another variant, at the least of both sizes.
     slower: BTreeMap<String, f64>,
+}
+
+/// How the variants of one place compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    collective: Collective,
+    place: Place,
+    slower: BTreeMap<String, f64>,
+    /// By place in the catalogue.
+    hundredths: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -119,31 +108,56 @@ impl<'a> Work<'a> {
         self.parts.len()
     }
 
-    /// What is slow in the cells of one part.
-    pub fn part(&self, part: usize) -> Vec<Slow> {
+    /// How the variants compare in the cells of one part.
+    pub fn part(&self, part: usize) -> Vec<Compared> {
         let cells = &self.parts[part];
         let collective = cells[0].collective;
         let mut clock = Clock {
             variants: catalogue::variants(self.library, collective),
             costs: Costs::new(self.library, *self.machine),
         };
-        let of_cell = |cell: &Cell| Slow {
-            collective,
-            place: Place::of(cell),
-            slower: clock.slower(cell),
+        let of_cell = |cell: &Cell| {
+            let times = clock.times(cell);
+            Compared {
+                collective,
+                place: Place::of(cell),
+                slower: clock.slower(&times),
+                hundredths: ratios::hundredths(&times),
+            }
         };
-        let all = cells.iter().map(of_cell);
-        all.filter(|slow| !slow.slower.is_empty()).collect()
+        cells.iter().map(of_cell).collect()
     }
 }
 
 impl Simulated {
     /// What was found, from all parts of the work for a library.
-    pub fn new(library: Library, parts: impl IntoIterator<Item = Vec<Slow>>) -> Simulated {
+    pub fn new(library: Library, parts: impl IntoIterator<Item = Vec<Compared>>) -> Simulated {
+        let mut ratios: BTreeMap<Collective, CollectiveRatios> = BTreeMap::new();
+        let mut places = Vec::new();
+        for one in parts.into_iter().flatten() {
+            let Compared {
+                collective,
+                place,
+                slower,
+                hundredths,
+            } = one;
+            let of_collective = ratios.entry(collective);
+            of_collective
+                .or_insert_with(|| CollectiveRatios::new(library, collective))
+                .add(place, hundredths);
+            if !slower.is_empty() {
+                places.push(Slow {
+                    collective,
+                    place,
+                    slower,
+                });
+            }
+        }
         Simulated {
             schema: SCHEMA,
             library: library.to_string(),
-            places: parts.into_iter().flatten().collect(),
+            places,
+            ratios: ratios.into_values().collect(),
         }
     }
 
@@ -154,20 +168,33 @@ impl Simulated {
     pub fn from_json(text: &str, library: Library) -> Result<Simulated, SimulatedError> {
         let read: Simulated =
             serde_json::from_str(text).map_err(|error| SimulatedError::Json(error.to_string()))?;
-        if read.schema != SCHEMA {
-            return Err(SimulatedError::Schema(read.schema));
-        }
-        if read.library != library.to_string() {
-            return Err(SimulatedError::Library {
-                found: read.library,
-                wanted: library.to_string(),
-            });
-        }
+        check(read.schema, &read.library, &library.to_string())?;
         Ok(read)
+    }
+
+    /// Adds what `ratios.json` says.
+    ///
+    /// Errors: as those of [`Simulated::from_json`]; then nothing is added.
+    pub fn add_ratios(&mut self, text: &str) -> Result<(), SimulatedError> {
+        let read: RatiosFile =
+            serde_json::from_str(text).map_err(|error| SimulatedError::Json(error.to_string()))?;
+        check(read.schema, &read.library, &self.library)?;
+        self.ratios = read.collectives;
+        Ok(())
     }
 
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a prior holds only numbers, names and lists")
+    }
+
+    /// What `ratios.json` holds.
+    pub fn ratios_to_json(&self) -> String {
+        let file = RatiosFile {
+            schema: SCHEMA,
+            library: self.library.clone(),
+            collectives: self.ratios.clone(),
+        };
+        serde_json::to_string(&file).expect("ratios are only numbers, names and lists")
     }
 
     /// How many variants are more than `factor` times as slow as another one, over all places.
@@ -184,6 +211,29 @@ impl Simulated {
             .filter(|slow| slow.collective == collective);
         of.map(|slow| (slow.place, &slow.slower)).collect()
     }
+
+    /// How these variants, which are one collective's, compare in each place.
+    pub fn ratios(&self, variants: &[Variant]) -> Ratios<'_> {
+        let first = variants.first();
+        let of_collective = first.and_then(|variant| {
+            let mut all = self.ratios.iter();
+            all.find(|of| of.collective == variant.collective)
+        });
+        of_collective.map_or_else(Ratios::default, |of| of.of(variants))
+    }
+}
+
+fn check(schema: u32, found: &str, wanted: &str) -> Result<(), SimulatedError> {
+    if schema != SCHEMA {
+        return Err(SimulatedError::Schema(schema));
+    }
+    if found != wanted {
+        return Err(SimulatedError::Library {
+            found: found.to_owned(),
+            wanted: wanted.to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// The expected times of one collective's variants on one shape.
@@ -193,7 +243,9 @@ struct Clock {
 }
 
 impl Clock {
-    fn slower(&mut self, cell: &Cell) -> BTreeMap<String, f64> {
+    /// By place in the catalogue the times at both sizes; `None` where nothing is expected, and for what only does
+    /// what another variant does.
+    fn times(&mut self, cell: &Cell) -> Vec<Option<[f64; 2]>> {
         let Place {
             nodes,
             ppn,
@@ -214,7 +266,11 @@ impl Clock {
             let [first, last] = sizes.map(|bytes| costs.of(variant, layout, bytes));
             Some([first?, last?])
         };
-        let times: Vec<Option<[f64; 2]>> = self.variants.iter().map(time).collect();
+        self.variants.iter().map(time).collect()
+    }
+
+    /// By name how many times as long as another variant that can run instead, at the least of both sizes.
+    fn slower(&self, times: &[Option<[f64; 2]>]) -> BTreeMap<String, f64> {
         let ratio = |place: usize, rival: usize| {
             let (own, rival) = (times[place]?, times[rival]?);
             Some((own[0] / rival[0]).min(own[1] / rival[1]))
@@ -281,11 +337,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_slow_enough_to_be_named_has_a_ratio_beside_the_fastest() {
+        let found = of(&few());
+        let settings = Settings::from_toml(&few()).unwrap();
+        let library = LIBRARY.parse().unwrap();
+        let variants = catalogue::variants(library, Collective::Allreduce);
+        let ratios = found.ratios(&variants);
+        let mut cells = settings.space.cells().map(|(cell, _)| cell);
+        let cell = cells
+            .find(|cell| {
+                cell.collective == Collective::Allreduce
+                    && (cell.bytes.lo, cell.nodes.lo, cell.ppn.lo) == (16, 8, 4)
+            })
+            .expect("the space has it");
+        let at = ratios.at(&cell).expect("it was simulated");
+        assert_eq!(at.len(), variants.len());
+        for (variant, ratio) in variants.iter().zip(&at) {
+            let is_simulated = ![Family::Default, Family::Node].contains(&variant.name.family);
+            assert!(ratio.is_none() || is_simulated, "{}", variant.name);
+            assert!(ratio.is_none_or(|ratio| ratio >= 1.0), "{}", variant.name);
+        }
+        let named = &found.of(Collective::Allreduce)[&Place::of(&cell)];
+        let between = variants.iter().zip(&at).filter(|(variant, ratio)| {
+            let is_named = named.contains_key(&variant.name.to_string());
+            !is_named && ratio.is_some_and(|ratio| ratio > 1.0)
+        });
+        assert!(between.count() > 0, "{at:?}");
+        assert!(found.ratios(&[]).at(&cell).is_none());
+    }
+
+    #[test]
     fn what_was_found_reads_back_and_other_layouts_are_errors() {
         let found = of(&few());
         let text = found.to_json();
         let library = LIBRARY.parse().unwrap();
-        assert_eq!(Simulated::from_json(&text, library), Ok(found));
+        let mut read = Simulated::from_json(&text, library).unwrap();
+        assert_ne!(read, found);
+        let ratios = found.ratios_to_json();
+        assert_eq!(read.add_ratios(&ratios), Ok(()));
+        assert_eq!(read, found);
+        let foreign = ratios.replace("4.1.4", "4.1.5");
+        let half = &ratios[..ratios.len() / 2];
+        for wrong in [half, foreign.as_str(), text.as_str()] {
+            assert!(read.add_ratios(wrong).is_err());
+        }
+        assert_eq!(read, found, "what cannot be read changes nothing");
         let newer = text.replace("\"schema\":1", "\"schema\":2");
         assert_eq!(
             Simulated::from_json(&newer, library),
