@@ -98,37 +98,38 @@ impl<'a> Cells<'a> {
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
         let before = context.previous.map(|model| previous(model, &entry.cell));
-        let expected = |variant: u16, uniform: f64| {
+        let others = drawable.len() as f64;
+        let alike = (1.0 - default_share(others)) / others;
+        let expected = |variant: u16| {
             let name = variants[usize::from(variant)].name.to_string();
-            let found = match before {
-                None => return Some(uniform * new_calls(&rows, context) as f64),
-                Some(found) => found?,
+            // Before the first training all were drawn alike, or by weights: which, a later calibration does not tell.
+            let (found, most) = match before {
+                None => (entry, alike),
+                Some(found) => (found?, 1.0),
             };
             let share = found.variants.iter().find(|share| share.name == name)?;
             // What was published with 0 was silent before.
             Some(match share.probability {
                 0.0 => f64::INFINITY,
-                probability => probability * new_calls(&rows, context) as f64,
+                probability => probability.min(most) * new_calls(&rows, context) as f64,
             })
         };
-        let others = drawable.len() as f64;
-        let uniform = (1.0 - default_share(others)) / others;
-        let is_silent = |variant: u16, uniform: f64| {
-            let drawn = expected(variant, uniform).unwrap_or(0.0);
+        let is_silent = |variant: u16| {
+            let drawn = expected(variant).unwrap_or(0.0);
             !sampled.contains(&variant) && drawn >= DRAWN_WITHOUT_SAMPLE
         };
         let silent: BTreeSet<u16> = drawable
             .iter()
             .copied()
-            .filter(|&variant| is_silent(variant, uniform))
+            .filter(|&variant| is_silent(variant))
             .collect();
         let fresh = drawable
             .iter()
             .copied()
-            .filter(|&variant| expected(variant, uniform).is_none())
+            .filter(|&variant| expected(variant).is_none())
             .collect();
         drawable.retain(|variant| !silent.contains(variant));
-        disfavoured.retain(|&variant| !is_silent(variant, 0.0));
+        disfavoured.retain(|&variant| !is_silent(variant));
         self.silent.push(silent);
         self.fresh.push(fresh);
         let chosen = before.flatten().and_then(|found| {
@@ -472,5 +473,44 @@ mod tests {
         assert!(!measured.iter().chain(&asked).any(|one| between(&one)));
         let is_slow = |(_, place): &(u16, Place)| place.simulated >= 2f64.ln();
         assert!(measured.iter().any(is_slow), "{measured:?}");
+    }
+
+    #[test]
+    fn nothing_is_silent_before_its_turn_by_weights_and_none_before_that_of_equal_shares() {
+        let [full, earlier] = calibrated();
+        let of_cell = |settings: &Settings| {
+            let model = Model::initial(settings, LIBRARY, "test");
+            let mut cells = model.cells.into_iter();
+            let here = |entry: &CellModel| entry.cell.contains(Collective::Allreduce, 64, 2, 4);
+            cells.find(here).expect("the space has it").variants
+        };
+        let mut shares = of_cell(&full);
+        let alike = of_cell(&earlier)[1].probability;
+        shares.remove(0);
+        shares.sort_by(|a, b| a.probability.total_cmp(&b.probability));
+        let ends = [&shares[0], &shares[shares.len() - 1]];
+        assert!(ends[0].probability < 0.9 * alike, "{shares:?}");
+        assert!(ends[1].probability > 1.1 * alike, "{shares:?}");
+        let share = ends[0].probability;
+        let variants = catalogue::variants(LIBRARY, Collective::Allreduce);
+        let [least, most] = ends.map(|share| {
+            let mut names = variants.iter().map(|one| one.name.to_string());
+            names.position(|name| name == share.name).expect("known") as u16
+        });
+        let silent = |settings: &Settings, draws: f64| {
+            let rows = [row(0, draws as u64)];
+            let cells = Cells::new(&rows, &first_training(settings));
+            cells.silent[0].clone()
+        };
+        // So many calls that what would be drawn in any case had its turn, and the other one had not.
+        let found = silent(&full, DRAWN_WITHOUT_SAMPLE / share - 1.0);
+        assert!(!found.contains(&least) && found.contains(&most), "{found:?}");
+        let found = silent(&full, DRAWN_WITHOUT_SAMPLE / share + 1.0);
+        assert!(found.contains(&least));
+        let found = silent(&full, DRAWN_WITHOUT_SAMPLE / alike - 1.0);
+        assert!(found.is_empty(), "{found:?}");
+        // Without weights all have their turn at once.
+        let found = silent(&earlier, DRAWN_WITHOUT_SAMPLE / alike + 1.0);
+        assert!(found.contains(&least) && found.contains(&most), "{found:?}");
     }
 }
