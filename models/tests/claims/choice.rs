@@ -1,5 +1,6 @@
 //! Claims about what replaces the default.
 
+use colltune_models::choice::choose;
 use colltune_models::evidence::{Evidence, reduce};
 use rand::{RngExt, SeedableRng};
 
@@ -180,4 +181,38 @@ fn of_variants_a_third_of_which_stall_the_good_one_replaces_the_default_and_none
         good += i32::from(chosen == Some(5));
     }
     assert_eq!((stalling, good), (0, 20));
+}
+
+#[test]
+fn what_is_not_its_cells_best_replaces_the_default_only_where_it_is_sure_by_itself() {
+    let truths = [Truth {
+        shape: shape(64),
+        costs: vec![1.0, 0.5, 0.7],
+    }];
+    let (believed, _) = decide(&USUAL.evidence(1, &truths, 10, 600), 3, None);
+    // The second arm is so many standard deviations below what would be no gain.
+    let second = |deviations: f64| {
+        let mut belief = believed[0].clone();
+        belief.all_pay = 0.0;
+        for arm in &mut belief.arms {
+            arm.stalls.provokes = 0.0;
+        }
+        belief.mean[1] = 0.99f64.ln() - 0.05 * deviations;
+        belief.covariance[(1, 1)] = 0.05 * 0.05;
+        belief
+    };
+    // Of a normal distribution 3 % and 0.5 % lie beyond these.
+    let (doubtful, sure) = (second(1.881), second(2.576));
+    let beliefs = [doubtful.clone(), sure, doubtful.clone(), doubtful];
+    let both = vec![true, true];
+    // In the last cell it is the best, and 3 % of one of four are within the mean.
+    let allowed = [both.clone(), both.clone(), both, vec![false, true]];
+    let choices = choose(&beliefs, &allowed, &[None; 4]);
+    let best: Vec<Option<usize>> = choices.iter().map(|choice| choice.best).collect();
+    assert_eq!(best, [Some(0), Some(0), Some(0), Some(1)], "{choices:?}");
+    let replaces: Vec<bool> = choices.iter().map(|choice| choice.replaces[1]).collect();
+    assert_eq!(replaces, [false, true, false, true], "{choices:?}");
+    assert!(choices.iter().take(3).all(|choice| choice.replaces[0]));
+    let reason = &choices[0].reasons[1];
+    assert!(reason.contains("97.0 %"), "{reason}");
 }

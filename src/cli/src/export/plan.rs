@@ -215,7 +215,8 @@ pub fn rules(
 }
 
 /// The library's own algorithm that may stand in for its default in a cell: the best variant, else the fastest one.
-/// The rule is the training's (`replaces_default`), and what was never measured has not met it.
+/// The rule is the training's (`replaces_default`), which asks more of what is not the best; what was never measured
+/// has not met it.
 pub fn native(status: &CellStatistics, library: Library) -> Option<Variant> {
     let own = |name: &str| {
         let known = catalogue::find(library, status.cell.collective, name)?;

@@ -268,6 +268,7 @@ fn where_an_algorithm_of_our_own_wins_the_best_native_one_that_replaces_the_defa
     );
     let all = vec![default.clone(), own.clone(), slow, fast, doubtful.clone()];
     assert_eq!(stands(all), "native:pipeline");
+    // What is sure enough for a cell's best is not for what stands in for another one, and the training said so.
     assert_eq!(stands(vec![default, own, doubtful]), DEFAULT);
 }
 
