@@ -33,6 +33,12 @@ pub fn upper_bound(ratios: &[f64]) -> f64 {
     (mean(&logs) + student(n - 1.0, 0.95) * error).exp()
 }
 
+/// The lower one; 0 for fewer than two ratios.
+pub fn lower_bound(ratios: &[f64]) -> f64 {
+    let inverses: Vec<f64> = ratios.iter().map(|ratio| 1.0 / ratio).collect();
+    1.0 / upper_bound(&inverses)
+}
+
 /// The quantile of Student's distribution below which the share `probability` lies.
 fn student(degrees: f64, probability: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are above 0");
@@ -156,6 +162,16 @@ mod tests {
         // Two values: mean -0.1, standard error 0.1, t = 6.314.
         let expected = (-0.1f64 + 6.313_751_515 * 0.1).exp();
         assert!((upper_bound(&[1.0, (-0.2f64).exp()]) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_lower_bound_is_as_far_below_the_mean_as_the_upper_one_is_above_it() {
+        let ratios = [1.0, (-0.2f64).exp()];
+        let expected = (-0.1f64 - 6.313_751_515 * 0.1).exp();
+        assert!((lower_bound(&ratios) - expected).abs() < 1e-6);
+        assert!((lower_bound(&ratios) * upper_bound(&ratios) - (-0.2f64).exp()).abs() < 1e-9);
+        assert_eq!((lower_bound(&[2.0]), lower_bound(&[])), (0.0, 0.0));
+        assert!(lower_bound(&[1.01, 1.0, 0.99, 1.0, 1.01]) > 0.97);
     }
 
     #[test]

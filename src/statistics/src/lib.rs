@@ -14,8 +14,8 @@ pub mod interval;
 
 pub use correlation::{pearson, spearman};
 pub use interval::{
-    Interval, TrimmedMean, geometric_mean_over_rounds, median_difference, median_ratio,
-    median_ratio_of_groups, ratios, trimmed_mean, upper_bound,
+    Interval, TrimmedMean, geometric_mean_over_rounds, lower_bound, median_difference,
+    median_ratio, median_ratio_of_groups, ratios, trimmed_mean, upper_bound,
 };
 pub use moments::{geometric_mean, mean, standard_deviation, weighted_geometric_mean};
 pub use order::{Spread, mad, median, quantile, sorted, spread};

@@ -1,6 +1,6 @@
 //! Which way is best in a cell, without crediting luck. Pure.
 
-use colltune_statistics::{median, ratios, upper_bound};
+use colltune_statistics::{geometric_mean, lower_bound, median, ratios, upper_bound};
 
 use super::jobs::Cell;
 use super::ways::{CONTROL_WAY, DEFAULT_WAY, ONE_BATCH_WAY, TUNED_WAY, Times, Way};
@@ -23,6 +23,18 @@ impl Choices<'_> {
             self.of(DEFAULT_WAY, cell),
             self.of(TUNED_WAY, cell),
         )) < 1.0
+    }
+
+    /// The one-sided lower 95 % bound of default over tuned, over trainings: each chose for itself. Over rounds where
+    /// there is one training alone.
+    pub fn at_least(&self, cell: Cell) -> f64 {
+        let of_rounds = ratios(self.of(DEFAULT_WAY, cell), self.of(TUNED_WAY, cell));
+        let together = match self.trainings {
+            0 | 1 => 1,
+            trainings => (of_rounds.len() / trainings).max(1),
+        };
+        let of_trainings = of_rounds.chunks_exact(together).map(geometric_mean);
+        lower_bound(&of_trainings.collect::<Vec<_>>())
     }
 
     /// The fixed choices that were measured in a cell: the default and the native variants.
@@ -121,5 +133,30 @@ mod tests {
         assert_eq!(choices.best_of_other_half(CELL), [4.0, 9.0, 4.0, 9.0]);
         assert_eq!(choices.best(CELL, |_| true), ("steady".to_owned(), 4.0));
         assert!(!choices.is_slower(CELL));
+    }
+
+    #[test]
+    fn what_a_cell_has_at_least_of_the_default_is_known_by_its_trainings_and_not_by_their_rounds() {
+        let ways = [DEFAULT, "tuned"].map(way);
+        // The first training made the cell faster and the second slower, which each of its rounds shows.
+        let times: Times = [
+            ((DEFAULT_WAY, CELL), vec![1.0; 8]),
+            (
+                (TUNED_WAY, CELL),
+                vec![0.8, 0.81, 0.8, 0.81, 1.1, 1.11, 1.1, 1.11],
+            ),
+        ]
+        .into();
+        let of = |trainings| {
+            let choices = Choices {
+                ways: &ways,
+                times: &times,
+                trainings,
+            };
+            choices.at_least(CELL)
+        };
+        assert!((0.9..1.1).contains(&of(1)), "{}", of(1));
+        assert!(of(2) < 0.5, "{}", of(2));
+        assert!(of(4) < of(1), "{}", of(4));
     }
 }
