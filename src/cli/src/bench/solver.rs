@@ -131,10 +131,44 @@ struct Stated {
     gain: Interval,
 }
 
+/// What a training states of the whole program, bare over tuned, and what was measured of it.
+struct Statement {
+    stated: Interval,
+    measured: f64,
+}
+
+impl Statement {
+    /// `None` where it states no gain, and so has no interval: there the program runs as without it.
+    fn holds(&self) -> Option<bool> {
+        let Interval { low, high, .. } = self.stated;
+        (low < high).then(|| (low..=high).contains(&self.measured))
+    }
+}
+
+/// How many of the statements hold, each of which has to.
+fn holding(name: &str, statements: &[Statement]) -> Option<Finding> {
+    let hold: Vec<bool> = statements.iter().filter_map(Statement::holds).collect();
+    let count = hold.iter().filter(|holds| **holds).count() as f64;
+    (!hold.is_empty()).then(|| Finding {
+        what: format!(
+            "{name}: trainings whose stated interval holds bare over tuned, of {} that state a gain ({} in all)",
+            hold.len(),
+            statements.len()
+        ),
+        found: Interval {
+            low: count,
+            value: count,
+            high: count,
+        },
+        unit: "",
+        target: Target::AtLeast(hold.len() as f64),
+    })
+}
+
 impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
     fn measure(&self, calibrated: &Path, report: &mut Report) -> anyhow::Result<()> {
         let best = self.best_forced()?;
-        let mut reached = Vec::new();
+        let (mut reached, mut statements) = (Vec::new(), Vec::new());
         for training in 0..self.bench.trainings() {
             let db = database::copy(self.bench, calibrated, "solver")?;
             for run in 0..database::RUNS {
@@ -156,6 +190,14 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
                 [&rounds.bare, &rounds.tuned, &rounds.best].map(|times| median(times));
             reached.push((bare - tuned) / (bare - forced));
             let whole = |gain: f64| 1.0 / (1.0 - share * (1.0 - 1.0 / gain));
+            let statement = Statement {
+                stated: Interval {
+                    low: whole(stated.gain.low),
+                    value: whole(stated.gain.value),
+                    high: whole(stated.gain.high),
+                },
+                measured: bare / tuned,
+            };
             let row = Row::of_rounds(
                 format!("{}, training {}", self.name, training + 1),
                 &rounds.bare,
@@ -167,10 +209,11 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
                     .with("best", best.clone())
                     .with("tuned_runs", stated.best)
                     .with("in_collectives", share)
-                    .with("stated", whole(stated.gain.value))
-                    .with("stated_low", whole(stated.gain.low))
-                    .with("stated_high", whole(stated.gain.high)),
+                    .with("stated", statement.stated.value)
+                    .with("stated_low", statement.stated.low)
+                    .with("stated_high", statement.stated.high),
             );
+            statements.push(statement);
         }
         let found = spread(&reached);
         report.findings.push(Finding {
@@ -187,6 +230,7 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
             unit: "",
             target: Target::AtLeast(0.8),
         });
+        report.findings.extend(holding(&self.name, &statements));
         Ok(())
     }
 
@@ -301,6 +345,36 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
             mode: Mode::Exploit,
             seed: 7,
             settings: vec![("COLLTUNE_FORCE", format!("{}={name}", CELL.0.name()))],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stated(low: f64, high: f64, measured: f64) -> Statement {
+        Statement {
+            stated: Interval {
+                low,
+                value: (low + high) / 2.0,
+                high,
+            },
+            measured,
+        }
+    }
+
+    #[test]
+    fn a_statement_that_does_not_hold_is_a_miss_and_one_of_no_gain_is_none() {
+        let nothing = || stated(1.0, 1.0, 0.99);
+        assert!(holding("x", &[nothing()]).is_none());
+        let true_one = || stated(1.08, 1.12, 1.09);
+        let found = holding("x", &[true_one(), nothing(), true_one()]).expect("two state a gain");
+        assert_eq!((found.found.value, found.verdict()), (2.0, "met"));
+        assert!(found.what.contains("of 2 that state a gain (3 in all)"));
+        for wrong in [stated(1.3, 1.5, 1.1), stated(1.05, 1.08, 1.1)] {
+            let found = holding("x", &[true_one(), wrong]).expect("two state a gain");
+            assert_eq!((found.found.value, found.verdict()), (1.0, "MISSED"));
         }
     }
 }
