@@ -67,6 +67,9 @@ pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
     }
 }
 
+/// Messages that few programs send often.
+const LARGE: [u64; 3] = [256 << 10, 1 << 20, 4 << 20];
+
 /// What one variant of twenty gains over the others, and how unlike runs are.
 const HIDDEN: [(f64, f64); 6] = [
     (0.1, 0.05),
@@ -205,6 +208,32 @@ pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
         rows.push(wrong_replacements(
             &format!("{calls} calls a job, 20 jobs"),
             &lives,
+        ));
+    }
+    few_large(scope, rows);
+}
+
+/// Programs that call ten times a job with long messages, and gain nothing.
+fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
+    for run_effect in [0.05, 0.15] {
+        let trial = Trial {
+            recipe: Recipe {
+                layouts: vec![CLUSTER],
+                sizes: LARGE.to_vec(),
+                calls: 10,
+                ..Recipe::null(run_effect)
+            },
+            plan: Plan::each(12),
+            seeds: scope.seeds.clone(),
+        };
+        let lives = trial.live(&scope.learners());
+        let name = format!("ten large calls a job, all equal, runs differ by {run_effect}");
+        rows.push(padded(
+            scope,
+            &format!("{name}: jobs until told that nothing can be gained"),
+            each(&lives, History::jobs_until_told),
+            Bound::AtMost(10.0),
+            Bound::AtMost(5.0),
         ));
     }
 }
