@@ -190,15 +190,7 @@ pub(super) fn late_ranks(scope: &Scope, rows: &mut Vec<Row>) {
 
 pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
     for calls in [5, 10] {
-        let trial = Trial {
-            recipe: Recipe {
-                calls,
-                ..on_one(CLUSTER, scope, 0.15)
-            },
-            plan: Plan::batches(2),
-            seeds: scope.seeds.clone(),
-        };
-        let lives = trial.live(&scope.policies);
+        let lives = rare(calls, scope).live(&scope.policies);
         rows.push(row(
             &format!("{calls} calls a job, 20 jobs: share of reachable gain"),
             each(&lives, |one| one.share_of_gain(20)),
@@ -211,6 +203,18 @@ pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
         ));
     }
     few_large(scope, rows);
+}
+
+/// Twenty jobs of a program that calls each cell so often.
+fn rare(calls: u64, scope: &Scope) -> Trial {
+    Trial {
+        recipe: Recipe {
+            calls,
+            ..on_one(CLUSTER, scope, 0.15)
+        },
+        plan: Plan::batches(2),
+        seeds: scope.seeds.clone(),
+    }
 }
 
 /// Programs that call ten times a job with long messages, and gain nothing.
@@ -235,5 +239,27 @@ fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(10.0),
             Bound::AtMost(5.0),
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::PRODUCT;
+    use crate::trial::Extent;
+
+    #[test]
+    fn a_program_that_calls_each_cell_five_times_has_much_of_the_gain_after_twenty_jobs_and_nothing_wrong()
+     {
+        let scope = Scope {
+            extent: Extent::Quick,
+            seeds: 401..=405,
+            policies: vec![PRODUCT],
+        };
+        let lives = rare(5, &scope).live(&scope.policies);
+        let share = each(&lives, |one| one.share_of_gain(20))[0].expect("each machine has one");
+        assert!(share.median > 0.4, "{share:?}");
+        let wrong = lives[0].iter().map(|one| one.replacements().wrong);
+        assert_eq!(wrong.sum::<f64>(), 0.0);
     }
 }
