@@ -145,6 +145,75 @@ fn open_cells_keep_a_tenth_for_the_default_and_draw_nothing_that_is_dominated() 
 }
 
 #[test]
+fn a_cell_of_the_default_alone_trains_replaces_nothing_and_draws_nothing_else() {
+    let settings = Settings::from_toml("families = []").unwrap();
+    assert_eq!(drawn(&settings, 64), [0]);
+    for n_runs in [1, 2, 10] {
+        let learned = trained(&runs(&settings, 64, &[], n_runs, 200), &settings);
+        assert_eq!(learned.model.check(LIBRARY), Ok(()));
+        let cell = of_shape(&learned.statistics, 64);
+        assert_eq!(cell.source, Source::Measured);
+        assert_eq!((cell.best.as_str(), cell.gain), ("default", 1.0));
+        let names: Vec<&str> = cell.variants.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["default"]);
+        assert!(!cell.variants[0].replaces_default);
+        for entry in &learned.model.cells {
+            let drawn: Vec<(&str, f64)> = entry
+                .variants
+                .iter()
+                .map(|share| (share.name.as_str(), share.probability))
+                .collect();
+            assert_eq!(drawn, [("default", 1.0)], "{}", entry.cell);
+        }
+    }
+}
+
+#[test]
+fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_fastest_most() {
+    let narrow =
+        Settings::from_toml("families = [\"native\", \"p2p\"]\nhopeless_factor = 2.0").unwrap();
+    let kept = drawn(&narrow, 64);
+    let all = drawn(&settings(""), 64);
+    let disfavoured = all.into_iter().find(|place| !kept.contains(place));
+    let disfavoured = disfavoured.expect("something costs more than twice as much by its shape");
+    let evidence = |variants: &[usize], n_runs: u32| {
+        let cost = |place: &usize| if *place == disfavoured { 0.5 } else { 1.0 };
+        let truth = Truth {
+            shape: shape(64),
+            costs: variants.iter().map(cost).collect(),
+        };
+        let mut evidence = USUAL.evidence(7, &[truth], n_runs, 2000);
+        evidence
+            .iter_mut()
+            .for_each(|row| row.variant = variants[usize::from(row.variant)] as u16);
+        evidence
+    };
+    let share = |cells: &[CellStatistics]| {
+        let variant = of_shape(cells, 64).variant(&name(disfavoured));
+        variant.map_or(0.0, |variant| variant.probability)
+    };
+    let first = trained(&evidence(&kept, 1), &narrow);
+    let little = share(&first.statistics);
+    assert!(0.0 < little && little < 0.01, "{little}");
+    // Jobs drew it, and it takes half of the default's time.
+    let context = Context {
+        settings: &narrow,
+        library: LIBRARY,
+        machine: "test",
+        generation: 2,
+        seed: 1,
+        previous: Some(&first.model),
+        runs_before: 0,
+        predictor: None,
+    };
+    let sampled: Vec<usize> = kept.iter().copied().chain([disfavoured]).collect();
+    let second = learn(&evidence(&sampled, 10), context).unwrap();
+    let cell = of_shape(&second.statistics, 64);
+    assert_eq!(cell.best, name(disfavoured));
+    assert!(share(&second.statistics) > 0.9, "{cell:?}");
+}
+
+#[test]
 fn what_the_site_switched_off_makes_nothing_else_hopeless() {
     let all = settings("");
     let place = drawn(&all, 64)[1];

@@ -273,6 +273,25 @@ fn where_an_algorithm_of_our_own_wins_the_best_native_one_that_replaces_the_defa
 }
 
 #[test]
+fn a_cell_of_the_default_alone_is_exported_as_nothing() {
+    let library: Library = "openmpi-4.1.4".parse().unwrap();
+    let state = published(
+        "openmpi-4.1.4",
+        &[(Collective::Bcast, (0, None), ANY, ANY, DEFAULT)],
+    );
+    let column = &columns(&state, Collective::Bcast)[0];
+    assert!(!column.departs_from_default());
+    let eight = Ranks { first: 8, last: 8 };
+    let mut notes = Vec::new();
+    let rules = rules(column, library, eight, &[], &mut |note| notes.push(note));
+    let default = Rule {
+        from_bytes: 0,
+        variant: None,
+    };
+    assert_eq!((rules, notes), (vec![default], Vec::new()));
+}
+
+#[test]
 fn what_was_only_predicted_or_not_proven_never_stands_in_a_table() {
     let library: Library = "openmpi-4.1.4".parse().unwrap();
     let any = (1, None);
