@@ -48,10 +48,36 @@ fn findings(table: &Table) -> Vec<Finding> {
             unit: "",
             target: match row.must {
                 Bound::AtMost(most) => Target::AtMost(most),
-                Bound::AtLeast(least) | Bound::Within(least, _) => Target::AtLeast(least),
+                Bound::AtLeast(least) => Target::AtLeast(least),
+                Bound::Within(least, most) => Target::Within(least, most),
                 Bound::None => Target::None,
             },
         })
     });
     of_first.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_machines::report::{Row, Spread};
+
+    use super::*;
+
+    #[test]
+    fn what_has_to_lie_within_two_limits_is_judged_by_both() {
+        let covered = |share: f64| Row {
+            figure: "coverage of 95 % intervals".to_owned(),
+            found: vec![Spread::exactly(share), None],
+            must: Bound::Within(0.93, 0.97),
+            aim: Bound::None,
+        };
+        let table = Table {
+            title: "learners",
+            policies: vec!["learner", "uniform"],
+            rows: [0.90, 0.95, 0.99].map(covered).to_vec(),
+            notes: Vec::new(),
+        };
+        let verdicts: Vec<&str> = findings(&table).iter().map(Finding::verdict).collect();
+        assert_eq!(verdicts, ["MISSED", "met", "MISSED"]);
+    }
 }

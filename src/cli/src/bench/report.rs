@@ -59,6 +59,7 @@ impl Row {
 pub enum Target {
     AtMost(f64),
     AtLeast(f64),
+    Within(f64, f64),
     /// Reported only.
     None,
 }
@@ -79,6 +80,10 @@ impl Finding {
             Target::None => return "",
             Target::AtMost(limit) => (value <= limit, high <= limit || low > limit),
             Target::AtLeast(limit) => (value >= limit, low >= limit || high < limit),
+            Target::Within(least, most) => (
+                (least..=most).contains(&value),
+                (low >= least && high <= most) || high < least || low > most,
+            ),
         };
         match (met, surely) {
             (true, true) => "met",
@@ -90,11 +95,12 @@ impl Finding {
 
     fn json(&self) -> Value {
         let (bound, limit) = match self.target {
-            Target::AtMost(limit) => ("at most", Some(limit)),
-            Target::AtLeast(limit) => ("at least", Some(limit)),
-            Target::None => ("none", None),
+            Target::AtMost(limit) => ("at most", json!(limit)),
+            Target::AtLeast(limit) => ("at least", json!(limit)),
+            Target::Within(least, most) => ("within", json!([least, most])),
+            Target::None => ("none", Value::Null),
         };
-        let met = limit.map(|_| self.verdict().starts_with("met"));
+        let met = (!limit.is_null()).then(|| self.verdict().starts_with("met"));
         json!({ "what": self.what, "value": self.found.value, "low": self.found.low, "high": self.found.high,
                 "unit": self.unit, "target": { "bound": bound, "limit": limit }, "met": met, "verdict": self.verdict() })
     }
@@ -182,6 +188,7 @@ impl Report {
             let target = match finding.target {
                 Target::AtMost(limit) => format!(", target at most {limit}{unit}"),
                 Target::AtLeast(limit) => format!(", target at least {limit}{unit}"),
+                Target::Within(least, most) => format!(", target {least} to {most}{unit}"),
                 Target::None => String::new(),
             };
             let interval = if low == high {
@@ -321,6 +328,30 @@ mod tests {
             finding(f64::NAN, f64::NAN, f64::NAN, Target::AtLeast(0.95)).verdict(),
             "MISSED (within noise)"
         );
+    }
+
+    #[test]
+    fn what_has_to_lie_within_two_limits_misses_on_either_side() {
+        let target = Target::Within(0.93, 0.97);
+        for (low, value, high, verdict) in [
+            (0.94, 0.95, 0.96, "met"),
+            (0.92, 0.95, 0.96, "met (within noise)"),
+            (0.94, 0.96, 0.98, "met (within noise)"),
+            (0.90, 0.91, 0.92, "MISSED"),
+            (0.98, 0.98, 0.98, "MISSED"),
+            (0.96, 0.98, 0.99, "MISSED (within noise)"),
+            (f64::NAN, f64::NAN, f64::NAN, "MISSED (within noise)"),
+        ] {
+            assert_eq!(finding(low, value, high, target).verdict(), verdict);
+        }
+        let json = finding(0.98, 0.98, 0.98, target).json();
+        assert_eq!(
+            json["target"],
+            json!({ "bound": "within", "limit": [0.93, 0.97] })
+        );
+        assert_eq!(json["met"], json!(false));
+        let none = finding(1.0, 1.0, 1.0, Target::None).json();
+        assert!(none["met"].is_null() && none["target"]["limit"].is_null());
     }
 
     #[test]
