@@ -36,6 +36,7 @@ const SCHEMA: u32 = 1;
 const SCHEMA_KEY: &str = "colltune.ledger";
 /// The column with all that a run said; the others are what queries are about.
 const WHOLE: &str = "summary";
+const SAVED: &str = "saved_s";
 
 /// All runs of a database, those in `incoming/` included, the oldest first. A file that cannot be read is left out,
 /// with a warning.
@@ -58,6 +59,21 @@ pub struct Times {
     pub wall_s: f64,
     /// In blocking collectives, mean over the ranks.
     pub collectives_s: f64,
+    /// By how much it was shorter than with the library's own choices; 0 where nobody knows.
+    pub saved_s: f64,
+}
+
+impl From<JobSummary> for Times {
+    fn from(run: JobSummary) -> Times {
+        Times {
+            saved_s: run.saved_s(),
+            job: run.job,
+            exit: run.exit,
+            nodes: run.nodes,
+            wall_s: run.wall_s,
+            collectives_s: run.collectives_s.mean,
+        }
+    }
 }
 
 /// The times of all runs, those in `incoming/` included, by name: of tables a few columns, where [`all`] reads what
@@ -82,21 +98,20 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
         Err(error) => warnings.push(format!("failed to {error}")),
     }
     for run in readable(waiting(db, &known(db, warnings)), warnings) {
-        take(Times {
-            job: run.job,
-            exit: run.exit,
-            nodes: run.nodes,
-            wall_s: run.wall_s,
-            collectives_s: run.collectives_s.mean,
-        });
+        take(run.into());
     }
     found.into_values().collect()
 }
 
 fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
     let table = open(path)?;
+    // Earlier versions wrote that into the whole accounts alone.
+    if !table.has(SAVED) {
+        return Ok(read_table(path)?.into_iter().map(Times::from).collect());
+    }
     let (nodes, wall_s) = (table.longs("nodes")?, table.floats("wall_s")?);
     let (exits, collectives_s) = (table.words("exit")?, table.floats("collectives_s")?);
+    let saved_s = table.floats(SAVED)?;
     let jobs = table.words("job")?.into_iter().enumerate();
     let times = jobs.map(|(row, job)| Times {
         job: String::from_utf8_lossy(job.data()).into_owned(),
@@ -107,6 +122,7 @@ fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
         nodes: nodes[row],
         wall_s: wall_s[row],
         collectives_s: collectives_s[row],
+        saved_s: saved_s[row],
     });
     Ok(times.collect())
 }
@@ -438,6 +454,7 @@ fn columns(runs: &[JobSummary]) -> Vec<Column<'_>> {
         float("wall_s", |run| run.wall_s),
         float("collectives_s", |run| run.collectives_s.mean),
         float("overhead_s", |run| run.overhead_s.mean),
+        float(SAVED, JobSummary::saved_s),
         long("calls", |run| run.calls),
         long("passed", |run| run.passed),
         long("sampled", |run| run.sampled),
@@ -517,14 +534,8 @@ mod tests {
         fs::write(at("a.run"), ended("a", 2)).unwrap();
         take_all(&db, SystemTime::UNIX_EPOCH);
         assert_eq!(names(&db), expected.map(|(job, _)| (job, true)));
-        let whole = |run: JobSummary| Times {
-            job: run.job,
-            exit: run.exit,
-            nodes: run.nodes,
-            wall_s: run.wall_s,
-            collectives_s: run.collectives_s.mean,
-        };
-        let mut wholes: Vec<Times> = all(&db, &mut Vec::new()).into_iter().map(whole).collect();
+        let wholes = all(&db, &mut Vec::new()).into_iter();
+        let mut wholes: Vec<Times> = wholes.map(Times::from).collect();
         wholes.sort_by(|one, other| one.job.cmp(&other.job));
         assert_eq!(times(&db, &mut Vec::new()), wholes);
         let run = &all(&db, &mut Vec::new())[0];
@@ -532,6 +543,30 @@ mod tests {
             (run.program.as_str(), run.label.as_str(), run.wall_s),
             ("<b>solver</b>", "night", 2.0)
         );
+    }
+
+    #[test]
+    fn tables_of_earlier_versions_say_the_same_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let exploits = |job: &str, gain| JobSummary {
+            estimated_gain: gain,
+            ..serde_json::from_str(&ended(job, 1)).unwrap()
+        };
+        let runs = [exploits("a", Some(1.5)), exploits("b", None)];
+        db.make_folder(&db.runs()).unwrap();
+        let expected = runs.clone().map(Times::from);
+        assert_eq!(expected.each_ref().map(|run| run.saved_s), [1.0, 0.0]);
+        for left_out in [&[][..], &[SAVED]] {
+            let mut columns = columns(&runs);
+            columns.retain(|column| !left_out.contains(&column.name));
+            let file = fs::File::create(db.runs().join("1.parquet")).unwrap();
+            let footer = vec![(SCHEMA_KEY, SCHEMA.to_string())];
+            table::write(file, "run", footer, &columns).unwrap();
+            let mut warnings = Vec::new();
+            assert_eq!(times(&db, &mut warnings), expected, "{left_out:?}");
+            assert_eq!(warnings, Vec::<String>::new());
+        }
     }
 
     #[test]

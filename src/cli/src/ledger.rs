@@ -15,6 +15,9 @@ pub struct Ledger {
     pub node_hours: f64,
     /// Of these, the part in blocking collectives, waiting for late ranks included.
     pub in_collectives: f64,
+    /// How much more it would have been with the library's own choices, of the jobs that ran what was learned, by what
+    /// trainings had measured.
+    pub saved: f64,
 }
 
 impl Ledger {
@@ -32,12 +35,16 @@ impl Ledger {
         self.jobs += 1;
         self.node_hours += hours_of(job.wall_s);
         self.in_collectives += hours_of(job.collectives_s.clamp(0.0, job.wall_s.max(0.0)));
+        self.saved += hours_of(job.saved_s);
     }
 
     /// Nothing where no job said anything.
     pub fn sentence(self) -> String {
         let Ledger {
-            jobs, node_hours, ..
+            jobs,
+            node_hours,
+            saved,
+            ..
         } = self;
         if node_hours <= 0.0 {
             return String::new();
@@ -46,8 +53,18 @@ impl Ledger {
             1 => "1 job".to_owned(),
             _ => format!("{jobs} jobs"),
         };
+        let less = match saved {
+            0.0 => String::new(),
+            saved => {
+                let than = if saved > 0.0 { "less" } else { "more" };
+                format!(
+                    ", {} {than} than with the library's own choices",
+                    short(saved.abs())
+                )
+            }
+        };
         format!(
-            "{jobs} with this database took {} node-hours from start to end, {} of them in collectives\n",
+            "{jobs} with this database took {} node-hours from start to end{less}, {} of them in collectives\n",
             short(node_hours),
             percent(self.in_collectives / node_hours)
         )
@@ -98,6 +115,33 @@ mod tests {
             ledger.sentence(),
             "2 jobs with this database took 4.00 node-hours from start to end, 25 % of them in collectives\n"
         );
+    }
+
+    #[test]
+    fn what_jobs_that_exploit_saved_is_added_by_nodes() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let line = JOB.replace('\n', " ");
+        let write = |name: &str, mode: &str, gain: &str| {
+            let line = line.replace(r#""job":"a""#, &format!(r#""job":"{name}""#));
+            let line = line.replace("explore", mode);
+            let gain = format!(r#""estimated_gain":{gain},"refused""#);
+            let text = line.replace(r#""refused""#, &gain);
+            std::fs::write(db.incoming().join(format!("{name}.run")), text).unwrap();
+            Ledger::read(&db)
+        };
+        assert_eq!(write("a", "explore", "null").saved, 0.0);
+        // Half an hour on four nodes, a quarter of which the library's own choices would have taken on top.
+        let ledger = write("b", "exploit", "1.25");
+        assert_eq!((ledger.node_hours, ledger.saved), (4.0, 0.5));
+        let said = ledger.sentence();
+        assert!(
+            said.contains(" 4.00 node-hours from start to end, 0.500 less than with the library's own choices, 25 %"),
+            "{said}"
+        );
+        // Where what was learned has become slower nothing is hidden.
+        let said = write("c", "exploit", "0.5").sentence();
+        assert!(said.contains("to end, 0.500 more than with the"), "{said}");
     }
 
     #[test]

@@ -73,7 +73,8 @@ Examples:
 `time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is waiting for late
 ranks, which no variant takes away. A gain is the default's time over the best variant's with its 95 % interval;
 where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone,
-but in the last line: there they are the whole times of all jobs that ended with this database.
+but in the last line: there they are the whole times of all jobs that ended with this database, and what those
+of them saved that ran what was learned, by what trainings had measured.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database, or a site folder

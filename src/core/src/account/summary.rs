@@ -300,6 +300,12 @@ impl JobSummary {
         }
     }
 
+    /// By how many seconds it was shorter than with the library's own choices, as far as that is known.
+    pub fn saved_s(&self) -> f64 {
+        let gain = self.estimated_gain.unwrap_or(1.0);
+        (gain.clamp(0.0, GAIN_MAX) - 1.0) * self.wall_s
+    }
+
     /// One line of a file.
     pub fn line(&self) -> String {
         // Numbers and strings alone, so nothing can fail.
@@ -351,11 +357,13 @@ impl JobSummary {
     }
 }
 
-/// The most that a program gains where work of `work_s` takes no time any more. At most 1,000: there is always
-/// something left.
+/// No program gains more: there is always something left.
+const GAIN_MAX: f64 = 1000.0;
+
+/// The most that a program gains where work of `work_s` takes no time any more.
 fn best_possible_gain(work_s: f64, wall_s: f64) -> f64 {
     let share = if wall_s > 0.0 { work_s / wall_s } else { 0.0 };
-    1.0 / (1.0 - share).max(0.001)
+    1.0 / (1.0 - share).max(1.0 / GAIN_MAX)
 }
 
 /// The job's time with the library's own choices over its own, of which they would have added `saved_s`.
@@ -466,7 +474,7 @@ mod tests {
             ..Together::default()
         };
         let unknown = JobSummary::new(facts(), &kinds);
-        assert_eq!(unknown.estimated_gain, None);
+        assert_eq!((unknown.estimated_gain, unknown.saved_s()), (None, 0.0));
         assert!(!unknown.sentence().contains("would have taken"));
         let known = JobFacts {
             runs_choices: true,
@@ -475,6 +483,7 @@ mod tests {
         let summary = JobSummary::new(known, &kinds);
         // 2 s a rank of 10 s, for which the library's own choices would have needed half as much time again.
         assert_eq!(summary.estimated_gain, Some(1.1));
+        assert!((summary.saved_s() - 1.0).abs() < 1e-9);
         assert!(summary.sentence().contains("about 1.10 times as long;"));
         let line = summary.line();
         assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);
