@@ -457,7 +457,11 @@ impl NodeHours {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+    use colltune_core::model::Model;
+    use colltune_core::settings::Settings;
     use colltune_core::space::Cell;
+    use colltune_models::Learned;
     use colltune_models::statistics::Interval;
 
     fn cell(samples: u64, default_ns: f64, gain: f64) -> CellStatistics {
@@ -506,5 +510,87 @@ mod tests {
         predicted.variants[0].time_ns = Interval::default();
         assert!(is_known(&predicted));
         assert!(!is_known(&CellStatistics::unknown(measured.cell)));
+    }
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(words: &[&str]) -> Args {
+        Line::parse_from([&["status", "--db", "DIR"], words].concat()).args
+    }
+
+    /// A database with what a training knows of four cells.
+    fn database(folder: &std::path::Path) -> Database {
+        let db = Database::create_or_open(folder).unwrap();
+        let key: DataKey = "openmpi-4.1.4".parse().unwrap();
+        let settings = Settings::default();
+        let model = Model {
+            generation: 1,
+            ..Model::initial(&settings, key.library, "test")
+        };
+        let known = |collective: Collective, place: usize, source, time_share, gain| {
+            let cells = settings.space.cells().map(|(cell, _)| cell);
+            let mut cells = cells.filter(|cell| cell.collective == collective);
+            CellStatistics {
+                source,
+                time_share,
+                gain,
+                ..CellStatistics::unknown(cells.nth(place).unwrap())
+            }
+        };
+        let learned = Learned {
+            model,
+            statistics: vec![
+                known(Collective::Allreduce, 1, Source::Measured, 0.2, 1.5),
+                known(Collective::Allreduce, 4, Source::Measured, 0.5, 1.05),
+                known(Collective::Allreduce, 5, Source::Predicted, 0.0, 1.0),
+                known(Collective::Bcast, 2, Source::Measured, 0.3, 1.2),
+            ],
+            calls: 9,
+            work: 1.0,
+            nothing_to_gain: String::new(),
+        };
+        let meta = r#"{ "schema": 2, "generation": 1, "library": "openmpi-4.1.4", "machine": "test",
+            "colltune_version": "0", "created_unix_ms": 0, "seed": 1, "runs": 1, "records": 9, "calls": 9,
+            "cells_measured": 3, "learn_ms": 1 }"#;
+        let meta = serde_json::from_str(meta).unwrap();
+        generation::publish(&db, &key, &learned, &settings.space, &meta).unwrap();
+        db
+    }
+
+    #[test]
+    fn cells_are_shown_by_collective_and_gain_and_in_the_order_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let shown = |words: &[&str]| {
+            let args = parsed(words);
+            let generations = generations(&db, &args).unwrap();
+            let cells = chosen(&generations[0], &args);
+            cells.iter().map(|cell| cell.gain).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&[]), [1.05, 1.2, 1.5], "by the share of the time");
+        assert_eq!(shown(&["--sort", "time"]), shown(&[]));
+        assert_eq!(shown(&["--sort", "gain"]), [1.5, 1.2, 1.05]);
+        assert_eq!(shown(&["--sort", "name"]), [1.5, 1.05, 1.2]);
+        assert_eq!(shown(&["--min-gain", "1.2"]), [1.2, 1.5]);
+        assert_eq!(shown(&["--min-gain", "2"]), Vec::<f64>::new());
+        assert_eq!(shown(&["--collective", "allreduce"]), [1.05, 1.5]);
+        assert_eq!(shown(&["--collective", "reduce"]), Vec::<f64>::new());
+        assert_eq!(shown(&["--all"]).len(), 4);
+        let all = ["--collective", "allreduce", "--min-gain", "1.02"];
+        assert_eq!(shown(&[&all[..], &["--sort", "gain"]].concat()), [1.5, 1.05]);
+        // What is left out is counted, and JSON leaves it out, too.
+        let args = parsed(&["--min-gain", "1.2"]);
+        let text = table(&db, &generations(&db, &args).unwrap(), &args);
+        assert!(text.contains("1 measured cells are not asked for"), "{text}");
+        assert!(text.contains("1.50x") && !text.contains("1.05x"), "{text}");
+        let args = parsed(&["--json", "--collective", "bcast"]);
+        let text = json(&db, &generations(&db, &args).unwrap(), None, &args).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(said["cells"].as_array().unwrap().len(), 1);
+        assert_eq!(said["cells"][0]["gain"], 1.2);
     }
 }
