@@ -189,7 +189,11 @@ impl Training<'_> {
             false => worth::nothing_to_gain(&jobs, ledger, &key.library.to_string()),
         };
         // How little it is changes with every job; that it is counts.
-        let ended = if not_worth_it.is_empty() { "" } else { "-ended" };
+        let ended = if not_worth_it.is_empty() {
+            ""
+        } else {
+            "-ended"
+        };
         let shaped_by = shaped_by(db, key, settings, seed, store.check_word()) + ended;
         if let Some(meta) = &before.meta
             && !options.force

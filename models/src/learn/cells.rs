@@ -504,7 +504,10 @@ mod tests {
         };
         // So many calls that what would be drawn in any case had its turn, and the other one had not.
         let found = silent(&full, DRAWN_WITHOUT_SAMPLE / share - 1.0);
-        assert!(!found.contains(&least) && found.contains(&most), "{found:?}");
+        assert!(
+            !found.contains(&least) && found.contains(&most),
+            "{found:?}"
+        );
         let found = silent(&full, DRAWN_WITHOUT_SAMPLE / share + 1.0);
         assert!(found.contains(&least));
         let found = silent(&full, DRAWN_WITHOUT_SAMPLE / alike - 1.0);

@@ -403,7 +403,10 @@ mod tests {
                 assert!(away.abs() < 1e-9, "{share:?} {alike:?}");
             }
             let has = |name: &str| entry.variants.iter().any(|share| share.name == name);
-            assert!(has("native:ring") && has("native:recursive_doubling"), "{entry:?}");
+            assert!(
+                has("native:ring") && has("native:recursive_doubling"),
+                "{entry:?}"
+            );
             assert!(has("native:nonoverlapping"), "{entry:?}");
         }
     }

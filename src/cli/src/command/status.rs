@@ -581,11 +581,17 @@ mod tests {
         assert_eq!(shown(&["--collective", "reduce"]), Vec::<f64>::new());
         assert_eq!(shown(&["--all"]).len(), 4);
         let all = ["--collective", "allreduce", "--min-gain", "1.02"];
-        assert_eq!(shown(&[&all[..], &["--sort", "gain"]].concat()), [1.5, 1.05]);
+        assert_eq!(
+            shown(&[&all[..], &["--sort", "gain"]].concat()),
+            [1.5, 1.05]
+        );
         // What is left out is counted, and JSON leaves it out, too.
         let args = parsed(&["--min-gain", "1.2"]);
         let text = table(&db, &generations(&db, &args).unwrap(), &args);
-        assert!(text.contains("1 measured cells are not asked for"), "{text}");
+        assert!(
+            text.contains("1 measured cells are not asked for"),
+            "{text}"
+        );
         assert!(text.contains("1.50x") && !text.contains("1.05x"), "{text}");
         let args = parsed(&["--json", "--collective", "bcast"]);
         let text = json(&db, &generations(&db, &args).unwrap(), None, &args).unwrap();

@@ -276,7 +276,10 @@ mod tests {
             for (errors, rare) in [(2.0, 0.035), (3.0, 0.004)] {
                 let least = fewest(expected, errors);
                 let chance = tail(least, expected);
-                assert!(chance < rare, "{least} where {expected} are expected: {chance}");
+                assert!(
+                    chance < rare,
+                    "{least} where {expected} are expected: {chance}"
+                );
             }
         }
         assert_eq!(fewest(0.04, 2.0), 3.0);
