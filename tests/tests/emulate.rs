@@ -351,10 +351,11 @@ fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     }
     let csv = read("emulate.csv");
     let told = format!(
-        "contiguous,default,8,total_s,{}",
+        "contiguous,default,8,total_s,{},",
         number(&one, 0, "/total_s")
     );
-    assert!(csv.lines().any(|line| line == told), "{told} in {csv}");
+    let tells = csv.lines().any(|line| line.starts_with(&told));
+    assert!(tells, "{told} in {csv}");
     assert!(read("emulate.svg").contains("cplx:50"));
     assert_eq!(one["defaults"], "Open MPI up to 4.0");
 

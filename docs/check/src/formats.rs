@@ -26,6 +26,7 @@ const STATISTICS: &str = "models/src/statistics.rs";
 const CHECKPOINT: &str = "examples/amr/src/run/checkpoint.rs";
 const COSTS: &str = "src/emulate/src/cost/model.rs";
 const EMULATED: &str = "src/cli/src/command/emulate/run/report.rs";
+const VALIDATED: &str = "src/cli/src/command/emulate/validate/protocol.rs";
 const REPLAYED: &str = "src/cli/src/command/placement/replay/follow.rs";
 
 /// A mark on a page, and what makes the text that it stands for.
@@ -121,7 +122,11 @@ fn reports() -> String {
     let rows = [
         report("emulate.json", "emulate/run"),
         report("emulate-whatif.json", "emulate/whatif"),
-        report("emulate-validate.json", "emulate/validate/report"),
+        row(
+            "emulate-validate-ROW.json",
+            &constant(VALIDATED, "SCHEMA"),
+            &format!("`{VALIDATED}`"),
+        ),
         report("placement-bench.json", "placement/bench"),
         report("placement-published.json", "placement/bench/against"),
         report("placement-replay.json", "placement/replay"),

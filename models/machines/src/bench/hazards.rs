@@ -249,7 +249,7 @@ mod tests {
     use crate::trial::Extent;
 
     #[test]
-    fn a_program_that_calls_each_cell_five_times_has_much_of_the_gain_after_twenty_jobs_and_nothing_wrong()
+    fn a_program_that_calls_each_cell_five_times_has_much_of_the_gain_after_twenty_jobs_and_hardly_anything_wrong()
      {
         let scope = Scope {
             extent: Extent::Quick,
@@ -259,7 +259,10 @@ mod tests {
         let lives = rare(5, &scope).live(&scope.policies);
         let share = each(&lives, |one| one.share_of_gain(20))[0].expect("each machine has one");
         assert!(share.median > 0.4, "{share:?}");
-        let wrong = lives[0].iter().map(|one| one.replacements().wrong);
-        assert_eq!(wrong.sum::<f64>(), 0.0);
+        let (wrong, all) = lives[0]
+            .iter()
+            .map(wrong)
+            .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+        assert!(wrong <= 0.01 * all, "{wrong} of {all}");
     }
 }
