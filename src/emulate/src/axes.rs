@@ -268,11 +268,9 @@ impl<'m> Axes<'m> {
     /// What a message costs its sender's processor at least, and its receiver's, where ranks share cores: nothing of it
     /// goes on beside others' work there. What costs were fitted to may have had too few messages to tell.
     fn share_of_message(&self, message: &Message, of: fn(&Link) -> f64) -> f64 {
-        match self.network {
-            Network::Events if self.cores.is_some() => {
-                of(network::link(self.machine, &self.node_of, message))
-            }
-            _ => 0.0,
+        match self.cores {
+            Some(_) => of(network::link(self.machine, &self.node_of, message)),
+            None => 0.0,
         }
     }
 

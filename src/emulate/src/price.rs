@@ -35,11 +35,16 @@ use schedules::Part;
 /// Steps that a simulation may take.
 const STEPS_MAX: usize = 50_000_000;
 
+/// Schedules are followed from each rank's own arrival on up to so many ranks, which are all gone through.
+const SKEWED_RANKS_MAX: usize = 1024;
+
 /// Prices of one machine's collectives.
 pub struct Prices<'m> {
     machine: &'m Machine,
     choices: Choices,
     known: HashMap<(Pattern, u64, usize), (f64, Source)>,
+    /// By bytes and ranks: when the last rank ends an allreduce by its schedules, if it has any.
+    together: HashMap<(u64, usize), Option<f64>>,
     /// Nanoseconds priced so far, by source.
     spent_ns: Priced,
 }
@@ -58,6 +63,7 @@ impl<'m> Prices<'m> {
             machine,
             choices,
             known: HashMap::new(),
+            together: HashMap::new(),
             spent_ns: Priced::default(),
         }
     }
@@ -223,30 +229,46 @@ impl<'m> Prices<'m> {
         schedules::parts(defaults.product(), pattern, name, n_ranks)
     }
 
-    /// Where each rank ends an allreduce that begins at `starts`; what has no schedules ends everywhere at once.
-    ///
-    /// Errors: as [`Prices::call_ns`].
-    pub fn allreduce_ends(&self, bytes: u64, starts: &[f64]) -> Result<Vec<f64>, EmulateError> {
-        if starts.len() < 2 {
-            return Ok(starts.to_vec());
+    /// By how much an allreduce that takes `time_ns` where all ranks come together takes longer than its schedules say.
+    /// None: it has none, or following them takes too long, so that all ranks end at once.
+    pub fn beyond_schedules_ns(&mut self, bytes: u64, n_ranks: usize, time_ns: f64) -> Option<f64> {
+        if !(2..=SKEWED_RANKS_MAX).contains(&n_ranks) {
+            return None;
         }
-        let (chosen, n_ranks) = (self.choices.of(Pattern::Allreduce), starts.len());
-        let parts = match self.parts(Pattern::Allreduce, chosen, bytes, n_ranks) {
-            Err(EmulateError::UnknownVariant { .. }) => {
-                let last = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let (time, _) = self.price(Pattern::Allreduce, chosen, bytes, n_ranks)?;
-                return Ok(vec![last + time; n_ranks]);
+        let together = match self.together.get(&(bytes, n_ranks)) {
+            Some(&known) => known,
+            None => {
+                let ends = self.scheduled_ends(bytes, &vec![0.0; n_ranks]);
+                let last = ends.map(|ends| ends.into_iter().fold(0.0, f64::max));
+                self.together.insert((bytes, n_ranks), last);
+                last
             }
-            parts => parts?,
         };
+        together.map(|together| time_ns - together)
+    }
+
+    /// Where each rank ends an allreduce that begins at `starts`, and takes so much longer than its schedules say.
+    pub fn allreduce_ends(&self, bytes: u64, starts: &[f64], beyond_ns: f64) -> Vec<f64> {
+        let ends = self.scheduled_ends(bytes, starts);
+        let ends = ends.expect("it has schedules, or nothing was beyond them");
+        // Nobody knows the result before the last one has come.
+        let last = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let end = |end: f64| (end + beyond_ns).max(last);
+        ends.into_iter().map(end).collect()
+    }
+
+    /// None: there are no schedules for so many ranks.
+    fn scheduled_ends(&self, bytes: u64, starts: &[f64]) -> Option<Vec<f64>> {
+        let (chosen, n_ranks) = (self.choices.of(Pattern::Allreduce), starts.len());
+        let parts = self.parts(Pattern::Allreduce, chosen, bytes, n_ranks);
         let node_of = self.machine.node_of(n_ranks);
         let network = &self.machine.network;
         let mut clocks = starts.to_vec();
-        for part in parts {
+        for part in parts.ok()? {
             let bytes = part.bytes(bytes, n_ranks);
             clocks = ends_ns(&part.row, part.values, &node_of, bytes, network, &clocks);
         }
-        Ok(clocks)
+        Some(clocks)
     }
 }
 
@@ -323,7 +345,7 @@ mod tests {
             let found = prices.call_ns(&Call::of_all(Meeting::Allreduce, bytes, n_ranks));
             assert!((found.unwrap() / (12_345.0 * ratio) - 1.0).abs() < 1e-12);
         }
-        let ends = prices.allreduce_ends(8, &[0.0; 32]).unwrap();
-        assert_eq!(ends, [12_345.0; 32], "everywhere at once");
+        let beyond = prices.beyond_schedules_ns(8, 32, 12_345.0);
+        assert_eq!(beyond, None, "everywhere at once");
     }
 }

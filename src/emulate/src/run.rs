@@ -370,16 +370,17 @@ fn act(
     };
     let time = prices.call_ns(call)?;
     let is_allreduce = matches!(call.meeting, Kind::Allreduce | Kind::Agree);
-    if collectives == Collectives::Skewed && is_allreduce && call.n_ranks == axes.n_ranks() {
-        // Whether the variant runs was seen when it was priced.
-        let ends = |starts: &[f64]| {
-            prices
-                .allreduce_ends(call.bytes, starts)
-                .expect("priced just now")
-        };
-        axes.meet(Meeting::Skewed(&ends));
-    } else {
-        axes.meet(Meeting::Gate(time));
+    let skews = collectives == Collectives::Skewed && is_allreduce;
+    let beyond = match skews && call.n_ranks == axes.n_ranks() {
+        true => prices.beyond_schedules_ns(call.bytes, call.n_ranks, time),
+        false => None,
+    };
+    match beyond {
+        Some(beyond) => {
+            let ends = |starts: &[f64]| prices.allreduce_ends(call.bytes, starts, beyond);
+            axes.meet(Meeting::Skewed(&ends));
+        }
+        None => axes.meet(Meeting::Gate(time)),
     }
     Ok(())
 }

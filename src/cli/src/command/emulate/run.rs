@@ -155,8 +155,9 @@ Examples:
       --machine qdr-psm -- --num_tsteps 200
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
-`transit` for messages on their way. `skewed %` is by how much steps take longer where collectives follow their
-schedules from each rank's arrival on, by one step of a hundred. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
+`transit` for messages on their way and, where ranks share cores, for taking them. `skewed %` is by how much longer steps
+take where allreduces follow their schedules from each rank's arrival on, by one step of a hundred; of a sample of epochs
+it is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
 time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
 were simulated. What the machine's numbers are (measured or assumed) stands in the first line and in every file.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
@@ -194,7 +195,7 @@ pub struct Args {
     collectives: CollectivesName,
     /// Placing takes what each policy takes on this machine, times the other machine's scale, instead of the same
     /// for all: results differ from run to run
-    #[arg(long)]
+    #[arg(long, conflicts_with = "replicas")]
     time_placement: bool,
     /// Let a node compute so many times as long, as in 3:4
     #[arg(long, value_name = "NODE:FACTOR", value_parser = slow)]
@@ -202,7 +203,7 @@ pub struct Args {
     /// Without the noise that the costs were fitted with
     #[arg(long)]
     noiseless: bool,
-    /// Seed of the noise
+    /// Seed of the noise, and of the steps that are gone through by schedules, too
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a

@@ -40,7 +40,7 @@ pub(super) struct Run {
 #[derive(Serialize)]
 pub(super) struct Replicas {
     pub(super) n: u64,
-    /// Of the one that is told: with it, that run can be repeated alone.
+    /// Of the one that is told: with it, that run's times can be had again alone.
     pub(super) seed: Option<u64>,
     /// The least and the greatest total.
     pub(super) min_s: f64,
@@ -119,7 +119,8 @@ impl Report<'_> {
             return text;
         };
         let (replicas, sample) = (first.replicas.n > 1, &first.sample);
-        let skewed = first.outcome.skewed_difference.is_some();
+        let skewed = self.runs.iter();
+        let skewed = skewed.map(|run| run.outcome.skewed_difference).any(|share| share.is_some());
         if let Some(sample) = sample {
             text += &format!(
                 "{} of {} epochs gone through\n",

@@ -46,18 +46,22 @@ struct Pair {
     priced_measured: f64,
 }
 
-/// What the program's allreduces give with `--compat`: one number.
-const CALL_BYTES: u64 = 8;
+/// Lengths of the program's allreduces with `--compat`: a number, a number of each rank, and sums.
+fn call_bytes(n_ranks: usize) -> [u64; 3] {
+    [8, 4 * n_ranks as u64, 139 * 8]
+}
 
 /// Whether the machine has a price of each of these variants of allreduce on so many ranks.
 ///
 /// Errors: those of [`Choices::set`] and [`Prices::call_ns`], with the variant and the machine.
 pub fn check(variants: &[String], n_ranks: usize, machine: &Machine) -> anyhow::Result<()> {
     for variant in variants {
-        let call = Call::of_all(Meeting::Allreduce, CALL_BYTES, n_ranks);
         let mut prices = Prices::new(machine, chosen(variant, machine)?);
-        let priced = prices.call_ns(&call);
-        priced.with_context(|| format!("price {variant} on the machine {}", machine.name))?;
+        for bytes in call_bytes(n_ranks) {
+            let call = Call::of_all(Meeting::Allreduce, bytes, n_ranks);
+            let priced = prices.call_ns(&call);
+            priced.with_context(|| format!("price {variant} on the machine {}", machine.name))?;
+        }
     }
     Ok(())
 }
