@@ -48,18 +48,6 @@ pub enum LearnError {
 ///
 /// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` where its library cannot be loaded.
 pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
-    learn_bounded(evidence, context, "")
-}
-
-/// [`learn`] where the programs' whole times may say that nothing is to be gained, whatever the evidence says: why, or
-/// nothing.
-///
-/// Errors: as those.
-pub fn learn_bounded(
-    evidence: &[Evidence],
-    context: Context,
-    bound: &str,
-) -> Result<Learned, LearnError> {
     let predictor = match context.predictor {
         Some(predictor) => predictor,
         None => predict::chosen(context.settings.predictor).map_err(LearnError::NoXgboost)?,
@@ -79,10 +67,7 @@ pub fn learn_bounded(
         nothing_to_gain: String::new(),
     };
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
-    learned.nothing_to_gain = match bound {
-        "" => promise::nothing_to_gain(&cells, &beliefs, &choices, &context),
-        why => why.to_owned(),
-    };
+    learned.nothing_to_gain = promise::nothing_to_gain(&cells, &beliefs, &choices, &context);
     let published: Vec<_> = (0..beliefs.len())
         .into_par_iter()
         .map(|index| {

@@ -19,4 +19,4 @@ pub mod watching;
 pub mod learn;
 pub mod statistics;
 
-pub use learn::{Context, LearnError, Learned, learn, learn_bounded};
+pub use learn::{Context, LearnError, Learned, learn};

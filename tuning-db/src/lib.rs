@@ -21,7 +21,7 @@
 //!
 //! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
 //! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],
-//! [`dropped`]), what programs gain at most (`worth`), the raw data ([`partition`], whose records [`coverage`]
+//! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
 //! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
 //! what is only counted ([`passed`]); last what is published for everybody's jobs ([`site`]).
 #![forbid(unsafe_code)]
@@ -50,7 +50,6 @@ pub mod owners;
 
 mod claim;
 pub mod runs;
-mod worth;
 
 pub mod calls;
 pub mod job;

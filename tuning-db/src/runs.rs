@@ -36,7 +36,6 @@ const SCHEMA: u32 = 1;
 const SCHEMA_KEY: &str = "colltune.ledger";
 /// The column with all that a run said; the others are what queries are about.
 const WHOLE: &str = "summary";
-const WORK: &str = "work_s";
 const SAVED: &str = "saved_s";
 
 /// All runs of a database, those in `incoming/` included, the oldest first. A file that cannot be read is left out,
@@ -55,16 +54,11 @@ pub fn all(db: &Database, warnings: &mut Vec<String>) -> Vec<JobSummary> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     pub job: String,
-    pub program: String,
-    pub library: String,
     pub exit: Exit,
     pub nodes: u64,
-    pub ranks: u64,
     pub wall_s: f64,
     /// In blocking collectives, mean over the ranks.
     pub collectives_s: f64,
-    /// What of that is not known to be waiting for late ranks.
-    pub work_s: f64,
     /// By how much it was shorter than with the library's own choices; 0 where nobody knows.
     pub saved_s: f64,
 }
@@ -72,22 +66,14 @@ pub struct Times {
 impl From<JobSummary> for Times {
     fn from(run: JobSummary) -> Times {
         Times {
-            work_s: work_s(&run),
             saved_s: run.saved_s(),
             job: run.job,
-            program: run.program,
-            library: run.library,
             exit: run.exit,
             nodes: run.nodes,
-            ranks: run.ranks,
             wall_s: run.wall_s,
             collectives_s: run.collectives_s.mean,
         }
     }
-}
-
-fn work_s(run: &JobSummary) -> f64 {
-    run.beyond_waiting() * run.wall_s
 }
 
 /// The times of all runs, those in `incoming/` included, by name: of tables a few columns, where [`all`] reads what
@@ -119,34 +105,23 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
 
 fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
     let table = open(path)?;
-    // Earlier versions wrote these into the whole accounts alone.
-    if ![WORK, SAVED].iter().all(|name| table.has(name)) {
+    // Earlier versions wrote that into the whole accounts alone.
+    if !table.has(SAVED) {
         return Ok(read_table(path)?.into_iter().map(Times::from).collect());
     }
-    let words = |name| -> Result<Vec<String>, ParquetError> {
-        let words = table.words(name)?.into_iter();
-        let text = |word: ByteArray| String::from_utf8_lossy(word.data()).into_owned();
-        Ok(words.map(text).collect())
-    };
-    let (nodes, ranks) = (table.longs("nodes")?, table.longs("ranks")?);
-    let (wall_s, collectives_s) = (table.floats("wall_s")?, table.floats("collectives_s")?);
-    let (work_s, saved_s) = (table.floats(WORK)?, table.floats(SAVED)?);
-    let (jobs, programs) = (words("job")?, words("program")?);
-    let (libraries, exits) = (words("library")?, table.words("exit")?);
-    let names = jobs.into_iter().zip(programs).zip(libraries).enumerate();
-    let times = names.map(|(row, ((job, program), library))| Times {
-        job,
-        program,
-        library,
+    let (nodes, wall_s) = (table.longs("nodes")?, table.floats("wall_s")?);
+    let (exits, collectives_s) = (table.words("exit")?, table.floats("collectives_s")?);
+    let saved_s = table.floats(SAVED)?;
+    let jobs = table.words("job")?.into_iter().enumerate();
+    let times = jobs.map(|(row, job)| Times {
+        job: String::from_utf8_lossy(job.data()).into_owned(),
         exit: match exits[row].data() {
             b"finalized" => Exit::Finalized,
             _ => Exit::Missing,
         },
         nodes: nodes[row],
-        ranks: ranks[row],
         wall_s: wall_s[row],
         collectives_s: collectives_s[row],
-        work_s: work_s[row],
         saved_s: saved_s[row],
     });
     Ok(times.collect())
@@ -479,7 +454,6 @@ fn columns(runs: &[JobSummary]) -> Vec<Column<'_>> {
         float("wall_s", |run| run.wall_s),
         float("collectives_s", |run| run.collectives_s.mean),
         float("overhead_s", |run| run.overhead_s.mean),
-        float(WORK, work_s),
         float(SAVED, JobSummary::saved_s),
         long("calls", |run| run.calls),
         long("passed", |run| run.passed),
@@ -577,15 +551,13 @@ mod tests {
         let db = database(folder.path());
         let exploits = |job: &str, gain| JobSummary {
             estimated_gain: gain,
-            best_possible_gain: 1.25,
             ..serde_json::from_str(&ended(job, 1)).unwrap()
         };
         let runs = [exploits("a", Some(1.5)), exploits("b", None)];
         db.make_folder(&db.runs()).unwrap();
         let expected = runs.clone().map(Times::from);
         assert_eq!(expected.each_ref().map(|run| run.saved_s), [1.0, 0.0]);
-        assert!((expected[0].work_s - 0.4).abs() < 1e-12);
-        for left_out in [&[][..], &[SAVED], &[WORK, SAVED]] {
+        for left_out in [&[][..], &[SAVED]] {
             let mut columns = columns(&runs);
             columns.retain(|column| !left_out.contains(&column.name));
             let file = fs::File::create(db.runs().join("1.parquet")).unwrap();

@@ -12,7 +12,7 @@ use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_core::variant::DEFAULT;
 use colltune_models::statistics::CellStatistics;
-use colltune_models::{Context, learn_bounded};
+use colltune_models::{Context, learn};
 
 use crate::database::{Database, DbError};
 use crate::evidence::{Run, Said, Store};
@@ -20,8 +20,7 @@ use crate::gather;
 use crate::generation::{self, Generation, Meta, shaped_by};
 use crate::ingest::{IngestReport, Ingested, ingest, stale_before};
 use crate::lock::Lock;
-use crate::runs::Times;
-use crate::{runs, worth, write};
+use crate::{runs, write};
 
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,8 +31,6 @@ pub struct TrainOptions {
     pub seed: Option<u64>,
     /// Publish a generation even if nothing is new.
     pub force: bool,
-    /// Go on exploring though the programs spend next to nothing of their time in collectives.
-    pub anyway: bool,
 }
 
 /// What a training did.
@@ -63,8 +60,6 @@ pub struct LibraryReport {
     pub cells_tuned: u64,
     /// Cells whose best variant is another one than in the generation before.
     pub cells_changed: u64,
-    /// Why there is nothing to gain in any cell; empty where there may be.
-    pub nothing_to_gain: String,
     /// Raw partitions that were older than the site keeps them.
     pub partitions_removed: u64,
 }
@@ -114,8 +109,6 @@ pub fn train(
     )?;
     let refused = runs::take(db, stale_before, &mut warnings)?;
     report.quarantined.extend(refused);
-    // Whoever looks at the ledger is told what cannot be read of it.
-    let ledger = runs::times(db, &mut Vec::new());
     let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
     keys.extend(running.keys().cloned());
     let mut libraries = Vec::new();
@@ -132,7 +125,6 @@ pub fn train(
             db,
             key: &key,
             settings: &settings,
-            ledger: &ledger,
             warnings: &mut warnings,
             progress,
         };
@@ -158,8 +150,6 @@ struct Training<'a> {
     db: &'a Database,
     key: &'a DataKey,
     settings: &'a Settings,
-    /// What jobs said of themselves, of every library.
-    ledger: &'a [Times],
     warnings: &'a mut Vec<String>,
     progress: &'a dyn Fn(&str),
 }
@@ -175,26 +165,11 @@ impl Training<'_> {
         }
         self.warn_of_settings(store);
         let Training {
-            db,
-            key,
-            settings,
-            ledger,
-            ..
+            db, key, settings, ..
         } = *self;
         let seed = options.seed.or(settings.seed).unwrap_or(1);
         let before = self.generation_before();
-        let jobs: BTreeSet<&str> = store.runs().map(|run| run.job.as_str()).collect();
-        let not_worth_it = match options.anyway {
-            true => String::new(),
-            false => worth::nothing_to_gain(&jobs, ledger, &key.library.to_string()),
-        };
-        // How little it is changes with every job; that it is counts.
-        let ended = if not_worth_it.is_empty() {
-            ""
-        } else {
-            "-ended"
-        };
-        let shaped_by = shaped_by(db, key, settings, seed, store.check_word()) + ended;
+        let shaped_by = shaped_by(db, key, settings, seed, store.check_word());
         if let Some(meta) = &before.meta
             && !options.force
             && meta.shaped_by == shaped_by
@@ -218,8 +193,7 @@ impl Training<'_> {
                 as u32,
             predictor: None,
         };
-        let learned = learn_bounded(&said.evidence, context, &not_worth_it);
-        let learned = learned.map_err(|error| DbError::Learn {
+        let learned = learn(&said.evidence, context).map_err(|error| DbError::Learn {
             key: key.clone(),
             error,
         })?;
@@ -329,7 +303,6 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
         cells_measured: meta.cells_measured,
         cells_tuned: after.cells.iter().filter(tuned).count() as u64,
         cells_changed: after.cells.iter().filter(changed).count() as u64,
-        nothing_to_gain: meta.nothing_to_gain.clone(),
         partitions_removed: 0,
     }
 }
@@ -337,8 +310,6 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
 #[cfg(test)]
 mod tests {
     use std::fs;
-
-    use colltune_core::account::{JobFacts, JobSummary, KINDS};
 
     use super::*;
     use crate::test_support::{LIBRARY, Run as Job};
@@ -350,64 +321,6 @@ mod tests {
             recording_ranks: 2,
             ..Job::new(&format!("job{number}"), number)
         }
-    }
-
-    #[test]
-    fn programs_that_hardly_call_are_explored_no_more_until_a_job_of_them_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = "machine = \"testing\"\n";
-        fs::write(folder.path().join("colltune.toml"), settings).unwrap();
-        let db = Database::create_or_open(folder.path()).unwrap();
-        // How many times as fast the job would be without collectives.
-        let account = |number: u64, best_possible_gain: f64| {
-            let facts = JobFacts {
-                job: format!("job{number}"),
-                program: "sort".to_owned(),
-                library: LIBRARY.to_string(),
-                wall_ns: 1_000_000_000,
-                ..JobFacts::default()
-            };
-            let run = JobSummary {
-                best_possible_gain,
-                ..JobSummary::new(facts, &vec![Default::default(); KINDS])
-            };
-            let file = db.incoming().join(format!("job{number}.run"));
-            fs::write(file, run.line()).unwrap();
-        };
-        let trained = |options: TrainOptions| {
-            let mut libraries = train(&db, options, &|_| {}).unwrap().libraries;
-            libraries.remove(0)
-        };
-        for number in 0..2 {
-            job(number).write(&db.incoming()).unwrap();
-            account(number, 1.005);
-        }
-        assert_eq!(trained(TrainOptions::default()).nothing_to_gain, "");
-        job(2).write(&db.incoming()).unwrap();
-        account(2, 1.005);
-        let told = trained(TrainOptions::default());
-        let why = "the time in collectives beyond waiting is 0.50 % of the whole";
-        assert!(told.nothing_to_gain.starts_with(why), "{told:?}");
-        let cells = Generation::load(&db, LIBRARY).unwrap().cells;
-        let mut measured = cells
-            .iter()
-            .filter(|cell| cell.source == Source::Measured)
-            .peekable();
-        assert!(measured.peek().is_some() && measured.all(|cell| !cell.settled.is_empty()));
-        // A job that only runs what was learned is nothing new.
-        account(3, 1.004);
-        assert!(!trained(TrainOptions::default()).published);
-        let anyway = TrainOptions {
-            anyway: true,
-            ..TrainOptions::default()
-        };
-        let explored = trained(anyway);
-        assert!(explored.published && !explored.nothing_to_gain.contains("beyond waiting"));
-        assert!(trained(TrainOptions::default()).published);
-        // One that calls more: its input may be another.
-        account(4, 1.2);
-        let opened = trained(TrainOptions::default());
-        assert!(opened.published && !opened.nothing_to_gain.contains("beyond waiting"));
     }
 
     /// A database with so many trainings behind it that the next one joins its files.

@@ -183,7 +183,7 @@ impl Account {
             collectives_share: middle(&|one| Some(summary::collectives_share(one)))?,
             waiting_share: middle(&|one| one.waiting_share),
             tuned_share: middle(&|one| Some(one.tuned_share)),
-            beyond_waiting: middle(&|one| Some(one.beyond_waiting())),
+            beyond_waiting: middle(&|one| Some(summary::beyond_waiting(one))),
         })
     }
 }

@@ -8,7 +8,6 @@
 mod summary;
 pub use summary::{
     Exit, JobFacts, JobSummary, OfCollective, OfSize, OverRanks, Refused, Together, WORDS,
-    WORTH_TUNING,
 };
 
 use crate::collective::Collective;

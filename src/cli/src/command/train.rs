@@ -26,7 +26,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         include_running: args.include_running,
         seed: args.seed,
         force: args.force,
-        anyway: false,
     };
     Database::open(&args.db)?;
     let db = Database::create_or_open(&args.db)?;
@@ -50,9 +49,6 @@ Examples:
       the next training. With nothing new nothing is published.
   colltune train --db ./hydra.db --include-running
       Also what running jobs have recorded so far; the rest is taken later.
-
-Where each program that was learned from has ended three jobs or more, and none of them spent 2 % of its time in
-collectives, waiting for late ranks apart, exploring ends: there is nothing to gain.
 
 Traces that cannot be used are moved to DB/quarantine, each with NAME.reason; the rest goes on.
 Only one training runs at a time: a second one is told who holds DB/train.lock.
@@ -85,12 +81,12 @@ struct Json<'a> {
     /// Unusable traces, each with its reason.
     quarantined: &'a [(String, String)],
     warnings: &'a [String],
-    libraries: Vec<Learned<'a>>,
+    libraries: Vec<Learned>,
 }
 
 /// What a training did for one library.
 #[derive(Serialize)]
-struct Learned<'a> {
+struct Learned {
     library: String,
     generation: u64,
     /// Whether it is a new one.
@@ -104,13 +100,11 @@ struct Learned<'a> {
     cells_changed: u64,
     /// Those whose probabilities have not moved for three trainings; null where that cannot be read.
     cells_at_rest: Option<usize>,
-    /// Why nothing is to be gained; empty where something may be.
-    nothing_to_gain: &'a str,
 }
 
 impl Json<'_> {
     fn of<'a>(db: &Database, report: &'a TrainReport) -> Json<'a> {
-        let learned = |one: &'a LibraryReport| Learned {
+        let learned = |one: &LibraryReport| Learned {
             library: one.library.to_string(),
             generation: one.generation,
             published: one.published,
@@ -123,7 +117,6 @@ impl Json<'_> {
             cells_at_rest: colltune_report::cells_at_rest(db, &one.library)
                 .ok()
                 .map(|(at_rest, _)| at_rest),
-            nothing_to_gain: &one.nothing_to_gain,
         };
         Json {
             schema: 1,
@@ -206,12 +199,6 @@ fn print_library(db: &Database, report: &LibraryReport) {
         tell(format!(
             "  {at_rest} of {} stable: for three trainings no probability moved by more than 2 points",
             counted(cells as u64, "cell"),
-        ));
-    }
-    if !report.nothing_to_gain.is_empty() {
-        tell(format!(
-            "  nothing to gain, so exploring has ended: {}",
-            report.nothing_to_gain
         ));
     }
 }

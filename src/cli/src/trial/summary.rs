@@ -22,3 +22,9 @@ pub fn collectives_share(summary: &JobSummary) -> f64 {
         0.0
     }
 }
+
+/// The share of the whole time that is spent in collectives and is not known to be waiting for late ranks: what is
+/// gained if collectives took no time at all.
+pub fn beyond_waiting(summary: &JobSummary) -> f64 {
+    1.0 - 1.0 / summary.best_possible_gain.max(1.0)
+}

@@ -5,10 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
 
-/// Below this share of a program's whole time, collectives beyond waiting are not worth tuning. Halved, they give half
-/// of it.
-pub const WORTH_TUNING: f64 = 0.02;
-
 /// What the ranks together have seen of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Together {
@@ -304,12 +300,6 @@ impl JobSummary {
         }
     }
 
-    /// The share of the whole time that is spent in collectives and is not known to be waiting for late ranks: what is
-    /// gained if collectives took no time at all.
-    pub fn beyond_waiting(&self) -> f64 {
-        1.0 - 1.0 / self.best_possible_gain.max(1.0)
-    }
-
     /// By how many seconds it was shorter than with the library's own choices, as far as that is known.
     pub fn saved_s(&self) -> f64 {
         let gain = self.estimated_gain.unwrap_or(1.0);
@@ -463,7 +453,6 @@ mod tests {
         assert_eq!(summary.waiting_share, Some(0.375));
         let expected = 1.0 / (1.0 - 5.0 * 0.625 / 10.0);
         assert!((summary.best_possible_gain - expected).abs() < 1e-12);
-        assert!((summary.beyond_waiting() - 5.0 * 0.625 / 10.0).abs() < 1e-12);
         let line = summary.line();
         assert_eq!(line.matches('\n').count(), 1);
         assert_eq!(serde_json::from_str::<JobSummary>(&line).unwrap(), summary);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use colltune_core::account::{JobSummary, WORTH_TUNING};
+use colltune_core::account::JobSummary;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation, LibraryReport, TrainOptions, train};
 use colltune_models::statistics::CellStatistics;
@@ -20,6 +20,8 @@ use crate::trial::{Trials, Way, summary};
 
 /// So many jobs look whether there is anything to gain.
 const LOOKS: usize = 3;
+/// Below this share of the whole time, collectives beyond waiting are not worth tuning. Halved, they give half of it.
+const WORTH: f64 = 0.02;
 /// A comparison has so many pairs at least, however short the budget is.
 const PAIRS_LEAST: usize = 3;
 /// A cell matters from this share of the recorded time on.
@@ -77,8 +79,8 @@ impl Session {
         loop {
             let n_looks = self.kept.state.accounts.len();
             match self.promise() {
-                Some(share) if share >= WORTH_TUNING => return Ok(None),
-                Some(share) if share < WORTH_TUNING / 2.0 => break,
+                Some(share) if share >= WORTH => return Ok(None),
+                Some(share) if share < WORTH / 2.0 => break,
                 None if n_looks > 0 => return Ok(None),
                 _ if n_looks == LOOKS => break,
                 _ => {}
@@ -92,7 +94,7 @@ impl Session {
                 self.tell_first();
             }
         }
-        let Some(share) = self.promise().filter(|share| *share < WORTH_TUNING) else {
+        let Some(share) = self.promise().filter(|share| *share < WORTH) else {
             return Ok(None);
         };
         progress::tell(&format!(
@@ -110,7 +112,7 @@ impl Session {
     /// The largest share of a job's time that collectives beyond waiting took; `None` where no job told.
     fn promise(&self) -> Option<f64> {
         let told = self.kept.state.accounts.iter();
-        let shares = told.filter_map(|one| one.summary.as_ref().map(JobSummary::beyond_waiting));
+        let shares = told.filter_map(|one| one.summary.as_ref().map(summary::beyond_waiting));
         shares.reduce(f64::max)
     }
 
@@ -176,11 +178,7 @@ impl Session {
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
         let started = Instant::now();
         progress::show("learns from what the jobs recorded");
-        let options = TrainOptions {
-            anyway: self.anyway,
-            ..TrainOptions::default()
-        };
-        let report = train(&self.db, options, &|_| ())?;
+        let report = train(&self.db, TrainOptions::default(), &|_| ())?;
         for warning in report.ingest.warnings {
             if self.warned.insert(warning.clone()) {
                 progress::tell(&format!("colltune: {warning}"));
