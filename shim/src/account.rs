@@ -13,7 +13,14 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
 
 use crate::clock::{self, Conversion};
-use crate::threads;
+
+/// Which calls may run at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    One,
+    /// Several threads count in the same places.
+    Several,
+}
 
 /// Where an account goes when the job ends; the same on all ranks.
 pub struct Destination {
@@ -33,6 +40,7 @@ pub struct Account {
     /// what it needs.
     unfit: [AtomicU64; Collective::ALL.len()],
     lacking: [AtomicU64; Collective::ALL.len()],
+    threads: Threads,
     clock: Conversion,
     seed: u64,
     /// When MPI_Init returned.
@@ -60,6 +68,7 @@ struct Kind {
 
 /// A call that is being timed; its end is when this goes.
 pub struct Span<'a> {
+    threads: Threads,
     calls: &'a AtomicU64,
     ticks: &'a AtomicU64,
     /// Takes what the library's own choice would have taken.
@@ -82,18 +91,18 @@ impl Drop for Span<'_> {
     #[cold]
     fn drop(&mut self) {
         let ticks = clock::ticks().wrapping_sub(self.begun);
-        add(self.calls, self.weight);
+        add(self.calls, self.weight, self.threads);
         let ticks = ticks.wrapping_mul(self.weight);
-        add(self.ticks, ticks);
+        add(self.ticks, ticks, self.threads);
         let more = account::default_ticks(ticks, self.gain.get());
-        add(self.default_ticks, more);
+        add(self.default_ticks, more, self.threads);
     }
 }
 
 /// Adds to a number, as cheaply as the threads allow.
 #[inline(always)]
-fn add(number: &AtomicU64, more: u64) -> u64 {
-    if threads::are_multiple() {
+fn add(number: &AtomicU64, more: u64, threads: Threads) -> u64 {
+    if threads == Threads::Several {
         return number.fetch_add(more, Ordering::Relaxed);
     }
     let before = number.load(Ordering::Relaxed);
@@ -103,7 +112,7 @@ fn add(number: &AtomicU64, more: u64) -> u64 {
 
 impl Account {
     /// An account that begins now.
-    pub fn open(seed: u64, clock: Conversion, to: Destination) -> Account {
+    pub fn open(seed: u64, threads: Threads, clock: Conversion, to: Destination) -> Account {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let none = || [const { AtomicU64::new(0) }; Collective::ALL.len()];
         Account {
@@ -112,6 +121,7 @@ impl Account {
             sampled: AtomicU64::new(0),
             unfit: none(),
             lacking: none(),
+            threads,
             clock,
             seed,
             began: clock::ticks(),
@@ -125,7 +135,7 @@ impl Account {
     pub fn count(&self, call: SharedCall) -> Option<Span<'_>> {
         let place = account::kind(call.collective, call.bytes);
         let kind = &self.kinds[place];
-        let index = add(&kind.calls, 1);
+        let index = add(&kind.calls, 1, self.threads);
         if index < kind.next_timed.load(Ordering::Relaxed) {
             return None;
         }
@@ -150,6 +160,7 @@ impl Account {
             ),
         };
         Span {
+            threads: self.threads,
             calls,
             ticks,
             default_ticks,
@@ -162,37 +173,37 @@ impl Account {
     /// Counts a call that passes through.
     #[inline(always)]
     pub fn pass(&self) {
-        add(&self.passed, 1);
+        add(&self.passed, 1, self.threads);
     }
 
     /// Counts a call that is timed to learn from.
     #[inline]
     pub fn sample(&self) {
-        add(&self.sampled, 1);
+        add(&self.sampled, 1, self.threads);
     }
 
     /// The call runs something else than the library's own choice.
     #[inline(always)]
     pub fn tuned(&self, call: SharedCall) {
         let kind = &self.kinds[account::kind(call.collective, call.bytes)];
-        add(&kind.tuned, 1);
+        add(&kind.tuned, 1, self.threads);
     }
 
     /// A call runs the library's own choice, because what was meant does not apply to it.
     pub fn unfit(&self, collective: Collective) {
-        add(&self.unfit[collective.index()], 1);
+        add(&self.unfit[collective.index()], 1, self.threads);
     }
 
     /// The same because a rank had not what it needs.
     pub fn lacking(&self, collective: Collective) {
-        add(&self.lacking[collective.index()], 1);
+        add(&self.lacking[collective.index()], 1, self.threads);
     }
 
     /// A call was compared: what it took on this rank, and from the last one's arrival to the last one's departure.
     pub fn compared(&self, collective: Collective, bytes: u64, own_ns: u64, work_ns: u64) {
         let kind = &self.kinds[account::kind(collective, bytes)];
-        add(&kind.compared_ns, own_ns);
-        add(&kind.work_ns, work_ns.min(own_ns));
+        add(&kind.compared_ns, own_ns, self.threads);
+        add(&kind.work_ns, work_ns.min(own_ns), self.threads);
     }
 
     /// The ticks since MPI_Init.

@@ -107,13 +107,6 @@ entry!("MPI_Comm_idup_with_info": mpi_comm_idup_with_info_, mpi_comm_idup_with_i
     call()
 });
 
-// MPI 4 has it.
-entry!("MPI_Session_init": mpi_session_init_, mpi_session_init_f08_,
-(info: Integer, errors: Integer, session: *mut c_int), call => {
-    crate::threads::become_multiple();
-    call()
-});
-
 // Open MPI 5.0 has it.
 #[cfg(mpi = "openmpi")]
 entry!("MPIX_Comm_iagree": mpix_comm_iagree_, mpix_comm_iagree_f08_,

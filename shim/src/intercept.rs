@@ -4,7 +4,6 @@ mod completing;
 mod lifetime;
 mod meeting;
 mod passing;
-mod sessions;
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -53,7 +53,6 @@ mod recorder;
 mod scratch;
 mod spending;
 mod steer;
-mod threads;
 mod tune;
 mod watch;
 

@@ -15,7 +15,7 @@
 //! communicator with a lower number none is made at all until the copy is, for which others that come to it behind the
 //! present call may be needed.
 //!
-//! Nor where a member's threads call at will ([`threads`]): another one may be in MPI_Comm_dup, or in whatever
+//! Nor where a member's threads call at will (MPI_THREAD_MULTIPLE): another one may be in MPI_Comm_dup, or in whatever
 //! else makes a communicator, and wait there for ranks that come to it behind the present call. Beside that, Open MPI
 //! makes none of a higher number either (`ompi_comm_cid_lowest_id`, comm_cid.c), and MPICH's ids are one thread's at a time.
 
@@ -26,15 +26,15 @@ use std::sync::{Mutex, PoisonError};
 use crate::abi::{self, Comm, Errhandler};
 use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
-use crate::threads;
 use crate::world::World;
 
 /// The most that are alive at once in a process. MPICH has about 2,048 ids for all communicators of a process, so there
 /// ours take few of them.
 const ALIVE_MAX: u64 = if cfg!(mpi = "openmpi") { 1024 } else { 128 };
 static ALIVE: AtomicU64 = AtomicU64::new(0);
-/// Whether this process may be copying another communicator (MPI_Comm_idup) while one of ours is made.
-static COPIES: AtomicBool = AtomicBool::new(false);
+/// Whether this process may be making another communicator while one of ours is made: by MPI_Comm_idup, or in another
+/// thread.
+static MAKES_OTHERS: AtomicBool = AtomicBool::new(false);
 /// What the libraries allocate for one, about, and for each of its ranks.
 const BYTES: u64 = 16 << 10;
 const BYTES_PER_RANK: u64 = 16;
@@ -65,12 +65,12 @@ pub struct Parent {
 
 /// Notes that MPI_Comm_idup is about to be called.
 pub fn copied() {
-    COPIES.store(true, Ordering::Relaxed);
+    MAKES_OTHERS.store(true, Ordering::Relaxed);
 }
 
-/// Whether this process may be making another communicator meanwhile.
-fn makes_others() -> bool {
-    COPIES.load(Ordering::Relaxed) || threads::are_multiple()
+/// Notes that threads of this process call at will.
+pub fn has_threads() {
+    MAKES_OTHERS.store(true, Ordering::Relaxed);
 }
 
 /// Which members of a program's communicator are together in one of ours, and in which order.
@@ -109,7 +109,7 @@ impl Private {
         let Parent { comm, begun } = parent;
         let bytes = bytes(world.pmpi, comm);
         let affordable = hold(bytes);
-        let alive = match affordable && !makes_others() {
+        let alive = match affordable && !MAKES_OTHERS.load(Ordering::Relaxed) {
             true => ALIVE.load(Ordering::Relaxed),
             false => ALIVE_MAX,
         };

@@ -20,7 +20,7 @@ use colltune_core::select::mix;
 use colltune_core::settings::SummaryTo;
 
 use crate::abi::{self, Comm};
-use crate::account::{Account, Destination};
+use crate::account::{Account, Destination, Threads};
 use crate::clock::{Conversion, Reading};
 use crate::code_pages;
 use crate::fault_tolerance;
@@ -37,7 +37,6 @@ use crate::private;
 use crate::spending::Spending;
 use crate::steer::Steer;
 use crate::switch;
-use crate::threads;
 use crate::tune::Tuner;
 use crate::warn::say;
 use crate::world::{World, rank_in_environment};
@@ -294,10 +293,11 @@ fn build(
             >(query)(&mut thread_level)
         };
     }
-    if thread_level == abi::THREAD_MULTIPLE {
-        threads::become_multiple();
+    let thread_multiple = thread_level == abi::THREAD_MULTIPLE;
+    if thread_multiple {
+        private::has_threads();
     }
-    let account = open_account(&rules.terms, rank, clock, ledger);
+    let account = open_account(&rules.terms, rank, thread_multiple, clock, ledger);
     if let Some(account) = &account {
         let library = library.to_string();
         account.begin(rank, &node_of_rank, &rules.terms, (&job, &library));
@@ -332,6 +332,7 @@ fn build(
         log: log.map(Mutex::new),
         flight,
         incoming,
+        thread_multiple,
         busy: AtomicUsize::new(0),
         gap: Gap::default(),
         next_comm: AtomicU64::new(0),
@@ -355,6 +356,7 @@ fn ask_for_predefined(pmpi: &Pmpi, handles: &Handles) -> Predefined {
 fn open_account(
     terms: &JobTerms,
     rank: u32,
+    thread_multiple: bool,
     clock: Conversion,
     ledger: Option<String>,
 ) -> Option<Account> {
@@ -362,6 +364,15 @@ fn open_account(
     if summary == SummaryTo::Nobody && ledger.is_none() {
         return None;
     }
+    let threads = match thread_multiple {
+        true => Threads::Several,
+        false => Threads::One,
+    };
     let to = Destination { summary, ledger };
-    Some(Account::open(mix(terms.seed, rank.into()), clock, to))
+    Some(Account::open(
+        mix(terms.seed, rank.into()),
+        threads,
+        clock,
+        to,
+    ))
 }

@@ -28,7 +28,6 @@ use crate::gap::{self, Gap};
 use crate::messages;
 use crate::recorder::Recorder;
 use crate::steer::Steer;
-use crate::threads;
 use crate::warn::say;
 use crate::world::World;
 
@@ -54,6 +53,7 @@ pub struct Tuner {
     pub library: String,
     /// The folder of this job's traces.
     pub incoming: Option<String>,
+    pub thread_multiple: bool,
     /// An address in the frame of the tuned call that is under way; while none is, the mark of the gap.
     pub busy: AtomicUsize,
     pub gap: Gap,
@@ -95,7 +95,7 @@ impl Tuner {
     /// call stands for itself: nothing behind us re-enters then but other threads' calls on other communicators.
     #[inline(always)]
     pub fn enter(&self, here: usize) -> bool {
-        if threads::are_multiple() {
+        if self.thread_multiple {
             return true;
         }
         let outer = self.busy.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Tuner {
     #[inline(always)]
     pub fn is_entered(&self, here: usize) -> bool {
         let outer = self.busy.load(Ordering::Relaxed);
-        outer != 0 && !threads::are_multiple() && self.is_under_way(outer, here)
+        outer != 0 && !self.thread_multiple && self.is_under_way(outer, here)
     }
 
     /// Whether the call that is noted is under way still, and was not left by a longjmp.
@@ -138,9 +138,7 @@ impl Tuner {
     #[cold]
     fn close_gap(&self) {
         let now = clock::ticks();
-        // One that was open when threads began to call at will is behind nobody knows which call.
-        let closed = self.gap.close().filter(|_| !threads::are_multiple());
-        let Some(sample) = closed else {
+        let Some(sample) = self.gap.close() else {
             return;
         };
         let shift_ns = self.clock.span_ns(now.wrapping_sub(sample.end));

@@ -1,6 +1,6 @@
 /* What programs do around their collectives: other ways to start and end, threads, children, tools.
  *
- * usage: surroundings spawn|session|beside|levels|later|threads|meanwhile|numbers|elsewhere
+ * usage: surroundings spawn|session|beside|threads|meanwhile|numbers|elsewhere
  *        surroundings WAY...   of disconnect, children, directly, errors, freed, copied, barriers, crossed, between
  * Rank 0 prints what the library says, and of several ways the name of each before it begins; it ends with "ok" when
  * every result is right. */
@@ -334,16 +334,15 @@ static void *copies(void *argument) {
 }
 
 /* A copy in which one rank's other thread waits while its first one calls a collective of another communicator, which
- * the others call before they come to the copy. What is copied comes from the one that is given, the other one from the
- * world. */
-static int meanwhile(MPI_Comm from) {
+ * the others call before they come to the copy. */
+static int meanwhile(void) {
     int rank, size, right = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < 6; i++) {
         MPI_Comm comms[2];
         pthread_t thread = 0;
-        for (int k = 0; k < 2; k++) MPI_Comm_dup(k ? MPI_COMM_WORLD : from, &comms[k]);
+        for (int k = 0; k < 2; k++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
         struct copying copying = {comms[0], MPI_COMM_NULL, 0};
         int is_first = rank == i % size;
         if (is_first) {
@@ -439,36 +438,6 @@ static int beside(int *rank) {
     MPI_Session_finalize(&session);
     return all;
 }
-
-/* A session that asks for threads which call at will, and a communicator of all ranks from it. */
-static MPI_Session at_will(MPI_Comm *comm) {
-    MPI_Session session;
-    MPI_Group group;
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
-    if (MPI_Session_init(info, MPI_ERRORS_ARE_FATAL, &session)) exit(1);
-    MPI_Info_free(&info);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-    MPI_Comm_create_from_group(group, "at will", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, comm);
-    MPI_Group_free(&group);
-    return session;
-}
-
-/* Such a session beside a world whose main thread alone may call: it comes before the world, or later. */
-static int levels(int is_later, int *argc, char ***argv) {
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Session session = MPI_SESSION_NULL;
-    int provided, right = 1;
-    if (!is_later) session = at_will(&comm);
-    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
-    right &= steps(MPI_COMM_WORLD, 1);
-    if (is_later) session = at_will(&comm);
-    right &= meanwhile(comm) & steps(comm, 1) & steps(MPI_COMM_WORLD, 1);
-    MPI_Comm_free(&comm);
-    MPI_Session_finalize(&session);
-    return right;
-}
 #endif
 
 static int goes_right(const char *way, const char *program, int rank) {
@@ -483,7 +452,7 @@ static int goes_right(const char *way, const char *program, int rank) {
     if (!strcmp(way, "copied")) return copied();
     if (!strcmp(way, "barriers")) return barriers();
     if (!strcmp(way, "crossed")) return crossed();
-    if (!strcmp(way, "meanwhile")) return meanwhile(MPI_COMM_WORLD);
+    if (!strcmp(way, "meanwhile")) return meanwhile();
     if (!strcmp(way, "between")) return between();
     if (!strcmp(way, "elsewhere")) return elsewhere();
     return 0;
@@ -499,7 +468,6 @@ int main(int argc, char **argv) {
         if (rank == 0 && right) printf("ok\n");
         return !right;
     }
-    if (!strcmp(way, "levels") || !strcmp(way, "later")) return conclude(levels(way[1] == 'a', &argc, &argv));
 #endif
     int is_number = !strcmp(way, "numbers");
     if (is_number) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);

@@ -46,7 +46,7 @@ const REQUESTS: [&str; 11] = [
     "MPI_Request_free",
 ];
 /// Functions without counts.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 9] = [
     "MPI_Init",
     "MPI_Init_thread",
     "MPI_Finalize",
@@ -56,7 +56,6 @@ const OTHERS: [&str; 10] = [
     "MPI_Comm_disconnect",
     "MPI_Comm_idup",
     "MPI_Comm_idup_with_info",
-    "MPI_Session_init",
 ];
 
 fn tool_output(tool: &str, arguments: &[&str], file: &std::path::Path) -> String {

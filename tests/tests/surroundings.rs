@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log};
+use colltune_tests::{Job, Mpi, folder, job, on_each_library};
 
 /// What each way may take, beside what a job has anyway.
 const EACH: Duration = Duration::from_secs(30);
@@ -69,35 +69,6 @@ fn are_as_without_the_shim(mpi: Mpi, ways: &[&str]) {
     }
 }
 
-/// Behind a session no communicator is set up for the library's own algorithms, and none of ours is made.
-fn a_session_leaves_the_algorithms_to_the_library(mpi: Mpi) {
-    let (db, log) = (folder(), folder());
-    let tuned = going(mpi, 3, &["levels"])
-        .preload()
-        .db(db.path())
-        .mode("explore")
-        .seed(3)
-        .log(log.path());
-    let tuned = tuned
-        .env("COLLTUNE_SETUP_AFTER", "1")
-        .env("COLLTUNE_FAMILIES", "native,p2p")
-        .env("COLLTUNE_EXPLORE_BUDGET", "1");
-    tuned
-        .run("surroundings", &["levels"])
-        .succeeds()
-        .prints("ok\n");
-    let log = read_log(log.path(), 3);
-    assert_ranks_agree(&log);
-    let of = |family: &str| {
-        let calls = log[0].iter();
-        calls
-            .filter(|call| call.variant.starts_with(family))
-            .count()
-    };
-    assert_eq!(of("native:"), 0);
-    assert!(of("p2p:") > 0);
-}
-
 on_each_library! {
     fn spawned_jobs_and_intercommunicators(mpi: Mpi) {
         // Debian's MPICH cannot spawn.
@@ -120,13 +91,6 @@ on_each_library! {
     fn a_session_that_outlives_the_world(mpi: Mpi) {
         if !mpi.is_openmpi() {
             is_as_without_the_shim(mpi, "beside");
-        }
-    }
-
-    fn a_session_whose_threads_call_at_will_before_a_world_whose_main_thread_alone_may(mpi: Mpi) {
-        if !mpi.is_openmpi() {
-            are_right_whatever_runs(mpi, &["levels"]);
-            a_session_leaves_the_algorithms_to_the_library(mpi);
         }
     }
 
@@ -166,17 +130,6 @@ on_each_library! {
         assert!(names.iter().any(|name| name.ends_with(".trace")), "{names:?}");
         assert!(!names.iter().any(|name| name.ends_with(".open")), "{names:?}");
     }
-}
-
-/// MPICH's sessions have the level of whoever came first; Open MPI's have their own.
-#[test]
-fn sessions_of_open_mpi_5_whose_threads_call_at_will_beside_a_world_whose_main_thread_alone_may() {
-    let Some(mpi) = Mpi::OpenMpi5.installed() else {
-        return;
-    };
-    are_right_whatever_runs(mpi, &["levels"]);
-    are_right_whatever_runs(mpi, &["later"]);
-    a_session_leaves_the_algorithms_to_the_library(mpi);
 }
 
 /// Open MPI itself calls the system's functions by these names.

@@ -57,8 +57,7 @@ pub struct Steer {
     /// One more than the collective whose variables hold what the call that is under way needs; 0 for none.
     steered: AtomicUsize,
 }
-// SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time: a session that
-// begins behind a communicator's set-up gets no more than the world (`crate::threads`).
+// SAFETY: handles are used only where no rank runs MPI_THREAD_MULTIPLE, so by one thread at a time.
 unsafe impl Send for Steer {}
 // SAFETY: what references lead to is used by one thread at a time: no rank runs MPI_THREAD_MULTIPLE then.
 unsafe impl Sync for Steer {}

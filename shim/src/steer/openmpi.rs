@@ -45,7 +45,7 @@ pub struct Steer {
     carrier_of: [Vec<Option<usize>>; COLLECTIVES],
 }
 // SAFETY: the pointers are to static storage of the library. They are written while a carrier is
-// made only, and carriers are made only where no rank's threads call at will (`crate::threads`).
+// made only, and carriers are made only where no rank runs MPI_THREAD_MULTIPLE.
 unsafe impl Send for Steer {}
 // SAFETY: through a reference nothing is written while another thread is in MPI: only one makes carriers.
 unsafe impl Sync for Steer {}

@@ -24,7 +24,6 @@ use crate::floating;
 use crate::gap::Sample;
 use crate::node::Repeat;
 use crate::own::{self, OwnCall};
-use crate::threads;
 use crate::world::World;
 
 /// One call's arguments, and the ways to run it. All collectives share the code behind it, which is long.
@@ -245,7 +244,7 @@ impl Tuner {
         let then = self.take(state, collective, &chosen, timing);
         // A review makes ranks wait for each other: what comes behind it is not the variant's.
         // Where several threads call at will, nobody knows which call is this one's next.
-        if then == AfterSample::Nothing && !threads::are_multiple() {
+        if then == AfterSample::Nothing && !self.thread_multiple {
             self.gap.open(Sample {
                 end,
                 handle: abi::bits(state.comm),

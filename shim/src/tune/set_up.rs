@@ -14,7 +14,6 @@ use crate::gpu;
 use crate::library::Pmpi;
 use crate::members::{self, Unknown};
 use crate::switch::switch;
-use crate::threads;
 
 impl Tuner {
     /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
@@ -41,7 +40,7 @@ impl Tuner {
         let tolerant = self.tolerates_deaths;
         let ability = Ability {
             number,
-            native: (!threads::are_multiple() && self.steer.able() && !tolerant).into(),
+            native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
             spent_ppm: self.spending.share_ppm(&self.clock),
         };
