@@ -90,7 +90,7 @@ fn versions() -> String {
         schema("probabilities.json", MODEL),
         schema("cells.json, meta.json", GENERATION),
         schema("calibration.toml", CALIBRATION),
-        schema("prior.json", "src/core/src/prior/simulated.rs"),
+        schema("prior.json, ratios.json", "src/core/src/prior/simulated.rs"),
         schema("JOB.run, --summary", SUMMARY),
         schema("runs/*.parquet", "tuning-db/src/runs.rs"),
         schema("evidence/*.parquet", "tuning-db/src/evidence.rs"),
