@@ -18,8 +18,11 @@ use crate::watching::{self, Watched};
 
 /// Predictions further than this many octaves from any measurement are not used.
 const REACH: f64 = 2.5;
-/// A variant that was drawn for so many calls and has no sample does not apply to the cell's calls.
-pub const DRAWN_WITHOUT_SAMPLE: f64 = 4.0;
+/// A variant that was drawn for so many calls, as is to be expected, and has no sample does not apply to the cell's
+/// calls. It is lost for good then: of those that do apply, three in ten thousand (e^-8) are.
+pub const DRAWN_WITHOUT_SAMPLE: f64 = 8.0;
+/// A run with samples of so many variants in a cell drew among them.
+const VARIANTS_DRAWN: usize = 3;
 /// Beyond this the prior is not asked at all: what it disfavours is still drawn a little.
 const NO_PRIOR: f64 = 1e9;
 
@@ -100,6 +103,8 @@ impl<'a> Cells<'a> {
         let before = context.previous.map(|model| previous(model, &entry.cell));
         let others = drawable.len() as f64;
         let alike = (1.0 - default_share(others)) / others;
+        let first = context.previous.map_or(0, |_| context.runs_before);
+        let drawn_since = drawn_calls(&rows, first) as f64;
         let expected = |variant: u16| {
             let name = variants[usize::from(variant)].name.to_string();
             // Before the first training all were drawn alike, or by weights: which, a later calibration does not tell.
@@ -111,7 +116,7 @@ impl<'a> Cells<'a> {
             // What was published with 0 was silent before.
             Some(match share.probability {
                 0.0 => f64::INFINITY,
-                probability => probability.min(most) * new_calls(&rows, context) as f64,
+                probability => probability.min(most) * drawn_since,
             })
         };
         let is_silent = |variant: u16| {
@@ -264,10 +269,15 @@ fn simulated(context: &Context, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
     logs.collect()
 }
 
-/// Sampled calls since the generation in force, or all before the first.
-fn new_calls(rows: &[&Evidence], context: &Context) -> u64 {
-    let new = |row: &&&Evidence| context.previous.is_none() || row.run >= context.runs_before;
-    rows.iter().filter(new).map(|row| row.calls).sum()
+/// Sampled calls of the runs, from one on, that drew among a cell's variants. A job that records runs the default alone,
+/// one that exploits what was chosen beside it, and neither gives another variant its turn.
+fn drawn_calls(rows: &[&Evidence], first: u32) -> u64 {
+    let draws = |run: &&[&Evidence]| {
+        let variants: BTreeSet<u16> = run.iter().map(|row| row.variant).collect();
+        run[0].run >= first && variants.len() >= VARIANTS_DRAWN
+    };
+    let runs = rows.chunk_by(|a, b| a.run == b.run).filter(draws);
+    runs.flatten().map(|row| row.calls).sum()
 }
 
 /// What is in force where a cell begins; its space may have been cut otherwise.
@@ -398,6 +408,7 @@ mod tests {
     use crate::evidence::{Moments, Shape};
     use colltune_core::algorithm::simulate::Machine;
     use colltune_core::library::{Library, Product};
+    use colltune_core::model::Share;
     use colltune_core::prior::simulated::{Simulated, Work};
 
     const LIBRARY: Library = Library {
@@ -493,12 +504,14 @@ mod tests {
         assert!(ends[1].probability > 1.1 * alike, "{shares:?}");
         let share = ends[0].probability;
         let variants = catalogue::variants(LIBRARY, Collective::Allreduce);
-        let [least, most] = ends.map(|share| {
+        let place = |share: &Share| {
             let mut names = variants.iter().map(|one| one.name.to_string());
             names.position(|name| name == share.name).expect("known") as u16
-        });
+        };
+        let [least, most] = ends.map(place);
+        let others = [place(&shares[1]), place(&shares[2])];
         let silent = |settings: &Settings, draws: f64| {
-            let rows = [row(0, draws as u64)];
+            let rows = [row(0, draws as u64 - 2), row(others[0], 1), row(others[1], 1)];
             let cells = Cells::new(&rows, &first_training(settings));
             cells.silent[0].clone()
         };
@@ -515,5 +528,24 @@ mod tests {
         // Without weights all have their turn at once.
         let found = silent(&earlier, DRAWN_WITHOUT_SAMPLE / alike + 1.0);
         assert!(found.contains(&least) && found.contains(&most), "{found:?}");
+    }
+
+    #[test]
+    fn calls_of_jobs_that_record_or_exploit_give_no_variant_its_turn() {
+        let run = |run: u32, variants: &[u16]| -> Vec<Evidence> {
+            let rows = variants.iter().map(|&variant| row(variant, 1000));
+            rows.map(|row| Evidence { run, ..row }).collect()
+        };
+        let drawn = |rows: &[Evidence], first: u32| {
+            let rows: Vec<&Evidence> = rows.iter().collect();
+            drawn_calls(&rows, first)
+        };
+        let mut rows = [run(0, &[0]), run(1, &[0]), run(2, &[0, 4])].concat();
+        assert_eq!(drawn(&rows, 0), 0);
+        rows.extend(run(3, &[0, 1, 2]));
+        rows.extend(run(4, &[0]));
+        assert_eq!(drawn(&rows, 0), 3000);
+        assert_eq!(drawn(&rows, 3), 3000);
+        assert_eq!(drawn(&rows, 4), 0);
     }
 }
