@@ -69,8 +69,7 @@ pub struct Belief {
     pub covariance: DMatrix<f64>,
     /// What a call of the default costs in ns: its mean time, with its shift where that counts.
     pub level_ns: f64,
-    /// Calls and runs, the time that they took, and the share of it that was work.
-    pub calls: u64,
+    /// Runs, the time that their calls took, and the share of it that was work.
     pub runs: u64,
     pub time_ns: f64,
     pub work: f64,
@@ -167,7 +166,6 @@ impl Belief {
             } else {
                 level.exp()
             },
-            calls: all().map(|row| row.calls).sum(),
             runs: runs.len() as u64,
             time_ns,
             work: all()

@@ -20,7 +20,7 @@ use crate::watching::{self, Watched};
 const REACH: f64 = 2.5;
 /// A variant that was drawn for so many calls, as is to be expected, and has no sample does not apply to the cell's
 /// calls. It is lost for good then: of those that do apply, three in ten thousand (e^-8) are.
-pub const DRAWN_WITHOUT_SAMPLE: f64 = 8.0;
+const DRAWN_WITHOUT_SAMPLE: f64 = 8.0;
 /// A run with samples of so many variants in a cell drew among them.
 const VARIANTS_DRAWN: usize = 3;
 /// Beyond this the prior is not asked at all: what it disfavours is still drawn a little.
@@ -36,9 +36,10 @@ pub struct Cells<'a> {
     /// By measured cell the variants that are drawn, those that only the prior speaks against, and the choice before.
     pub drawable: Vec<BTreeSet<u16>>,
     pub disfavoured: Vec<BTreeSet<u16>>,
-    /// By measured cell what does not apply to its calls, and what was not known before.
+    /// By measured cell what does not apply to its calls, and of what is drawn that without a sample of which this is
+    /// open: what is new, or had too few calls for its turn. Expectation alone says nothing of it.
     pub silent: Vec<BTreeSet<u16>>,
-    pub fresh: Vec<BTreeSet<u16>>,
+    pub untried: Vec<BTreeSet<u16>>,
     chosen: Vec<Option<u16>>,
     pub asked: Vec<Asked>,
     /// The places in the model of the cells that are asked about.
@@ -58,7 +59,7 @@ impl<'a> Cells<'a> {
             drawable: Vec::new(),
             disfavoured: Vec::new(),
             silent: Vec::new(),
-            fresh: Vec::new(),
+            untried: Vec::new(),
             chosen: Vec::new(),
             asked: Vec::new(),
             asked_cells: Vec::new(),
@@ -101,35 +102,41 @@ impl<'a> Cells<'a> {
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
         let before = context.previous.and_then(|model| previous(model, &entry.cell));
-        let drawn_since = drawn_calls(&rows, context.runs_before) as f64;
-        let expected = |variant: u16| {
+        let share = |found: &CellModel, variant: u16| {
             let name = variants[usize::from(variant)].name.to_string();
-            // What jobs drew before the first training nobody knows: a calibration behind them may have changed it.
-            let mut shares = before?.variants.iter();
-            // What was published with 0 was silent before.
-            Some(match shares.find(|share| share.name == name)?.probability {
-                0.0 => f64::INFINITY,
-                probability => probability * drawn_since,
-            })
+            let mut shares = found.variants.iter();
+            let share = shares.find(|share| share.name == name)?;
+            Some(share.probability)
         };
+        // What jobs drew before the first training nobody knows: a calibration behind them may have changed it.
+        let share_before = |variant: u16| before.and_then(|found| share(found, variant));
+        let drawn_since = drawn_calls(&rows, context.runs_before) as f64;
         let is_silent = |variant: u16| {
-            let drawn = expected(variant).unwrap_or(0.0);
-            !sampled.contains(&variant) && drawn >= DRAWN_WITHOUT_SAMPLE
+            // What was published with 0 was silent before.
+            let is_over = |share: f64| share == 0.0 || share * drawn_since >= DRAWN_WITHOUT_SAMPLE;
+            !sampled.contains(&variant) && share_before(variant).is_some_and(is_over)
+        };
+        // Generations change shares and may each see too few calls, so over all of them the first draws' shares count.
+        let drawn = drawn_calls(&rows, 0) as f64;
+        let is_untried = |variant: u16| {
+            let expected = drawn * share(entry, variant).unwrap_or(0.0);
+            let is_new = share_before(variant).is_none();
+            !sampled.contains(&variant) && (is_new || expected < DRAWN_WITHOUT_SAMPLE)
         };
         let silent: BTreeSet<u16> = drawable
             .iter()
             .copied()
             .filter(|&variant| is_silent(variant))
             .collect();
-        let fresh = drawable
+        drawable.retain(|variant| !silent.contains(variant));
+        let untried = drawable
             .iter()
             .copied()
-            .filter(|&variant| expected(variant).is_none())
+            .filter(|&variant| is_untried(variant))
             .collect();
-        drawable.retain(|variant| !silent.contains(variant));
         disfavoured.retain(|&variant| !is_silent(variant));
         self.silent.push(silent);
-        self.fresh.push(fresh);
+        self.untried.push(untried);
         let chosen = before.and_then(|found| {
             variants
                 .iter()
@@ -262,8 +269,8 @@ fn simulated(context: &Context, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
     logs.collect()
 }
 
-/// Sampled calls of the runs, from one on, that drew among a cell's variants. A job that records runs the default alone,
-/// one that exploits what was chosen beside it, and neither gives another variant its turn.
+/// Sampled calls of the runs, from one on, that drew among a cell's variants. A job that records runs the default
+/// alone, one that exploits what was chosen beside it, and neither gives another variant its turn.
 fn drawn_calls(rows: &[&Evidence], first: u32) -> u64 {
     let draws = |run: &&[&Evidence]| {
         let variants: BTreeSet<u16> = run.iter().map(|row| row.variant).collect();
@@ -479,13 +486,13 @@ mod tests {
         assert!(measured.iter().any(is_slow), "{measured:?}");
     }
 
-    /// What is silent in the cell of one run in which so many calls drew.
-    fn silent(
+    /// What is silent and what is untried in the cell of one run in which so many calls drew.
+    fn unsampled(
         settings: &Settings,
         previous: Option<&Model>,
         sampled: [u16; 2],
         calls: f64,
-    ) -> BTreeSet<u16> {
+    ) -> [BTreeSet<u16>; 2] {
         let mut rows = sampled.map(|variant| row(variant, 1)).to_vec();
         rows.push(row(0, calls as u64 - 2));
         let context = Context {
@@ -493,7 +500,7 @@ mod tests {
             ..first_training(settings)
         };
         let cells = Cells::new(&rows, &context);
-        cells.silent[0].clone()
+        [cells.silent[0].clone(), cells.untried[0].clone()]
     }
 
     /// The shares of the calibrated cell without the default's, the least first, and the variants that they are of.
@@ -521,23 +528,23 @@ mod tests {
         let (least, most) = (places[0], places[places.len() - 1]);
         let share = shares[0];
         assert!(share < 0.9 * shares[shares.len() - 1], "{shares:?}");
-        let silent = |calls: f64| silent(&full, Some(&model), [places[1], places[2]], calls);
+        let found = |calls: f64| unsampled(&full, Some(&model), [places[1], places[2]], calls);
         // So many calls that what is drawn the most had its turn, and what is drawn the least had not.
-        let found = silent(DRAWN_WITHOUT_SAMPLE / share - 1.0);
-        assert!(
-            !found.contains(&least) && found.contains(&most),
-            "{found:?}"
-        );
-        let found = silent(DRAWN_WITHOUT_SAMPLE / share + 1.0);
-        assert!(found.contains(&least), "{found:?}");
+        let [silent, untried] = found(DRAWN_WITHOUT_SAMPLE / share - 1.0);
+        assert!(silent.contains(&most) && !silent.contains(&least));
+        assert!(untried.contains(&least) && !untried.contains(&most));
+        let [silent, untried] = found(DRAWN_WITHOUT_SAMPLE / share + 1.0);
+        assert!(silent.contains(&least));
+        assert!(untried.is_empty(), "{untried:?}");
     }
 
     #[test]
     fn a_first_training_takes_nothing_for_silent_as_a_calibration_may_have_come_behind_the_draws() {
         for settings in calibrated() {
             let (_, places) = shares(&Model::initial(&settings, LIBRARY, "test"));
-            let found = silent(&settings, None, [places[1], places[2]], 1e6);
-            assert!(found.is_empty(), "{found:?}");
+            let [silent, untried] = unsampled(&settings, None, [places[1], places[2]], 1e6);
+            assert!(silent.is_empty(), "{silent:?}");
+            assert_eq!(untried.len(), places.len() - 2);
         }
     }
 

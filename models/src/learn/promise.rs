@@ -4,7 +4,6 @@
 
 use super::cells::Cells;
 use super::context::Context;
-use super::publish::has_unseen;
 use crate::belief::Belief;
 use crate::choice::{Choice, GAIN_LEAST, SAMPLES_LEAST};
 use crate::promise::{Promise, Prospect, promise};
@@ -62,12 +61,10 @@ pub fn nothing_to_gain(
 
 /// Whether too little was compared in a cell, be it since the machine changed.
 fn is_unknown(cells: &Cells, index: usize, belief: &Belief) -> bool {
-    let drawable = cells.places(&cells.drawable[index], belief);
-    let fresh = cells.places(&cells.fresh[index], belief);
     let changed = cells.watched[index].changed.unwrap_or(0);
     cells.runs_compared_from(index, changed) < RUNS_LEAST
         || belief.default_calls < SAMPLES_LEAST
-        || has_unseen(belief, &drawable, &fresh)
+        || !cells.untried[index].is_empty()
 }
 
 fn prospect(cells: &Cells, index: usize, belief: &Belief, share: f64) -> Prospect {

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::cells::{Cells, DRAWN_WITHOUT_SAMPLE};
+use super::cells::Cells;
 use super::context::{Context, seed_of};
 use crate::allocation::{Exploring, Race, allocate, expected_loss};
 use crate::belief::Belief;
@@ -73,8 +73,8 @@ pub fn measured(
         .copied()
         .filter(|&place| belief.arms[place - 1].calls < SAMPLES_LEAST)
         .collect();
-    let fresh = places(&cells.fresh[index]);
-    let (mut exploring, mut settled) = exploring(belief, &draws, &drawable, &fresh, best);
+    let untried = &cells.untried[index];
+    let (mut exploring, mut settled) = exploring(belief, &draws, &drawable, untried, best);
     if settled.is_empty() && !nothing_to_gain.is_empty() {
         (exploring, settled) = (Exploring::Settled, nothing_to_gain.to_owned());
     }
@@ -132,8 +132,14 @@ pub fn measured(
         ..CellStatistics::unknown(entry.cell)
     };
     let drawn = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
-    // What does not apply is listed with 0, so that the next training tells it from what is new.
-    let unsampled = |&place: &usize| belief.arms[place - 1].calls == 0 && shares[place] == 0.0;
+    // What does not apply is listed with 0, so that the next training tells it from what is new. Where a cell ends for
+    // another reason than that all was tried, what is untried stays new.
+    let is_ended = exploring == Exploring::Settled;
+    let unsampled = |&place: &usize| {
+        let arm = &belief.arms[place - 1];
+        let is_new = is_ended && untried.contains(&arm.variant);
+        arm.calls == 0 && shares[place] == 0.0 && !is_new
+    };
     let unsampled = drawable.iter().copied().filter(unsampled).map(name);
     let silent = cells.silent[index]
         .iter()
@@ -159,21 +165,12 @@ pub fn measured(
     (belief.cell, entry, statistics)
 }
 
-/// Whether something may apply that was never tried. It says nothing by its expectation alone: if it is new, or if too
-/// few calls were drawn for all to have had their turn.
-pub(super) fn has_unseen(belief: &Belief, drawable: &[usize], fresh: &[usize]) -> bool {
-    let had_turns = belief.calls as f64 / (drawable.len() + 1) as f64 >= DRAWN_WITHOUT_SAMPLE;
-    drawable
-        .iter()
-        .any(|&place| belief.arms[place - 1].calls == 0 && (!had_turns || fresh.contains(&place)))
-}
-
 /// How much a cell is worth exploring still, and why no more, if it is not.
 fn exploring(
     belief: &Belief,
     draws: &[Vec<f64>],
     drawable: &[usize],
-    fresh: &[usize],
+    untried: &BTreeSet<u16>,
     best: usize,
 ) -> (Exploring, String) {
     if belief.runs < RUNS_TO_SETTLE || belief.default_calls < SAMPLES_LEAST {
@@ -188,7 +185,7 @@ fn exploring(
             ),
         );
     }
-    if has_unseen(belief, drawable, fresh) {
+    if !untried.is_empty() {
         return (Exploring::Open, String::new());
     }
     let asking = asking(draws, drawable, best);
