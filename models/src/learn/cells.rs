@@ -101,7 +101,9 @@ impl<'a> Cells<'a> {
         let (mut drawable, all) = (named(entry), named(open));
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
-        let before = context.previous.and_then(|model| previous(model, &entry.cell));
+        let before = context
+            .previous
+            .and_then(|model| previous(model, &entry.cell));
         let share = |found: &CellModel, variant: u16| {
             let name = variants[usize::from(variant)].name.to_string();
             let mut shares = found.variants.iter();

@@ -120,7 +120,9 @@ impl Report<'_> {
         };
         let (replicas, sample) = (first.replicas.n > 1, &first.sample);
         let skewed = self.runs.iter();
-        let skewed = skewed.map(|run| run.outcome.skewed_difference).any(|share| share.is_some());
+        let skewed = skewed
+            .map(|run| run.outcome.skewed_difference)
+            .any(|share| share.is_some());
         if let Some(sample) = sample {
             text += &format!(
                 "{} of {} epochs gone through\n",
