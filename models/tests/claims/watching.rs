@@ -14,17 +14,25 @@ const LEVELS: f64 = 0.03;
 /// What is seen of a cell in so many runs, in which the default has 20 or 60 calls and variants have 2 to 60. What a
 /// call takes is `cost` of its run and variant beside the run's level, with what runs and calls differ by.
 fn watched(seed: u64, runs: u32, cost: impl Fn(u32, u16) -> f64) -> Watched {
+    watched_of_drawn(seed, runs, |run, variant| Some(cost(run, variant)))
+}
+
+/// As [`watched`]; a variant without a cost is not drawn in that run.
+fn watched_of_drawn(seed: u64, runs: u32, cost: impl Fn(u32, u16) -> Option<f64>) -> Watched {
     let mut random = StdRng::seed_from_u64(seed);
     let mut rows = Vec::new();
     for run in 0..runs {
         let level_ns = 2e4 * (LEVELS * normal(&mut random)).exp();
         for variant in 0..=VARIANTS {
+            let Some(cost) = cost(run, variant) else {
+                continue;
+            };
             let most_often = random.random_range(0..4usize);
             let calls = match variant {
                 0 => [20, 60][most_often % 2],
                 _ => [2, 5, 20, 60][most_often],
             };
-            let of_run = cost(run, variant) * (USUAL.run_effect * normal(&mut random)).exp();
+            let of_run = cost * (USUAL.run_effect * normal(&mut random)).exp();
             let mut time = Moments::default();
             for _ in 0..calls {
                 time.push(of_run * (USUAL.noise * normal(&mut random)).exp());
@@ -94,4 +102,71 @@ fn of_a_variant_that_changes_alone_earlier_runs_count_less_and_of_no_other() {
     };
     let alone = (0..20).filter(is_alone).count();
     assert!(alone >= 18, "{alone} of 20");
+}
+
+#[test]
+fn a_machine_that_takes_longer_stays_noticed_where_two_of_forty_variants_are_drawn_from_there_on() {
+    let cost = |run: u32, variant: u16| match run {
+        0..10 => Some(1.0),
+        _ => (variant <= 1).then_some(1.3),
+    };
+    for seed in 0..5 {
+        for later in 10..=40 {
+            let found = watched_of_drawn(seed, 10 + later, cost);
+            let case = format!("seed {seed}, {later} later runs: {found:?}");
+            assert!(discounts_all(&found, 8), "{case}");
+            assert!((1.15..1.5).contains(&found.drift.exp2()), "{case}");
+            assert!(found.changed.is_some_and(|run| run >= 9), "{case}");
+        }
+    }
+}
+
+#[test]
+fn one_of_few_variants_that_changes_alone_is_not_taken_for_the_default() {
+    for variants in 2..=6 {
+        let cost = |run: u32, variant: u16| match variant {
+            1 if run >= 10 => Some(2.0),
+            _ => (variant <= variants).then_some(1.0),
+        };
+        let is_alone = |seed: &u64| {
+            let found = watched_of_drawn(*seed, 20, cost);
+            let mut discounted = found.weights.keys();
+            let is_its_own = discounted.all(|(run, variant)| *run < 10 && *variant == 1);
+            found.weights.len() >= 9 && is_its_own && found.drift == 0.0
+        };
+        let alone = (0..20).filter(is_alone).count();
+        assert!(alone >= 18, "{alone} of 20 with {variants} variants");
+    }
+}
+
+#[test]
+fn a_default_of_few_variants_that_takes_twice_as_long_is_told_from_them() {
+    for variants in 2..=6 {
+        let cost = |run: u32, variant: u16| match variant {
+            0 if run >= 10 => Some(2.0),
+            _ => (variant <= variants).then_some(1.0),
+        };
+        let is_noticed = |seed: &u64| {
+            let found = watched_of_drawn(*seed, 20, cost);
+            (0..=variants).all(|variant| found.weights.contains_key(&(8, variant)))
+                && (1.7..2.35).contains(&found.drift.exp2())
+        };
+        let noticed = (0..20).filter(is_noticed).count();
+        assert!(noticed >= 18, "{noticed} of 20 with {variants} variants");
+    }
+}
+
+#[test]
+fn a_small_shift_long_after_a_large_one_is_noticed() {
+    let cost = |run: u32, _: u16| match run {
+        0..10 => 1.0,
+        10..95 => 3.0,
+        _ => 3.9,
+    };
+    for seed in 0..3 {
+        let found = watched(seed, 195, cost);
+        assert_eq!(found.changed, Some(95), "seed {seed}");
+        let rise = found.drift.exp2();
+        assert!((1.25..1.35).contains(&rise), "seed {seed}: {rise}");
+    }
 }
