@@ -8,7 +8,7 @@ use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_models::evidence::{Evidence, Moments};
 use colltune_models::statistics::CellStatistics;
-use colltune_models::{Context, learn, learn_bounded};
+use colltune_models::{Context, learn};
 
 use crate::generator::*;
 
@@ -267,42 +267,6 @@ fn a_new_variant_reopens_a_settled_cell() {
         "{new:?} {}",
         cell.settled
     );
-}
-
-#[test]
-fn what_was_untried_where_a_cell_was_ended_from_outside_is_drawn_where_it_is_open_again() {
-    let settings = settings("");
-    let drawn = drawn(&settings, 64);
-    let untried = drawn[1];
-    // Six draws are to be expected of each.
-    let mut evidence = runs(&settings, 64, &[], 3, 2 * drawn.len() as u64);
-    evidence.retain(|row| usize::from(row.variant) != untried);
-    let trained = |previous: Option<&Model>, bound: &str| {
-        let context = Context {
-            settings: &settings,
-            library: LIBRARY,
-            machine: "test",
-            generation: previous.map_or(1, |model| model.generation + 1),
-            seed: 1,
-            previous,
-            runs_before: if previous.is_some() { 3 } else { 0 },
-            predictor: None,
-        };
-        learn_bounded(&evidence, context, bound).unwrap()
-    };
-    let share = |cells: &[CellStatistics]| {
-        let variant = of_shape(cells, 64).variant(&name(untried));
-        variant.unwrap().probability
-    };
-    let mut ended = trained(None, "the program gains nothing");
-    for _ in 0..2 {
-        let cell = of_shape(&ended.statistics, 64);
-        assert_eq!(cell.settled, "the program gains nothing");
-        assert_eq!(share(&ended.statistics), 0.0);
-        ended = trained(Some(&ended.model), "the program gains nothing");
-    }
-    let again = trained(Some(&ended.model), "");
-    assert!(share(&again.statistics) > 0.0, "{:?}", again.statistics);
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
 mod tests {
     use super::*;
     use crate::policies::PRODUCT;
-    use crate::trial::Extent;
+    use crate::trial::{Extent, wrong};
 
     #[test]
     fn a_program_that_calls_each_cell_five_times_has_much_of_the_gain_after_twenty_jobs_and_hardly_anything_wrong()
