@@ -275,7 +275,7 @@ fn read_database(
         }
         None | Some(Ok(None)) => {
             if let Some(db) = request.db.as_deref() {
-                let found = read_simulated(db, library, request.mode, warnings);
+                let found = read_simulated(db, library, warnings);
                 let found = found.map(|found| (library, found));
                 settings.simulated.extend(found);
             }
@@ -426,13 +426,7 @@ fn settings_over(settings: Settings, folder: &Path) -> Result<Settings, String> 
 }
 
 /// What `colltune calibrate` found for `library`; `None` where it never ran. A file that cannot be used is said and left.
-/// How long each variant is expected to take is read by jobs that draw.
-fn read_simulated(
-    db: &Path,
-    library: Library,
-    mode: Mode,
-    warnings: &mut Vec<String>,
-) -> Option<Simulated> {
+fn read_simulated(db: &Path, library: Library, warnings: &mut Vec<String>) -> Option<Simulated> {
     let folder = db.join(library.to_string());
     let mut warn = |problem: String| warnings.push(format!("failed to {problem}; it is not used"));
     let prior = read_published(&folder.join(simulated::FILE), |text| {
@@ -445,9 +439,6 @@ fn read_simulated(
             return None;
         }
     };
-    if mode != Mode::Explore {
-        return Some(found);
-    }
     // An earlier version wrote none.
     let ratios = read_published(&folder.join(ratios::FILE), |text| found.add_ratios(text));
     if let Err(problem) = ratios {

@@ -132,10 +132,7 @@ impl Ratios<'_> {
         let Some(ratios) = self.at(cell) else {
             return alike();
         };
-        // The fastest of all may not be among them.
-        let known = drawn.iter().filter_map(|&place| ratios[place]);
-        let least = known.fold(f64::INFINITY, f64::min);
-        let parts = |ratio: f64| (WEIGHT_PARTS * least / ratio).round().max(1.0);
+        let parts = |ratio: f64| (WEIGHT_PARTS / ratio).round().max(1.0);
         let weights: Vec<Option<f64>> = drawn
             .iter()
             .map(|&place| ratios[place].map(parts))
