@@ -1,7 +1,6 @@
 //! What rank 0 reads and hands out: settings, model, seed. No other rank touches the file system.
 
 use std::collections::hash_map::RandomState;
-use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +15,6 @@ use colltune_core::library::Library;
 use colltune_core::machine;
 use colltune_core::model::Model;
 use colltune_core::preset::{self, Preset};
-use colltune_core::prior::ratios;
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::roster::hash_bytes;
@@ -274,10 +272,10 @@ fn read_database(
             Model::initial_within(&settings, library, &machine, 0, 0)
         }
         None | Some(Ok(None)) => {
-            if let Some(db) = request.db.as_deref() {
-                let found = read_simulated(db, library, warnings);
-                let found = found.map(|found| (library, found));
-                settings.simulated.extend(found);
+            let simulated = request.db.as_deref().map(|db| read_simulated(db, library));
+            match simulated.transpose() {
+                Ok(found) => settings.simulated.extend(found.flatten()),
+                Err(problem) => warnings.push(format!("failed to {problem}; it is not used")),
             }
             Model::initial_within(&settings, library, &machine, nodes, ppn)
         }
@@ -425,36 +423,12 @@ fn settings_over(settings: Settings, folder: &Path) -> Result<Settings, String> 
     }
 }
 
-/// What `colltune calibrate` found for `library`; `None` where it never ran. A file that cannot be used is said and left.
-fn read_simulated(db: &Path, library: Library, warnings: &mut Vec<String>) -> Option<Simulated> {
-    let folder = db.join(library.to_string());
-    let mut warn = |problem: String| warnings.push(format!("failed to {problem}; it is not used"));
-    let prior = read_published(&folder.join(simulated::FILE), |text| {
-        Simulated::from_json(text, library)
-    });
-    let mut found = match prior {
-        Ok(found) => found?,
-        Err(problem) => {
-            warn(problem);
-            return None;
-        }
-    };
-    // An earlier version wrote none.
-    let ratios = read_published(&folder.join(ratios::FILE), |text| found.add_ratios(text));
-    if let Err(problem) = ratios {
-        warn(problem);
-    }
-    Some(found)
-}
-
-/// Reads what the command published, with the name of the file in what is wrong; `None` where it did not.
-fn read_published<T, E: Display>(
-    file: &Path,
-    read: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<Option<T>, String> {
-    match read_text(file, MODEL_BYTES_MAX) {
-        Ok(text) => read(&text)
-            .map(Some)
+/// What `colltune calibrate` found for `library`, as settings hold it; `None` where it never ran.
+fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simulated)>, String> {
+    let file = db.join(library.to_string()).join(simulated::FILE);
+    match read_text(&file, MODEL_BYTES_MAX) {
+        Ok(text) => Simulated::from_json(&text, library)
+            .map(|found| Some((library, found)))
             .map_err(|error| format!("{error} ({})", file.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("read {}: {error}", file.display())),

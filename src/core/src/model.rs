@@ -24,7 +24,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Nothing is known: every variant is as likely as the others, or by how long it is expected to take.
+    /// Nothing is known: every variant is as likely as the others.
     Prior,
     /// From the cell's own measurements.
     Measured,
@@ -148,8 +148,7 @@ pub enum ModelError {
 
 impl Model {
     /// Generation 0: every variant that the site does not exclude, of the families that it wants
-    /// and worth drawing, is as likely as the others, or weighed by what a calibration has the simulator expect of
-    /// it; calls that are not sampled run `default`.
+    /// and worth drawing, is as likely as the others, and calls that are not sampled run `default`.
     pub fn initial(settings: &Settings, library: Library, machine: &str) -> Model {
         Model::initial_within(settings, library, machine, u64::MAX, u64::MAX)
     }
@@ -193,30 +192,28 @@ impl Model {
                         )
                 };
                 let worth = priors[which].worth_drawing(&cell);
-                let is_drawn = |place: &usize| {
-                    let (variant, name) = (&known[which][*place], &names[which][*place]);
-                    worth[*place] && wanted(variant) && !excluded(name)
+                let drawn: Vec<&String> = known[which]
+                    .iter()
+                    .zip(&names[which])
+                    .zip(worth)
+                    .filter(|((variant, name), worth)| *worth && wanted(variant) && !excluded(name))
+                    .map(|((_, name), _)| name)
+                    .collect();
+                let others = (drawn.len() - 1) as f64;
+                let of_default = default_share(others);
+                let share = |name: &&String| Share {
+                    name: (*name).clone(),
+                    probability: match name.as_str() {
+                        DEFAULT => of_default,
+                        _ => (1.0 - of_default) / others,
+                    },
                 };
-                // The first is `default`, which is always drawn.
-                let others: Vec<usize> = (1..worth.len()).filter(is_drawn).collect();
-                let of_default = default_share(others.len() as f64);
-                let alike = (1.0 - of_default) / others.len() as f64;
-                let weights = priors[which].weights(&cell, &others);
-                let share = |(&place, weight): (&usize, f64)| Share {
-                    name: names[which][place].clone(),
-                    probability: alike * weight,
-                };
-                let default = Share {
-                    name: DEFAULT.to_owned(),
-                    probability: of_default,
-                };
-                let others = others.iter().zip(weights).map(share);
                 CellModel {
                     cell,
                     source: Source::Prior,
                     best: DEFAULT.to_owned(),
                     gain: no_gain(),
-                    variants: std::iter::once(default).chain(others).collect(),
+                    variants: drawn.iter().map(share).collect(),
                 }
             });
         Model {
@@ -331,7 +328,6 @@ fn least_u32(value: u64) -> u32 {
 mod tests {
     use super::*;
     use crate::library::Product;
-    use crate::prior::simulated::Simulated;
 
     const LIBRARY: Library = Library {
         product: Product::OpenMpi,
@@ -358,58 +354,6 @@ mod tests {
             );
         }
         assert_eq!(Model::from_json(&model.to_json(), LIBRARY), Ok(model));
-    }
-
-    /// What a calibration would have written of one place.
-    fn simulated(hundredths: &str) -> Simulated {
-        let prior = r#"{"schema":1,"library":"openmpi-4.1.4","places":[]}"#;
-        let ratios = r#"{"schema":1,"library":"openmpi-4.1.4","collectives":[{"collective":"allreduce",
-            "names":["native:ring","native:recursive_doubling","native:nonoverlapping","gone"],
-            "places":[{"place":{"nodes":2,"ppn":4,"bytes":[16,256]},"hundredths":HUNDREDTHS}]}]}"#;
-        let mut found = Simulated::from_json(prior, LIBRARY).unwrap();
-        let ratios = ratios.replace("HUNDREDTHS", hundredths);
-        found.add_ratios(&ratios).unwrap();
-        found
-    }
-
-    #[test]
-    fn after_a_calibration_the_first_draws_are_weighed_and_elsewhere_alike() {
-        let text = "families = [\"native\"]\n[[space]]\ncollective = \"allreduce\"\n\
-             bytes = [0, 16, 1024, \"inf\"]\nnodes = [1, 2, 3, \"inf\"]\nppn = [1, 4, 5, \"inf\"]\n";
-        let of = |found: Option<Simulated>| {
-            let mut settings = Settings::from_toml(text).unwrap();
-            settings.simulated = found.map(|found| (LIBRARY, found)).into_iter().collect();
-            Model::initial(&settings, LIBRARY, "test")
-        };
-        let weighed = of(Some(simulated("[200,100,133,900]")));
-        assert_eq!(weighed.check(LIBRARY), Ok(()));
-        let (none, bare) = (of(Some(simulated("[0,0,0,900]"))), of(None));
-        assert_eq!(none.cells, bare.cells, "what is not drawn weighs nothing");
-        for (entry, alike) in weighed.cells.iter().zip(&bare.cells) {
-            let is_known = |ppn| entry.cell.contains(Collective::Allreduce, 16, 2, ppn);
-            if !is_known(4) {
-                // What holds of 4 ranks on a node is taken to hold of more.
-                assert_eq!(entry == alike, !is_known(entry.cell.ppn.lo.max(4)));
-                continue;
-            }
-            // Eighths of the fastest one's weight: 4, 8 and 6, and 6, which is the mean, too, for all of the others.
-            for (share, alike) in entry.variants.iter().zip(&alike.variants) {
-                assert_eq!(share.name, alike.name);
-                let weight = match share.name.as_str() {
-                    "native:ring" => 4.0 / 6.0,
-                    "native:recursive_doubling" => 8.0 / 6.0,
-                    _ => 1.0,
-                };
-                let away = share.probability / alike.probability - weight;
-                assert!(away.abs() < 1e-9, "{share:?} {alike:?}");
-            }
-            let has = |name: &str| entry.variants.iter().any(|share| share.name == name);
-            assert!(
-                has("native:ring") && has("native:recursive_doubling"),
-                "{entry:?}"
-            );
-            assert!(has("native:nonoverlapping"), "{entry:?}");
-        }
     }
 
     #[test]

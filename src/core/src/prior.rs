@@ -1,6 +1,6 @@
 //! What is drawn before anything is known: not what another variant does as well, nor what is
 //! hopeless, as is expected on this machine once it is calibrated ([`simulated`], by [`cost`]) or, where nothing was
-//! measured, by its shape alone. Of what is left the faster is drawn the more often ([`ratios`]).
+//! measured, by its shape alone.
 //!
 //! A cell has few samples before its first training, and each variant more takes some from the
 //! others. The rules look at the cell's bounds only, so that all its calls share the answer; what
@@ -26,7 +26,6 @@ use crate::settings::Settings;
 use crate::shape::Load;
 use crate::space::Cell;
 use place::Place;
-use ratios::Ratios;
 use rivals::{differs, least_ranks, most_ranks};
 
 /// What a library's algorithm may cost by its shape beside another, at the least; the simulator, which a smaller
@@ -43,7 +42,6 @@ pub struct Prior<'a> {
     /// What costs more than so many times as much as another variant is hopeless.
     factor: f64,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
-    ratios: Ratios<'a>,
     works: HashMap<(usize, usize, usize, usize), Work>,
     hopeless: HashMap<([u32; 2], u64, u64), Vec<bool>>,
 }
@@ -59,16 +57,15 @@ struct Work {
 impl<'a> Prior<'a> {
     /// The prior over `variants`, which are one collective's.
     pub fn new(variants: &'a [Variant], settings: &'a Settings, library: Library) -> Prior<'a> {
-        let of_library = settings.simulated.get(&library);
-        let simulated = of_library.zip(variants.first());
-        let simulated = simulated.map(|(found, variant)| found.of(variant.collective));
-        let ratios = of_library.map(|found| found.ratios(variants));
+        let simulated = variants.first().and_then(|variant| {
+            let of_library = settings.simulated.get(&library)?;
+            Some(of_library.of(variant.collective))
+        });
         Prior {
             variants,
             sizes: variants.iter().map(sizes).collect(),
             factor: settings.hopeless_factor_on(library),
             simulated: simulated.unwrap_or_default(),
-            ratios: ratios.unwrap_or_default(),
             works: HashMap::new(),
             hopeless: HashMap::new(),
         }
@@ -100,12 +97,6 @@ impl<'a> Prior<'a> {
             !hopeless && tried && another
         })
         .collect()
-    }
-
-    /// How often each of some places is to be drawn beside the others, by what is expected of them; as
-    /// [`Ratios::weights`].
-    pub fn weights(&self, cell: &Cell, drawn: &[usize]) -> Vec<f64> {
-        self.ratios.weights(cell, drawn)
     }
 
     fn hopeless(&mut self, cell: &Cell) -> &[bool] {

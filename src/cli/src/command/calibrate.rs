@@ -113,11 +113,10 @@ Examples:
 Measured are latency, overhead, gap and time per byte of messages on both levels, the time per byte between nodes
 while all ranks send, how many bytes an idle link lets through at once, the size from which a send waits for its
 receive, what combining and copying cost per byte, and whether ranks share cores, which then take turns. They go to
-DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json and
-ratios.json beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
-drawn before the first training, the others the more often the faster they are expected to be, and what
-is left of colltune's own schedules (p2p) is drawn beside the other families, unless colltune.toml names
-the families. Run it again after changing the tuning space.")]
+DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
+and ratios.json beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
+drawn before the first training, and what is left of colltune's own schedules (p2p) is drawn beside
+the other families, unless colltune.toml names the families. Run it again after changing the tuning space.")]
 pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

@@ -1,8 +1,8 @@
 //! How long every variant is expected to take beside the fastest one: `ratios.json`, beside `prior.json`.
 //!
-//! `prior.json` names what may be hopeless, and nothing else. A training wants to know how the others compare, too, and so
-//! do jobs before the first one, which draw by it. Names stand once for a collective and ratios are whole numbers, so that
-//! every variant in every place takes no more room than the slow ones by their names.
+//! `prior.json` names what may be hopeless, and nothing else. A training wants to know how the others compare, too. Names
+//! stand once for a collective and ratios are whole numbers, so that every variant in every place takes no more room than
+//! the slow ones by their names.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,6 @@ use crate::space::Cell;
 
 /// The name of the file in the folder of its library.
 pub const FILE: &str = "ratios.json";
-
-/// Weights are so many parts of the fastest one's: with more, cells that hardly differ would have lists of their own.
-const WEIGHT_PARTS: f64 = 8.0;
-/// What a variant is drawn at the least, by what it would be if all were drawn alike.
-const WEIGHT_LEAST: f64 = 1.0 / 3.0;
 
 /// `ratios.json`.
 #[derive(Serialize, Deserialize)]
@@ -122,52 +117,11 @@ impl Ratios<'_> {
         };
         Some(self.columns.iter().map(ratio).collect())
     }
-
-    /// How often some of the variants are to be drawn in a cell before anything was measured, beside each other: the
-    /// longer one is expected to take the less, and what nothing is expected of as often as the middle of the others.
-    ///
-    /// Shape: `drawn` are places of variants; the weights are as many, 1 in the mean and a third at the least.
-    pub fn weights(&self, cell: &Cell, drawn: &[usize]) -> Vec<f64> {
-        let alike = || vec![1.0; drawn.len()];
-        let Some(ratios) = self.at(cell) else {
-            return alike();
-        };
-        let parts = |ratio: f64| (WEIGHT_PARTS / ratio).round().max(1.0);
-        let weights: Vec<Option<f64>> = drawn
-            .iter()
-            .map(|&place| ratios[place].map(parts))
-            .collect();
-        let mut known: Vec<f64> = weights.iter().flatten().copied().collect();
-        known.sort_by(f64::total_cmp);
-        let Some(&middle) = known.get(known.len() / 2) else {
-            return alike();
-        };
-        let weights = weights.into_iter().map(|one| one.unwrap_or(middle));
-        with_a_least(&weights.collect::<Vec<_>>())
-    }
-}
-
-/// Scales weights to a mean of 1, and lifts to [`WEIGHT_LEAST`] what would be less, at the cost of the others.
-fn with_a_least(weights: &[f64]) -> Vec<f64> {
-    let mut ascending = weights.to_vec();
-    ascending.sort_by(f64::total_cmp);
-    let (mut total, mut left) = (weights.len() as f64, weights.iter().sum::<f64>());
-    // Each that is lifted leaves less for the others, so the next may have to be lifted, too; never all.
-    for weight in ascending {
-        if weight * total / left >= WEIGHT_LEAST {
-            break;
-        }
-        total -= WEIGHT_LEAST;
-        left -= weight;
-    }
-    let scaled = |weight: &f64| (weight * total / left).max(WEIGHT_LEAST);
-    weights.iter().map(scaled).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Range;
 
     #[test]
     fn a_ratio_is_over_the_fastest_at_both_sizes_and_what_has_no_time_has_none() {
@@ -184,56 +138,5 @@ mod tests {
         assert_eq!(hundredths(&[None, None]), [0, 0]);
         // What takes no time at all, be it a call on one rank, is nobody's measure.
         assert_eq!(hundredths(&[Some([0.0, 0.0]), Some([1.0, 1.0])]), [0, 0]);
-    }
-
-    fn are_near(found: &[f64], expected: &[f64]) -> bool {
-        let mut both = found.iter().zip(expected);
-        found.len() == expected.len() && both.all(|(a, b)| (a - b).abs() < 1e-12)
-    }
-
-    #[test]
-    fn who_takes_twice_as_long_is_drawn_half_as_often_and_nobody_less_than_a_third_of_alike() {
-        let range = |lo, hi| Range { lo, hi };
-        let cell = Cell {
-            collective: Collective::Allreduce,
-            bytes: range(16, Some(64)),
-            nodes: range(2, Some(3)),
-            ppn: range(4, None),
-        };
-        // Of the first nothing is expected, and the last is in no list: another version knows it.
-        let hundredths = [0, 100, 133, 200, 1600, 100, 200];
-        let ratios = Ratios {
-            columns: (0..8).map(Some).collect(),
-            places: HashMap::from([(Place::of(&cell), hundredths.as_slice())]),
-        };
-        // In eighths of the fastest one's weight: 8, 4 and 8, of which the mean is 20/3.
-        let found = ratios.weights(&cell, &[1, 3, 5]);
-        assert!(are_near(&found, &[1.2, 0.6, 1.2]), "{found:?}");
-        // 6, 8, 6, 4 and 1, of which the mean is 5: the last is lifted from 1/5, and 24 parts share 5 - 1/3.
-        let found = ratios.weights(&cell, &[0, 1, 2, 3, 4]);
-        let part = (5.0 - 1.0 / 3.0) / 24.0;
-        let expected = [6.0, 8.0, 6.0, 4.0].map(|parts| parts * part);
-        assert!(are_near(&found[..4], &expected), "{found:?}");
-        assert!(are_near(&found[4..], &[1.0 / 3.0]), "{found:?}");
-        // Where nothing is known of any, or of the place, all are alike.
-        assert_eq!(ratios.weights(&cell, &[0, 7]), [1.0, 1.0]);
-        let nodes = range(1, Some(2));
-        let elsewhere = Cell { nodes, ..cell };
-        assert_eq!(ratios.weights(&elsewhere, &[1, 4]), [1.0, 1.0]);
-        assert!(ratios.weights(&cell, &[]).is_empty());
-    }
-
-    #[test]
-    fn weights_have_a_mean_of_1_and_none_is_below_the_least_however_far_they_lie_apart() {
-        for n in 1..40 {
-            for slow in 0..n {
-                let one = |place: usize| if place < slow { 1.0 } else { 8.0 };
-                let weights = with_a_least(&(0..n).map(one).collect::<Vec<_>>());
-                let sum: f64 = weights.iter().sum();
-                assert!((sum - n as f64).abs() < 1e-9, "{n} {slow}: {weights:?}");
-                let is_enough = |weight: &f64| *weight >= WEIGHT_LEAST;
-                assert!(weights.iter().all(is_enough), "{n} {slow}: {weights:?}");
-            }
-        }
     }
 }
