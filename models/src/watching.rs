@@ -6,8 +6,8 @@
 //! Student's distribution says how likely one is, Bonferroni's bound how likely any. A run counts by how well its calls
 //! tell its mean, beside what runs differ by. The newest shift counts.
 //!
-//! What was learned before is discounted for the whole cell where most variants have shifted together; where one has
-//! alone, for that one.
+//! What was learned before is discounted for the whole cell where most variants have shifted together, or the default
+//! alone; where another one has, for that one.
 
 mod cut;
 mod panel;
@@ -50,24 +50,33 @@ pub fn watch(rows: &[&Evidence]) -> Watched {
     let differ = differ(contrasts.values().map(Vec::as_slice));
     let alone = alone(&contrasts, differ);
     let beside = beside_default(rows, &contrasts, &noises, differ);
-    let level = level(rows, &noises, differ / 2.0);
+    let of_rows = |rows: &[&Evidence]| level(rows, &noises, differ / 2.0);
+    let level = of_rows(rows);
+    // Where newer runs hold the default and one other variant alone, neither says which of the two has moved.
+    let default = match (beside, level) {
+        (None, None) => {
+            let own = rows.iter().copied().filter(|row| row.variant == 0);
+            of_rows(&own.collect::<Vec<_>>())
+        }
+        _ => None,
+    };
 
     let mut watched = Watched::default();
     for (variant, shift) in &alone {
         let own = rows.iter().copied().filter(|row| row.variant == *variant);
         watched.discount(&own.collect::<Vec<_>>(), shift.run, HALF_LIFE, shift.kept());
     }
-    if let Some(shift) = beside {
+    for shift in [beside, default].into_iter().flatten() {
         watched.discount(rows, shift.run, HALF_LIFE, shift.kept());
     }
     if let Some(shift) = level {
         watched.discount(rows, shift.run, HALF_LIFE_LEVEL, 1.0);
     }
     let all = alone.iter().map(|(_, shift)| *shift);
-    let all = all.chain(beside).chain(level);
+    let all = all.chain(beside).chain(level).chain(default);
     watched.changed = all.map(|shift| shift.run).max();
     let rise = |shift: Option<Break>| shift.map_or(0.0, |shift| shift.rise);
-    watched.drift = (rise(level) - rise(beside)) / std::f64::consts::LN_2;
+    watched.drift = (rise(level.or(default)) - rise(beside)) / std::f64::consts::LN_2;
     watched
 }
 

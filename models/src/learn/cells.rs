@@ -7,7 +7,7 @@ use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::prior::place;
-use colltune_core::settings::Settings;
+use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::space::{Cell, Range};
 
 use super::context::Context;
@@ -19,7 +19,8 @@ use crate::watching::{self, Watched};
 /// Predictions further than this many octaves from any measurement are not used.
 const REACH: f64 = 2.5;
 /// A variant that was drawn for so many calls, as is to be expected, and has no sample does not apply to the cell's
-/// calls. It is lost for good then: of those that do apply, three in ten thousand (e^-8) are.
+/// calls. It is lost for good then: of those that do apply, fewer than one in a hundred are, as reviews within a job
+/// leave what has no sample some six tenths of its share (e^-5).
 const DRAWN_WITHOUT_SAMPLE: f64 = 8.0;
 /// A run with samples of so many variants in a cell drew among them.
 const VARIANTS_DRAWN: usize = 3;
@@ -74,15 +75,27 @@ impl<'a> Cells<'a> {
         } else {
             Model::initial(&open, context.library, context.machine)
         };
-        for (index, mut rows) in by_cell {
+        let mut by_cell = by_cell;
+        for rows in by_cell.values_mut() {
             rows.sort_unstable_by_key(|row| (row.run, row.shape, row.component, row.variant));
-            cells.add(index, rows, &open.cells[index], context);
+        }
+        let draw = drawing_runs(by_cell.values().map(Vec::as_slice), context.settings);
+        for (index, rows) in by_cell {
+            cells.add(index, rows, &open.cells[index], &draw, context);
         }
         cells.ask(context);
         cells
     }
 
-    fn add(&mut self, index: usize, rows: Vec<&'a Evidence>, open: &CellModel, context: &Context) {
+    /// `draw` are the runs that drew.
+    fn add(
+        &mut self,
+        index: usize,
+        rows: Vec<&'a Evidence>,
+        open: &CellModel,
+        draw: &BTreeSet<u32>,
+        context: &Context,
+    ) {
         let entry = &self.initial.cells[index];
         let collective = entry.cell.collective;
         let variants = &self.catalogue[collective.index()];
@@ -112,14 +125,14 @@ impl<'a> Cells<'a> {
         };
         // What jobs drew before the first training nobody knows: a calibration behind them may have changed it.
         let share_before = |variant: u16| before.and_then(|found| share(found, variant));
-        let drawn_since = drawn_calls(&rows, context.runs_before) as f64;
+        let drawn_since = drawn_calls(&rows, draw, context.runs_before) as f64;
         let is_silent = |variant: u16| {
             // What was published with 0 was silent before.
             let is_over = |share: f64| share == 0.0 || share * drawn_since >= DRAWN_WITHOUT_SAMPLE;
             !sampled.contains(&variant) && share_before(variant).is_some_and(is_over)
         };
         // Generations change shares and may each see too few calls, so over all of them the first draws' shares count.
-        let drawn = drawn_calls(&rows, 0) as f64;
+        let drawn = drawn_calls(&rows, draw, 0) as f64;
         let is_untried = |variant: u16| {
             let expected = drawn * share(entry, variant).unwrap_or(0.0);
             let is_new = share_before(variant).is_none();
@@ -271,15 +284,28 @@ fn simulated(context: &Context, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
     logs.collect()
 }
 
-/// Sampled calls of the runs, from one on, that drew among a cell's variants. A job that records runs the default
-/// alone, one that exploits what was chosen beside it, and neither gives another variant its turn.
-fn drawn_calls(rows: &[&Evidence], first: u32) -> u64 {
+/// The runs that drew among variants, by what they sampled in any one cell. A job that records runs the default alone,
+/// one that exploits what was chosen beside it, and neither gives another variant its turn. Where results are to be
+/// reproducible within a run, that draws once in each cell.
+fn drawing_runs<'r, 'e: 'r>(
+    cells: impl Iterator<Item = &'r [&'e Evidence]>,
+    settings: &Settings,
+) -> BTreeSet<u32> {
+    let once = settings.reproducible == Reproducible::Run;
     let draws = |run: &&[&Evidence]| {
         let variants: BTreeSet<u16> = run.iter().map(|row| row.variant).collect();
-        run[0].run >= first && variants.len() >= VARIANTS_DRAWN
+        variants.len() >= VARIANTS_DRAWN || once && variants.iter().any(|&variant| variant != 0)
     };
-    let runs = rows.chunk_by(|a, b| a.run == b.run).filter(draws);
-    runs.flatten().map(|row| row.calls).sum()
+    let runs = cells.flat_map(|rows| rows.chunk_by(|a, b| a.run == b.run).filter(draws));
+    runs.map(|run| run[0].run).collect()
+}
+
+/// Sampled calls of the runs, from one on, that drew.
+fn drawn_calls(rows: &[&Evidence], draw: &BTreeSet<u32>, first: u32) -> u64 {
+    let drawn = rows
+        .iter()
+        .filter(|row| row.run >= first && draw.contains(&row.run));
+    drawn.map(|row| row.calls).sum()
 }
 
 /// What is in force where a cell begins; its space may have been cut otherwise.
@@ -561,9 +587,11 @@ mod tests {
             let rows = variants.iter().map(|&variant| row(variant, 1000));
             rows.map(|row| Evidence { run, ..row }).collect()
         };
+        let settings = Settings::default();
         let drawn = |rows: &[Evidence], first: u32| {
             let rows: Vec<&Evidence> = rows.iter().collect();
-            drawn_calls(&rows, first)
+            let draw = drawing_runs([rows.as_slice()].into_iter(), &settings);
+            drawn_calls(&rows, &draw, first)
         };
         let mut rows = [run(0, &[0]), run(1, &[0]), run(2, &[0, 4])].concat();
         assert_eq!(drawn(&rows, 0), 0);
@@ -572,5 +600,20 @@ mod tests {
         assert_eq!(drawn(&rows, 0), 3000);
         assert_eq!(drawn(&rows, 3), 3000);
         assert_eq!(drawn(&rows, 4), 0);
+        // A run that draws in one cell draws in all of them.
+        let rows: Vec<&Evidence> = rows.iter().collect();
+        let (few, many) = rows.split_at(4);
+        let draw = drawing_runs([few, many].into_iter(), &settings);
+        assert_eq!(draw, BTreeSet::from([3]));
+        let once = Settings {
+            reproducible: Reproducible::Run,
+            ..Settings::default()
+        };
+        let draw = drawing_runs([few, many].into_iter(), &once);
+        assert_eq!(
+            draw,
+            BTreeSet::from([2, 3]),
+            "a run that records draws nothing"
+        );
     }
 }

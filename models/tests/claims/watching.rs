@@ -139,6 +139,23 @@ fn one_of_few_variants_that_changes_alone_is_not_taken_for_the_default() {
     }
 }
 
+/// As runs that exploit are.
+#[test]
+fn a_default_that_takes_half_the_time_is_noticed_where_one_other_variant_runs_beside_it_from_there_on()
+ {
+    let cost = |run: u32, variant: u16| match (run, variant) {
+        (10.., 0) => Some(0.5),
+        (10.., 2..) => None,
+        _ => Some(1.0),
+    };
+    for seed in 0..10 {
+        let found = watched_of_drawn(seed, 22, cost);
+        assert!(discounts_all(&found, 8), "seed {seed}: {found:?}");
+        let rise = found.drift.exp2();
+        assert!((0.4..0.6).contains(&rise), "seed {seed}: {rise}");
+    }
+}
+
 #[test]
 fn a_default_of_few_variants_that_takes_twice_as_long_is_told_from_them() {
     for variants in 2..=6 {

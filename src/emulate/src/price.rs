@@ -229,6 +229,13 @@ impl<'m> Prices<'m> {
         schedules::parts(defaults.product(), pattern, name, n_ranks)
     }
 
+    /// Whether allreduces of so many ranks can be followed from each rank's own arrival on.
+    pub fn skews(&self, n_ranks: usize) -> bool {
+        let chosen = self.choices.of(Pattern::Allreduce);
+        let has_schedules = || self.parts(Pattern::Allreduce, chosen, 8, n_ranks).is_ok();
+        (2..=SKEWED_RANKS_MAX).contains(&n_ranks) && has_schedules()
+    }
+
     /// By how much an allreduce that takes `time_ns` where all ranks come together takes longer than its schedules say.
     /// None: it has none, or following them takes too long, so that all ranks end at once.
     pub fn beyond_schedules_ns(&mut self, bytes: u64, n_ranks: usize, time_ns: f64) -> Option<f64> {

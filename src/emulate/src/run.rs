@@ -227,8 +227,10 @@ fn go_through(
     }
     let mut prices = Prices::new(machine, scenario.choices.clone());
     let mut skew = match scenario.collectives {
-        Collectives::Sampled { seed } => Some(Skew::new(seed, program.n_steps())),
-        Collectives::Gate | Collectives::Skewed => None,
+        Collectives::Sampled { seed } if prices.skews(n_ranks) => {
+            Some(Skew::new(seed, program.n_steps()))
+        }
+        _ => None,
     };
     // The run says by which prices its own calls went.
     let mut prices_beside = Prices::new(machine, scenario.choices.clone());

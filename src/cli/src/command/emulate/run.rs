@@ -156,8 +156,8 @@ Examples:
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
 `transit` for messages on their way and, where ranks share cores, for taking them. `skewed %` is by how much longer steps
-take where allreduces follow their schedules from each rank's arrival on, by one step of a hundred; of a sample of epochs
-it is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
+take where allreduces follow their schedules from each rank's arrival on, by one step of a hundred, on up to 1,024 ranks;
+of a sample of epochs it is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
 time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
 were simulated. What the machine's numbers are (measured or assumed) stands in the first line and in every file.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
@@ -289,7 +289,7 @@ impl From<NetworkName> for Network {
 enum CollectivesName {
     /// A collective's time after the last rank came
     Gate,
-    /// Allreduces by their schedules, from each rank's arrival on
+    /// Allreduces by their schedules, from each rank's arrival on, where they have any, on up to 1,024 ranks
     Skewed,
     /// As gate; one step of a hundred is gone through by schedules too, and by how much those differ is told
     Sampled,
