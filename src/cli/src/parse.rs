@@ -108,3 +108,12 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
         Some(Box::new(self.names.iter().map(PossibleValue::new)))
     }
 }
+
+/// More ranks than this are more than any machine has.
+const RANKS_MAX: usize = 1 << 20;
+
+/// A number of ranks that there may be.
+pub fn ranks(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=RANKS_MAX).contains(n));
+    number.ok_or_else(|| format!("1 to {RANKS_MAX} ranks are possible"))
+}

@@ -24,6 +24,7 @@ use colltune_emulate::run::{
 use super::given;
 use super::study::seconds_of;
 use crate::output::{print, write};
+use crate::parse;
 use report::{Replicas, Report, Run};
 
 /// Emulates, writes what was asked for into the folder, and prints the table.
@@ -179,7 +180,7 @@ pub struct Args {
     )]
     policy: Vec<String>,
     /// Ranks
-    #[arg(long, value_name = "N", value_parser = ranks)]
+    #[arg(long, value_name = "N", value_parser = parse::ranks)]
     ranks: usize,
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
@@ -231,14 +232,6 @@ pub struct Args {
     /// More options of the mini-app
     #[arg(last = true, value_name = "OPTIONS")]
     more: Vec<String>,
-}
-
-/// More ranks than this are more than any machine has.
-const RANKS_MAX: usize = 1 << 20;
-
-pub(super) fn ranks(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|n| (1..=RANKS_MAX).contains(n));
-    number.ok_or_else(|| format!("1 to {RANKS_MAX} ranks are possible"))
 }
 
 fn epochs(text: &str) -> Result<Epochs, String> {

@@ -107,7 +107,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "CELLS", value_parser = clap::value_parser!(u32).range(2..=128))]
     cells: Vec<u32>,
     /// Numbers of ranks
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = super::run::ranks, required = true)]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = crate::parse::ranks, required = true)]
     ranks: Vec<usize>,
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]

@@ -9,7 +9,6 @@ use colltune_emulate::machine::Machine;
 use super::protocol::PROTOCOLS;
 use crate::bench::Bench;
 use crate::bench::place::Place;
-use crate::command::emulate::run::ranks;
 use crate::parse;
 
 /// The decks, and the one whose first steps the costs of its kernel are fitted to.
@@ -68,7 +67,7 @@ pub struct Args {
     )]
     pub(super) row: Option<String>,
     /// Ranks
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = ranks)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parse::ranks)]
     pub(super) ranks: usize,
     /// On the test cluster of 4 nodes x 2 ranks instead of on this machine alone
     #[arg(long)]
@@ -83,7 +82,7 @@ pub struct Args {
     )]
     pub(super) ranks_per_node: Vec<u32>,
     /// Strong scaling of the first deck as well: `contiguous` on each of these numbers of ranks
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = ranks)]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse::ranks)]
     pub(super) scaling: Vec<usize>,
     /// Four spheres with --compat as well, under rcb, morton and hilbert by each of these forced variants of allreduce,
     /// priced by what the database of --machine has measured
