@@ -355,4 +355,22 @@ mod tests {
         let beyond = prices.beyond_schedules_ns(8, 32, 12_345.0);
         assert_eq!(beyond, None, "everywhere at once");
     }
+    #[test]
+    fn a_skewed_allreduce_takes_its_price_where_all_come_together_and_ends_behind_the_last() {
+        let machine = crate::machine::preset("hera").unwrap();
+        let choices = Choices::from_text("allreduce=p2p:ring", &machine.learned).unwrap();
+        let mut prices = Prices::new(&machine, choices);
+        assert!(prices.skews(32) && !prices.skews(2 * SKEWED_RANKS_MAX));
+        let last = |ends: Vec<f64>| ends.into_iter().fold(0.0, f64::max);
+        // As where it was measured: more than its schedules say, and less.
+        for price in [1e9, 10.0] {
+            let beyond = prices.beyond_schedules_ns(8, 32, price).unwrap();
+            let together = last(prices.allreduce_ends(8, &[0.0; 32], beyond));
+            assert!((together / price - 1.0).abs() < 1e-6, "{together}");
+            let mut starts = [0.0; 32];
+            starts[5] = 1e8;
+            let ends = prices.allreduce_ends(8, &starts, beyond);
+            assert!(ends.iter().all(|end| *end >= 1e8), "{ends:?}");
+        }
+    }
 }
