@@ -212,16 +212,16 @@ impl Report {
 
 /// By how much other fidelities change a total, at most.
 fn other_fidelities(rows: &[Row]) -> [Claim; 3] {
-    let ways: [(&str, fn(&Row) -> f64); 3] = [
-        ("skewed collectives", |row| row.skewed),
-        ("messages alone", |row| row.alone),
-        ("sampled epochs", |row| row.sampled.change),
-    ];
-    ways.map(|(way, change)| {
+    let claim = |way: &str, change: fn(&Row) -> f64| {
         let what = format!("{way} change no total by more than {}", percent(FIDELITY));
         let most = largest(rows.iter().map(change));
         Claim::at_most("V9", what, most, FIDELITY)
-    })
+    };
+    [
+        claim("skewed collectives", |row| row.skewed),
+        claim("messages alone", |row| row.alone),
+        claim("sampled epochs", |row| row.sampled.change),
+    ]
 }
 
 /// What was typed, but for the program's folder.
