@@ -468,16 +468,7 @@ mod tests {
     }
 
     fn first_training(settings: &Settings) -> Context<'_> {
-        Context {
-            settings,
-            library: LIBRARY,
-            machine: "test",
-            generation: 1,
-            seed: 1,
-            previous: None,
-            runs_before: 0,
-            predictor: None,
-        }
+        Context::first(settings, LIBRARY, "test")
     }
 
     fn row(variant: u16, calls: u64) -> Evidence {

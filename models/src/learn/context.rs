@@ -25,6 +25,22 @@ pub struct Context<'a> {
     pub predictor: Option<&'a dyn Predictor>,
 }
 
+impl<'a> Context<'a> {
+    /// Of a first training, whose seed is 1.
+    pub fn first(settings: &'a Settings, library: Library, machine: &'a str) -> Context<'a> {
+        Context {
+            settings,
+            library,
+            machine,
+            generation: 1,
+            seed: 1,
+            previous: None,
+            runs_before: 0,
+            predictor: None,
+        }
+    }
+}
+
 /// The number of a collective and cell for seeds.
 pub(super) fn seed_of(seed: u64, collective: Collective, cell: usize) -> u64 {
     mix(seed, ((collective.index() as u64) << 32) | cell as u64)

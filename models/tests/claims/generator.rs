@@ -151,16 +151,7 @@ pub fn settings(extra: &str) -> Settings {
 }
 
 pub fn trained(evidence: &[Evidence], settings: &Settings) -> Learned {
-    let context = Context {
-        settings,
-        library: LIBRARY,
-        machine: "test",
-        generation: 1,
-        seed: 1,
-        previous: None,
-        runs_before: 0,
-        predictor: None,
-    };
+    let context = Context::first(settings, LIBRARY, "test");
     learn(evidence, context).unwrap()
 }
 

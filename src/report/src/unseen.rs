@@ -114,16 +114,9 @@ fn held_out(sources: &Sources, shape: Shape, warnings: &mut Vec<String>) -> Opti
     let is_of = |row: &&Evidence| row.shape.nodes == shape.nodes && row.shape.ppn == shape.ppn;
     let others = sources.said.evidence.iter().filter(|row| !is_of(row));
     let others: Vec<Evidence> = others.copied().collect();
-    let context = Context {
-        settings: sources.settings,
-        library: sources.generation.library,
-        machine: &sources.generation.model.machine,
-        generation: 1,
-        seed: 1,
-        previous: None,
-        runs_before: 0,
-        predictor: None,
-    };
+    let generation = &sources.generation;
+    let machine = &generation.model.machine;
+    let context = Context::first(sources.settings, generation.library, machine);
     let learned = match learn(&others, context) {
         Ok(learned) => learned,
         Err(error) => {
