@@ -89,6 +89,7 @@ impl PanelData {
     pub fn newest_shift(mut self, test: ShiftTest) -> Option<Break> {
         let mut newest = None;
         for round in 1..=ROUNDS_MOST {
+            self.leave_out_single_runs();
             // Bonferroni's bound again: the rounds behind the first err in 0.65 times the share that it does.
             let wrong = test.wrong / f64::from(round * round);
             let Some(found) = self.clearest(test.rise_least, wrong) else {
@@ -109,6 +110,18 @@ impl PanelData {
             }
         }
         newest
+    }
+
+    /// Leaves out series of which a single run is left. Beside its own mean that one is wherever the run was thought to be
+    /// before, and would hold the run's mean there.
+    fn leave_out_single_runs(&mut self) {
+        let mut first = vec![None; self.variants.len()];
+        let mut has_several = vec![false; self.variants.len()];
+        for one in &self.points {
+            let first = *first[one.series].get_or_insert(one.mean.run);
+            has_several[one.series] |= one.mean.run != first;
+        }
+        self.points.retain(|one| has_several[one.series]);
     }
 
     /// The clearest shift, where chance makes one in fewer than the share `wrong` of such panels.
@@ -294,4 +307,48 @@ fn chance(errors: f64, freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom).ok();
     let student = student.filter(|_| errors.is_finite());
     student.map_or(1.0, |student| 2.0 * student.sf(errors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Series of so many variants: all of them up to run 10, at which they rise, and the first two alone from there on,
+    /// which rise again at run 12.
+    fn twice_risen(n_variants: u16) -> Vec<Vec<RunMean>> {
+        let mean = |variant: u16, run: u32| RunMean {
+            run,
+            value: match run {
+                0..10 => 0.0,
+                10..12 => 1.0,
+                _ => 1.5,
+            } + [0.01, -0.01, 0.015, -0.02, 0.005]
+                [(usize::from(variant) + run as usize) % 5],
+            variance: 1e-4,
+        };
+        let last = |variant: u16| if variant < 2 { 24 } else { 10 };
+        (0..n_variants)
+            .map(|variant| (0..=last(variant)).map(|run| mean(variant, run)).collect())
+            .collect()
+    }
+
+    #[test]
+    fn series_of_which_a_single_run_is_left_do_not_hide_a_shift_behind_it() {
+        for n_variants in [2, 40] {
+            let series = twice_risen(n_variants);
+            let series = (0..).zip(series.iter().map(Vec::as_slice));
+            let panel = PanelData::new(series, RUNS_DIFFER_LEAST.powi(2), BTreeMap::new());
+            let found = panel.newest_shift(ShiftTest {
+                rise_least: 0.03,
+                variants_least: 2,
+                wrong: 0.001,
+            });
+            let found = found.expect("it rose");
+            assert_eq!(found.run, 12, "{n_variants} variants: {found:?}");
+            assert!(
+                (found.rise - 0.5).abs() < 0.03,
+                "{n_variants} variants: {found:?}"
+            );
+        }
+    }
 }
