@@ -1,12 +1,14 @@
 //! Evidence sorted into the cells of the tuning space, with what may be drawn there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use colltune_core::catalogue::{self, Facts, Variant};
 use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model, Source};
 use colltune_core::prior::place;
+use colltune_core::prior::ratios::Ratios;
+use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::space::{Cell, Range};
 
@@ -79,11 +81,19 @@ impl<'a> Cells<'a> {
         for rows in by_cell.values_mut() {
             rows.sort_unstable_by_key(|row| (row.run, row.shape, row.component, row.variant));
         }
+        let simulations = Simulations::new(context, &cells.catalogue);
         let draw = drawing_runs(by_cell.values().map(Vec::as_slice), context.settings);
         for (index, rows) in by_cell {
-            cells.add(index, rows, &open.cells[index], &draw, context);
+            cells.add(
+                index,
+                rows,
+                &open.cells[index],
+                &draw,
+                context,
+                &simulations,
+            );
         }
-        cells.ask(context);
+        cells.ask(&simulations);
         cells
     }
 
@@ -95,6 +105,7 @@ impl<'a> Cells<'a> {
         open: &CellModel,
         draw: &BTreeSet<u32>,
         context: &Context,
+        simulations: &Simulations,
     ) {
         let entry = &self.initial.cells[index];
         let collective = entry.cell.collective;
@@ -164,7 +175,7 @@ impl<'a> Cells<'a> {
                 .filter(|variant| usize::from(*variant) < variants.len()),
         );
         known.remove(&0);
-        let simulated = simulated(context, &entry.cell, variants);
+        let simulated = simulations.at(&entry.cell, variants);
         let at = middle(&rows);
         let place = |variant: &u16| {
             let simulated = simulated[usize::from(*variant)];
@@ -216,7 +227,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Lists the cells without evidence that lie near measured ones of their collective.
-    fn ask(&mut self, context: &Context) {
+    fn ask(&mut self, simulations: &Simulations) {
         let mut near: BTreeMap<Collective, Vec<Place>> = BTreeMap::new();
         for cell in &self.measured {
             near.entry(cell.collective)
@@ -248,7 +259,7 @@ impl<'a> Cells<'a> {
                 count(nodes),
             );
             let variants = &self.catalogue[entry.cell.collective.index()];
-            let simulated = simulated(context, &entry.cell, variants);
+            let simulated = simulations.at(&entry.cell, variants);
             let of_name: BTreeMap<String, usize> = variants
                 .iter()
                 .enumerate()
@@ -268,20 +279,46 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// What the simulator says of each variant of a cell, as [`Place`] has it.
-fn simulated(context: &Context, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
-    let Some(found) = context.settings.simulated.get(&context.library) else {
-        return vec![0.0; variants.len()];
-    };
-    let ratios = found.ratios(variants).at(cell).unwrap_or_else(|| {
-        // An earlier version kept only what it found to be slow.
-        let places = found.of(cell.collective);
-        let slower = places.get(&place::Place::of(cell));
-        let ratio = |variant: &Variant| slower?.get(&variant.name.to_string()).copied();
-        variants.iter().map(ratio).collect()
-    });
-    let logs = ratios.into_iter().map(|ratio| ratio.map_or(0.0, f64::ln));
-    logs.collect()
+/// What the simulator says of the library's variants, by collective; made once for all cells.
+struct Simulations<'c> {
+    of_collectives: Vec<CollectiveSimulation<'c>>,
+}
+
+struct CollectiveSimulation<'c> {
+    ratios: Ratios<'c>,
+    /// An earlier version kept only what it found to be slow.
+    slower: HashMap<place::Place, &'c BTreeMap<String, f64>>,
+}
+
+impl<'c> Simulations<'c> {
+    fn new(context: &Context<'c>, catalogue: &[Vec<Variant>]) -> Simulations<'c> {
+        let found = context.settings.simulated.get(&context.library);
+        let of = |found: &'c Simulated| {
+            let pairs = Collective::ALL.into_iter().zip(catalogue);
+            let of = pairs.map(|(collective, variants)| CollectiveSimulation {
+                ratios: found.ratios(variants),
+                slower: found.of(collective),
+            });
+            of.collect()
+        };
+        Simulations {
+            of_collectives: found.map_or_else(Vec::new, of),
+        }
+    }
+
+    /// Of each variant of a cell, as [`Place`] has it.
+    fn at(&self, cell: &Cell, variants: &[Variant]) -> Vec<f64> {
+        let Some(found) = self.of_collectives.get(cell.collective.index()) else {
+            return vec![0.0; variants.len()];
+        };
+        let ratios = found.ratios.at(cell).unwrap_or_else(|| {
+            let slower = found.slower.get(&place::Place::of(cell));
+            let ratio = |variant: &Variant| slower?.get(&variant.name.to_string()).copied();
+            variants.iter().map(ratio).collect()
+        });
+        let logs = ratios.into_iter().map(|ratio| ratio.map_or(0.0, f64::ln));
+        logs.collect()
+    }
 }
 
 /// The runs that drew among variants, by what they sampled in any one cell. A job that records runs the default alone,
@@ -437,7 +474,7 @@ mod tests {
     use colltune_core::algorithm::simulate::Machine;
     use colltune_core::library::{Library, Product};
     use colltune_core::model::Share;
-    use colltune_core::prior::simulated::{Simulated, Work};
+    use colltune_core::prior::simulated::Work;
 
     const LIBRARY: Library = Library {
         product: Product::OpenMpi,
