@@ -124,6 +124,7 @@ fn is_sound(row: &Evidence) -> bool {
         .iter()
         .all(|one| one.mean.is_finite() && one.m2.is_finite());
     finite
+        && row.calls > 0
         && row.level_ns.is_finite()
         && row.level_ns > 0.0
         && row.stall_excess.is_finite()
@@ -229,4 +230,20 @@ fn variants(table: &Table, library: Library) -> Result<Vec<Known>, ParquetError>
             Some((collective, found))
         });
     Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_no_calls_is_nothing_to_reckon_with() {
+        let row = |calls: u64| Evidence {
+            calls,
+            level_ns: 1e4,
+            ..nothing(Collective::Allreduce)
+        };
+        assert!(is_sound(&row(1)));
+        assert!(!is_sound(&row(0)));
+    }
 }
