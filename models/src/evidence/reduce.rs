@@ -9,7 +9,8 @@
 //!
 //! Behind a call in a hundred or so a rank has lost its core, and what follows takes many times as long, whatever ran.
 //! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
-//! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963).
+//! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963). What that takes off is
+//! counted apart, as stalls are: it may be a variant that has the program wait so (`models/src/belief/behind.rs`).
 
 use std::collections::BTreeMap;
 
@@ -166,7 +167,12 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
             let time = time - of_place;
             own.time.push(time);
             if let Some(shift) = shifts[index] {
-                let [least, most] = bounds[variant];
+                let ShiftBounds { least, most, stall } = bounds[variant];
+                own.behind_n += 1;
+                if shift > stall {
+                    own.behind_stalls += 1;
+                    own.behind_excess += shift - most;
+                }
                 let shift = shift.clamp(least, most);
                 own.shift.push(shift);
                 own.total.push(time + shift);
@@ -336,9 +342,17 @@ fn shifts(group: &Group, log_level: impl Fn(usize) -> f64) -> Vec<Option<f64>> {
     group.calls.iter().enumerate().map(own).collect()
 }
 
-/// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle. Of
-/// few calls nobody knows the middle; where such variants shift much in most of their calls all of that counts.
-fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
+/// What a shift counts at the least and at the most, and from where on it is that of a stall.
+struct ShiftBounds {
+    least: f64,
+    most: f64,
+    stall: f64,
+}
+
+/// By variant the bounds of its shifts, [`STALL`] at the utmost: about its own middle. Of few calls nobody knows the
+/// middle; where such variants shift much in most of their calls all of that counts. Where what a program computes scatters
+/// further than [`STALL`], stalls are beyond that.
+fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<ShiftBounds> {
     let mut of_variant: Vec<Vec<f64>> = vec![Vec::new(); n];
     for (shift, &variant) in shifts.iter().zip(variant_of) {
         of_variant[variant].extend(*shift);
@@ -355,17 +369,22 @@ fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[
             let middle = middle.unwrap_or(0.0);
             own.iter().map(move |shift| (shift - middle).abs())
         });
-        (SHIFT_REACH * DEVIATION * median(away)).clamp(SHIFT_REACH_LEAST, STALL)
+        (SHIFT_REACH * DEVIATION * median(away)).max(SHIFT_REACH_LEAST)
     };
     let (reach, reach_of_few) = (reach(true), reach(false));
     let known = || middles.iter().copied().flatten();
     let (least, most) = (known().fold(0.0, f64::min), known().fold(0.0, f64::max));
     let bounds = |middle: &Option<f64>| {
-        let (least, most) = match *middle {
-            Some(middle) => (middle - reach, middle + reach),
-            None => (least - reach_of_few, most + reach_of_few),
+        let (least, most, own_reach) = match *middle {
+            Some(middle) => (middle, middle, reach),
+            None => (least, most, reach_of_few),
         };
-        [least, most].map(|bound| bound.clamp(-STALL, STALL))
+        let counted = own_reach.min(STALL);
+        ShiftBounds {
+            least: (least - counted).clamp(-STALL, STALL),
+            most: (most + counted).clamp(-STALL, STALL),
+            stall: most + own_reach.max(reach),
+        }
     };
     middles.iter().map(bounds).collect()
 }
