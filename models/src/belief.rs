@@ -3,10 +3,8 @@
 //! One hierarchical model of the contrast log(cost_v / cost_default): an effect of the cell, one of the run, whose
 //! variance is pooled over cells so that one run knows what one run is worth, and noise, known from the moments. What
 //! other cells say ([`crate::predict`]) is the prior of a cell's effect; the posterior is normal and in closed form.
-//! Stalls ([`stalls`]), also those behind calls ([`behind`]), and what calls shift into what follows ([`shift`]) are part
-//! of the cost.
+//! Stalls ([`stalls`]) and what calls shift into what follows ([`shift`]) are part of the cost.
 
-mod behind;
 mod contrast;
 mod measured;
 mod posterior;
@@ -31,7 +29,7 @@ use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::{Fit, Observed, Sum};
 use root::root;
 use shift::Shift;
-use stalls::{Common, Count, Stalls};
+use stalls::{Common, Count};
 
 /// What runs differ by in a variant, as a standard deviation, before any data, and for how many degrees of freedom
 /// that guess counts.
@@ -57,8 +55,6 @@ struct Estimated {
     observed: Observed,
     shifts: Vec<Shift>,
     counts: BTreeMap<u16, Count>,
-    /// Of variants behind whose calls the program stalls more often than behind others'.
-    behind: BTreeMap<u16, Stalls>,
     /// What the default costs beyond its time, in times of that; known behind [`Estimated::of_cell`].
     of_default: f64,
 }
@@ -125,10 +121,6 @@ pub fn believe(
                 })
                 .collect();
             let (stalls, all_pay) = common.of_cell(&counts, &others);
-            let behind = &estimated[index].behind;
-            let pairs = stalls.into_iter().zip(&variants);
-            let stalls = pairs.map(|(own, variant)| own.or_dearer(behind.get(variant)));
-            let stalls = stalls.collect();
             let common = common_errors[cell.collective.index()];
             let priors = (priors[index].as_slice(), common);
             let belief = Belief::new(cell, &data[index], priors, &counts, stalls, all_pay);
@@ -183,7 +175,6 @@ impl Estimated {
             observed,
             shifts,
             counts,
-            behind: behind::of_cell(&rows),
             of_default: 0.0,
         }
     }

@@ -82,11 +82,6 @@ pub struct Evidence {
     /// Calls that took many times the typical time, and how much longer than the others in sum.
     pub stalls: u64,
     pub stall_excess: f64,
-    /// Calls of which it is known whether a stall came behind them, how many it did behind, and by how much that is
-    /// more than what `shift` counts of them, in sum. Evidence of earlier versions knows it of none.
-    pub behind_n: u64,
-    pub behind_stalls: u64,
-    pub behind_excess: f64,
     /// Mean of the work, the part that is not waiting for late ranks.
     pub work: f64,
 }
@@ -124,9 +119,6 @@ impl Evidence {
             total: Moments::default(),
             stalls: 0,
             stall_excess: 0.0,
-            behind_n: 0,
-            behind_stalls: 0,
-            behind_excess: 0.0,
             work: 0.0,
         }
     }

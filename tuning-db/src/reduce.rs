@@ -11,7 +11,7 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::record::{Header, Manner, Record};
 use colltune_core::select::mix;
-use colltune_models::evidence::{Call, Evidence, Shape, reduce};
+use colltune_models::evidence::{Call, Evidence, Moments, Shape, reduce};
 use parquet::data_type::ByteArray;
 
 use crate::partition::Columns;
@@ -316,9 +316,18 @@ fn passing_rows(observations: &[Observation]) -> Vec<Row> {
         let seconds = durations.iter().map(|&ns| ns as f64 / 1e9).sum();
         let (_, &mut median_ns, _) = durations.select_nth_unstable(middle);
         let evidence = Evidence {
+            run: 0,
+            shape,
+            variant: 0,
+            component: 0,
             calls: durations.len() as u64,
             level_ns: median_ns as f64,
-            ..Evidence::nothing(0, shape, 0)
+            time: Moments::default(),
+            shift: Moments::default(),
+            total: Moments::default(),
+            stalls: 0,
+            stall_excess: 0.0,
+            work: 0.0,
         };
         Row {
             manner,

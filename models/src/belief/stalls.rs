@@ -10,7 +10,7 @@ use statrs::function::beta::ln_beta;
 /// so it takes little evidence to know which it is.
 const PROVOKERS: (f64, f64) = (0.1, 2.5);
 /// The prior of a provoker's rate, a Beta distribution.
-pub(super) const RATES: (f64, f64) = (1.5, 75.0);
+const RATES: (f64, f64) = (1.5, 75.0);
 /// Over these of its own its likelihood is summed, in so many steps.
 const OWN_RATES: (f64, f64) = (1e-6, 0.9);
 const OWN_STEPS: usize = 64;
@@ -218,12 +218,6 @@ impl Stalls {
         let (mean, deviation) = self.size;
         let rate = self.rate.0 / (self.rate.0 + self.rate.1);
         self.provokes * self.beyond(rate, (mean + deviation * deviation / 2.0).exp())
-    }
-
-    /// The dearer ones of these and others of the same variant's.
-    pub(super) fn or_dearer(self, others: Option<&Stalls>) -> Stalls {
-        let dearer = others.filter(|others| others.mean() > self.mean());
-        dearer.copied().unwrap_or(self)
     }
 
     /// The same where it provokes stalls, so often and of this size.

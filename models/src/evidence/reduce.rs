@@ -9,8 +9,7 @@
 //!
 //! Behind a call in a hundred or so a rank has lost its core, and what follows takes many times as long, whatever ran.
 //! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
-//! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963). What that takes off is
-//! counted apart, as stalls are: it may be a variant that has the program wait so (`models/src/belief/behind.rs`).
+//! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963).
 
 use std::collections::BTreeMap;
 
@@ -167,12 +166,7 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
             let time = time - of_place;
             own.time.push(time);
             if let Some(shift) = shifts[index] {
-                let ShiftBounds { least, most, stall } = bounds[variant];
-                own.behind_n += 1;
-                if shift > stall {
-                    own.behind_stalls += 1;
-                    own.behind_excess += shift - most;
-                }
+                let [least, most] = bounds[variant];
                 let shift = shift.clamp(least, most);
                 own.shift.push(shift);
                 own.total.push(time + shift);
@@ -342,17 +336,9 @@ fn shifts(group: &Group, log_level: impl Fn(usize) -> f64) -> Vec<Option<f64>> {
     group.calls.iter().enumerate().map(own).collect()
 }
 
-/// What a shift counts at the least and at the most, and from where on it is that of a stall.
-struct ShiftBounds {
-    least: f64,
-    most: f64,
-    stall: f64,
-}
-
-/// By variant the bounds of its shifts, [`STALL`] at the utmost: about its own middle. Of few calls nobody knows the
-/// middle; where such variants shift much in most of their calls all of that counts. Where what a program computes scatters
-/// further than [`STALL`], stalls are beyond that.
-fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<ShiftBounds> {
+/// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle. Of
+/// few calls nobody knows the middle; where such variants shift much in most of their calls all of that counts.
+fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
     let mut of_variant: Vec<Vec<f64>> = vec![Vec::new(); n];
     for (shift, &variant) in shifts.iter().zip(variant_of) {
         of_variant[variant].extend(*shift);
@@ -369,22 +355,17 @@ fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<S
             let middle = middle.unwrap_or(0.0);
             own.iter().map(move |shift| (shift - middle).abs())
         });
-        (SHIFT_REACH * DEVIATION * median(away)).max(SHIFT_REACH_LEAST)
+        (SHIFT_REACH * DEVIATION * median(away)).clamp(SHIFT_REACH_LEAST, STALL)
     };
     let (reach, reach_of_few) = (reach(true), reach(false));
     let known = || middles.iter().copied().flatten();
     let (least, most) = (known().fold(0.0, f64::min), known().fold(0.0, f64::max));
     let bounds = |middle: &Option<f64>| {
-        let (least, most, own_reach) = match *middle {
-            Some(middle) => (middle, middle, reach),
-            None => (least, most, reach_of_few),
+        let (least, most) = match *middle {
+            Some(middle) => (middle - reach, middle + reach),
+            None => (least - reach_of_few, most + reach_of_few),
         };
-        let counted = own_reach.min(STALL);
-        ShiftBounds {
-            least: (least - counted).clamp(-STALL, STALL),
-            most: (most + counted).clamp(-STALL, STALL),
-            stall: most + own_reach.max(reach),
-        }
+        [least, most].map(|bound| bound.clamp(-STALL, STALL))
     };
     middles.iter().map(bounds).collect()
 }

@@ -1,7 +1,6 @@
 //! Claims about what is believed.
 
-use colltune_models::evidence::{Evidence, reduce};
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 
 use crate::generator::*;
 
@@ -147,69 +146,6 @@ fn a_gain_of_which_a_part_is_shifted_is_found_though_one_call_in_fifty_is_follow
     assert!((gains.mean - 0.75_f64.ln()).abs() < 0.15, "{gains:?}");
     assert!(gains.variance < 0.06_f64.powi(2), "{gains:?}");
     assert_eq!(choices[0].best, Some(0));
-}
-
-/// Runs of a cell in each of which what follows a variant's calls takes fifty times a call's time more now and then, in
-/// this share of them; and behind the share `any` of all calls.
-fn followed(seed: u64, costs: &[f64], own: (u16, f64), any: f64) -> Vec<Evidence> {
-    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
-    let truth = Truth {
-        shape: shape(64),
-        costs: costs.to_vec(),
-    };
-    let behind = Behind {
-        shifts: &vec![0.0; costs.len()],
-        tails: any,
-    };
-    let shares = vec![1.0 / costs.len() as f64; costs.len()];
-    let mut calls = Vec::new();
-    for run in 0..10 {
-        let mut of_run = USUAL.run(run, &truth, &shares, 400, &mut random);
-        behind.follow(&mut of_run, &mut random);
-        for call in of_run.iter_mut().filter(|call| call.variant == own.0) {
-            if random.random::<f64>() < own.1 {
-                call.shift_ns = call.shift_ns.map(|shift| shift + 50.0 * call.time_ns);
-            }
-        }
-        calls.extend(of_run);
-    }
-    reduce(calls)
-}
-
-#[test]
-fn a_variant_behind_whose_calls_alone_the_program_stalls_now_and_then_is_not_chosen() {
-    let costs = [1.0, 0.7, 0.85, 1.0];
-    for seed in 0..5 {
-        let (_, choices) = decide(&followed(seed, &costs, (1, 0.0), 0.01), 4, None);
-        assert_eq!(choices[0].best, Some(0), "seed {seed}");
-        for (own, any) in [(0.01, 0.0), (0.04, 0.005)] {
-            let (beliefs, choices) = decide(&followed(seed, &costs, (1, own), any), 4, None);
-            let case = format!("seed {seed}: {own} beside {any}");
-            let arms = &beliefs[0].arms;
-            // In times of the default's calls.
-            let truth = own * 50.0 * costs[1];
-            let mean = arms[0].stalls.mean();
-            assert!((0.4..2.5).contains(&(mean / truth)), "{case}: {mean}");
-            assert!(arms[1].stalls.mean() < 0.02, "{case}: {:?}", arms[1]);
-            assert_eq!(choices[0].best, Some(1), "{case}");
-        }
-    }
-}
-
-#[test]
-fn of_what_follows_any_call_now_and_then_a_hundredth_of_the_variants_is_charged_at_the_most() {
-    let (mut charged, mut all) = (0, 0);
-    for any in [0.003, 0.01, 0.03] {
-        for seed in 0..10 {
-            let evidence = followed(seed, &[1.0; 20], (1, 0.0), any);
-            let (beliefs, _) = decide(&evidence, 20, None);
-            let arms = &beliefs[0].arms;
-            charged += arms.iter().filter(|arm| arm.stalls.mean() > 0.1).count();
-            all += arms.len();
-        }
-    }
-    println!("{charged} of {all}");
-    assert!(100 * charged <= all, "{charged} of {all}");
 }
 
 #[test]

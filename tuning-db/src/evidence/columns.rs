@@ -93,18 +93,10 @@ pub(super) fn columns<'a>(
         float("total_m2", |row| row.evidence.total.m2),
         long("stalls", |_, row| row.stalls),
         float("stall_excess", |row| row.evidence.stall_excess),
-        long("behind_n", |_, row| row.behind_n),
-        long("behind_stalls", |_, row| row.behind_stalls),
-        float("behind_excess", |row| row.evidence.behind_excess),
         float("work", |row| row.evidence.work),
         float("seconds", |row| row.seconds),
     ]);
     columns
-}
-
-/// Whether a file is of an earlier version, which had not counted this: 0 then.
-pub(super) fn is_missing(table: &Table, name: &str) -> bool {
-    name.starts_with("behind_") && !table.has(name)
 }
 
 /// The names and kinds of the columns.
@@ -148,11 +140,6 @@ impl Joined {
         for (name, kind) in layout() {
             let values = match name {
                 "run" => Values::Int(of_row.iter().flatten().copied().collect()),
-                _ if is_missing(&table, name) => match kind {
-                    Kind::Float => Values::Float(vec![0.0; table.rows()]),
-                    _ => Values::Long(vec![0; table.rows()]),
-                }
-                .only(|row| of_row[row].is_some()),
                 _ => table.values(name, kind)?.only(|row| of_row[row].is_some()),
             };
             columns.push((name, kind, values));
@@ -170,39 +157,5 @@ impl Joined {
                 .map(|(run, _)| run.clone()),
         );
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn what_a_file_of_an_earlier_version_had_not_counted_is_0_where_it_is_joined() {
-        let recorded = "tests/recorded/busy/mpich-4.0.2/evidence/00000001-829fa71c7c4e88d2.parquet";
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded);
-        let runs = super::super::runs_of(&path).unwrap();
-        let mut joined = Joined::default();
-        for _ in 0..2 {
-            let file = Stored {
-                path: path.clone(),
-                bytes: 0,
-                superseded: vec![false; runs.len()],
-                counts: vec![true; runs.len()],
-                runs: runs.clone(),
-            };
-            joined.add(&file).unwrap();
-        }
-        let rows = 2 * Table::open(&path).unwrap().rows();
-        let column = |name: &str| {
-            let found = joined.columns.iter().find(|(other, ..)| *other == name);
-            found.map(|(.., values)| values.clone()).unwrap()
-        };
-        for name in ["behind_n", "behind_stalls"] {
-            assert_eq!(column(name), Values::Long(vec![0; rows]));
-        }
-        assert_eq!(column("behind_excess"), Values::Float(vec![0.0; rows]));
     }
 }

@@ -10,7 +10,6 @@ use colltune_models::evidence::{Evidence, Shape};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
-use super::columns::is_missing;
 use super::run::{Run, Said};
 use crate::passed::{self, Passed};
 use crate::reduce::Names;
@@ -129,10 +128,6 @@ fn is_sound(row: &Evidence) -> bool {
         && row.level_ns.is_finite()
         && row.level_ns > 0.0
         && row.stall_excess.is_finite()
-        && row.behind_n <= row.calls
-        && row.behind_stalls <= row.behind_n
-        && row.behind_excess.is_finite()
-        && row.behind_excess >= 0.0
         && row.work.is_finite()
 }
 
@@ -163,9 +158,6 @@ fn nothing(collective: Collective) -> Evidence {
 
 fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     let mut long = |name: &str, set: fn(&mut Evidence, u64)| -> Result<(), ParquetError> {
-        if is_missing(table, name) {
-            return Ok(());
-        }
         let values = table.longs(name)?;
         rows.iter_mut()
             .zip(values)
@@ -180,8 +172,6 @@ fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     long("shift_n", |row, value| row.shift.n = value)?;
     long("total_n", |row, value| row.total.n = value)?;
     long("stalls", |row, value| row.stalls = value)?;
-    long("behind_n", |row, value| row.behind_n = value)?;
-    long("behind_stalls", |row, value| row.behind_stalls = value)?;
     let mut int = |name: &str, set: fn(&mut Evidence, u32)| -> Result<(), ParquetError> {
         let values = table.ints(name)?;
         rows.iter_mut()
@@ -194,9 +184,6 @@ fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     int("n_ranks", |row, value| row.shape.n_ranks = value)?;
     int("component", |row, value| row.component = value as u16)?;
     let mut float = |name: &str, set: fn(&mut Evidence, f64)| -> Result<(), ParquetError> {
-        if is_missing(table, name) {
-            return Ok(());
-        }
         let values = table.floats(name)?;
         rows.iter_mut()
             .zip(values)
@@ -211,7 +198,6 @@ fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     float("total_mean", |row, value| row.total.mean = value)?;
     float("total_m2", |row, value| row.total.m2 = value)?;
     float("stall_excess", |row, value| row.stall_excess = value)?;
-    float("behind_excess", |row, value| row.behind_excess = value)?;
     float("work", |row, value| row.work = value)
 }
 
