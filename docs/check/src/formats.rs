@@ -25,6 +25,7 @@ const SUMMARY: &str = "src/core/src/account/summary.rs";
 const STATISTICS: &str = "models/src/statistics.rs";
 const CHECKPOINT: &str = "examples/amr/src/run/checkpoint.rs";
 const COSTS: &str = "src/emulate/src/cost/model.rs";
+const MEMORY: &str = "src/emulate/src/cost/memory.rs";
 const EMULATED: &str = "src/cli/src/command/emulate/run/report.rs";
 const VALIDATED: &str = "src/cli/src/command/emulate/validate/protocol.rs";
 const REPLAYED: &str = "src/cli/src/command/placement/replay/follow.rs";
@@ -32,7 +33,7 @@ const REPLAYED: &str = "src/cli/src/command/placement/replay/follow.rs";
 /// A mark on a page, and what makes the text that it stands for.
 pub type Part = (&'static str, fn() -> String);
 
-pub const PARTS: [Part; 33] = [
+pub const PARTS: [Part; 34] = [
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
     ("trace", || drawing(RECORD, "text")),
@@ -54,6 +55,7 @@ pub const PARTS: [Part; 33] = [
     ("level costs", || fields(COSTS, "LevelCosts")),
     ("phase costs", || fields(COSTS, "PhaseCosts")),
     ("noise costs", || fields(COSTS, "NoiseCosts")),
+    ("memory costs", || fields(MEMORY, "MemoryCost")),
     ("owners", || drawing(OWNERS, "toml")),
     ("summary", || fields(SUMMARY, "JobSummary")),
     ("records", || columns(&format!("{LIBRARY}/data"))),

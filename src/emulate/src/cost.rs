@@ -3,6 +3,7 @@
 //! For block `b` of level `l` in a step: `c_b = w2[l] C + w3[l] C k_b + w4[l] z_b`, where `C` is its updates of cells,
 //! `k_b` the solver iterations that its cells need besides and `z_b` the updates beside finer neighbours. The cells
 //! that were split or joined (`w1`) are paid in the refinement, where the program does that work.
+//! All of it takes a rank the less the less memory its blocks take, as far as [`memory_costs`] were measured.
 //!
 //! Source: Wu et al., CLUSTER 2011, eq. (1): non-leaf cells, leaf cells and particles by level.
 
@@ -11,6 +12,8 @@ mod least_squares;
 mod rows;
 
 mod model;
+
+mod memory;
 
 mod phases;
 
@@ -24,6 +27,7 @@ mod fit;
 
 pub use components::Components;
 pub use fit::{Fit, LevelQuality, Observed, fit};
+pub use memory::{MemoryCost, memory_costs, resident_mib, slowness};
 pub use model::{Costs, LevelCosts, NoiseCosts, PhaseCosts, SCHEMA, Work};
 pub use rows::{BlockRow, MessageRow, PhaseRow};
 pub use windows::WorkRow;

@@ -2,8 +2,10 @@
 
 mod common;
 
-use colltune_amr::telemetry::Phase;
-use colltune_emulate::cost::{BlockRow, Costs, LevelCosts, Observed, PhaseRow, Work, fit};
+use colltune_amr::telemetry::{Kind, Phase};
+use colltune_emulate::cost::{
+    BlockRow, Costs, LevelCosts, Observed, PhaseRow, Work, fit, memory_costs, slowness,
+};
 use colltune_emulate::mesh::{Recording, VERSION, settings};
 use colltune_emulate::traffic::finer_faces;
 use common::{GAS, Recorded, SPHERE, recorded};
@@ -56,7 +58,7 @@ fn costs_by_level_are_found_again_in_times_that_they_made() {
     ];
     let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
     let (mesh, phases) = with_times(&recorded, &levels);
-    let found = fit(&[observed(&mesh, &phases, &recorded)], |_| true).unwrap();
+    let found = fit(&[observed(&mesh, &phases, &recorded)], &[], |_| true).unwrap();
     for (quality, (found, made)) in found
         .levels
         .iter()
@@ -99,7 +101,7 @@ fn a_level_with_too_few_rows_takes_its_neighbours_numbers() {
                 }
             }
         }
-        let found = fit(&[observed(&mesh, &phases, &recorded)], |_| true).unwrap();
+        let found = fit(&[observed(&mesh, &phases, &recorded)], &[], |_| true).unwrap();
         let costs = &found.costs.levels;
         assert_eq!(costs[few], costs[neighbour], "level {few}");
         for level in [neighbour, other] {
@@ -127,7 +129,7 @@ fn runs_count_alike_and_chance_does_not_make_costs_smaller() {
         fast.time_ns.iter_mut().for_each(|time| *time *= 0.5);
     }
     let runs = [&slow, &fast].map(|mesh| observed(mesh, &phases, &recorded));
-    let found = fit(&runs, |_| true).unwrap();
+    let found = fit(&runs, &[], |_| true).unwrap();
     for level in &found.costs.levels {
         assert!((level.cell_ns - 2.0).abs() < 1e-6, "{level:?}");
     }
@@ -141,7 +143,7 @@ fn runs_count_alike_and_chance_does_not_make_costs_smaller() {
         observed(&slow, &phases, &recorded),
         observed(&gas.mesh, &gas.phases, &gas),
     ];
-    let error = fit(&mixed, |_| true).unwrap_err().to_string();
+    let error = fit(&mixed, &[], |_| true).unwrap_err().to_string();
     assert!(error.contains("fit each by itself"), "{error}");
 }
 
@@ -157,7 +159,10 @@ fn iterations_have_their_own_cost_and_other_steps_are_not_looked_at() {
     for step in mesh.steps.iter_mut().filter(|step| step.step > 15) {
         step.time_ns.fill(1e9);
     }
-    let found = fit(&[observed(&mesh, &phases, &recorded)], |step| step <= 15).unwrap();
+    let found = fit(&[observed(&mesh, &phases, &recorded)], &[], |step| {
+        step <= 15
+    })
+    .unwrap();
     let own = found.levels.iter().filter(|quality| !quality.borrowed);
     let own: Vec<usize> = own.map(|quality| usize::from(quality.level)).collect();
     assert!(own.len() >= 2, "{:?}", found.levels);
@@ -176,6 +181,7 @@ fn too_few_rows_another_version_and_holes_are_refused_by_name() {
     let recorded = recorded(2, &format!("{SPHERE} --num_tsteps 4"));
     let few = fit(
         &[observed(&recorded.mesh, &recorded.phases, &recorded)],
+        &[],
         |step| step == 1,
     );
     let error = few.unwrap_err().to_string();
@@ -211,4 +217,129 @@ fn too_few_rows_another_version_and_holes_are_refused_by_name() {
     );
     let error = new(Some(VERSION), &[]).expect("nothing");
     assert!(error.contains("--telemetry_blocks"), "{error}");
+}
+
+#[test]
+fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_ones() {
+    // A rank of a uniform mesh has 4 blocks of 6^3 cells, or 64.
+    let uniform = |side: usize, cell_ns: f64| {
+        let words = format!(
+            "--num_refine 0 --npx 4 --npy {side} --npz {side} --nx 6 --ny 6 --nz 6 --num_vars 2 \
+             --num_tsteps 3 --stages_per_ts 2"
+        );
+        let recorded = recorded(4, &words);
+        let (mut mesh, phases) = with_times(&recorded, &[level(cell_ns, 0.0, 0.0)]);
+        // Memory that is touched for the first time does not count.
+        mesh.steps[0]
+            .time_ns
+            .iter_mut()
+            .for_each(|time| *time *= 9.0);
+        (mesh, phases, recorded)
+    };
+    let runs = [uniform(2, 1.0), uniform(8, 4.0)];
+    let observed_of = |(mesh, phases, recorded)| observed(mesh, phases, recorded);
+    let all: Vec<Observed> = runs
+        .iter()
+        .map(|(a, b, c)| observed_of((a, b, c)))
+        .collect();
+    let found = memory_costs(&all).unwrap();
+    let [small, great] = found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((small.cell_ns, great.cell_ns), (1.0, 4.0));
+    assert!((great.resident_mib / small.resident_mib - 16.0).abs() < 1e-9);
+
+    // Costs are found again where each rank is as fast as its memory lets it be.
+    let levels = [
+        level(2.0, 0.0, 3.0),
+        level(2.5, 0.0, 1.0),
+        level(4.0, 0.0, 0.0),
+    ];
+    let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
+    let (mut mesh, phases) = with_times(&recorded, &levels);
+    let settings = settings(&mesh.words, 4, 4).unwrap();
+    let mut slowest = 0.0f64;
+    for step in &mut mesh.steps {
+        let n_own = |owner: u32| step.owners.iter().filter(|&&other| other == owner).count();
+        let factors: Vec<f64> = step
+            .owners
+            .iter()
+            .map(|&owner| slowness(&found, settings.shape, n_own(owner)))
+            .collect();
+        slowest = factors.iter().copied().fold(slowest, f64::max);
+        step.time_ns
+            .iter_mut()
+            .zip(factors)
+            .for_each(|(time, factor)| *time *= factor);
+    }
+    assert!((0.25..1.0).contains(&slowest), "{slowest}");
+    let fitted = fit(&[observed(&mesh, &phases, &recorded)], &all, |_| true).unwrap();
+    for (found, made) in fitted.costs.levels.iter().zip(&levels) {
+        assert!(
+            (found.cell_ns - made.cell_ns).abs() < 1e-6,
+            "{found:?} {made:?}"
+        );
+    }
+    let text = fitted.costs.to_toml();
+    assert_eq!(Costs::from_toml(&text).unwrap().memory, found);
+
+    let refined = memory_costs(&[observed(&mesh, &phases, &recorded)]).unwrap_err();
+    assert!(refined.to_string().contains("--num_refine 0"), "{refined}");
+
+    let gas = with_gas();
+    let uniform: Vec<Observed> = vec![observed(&gas.0, &gas.1, &gas.2)];
+    let other = fit(&[observed(&mesh, &phases, &recorded)], &uniform, |_| true);
+    let other = other.unwrap_err().to_string();
+    assert!(
+        other.contains("seven") && other.contains("euler"),
+        "{other}"
+    );
+}
+
+/// A gas on a mesh of one level.
+fn with_gas() -> (Recording, Vec<PhaseRow>, Recorded) {
+    let recorded = recorded(4, &format!("{GAS} --num_tsteps 3 --num_refine 0"));
+    let (mesh, phases) = with_times(&recorded, &[level(2.0, 0.0, 0.0)]);
+    (mesh, phases, recorded)
+}
+
+#[test]
+fn uniform_runs_say_what_messages_cost_as_much_as_all_others_together() {
+    let of_steps = |steps: u32| {
+        let words = format!(
+            "--num_refine 0 --npx 4 --npy 2 --npz 2 --nx 6 --ny 6 --nz 6 --num_vars 2 --num_tsteps {steps} \
+             --stages_per_ts 2"
+        );
+        let recorded = recorded(4, &words);
+        let (mesh, _) = with_times(&recorded, &[level(2.0, 0.0, 0.0)]);
+        (recorded, mesh)
+    };
+    let (few, many) = (of_steps(20), of_steps(90));
+    let is_ghost = |kind: Kind| kind.name().starts_with("ghost");
+    let packing = |run: &Recorded, byte_ns: f64| -> Vec<PhaseRow> {
+        let sent = run.messages.iter().filter(|row| is_ghost(row.kind));
+        let packed = sent.map(|row| PhaseRow {
+            step: row.step,
+            rank: row.rank,
+            phase: Phase::Pack,
+            time_ns: byte_ns * row.bytes as f64,
+        });
+        packed.collect()
+    };
+    let own = packing(&few.0, 1.0);
+    let byte_ns = |of_uniform: f64| {
+        let other = packing(&many.0, of_uniform);
+        let runs = [observed(&few.1, &own, &few.0)];
+        let uniform = [observed(&many.1, &other, &many.0)];
+        let found = fit(&runs, &uniform, |_| true).unwrap().costs.phases;
+        let sent = few.0.messages.iter().filter(|row| is_ghost(row.kind));
+        let [n, bytes] = sent.fold([0.0, 0.0], |[n, bytes], row| {
+            [n + row.messages as f64, bytes + row.bytes as f64]
+        });
+        (found.pack_message_ns * n + found.pack_byte_ns * bytes) / bytes
+    };
+    assert!((byte_ns(1.0) - 1.0).abs() < 1e-6);
+    // By least squares weighed by one over the times: 2 / (1 / 1 + 1 / 3). By numbers of steps it would be 2.2.
+    let between = byte_ns(3.0);
+    assert!((between - 1.5).abs() < 0.01, "{between}");
 }

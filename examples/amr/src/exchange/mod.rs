@@ -130,7 +130,8 @@ impl Exchange {
         let tag = TAG + sweep.axes[0] as i32;
         for partner in &sweep.partners {
             for n in message_lens(task.faces, partner, task.manner.bundling, vars) {
-                let mut buffer = self.buffer();
+                // What is going to be received needs no zeros before it.
+                let mut buffer = self.spare.pop().unwrap_or_default();
                 buffer.resize(n, 0.0);
                 let request = task.ranks.start_receive(partner.rank, tag, buffer);
                 posted.expect(partner.rank, n, request);

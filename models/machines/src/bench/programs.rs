@@ -52,6 +52,12 @@ pub(super) fn solver(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtLeast(0.95),
             Bound::None,
         ));
+        rows.push(row(
+            &format!("solver with {name}: claimed over true gain, mean logarithm"),
+            pooled(&lives, |one| (one.claims().overstated, one.claims().chosen)),
+            Bound::None,
+            Bound::None,
+        ));
     }
 }
 

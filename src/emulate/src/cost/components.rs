@@ -28,6 +28,9 @@ impl Components {
         let deviations: Vec<f64> = (0..names.len()).map(deviation).collect();
         let varies = |j: &usize| deviations[*j] > 1e-9 * means[*j].abs();
         let kept: Vec<usize> = (0..names.len()).filter(varies).collect();
+        if kept.is_empty() {
+            return Components::default();
+        }
         let standard = |row: &[f64], j: usize| (row[j] - means[j]) / deviations[j];
         let correlation = |i: usize, j: usize| {
             let products = rows.iter();
@@ -54,6 +57,12 @@ impl Components {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_that_are_all_alike_have_no_components() {
+        let found = Components::of(&["a", "b"], &vec![vec![3.0, 0.0]; 40]);
+        assert_eq!(found, Components::default());
+    }
 
     #[test]
     fn counts_that_go_together_make_one_component() {

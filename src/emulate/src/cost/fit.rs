@@ -9,13 +9,14 @@ use serde::Serialize;
 
 use super::components::Components;
 use super::least_squares::non_negative;
+use super::memory::{MemoryCost, memory_costs, slowness};
 use super::model::{Costs, LevelCosts, NoiseCosts, SCHEMA, Work, kernel_name};
 use super::phases::{Day, phases};
 use super::rows::{MessageRow, PhaseRow};
 use super::spread::{Residual, spread};
 use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
-use crate::mesh::{RecordedStep, Recording, settings};
+use crate::mesh::{self, RecordedStep, Recording, settings};
 use crate::program::{exchanges, needs_cells};
 use crate::traffic::finer_faces;
 
@@ -63,10 +64,16 @@ pub struct Observed<'a> {
 /// Steps of different runs are told apart by this many times the run's place.
 const RUN: u64 = 1 << 32;
 
-/// Fits costs to the steps that `wanted` takes of one run, or of several that count alike.
+/// Fits costs to the steps that `wanted` takes of one run, or of several that count alike. Runs on `uniform` meshes, if
+/// there are any, say how fast ranks are by their memory, and count for what messages cost.
 ///
-/// Errors: `TooFewRows` where no level has enough rows; `Mesh` for runs of several kernels.
-pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
+/// Errors: `TooFewRows` where no level has enough rows; `Mesh` for runs of several kernels; those of [`memory_costs`].
+pub fn fit(
+    runs: &[Observed],
+    uniform: &[Observed],
+    wanted: impl Fn(u64) -> bool,
+) -> Result<Fit, EmulateError> {
+    let memory = memory_costs(uniform)?;
     let mut all: Vec<Day> = Vec::new();
     let (mut rows, mut blocks, mut work) = (Vec::new(), Vec::new(), Vec::new());
     let (mut first, mut n_steps): (Option<Settings>, usize) = (None, 0);
@@ -77,7 +84,14 @@ pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, Emula
         let depth = settings.grid.depth;
         for step in recording.steps.iter().filter(|step| wanted(step.step)) {
             let of_run = place * RUN;
-            rows_of(step, of_run, &settings, &days, &mut rows, &mut blocks);
+            rows_of(
+                step,
+                of_run,
+                (&settings, &memory),
+                &days,
+                &mut rows,
+                &mut blocks,
+            );
             n_steps += 1;
         }
         let of_run = run.work.iter().filter(|row| wanted(row.step));
@@ -86,19 +100,25 @@ pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, Emula
             ..*row
         }));
         all.extend(days.into_values());
-        let own = kernel_name(settings.work);
-        let known = first.get_or_insert(settings);
-        if kernel_name(known.work) != own {
-            return Err(EmulateError::Mesh(format!(
-                "one run's kernel is {}, and another's {own}: fit each by itself",
-                kernel_name(known.work)
-            )));
+        if let Some(first) = &first {
+            same_kernel(first, &settings)?;
         }
+        let known = first.get_or_insert(settings);
         known.grid.depth = known.grid.depth.max(depth);
     }
     let Some(settings) = first else {
         return Err(too_few(0));
     };
+    let mut alone = Vec::new();
+    for run in uniform {
+        let recording = run.mesh;
+        let of_run = mesh::settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
+        same_kernel(&settings, &of_run)?;
+        let days = days(recording, &of_run, run.phases, run.messages, &|step| {
+            step > 1
+        });
+        alone.push(days.into_values().collect());
+    }
     let (costs, levels) = levels(&rows, usize::from(settings.grid.depth) + 1)?;
     let residuals: Vec<Residual> = blocks
         .iter()
@@ -117,8 +137,12 @@ pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, Emula
         1 => String::new(),
         n => format!(" of {n} runs"),
     };
+    let beside = match uniform.len() {
+        0 => String::new(),
+        n => format!(" and {n} uniform meshes"),
+    };
     let source = format!(
-        "telemetry of {} ranks, {n_steps} steps{of_runs}: {}",
+        "telemetry of {} ranks, {n_steps} steps{of_runs}{beside}: {}",
         first.n_ranks,
         first.words.join(" ")
     );
@@ -127,9 +151,10 @@ pub fn fit(runs: &[Observed], wanted: impl Fn(u64) -> bool) -> Result<Fit, Emula
             schema: SCHEMA,
             kernel: kernel_name(settings.work).to_owned(),
             source,
-            phases: phases(settings.work, &all),
+            phases: phases(settings.work, &all, &alone),
             noise: noise(&residuals, &work),
             levels: costs,
+            memory,
         },
         levels,
         components: Components::of(&["cells", "iterations", "beside_finer"], &regressors),
@@ -244,25 +269,27 @@ fn changes(
 fn rows_of(
     step: &RecordedStep,
     of_run: u64,
-    settings: &Settings,
+    (settings, memory): (&Settings, &[MemoryCost]),
     days: &Days,
     rows: &mut Vec<Row>,
     blocks: &mut Vec<(Residual, Work, f64)>,
 ) {
     let finer = finer_faces(&step.mesh(settings));
     let mut sums: BTreeMap<(u32, u8), Row> = BTreeMap::new();
-    let mut n_own: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut n_own: BTreeMap<u32, usize> = BTreeMap::new();
     for &owner in &step.owners {
-        *n_own.entry(owner).or_default() += 1.0;
+        *n_own.entry(owner).or_default() += 1;
     }
+    let of_rank = |(&owner, &n): (&u32, &usize)| (owner, slowness(memory, settings.shape, n));
+    let slow: BTreeMap<u32, f64> = n_own.iter().map(of_rank).collect();
     for (i, &finer) in finer.iter().enumerate() {
         let (leaf, owner) = (step.leaves[i], step.owners[i]);
         // Blocks share alike in what checksums took, which is fitted by itself.
-        let summed = days
-            .get(&(step.step, owner))
-            .map_or(0.0, |day| day.time_ns[Phase::Sum as usize] / n_own[&owner]);
+        let summed = days.get(&(step.step, owner)).map_or(0.0, |day| {
+            day.time_ns[Phase::Sum as usize] / n_own[&owner] as f64
+        });
         let time_ns = (step.time_ns[i] - summed).max(0.0);
-        let work = Work::of(settings, leaf.level, step.iterations[i], finer);
+        let work = Work::of(settings, leaf.level, step.iterations[i], finer).on(slow[&owner]);
         let row = sums.entry((owner, leaf.level)).or_insert(Row {
             level: leaf.level,
             regressors: [0.0; 3],
@@ -321,6 +348,17 @@ fn levels(
         ..quality(&of(level), &costs[level])
     });
     Ok((costs.clone(), quality.collect()))
+}
+
+/// Errors: `Mesh` naming both kernels.
+fn same_kernel(one: &Settings, another: &Settings) -> Result<(), EmulateError> {
+    let [one, another] = [one, another].map(|settings| kernel_name(settings.work));
+    match one == another {
+        true => Ok(()),
+        false => Err(EmulateError::Mesh(format!(
+            "one run's kernel is {one}, and another's {another}: fit each by itself"
+        ))),
+    }
 }
 
 fn too_few(rows: usize) -> EmulateError {

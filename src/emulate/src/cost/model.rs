@@ -32,11 +32,16 @@
 //! cell_ns = 2.5
 //! iteration_ns = 0.0
 //! finer_ns = 0.0
+//! [[memory]]
+//! cells = [10, 10, 10]
+//! resident_mib = 4.0
+//! cell_ns = 1.5
 //! ```
 
 use colltune_amr::settings::{Settings, Work as Kernel};
 use serde::{Deserialize, Serialize};
 
+use super::memory::MemoryCost;
 use crate::EmulateError;
 
 /// The version of the layout of `costs.toml`.
@@ -55,6 +60,10 @@ pub struct Costs {
     pub noise: NoiseCosts,
     #[serde(rename = "level")]
     pub levels: Vec<LevelCosts>,
+    /// What updates cost by the memory of a rank's blocks; the levels' costs hold for the dearest of these. Without any,
+    /// for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryCost>,
 }
 
 /// What blocks of a level cost.
@@ -123,9 +132,11 @@ pub struct NoiseCosts {
 }
 
 /// What a block has to do in a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     pub level: u8,
+    /// How many times as long as with the dearest memory its rank takes for the same.
+    pub slowness: f64,
     /// Updates of cells' variables (C).
     pub updates: f64,
     /// Solver iterations besides, of each (k).
@@ -142,10 +153,16 @@ impl Work {
         let face = (shape.face_cells(0) + shape.face_cells(1) + shape.face_cells(2)) as f64 / 3.0;
         Work {
             level,
+            slowness: 1.0,
             updates: shape.interior_cells() as f64 * in_step,
             iterations: f64::from(iterations),
             beside_finer: f64::from(finer_faces) * face * in_step,
         }
+    }
+
+    /// The same on a rank whose memory makes it so slow.
+    pub fn on(self, slowness: f64) -> Work {
+        Work { slowness, ..self }
     }
 
     /// The regressors, in the order of the coefficients.
@@ -155,6 +172,7 @@ impl Work {
             self.updates * self.iterations,
             self.beside_finer,
         ]
+        .map(|x| self.slowness * x)
     }
 }
 
@@ -187,6 +205,7 @@ impl Costs {
                 cell_ns,
                 ..LevelCosts::default()
             }],
+            memory: Vec::new(),
         }
     }
 
@@ -240,6 +259,10 @@ impl Costs {
         match impossible(&value, "") {
             Some(what) => Err(what),
             None if self.levels.is_empty() => Err("they have no level".to_owned()),
+            None if self.memory.iter().any(MemoryCost::has_nothing) => Err(
+                "memory: a size has 0 for cells, resident_mib or cell_ns; each is above 0"
+                    .to_owned(),
+            ),
             None if self.noise.stop_share >= 1.0 => Err(format!(
                 "noise.stop_share is {}; it has to be less than 1",
                 self.noise.stop_share
@@ -292,6 +315,7 @@ mod tests {
         let drawn: Vec<&str> = drawn.map(|line| line.trim_start_matches("//! ")).collect();
         let costs = Costs::from_toml(&drawn.join("\n")).unwrap();
         assert_eq!((costs.levels.len(), costs.noise.pace_cv), (2, 0.0));
+        assert_eq!(costs.memory[0].resident_mib, 4.0);
     }
 
     #[test]

@@ -45,26 +45,33 @@ impl Day {
     }
 }
 
-/// The costs under which the phases of `days` would have taken most nearly what they took.
-pub fn phases(kernel: Kernel, days: &[Day]) -> PhaseCosts {
-    let pack = solve(days, Phase::Pack, |day| day.sent().to_vec());
+/// The costs under which the phases of `days` would have taken most nearly what they took. What messages are made for
+/// counts on days of uniform runs, too: each run alike, and all together as much as the others.
+pub fn phases(kernel: Kernel, days: &[Day], uniform: &[Vec<Day>]) -> PhaseCosts {
+    let weight = |run: &Vec<Day>| days.len() as f64 / (uniform.len() * run.len()) as f64;
+    let of_run = |run| {
+        std::iter::repeat(weight(run))
+            .zip(run)
+            .map(|(weight, day)| (day, weight))
+    };
+    let all = days.iter().map(|day| (day, 1.0));
+    let exchanging: Vec<(&Day, f64)> = all.chain(uniform.iter().flat_map(of_run)).collect();
+    let pack = solve(&exchanging, Phase::Pack, |day| day.sent().to_vec());
     // Stencils of seven points take ghosts in as they compute: a block's own time holds it.
     let unpack = match kernel {
         Kernel::Seven => vec![0.0; 2],
-        _ => solve(days, Phase::Unpack, |day| {
+        _ => solve(&exchanging, Phase::Unpack, |day| {
             vec![day.received_messages, day.received_bytes]
         }),
     };
     let local = |of: &[u64]| of[Kind::Local as usize] as f64;
-    let copy = solve(days, Phase::Copy, |day| {
+    let alike: Vec<(&Day, f64)> = days.iter().map(|day| (day, 1.0)).collect();
+    let copy = solve(&alike, Phase::Copy, |day| {
         vec![local(&day.messages), local(&day.bytes)]
     });
-    let sum = solve(days, Phase::Sum, |day| vec![day.summed]);
-    let refined: Vec<Day> = days
-        .iter()
-        .filter(|day| day.refinements > 0.0)
-        .cloned()
-        .collect();
+    let sum = solve(&alike, Phase::Sum, |day| vec![day.summed]);
+    let refined = alike.iter().filter(|(day, _)| day.refinements > 0.0);
+    let refined: Vec<(&Day, f64)> = refined.copied().collect();
     let refine = solve(&refined, Phase::Refine, |day| {
         vec![day.refinements, day.refined_leaves, day.refined_values]
     });
@@ -102,12 +109,12 @@ fn pair(x: &[f64]) -> [f64; 2] {
     [first(x), x.get(1).copied().unwrap_or(0.0)]
 }
 
-/// Rows count by one over the root of their times: a long one is as far off as it is long.
-fn solve(days: &[Day], phase: Phase, regressors: impl Fn(&Day) -> Vec<f64>) -> Vec<f64> {
-    let rows = days.iter().filter(|day| day.took(phase) > 0.0);
+/// Rows count by their weight, and by one over the root of their times: a long one is as far off as it is long.
+fn solve(days: &[(&Day, f64)], phase: Phase, regressors: impl Fn(&Day) -> Vec<f64>) -> Vec<f64> {
+    let rows = days.iter().filter(|(day, _)| day.took(phase) > 0.0);
     let (mut a, mut b) = (Vec::new(), Vec::new());
-    for day in rows {
-        let weight = 1.0 / day.took(phase).sqrt();
+    for (day, weight) in rows {
+        let weight = (weight / day.took(phase)).sqrt();
         a.push(regressors(day).iter().map(|x| x * weight).collect());
         b.push(day.took(phase) * weight);
     }

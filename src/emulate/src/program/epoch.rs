@@ -15,7 +15,7 @@ use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::Freight;
 
 use super::Exchange;
-use crate::cost::Work;
+use crate::cost::{MemoryCost, Work, slowness};
 use crate::traffic::{Sweep, finer_faces, sweep};
 
 /// The exchanges of one mesh.
@@ -130,12 +130,26 @@ fn flux(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Arc<Exchange> {
     Arc::new(Exchange::of_sweep(Freight::Flux, &sweep, 1))
 }
 
-/// What the blocks of a mesh have to do in a step.
-pub fn works(settings: &Settings, mesh: &Mesh, iterations: impl Fn(usize) -> u32) -> Vec<Work> {
+/// What the blocks of a mesh have to do in a step, where memory costs this.
+pub fn works(
+    (settings, memory): (&Settings, &[MemoryCost]),
+    mesh: &Mesh,
+    n_ranks: usize,
+    iterations: impl Fn(usize) -> u32,
+) -> Vec<Work> {
     let finer = finer_faces(mesh);
+    let mut n_own = vec![0; n_ranks];
+    for &owner in mesh.owners() {
+        n_own[owner as usize] += 1;
+    }
+    let of_rank: Vec<f64> = n_own
+        .iter()
+        .map(|&n| slowness(memory, settings.shape, n))
+        .collect();
     let work = |i: usize| {
         let level = mesh.leaves()[i].level;
-        Work::of(settings, level, iterations(i), finer[i])
+        let slow = of_rank[mesh.owners()[i] as usize];
+        Work::of(settings, level, iterations(i), finer[i]).on(slow)
     };
     (0..mesh.len()).map(work).collect()
 }

@@ -34,12 +34,20 @@ impl Recorded {
     }
 }
 
-/// The costs of the steps that `wanted` takes of all these runs.
+/// The costs of the steps that `wanted` takes of all these runs, on ranks as fast as `uniform` ones were.
 ///
 /// Errors: those of [`fit`].
-pub fn fitted(runs: &[Recorded], wanted: impl Fn(u64) -> bool) -> Result<Fit, EmulateError> {
-    let runs: Vec<Observed> = runs.iter().map(Recorded::observed).collect();
-    fit(&runs, wanted)
+pub fn fitted(
+    runs: &[Recorded],
+    uniform: &[Recorded],
+    wanted: impl Fn(u64) -> bool,
+) -> Result<Fit, EmulateError> {
+    let [runs, uniform] = [runs, uniform].map(|runs| {
+        runs.iter()
+            .map(Recorded::observed)
+            .collect::<Vec<Observed>>()
+    });
+    fit(&runs, &uniform, wanted)
 }
 
 const MESSAGES: Wanted = Wanted {

@@ -5,6 +5,7 @@
 //! ```
 //! Every deck runs under every policy, and for each kernel the first steps of one deck under `contiguous`, to which costs
 //! are fitted: all in turns, so that whatever else the machine does meets what is fitted and what is predicted alike.
+//! Where a kernel's decks are several, uniform meshes of their blocks say what updates cost by the memory that a rank's blocks take.
 //! Then time loops, phases, messages and bytes are held against the emulated ones.
 
 mod args;
@@ -27,6 +28,7 @@ use anyhow::Context;
 pub use args::Args;
 use args::{DECKS, FIT_POLICY, Measuring};
 use colltune_amr::settings::Settings;
+use colltune_amr::shape::BlockShape;
 use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
@@ -59,7 +61,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         recordings.push(history(args, &bench, &place, problem)?);
     }
     let kernels = kernels(args, &problems);
+    let shapes = shapes(args, &kernels, &problems)?;
     let mut fits: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
+    let mut uniform: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
     let of_layout = || vec![vec![Vec::new(); args.policies.len()]; problems.len()];
     let mut samples: Vec<Vec<Vec<Vec<Sample>>>> = layouts.iter().map(|_| of_layout()).collect();
     for turn in 1..=args.repetitions {
@@ -67,6 +71,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         for (kernel, runs) in kernels.iter().zip(&mut fits) {
             progress::show(&format!("{}: run {turn} to fit to", kernel.deck));
             runs.push(recorded(&bench, &place, args.ranks, kernel, FIT_POLICY)?);
+        }
+        for shape in &shapes {
+            progress::show(&format!("{}'s blocks alone: run {turn}", shape.deck));
+            for (blocks, steps) in UNIFORM {
+                let problem = shape.uniform(args.ranks, blocks, steps);
+                let run = recorded(&bench, &place, args.ranks, &problem, FIT_POLICY)?;
+                uniform[kernel_of(&kernels, shape)].push(run);
+            }
         }
         for (&layout, samples) in layouts.iter().zip(&mut samples) {
             place.ranks_per_node = layout;
@@ -83,11 +95,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut costs = Vec::new();
     for problem in &problems {
-        let of_kernel = kernels
-            .iter()
-            .position(|kernel| kernel.deck == problem.like);
-        let runs = &fits[of_kernel.expect("every problem has a kernel")];
-        costs.push(recording::fitted(runs, |_| true)?.costs);
+        let kernel = kernel_of(&kernels, problem);
+        costs.push(recording::fitted(&fits[kernel], &uniform[kernel], |_| true)?.costs);
     }
     let mut rows = Vec::new();
     for (&layout, samples) in layouts.iter().zip(&samples) {
@@ -193,4 +202,43 @@ fn kernels(args: &Args, problems: &[Problem]) -> Vec<Problem> {
     decks
         .map(|(deck, like, more)| Problem::new(deck, like, more, args.fit_steps))
         .collect()
+}
+
+/// Blocks of each rank of a uniform mesh along y and z, and steps: from what any cache holds to what none does.
+const UNIFORM: [([usize; 2], u64); 4] = [([2, 2], 100), ([4, 4], 25), ([8, 8], 7), ([16, 16], 4)];
+
+fn kernel_of(kernels: &[Problem], problem: &Problem) -> usize {
+    let of_kernel = kernels
+        .iter()
+        .position(|kernel| kernel.deck == problem.like);
+    of_kernel.expect("every problem has a kernel")
+}
+
+/// A problem for each shape of blocks, where a kernel's costs hold for several decks. What is predicted of the very deck
+/// that is fitted needs none.
+fn shapes<'p>(
+    args: &Args,
+    kernels: &'p [Problem],
+    problems: &'p [Problem],
+) -> anyhow::Result<Vec<&'p Problem>> {
+    let mut found: Vec<(&Problem, BlockShape)> = Vec::new();
+    // The fitted deck stands for its own blocks, whatever objects the others have.
+    for problem in kernels.iter().chain(problems) {
+        let of_kernel = |other: &&Problem| other.like == problem.like;
+        if problems
+            .iter()
+            .filter(of_kernel)
+            .all(|other| other.deck == problem.like)
+        {
+            continue;
+        }
+        let shape = settings_of(problem, FIT_POLICY, args.ranks)?.shape;
+        if !found
+            .iter()
+            .any(|(other, known)| other.like == problem.like && *known == shape)
+        {
+            found.push((problem, shape));
+        }
+    }
+    Ok(found.into_iter().map(|(problem, _)| problem).collect())
 }

@@ -58,7 +58,12 @@ impl Program<'_> {
                 settings.cost.iterations(leaf, shocked)
             }
         };
-        let works = works(settings, mesh, iterations);
+        let works = works(
+            (settings, &self.costs.memory),
+            mesh,
+            self.n_ranks,
+            iterations,
+        );
         let times: Vec<f64> = works
             .iter()
             .map(|work| self.scale * self.costs.block_ns(work))

@@ -42,6 +42,19 @@ impl Problem {
         }
     }
 
+    /// The same blocks on a mesh of one level, so many on each rank.
+    pub fn uniform(&self, n_ranks: usize, [y, z]: [usize; 2], steps: u64) -> Problem {
+        let more = [n_ranks, y, z, 0, steps as usize].map(|n| n.to_string());
+        let names = ["--npx", "--npy", "--npz", "--num_refine", "--num_tsteps"];
+        let more = names.iter().zip(more);
+        let more = more.flat_map(|(name, value)| [(*name).to_owned(), value]);
+        Problem {
+            deck: self.deck.clone(),
+            like: self.like,
+            words: self.words.iter().cloned().chain(more).collect(),
+        }
+    }
+
     /// The program's words under a policy, with telemetry.
     pub fn words(&self, policy: &str, folder: &Path) -> Vec<String> {
         let folder = folder.display().to_string();
