@@ -15,6 +15,10 @@ mod model;
 
 mod memory;
 
+mod observed;
+
+mod uniform;
+
 mod phases;
 
 mod spread;
@@ -26,8 +30,10 @@ mod windows;
 mod fit;
 
 pub use components::Components;
-pub use fit::{Fit, LevelQuality, Observed, fit};
-pub use memory::{MemoryCost, memory_costs, resident_mib, slowness};
+pub use fit::{Fit, LevelQuality, fit};
+pub use memory::{MemoryCost, resident_mib, slowness};
 pub use model::{Costs, LevelCosts, NoiseCosts, PhaseCosts, SCHEMA, Work};
+pub use observed::Observed;
 pub use rows::{BlockRow, MessageRow, PhaseRow};
+pub use uniform::memory_costs;
 pub use windows::WorkRow;

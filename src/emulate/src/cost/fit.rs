@@ -9,11 +9,13 @@ use serde::Serialize;
 
 use super::components::Components;
 use super::least_squares::non_negative;
-use super::memory::{MemoryCost, memory_costs, slowness};
+use super::memory::{MemoryCost, slowness};
 use super::model::{Costs, LevelCosts, NoiseCosts, SCHEMA, Work, kernel_name};
+use super::observed::Observed;
 use super::phases::{Day, phases};
 use super::rows::{MessageRow, PhaseRow};
 use super::spread::{Residual, spread};
+use super::uniform::memory_costs;
 use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
 use crate::mesh::{self, RecordedStep, Recording, settings};
@@ -49,16 +51,6 @@ struct Row {
     level: u8,
     regressors: [f64; 3],
     time_ns: f64,
-}
-
-/// What one run recorded.
-#[derive(Clone, Copy)]
-pub struct Observed<'a> {
-    pub mesh: &'a Recording,
-    pub phases: &'a [PhaseRow],
-    pub messages: &'a [MessageRow],
-    /// By windows; without them nothing is known of what comes and goes within a step.
-    pub work: &'a [WorkRow],
 }
 
 /// Steps of different runs are told apart by this many times the run's place.
