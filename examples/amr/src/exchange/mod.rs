@@ -130,7 +130,7 @@ impl Exchange {
         let tag = TAG + sweep.axes[0] as i32;
         for partner in &sweep.partners {
             for n in message_lens(task.faces, partner, task.manner.bundling, vars) {
-                // What is going to be received needs no zeros before it.
+                // What an earlier message left is overwritten; zeros stand only where this one is longer.
                 let mut buffer = self.spare.pop().unwrap_or_default();
                 buffer.resize(n, 0.0);
                 let request = task.ranks.start_receive(partner.rank, tag, buffer);

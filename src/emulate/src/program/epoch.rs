@@ -162,3 +162,29 @@ pub fn by_rank(mesh: &Mesh, n_ranks: usize, values: &[f64]) -> Vec<f64> {
     }
     sums
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::resident_mib;
+    use crate::mesh::settings;
+
+    #[test]
+    fn emulated_ranks_compute_as_fast_as_their_memory_lets_them() {
+        let words = "--num_refine 0 --npx 4 --npy 2 --npz 2 --nx 6 --ny 6 --nz 6 --num_vars 2";
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let settings = settings(&words, 2, 2).unwrap();
+        // Two blocks, and fourteen.
+        let owners = (0..16).map(|i| u32::from(i >= 2)).collect();
+        let mesh = Mesh::roots(settings.grid, owners);
+        let memory = [(2, 1.0), (14, 4.0)].map(|(n_blocks, cell_ns)| MemoryCost {
+            cells: [6; 3],
+            resident_mib: resident_mib(settings.shape, n_blocks),
+            cell_ns,
+        });
+        let works = works((&settings, &memory), &mesh, 2, |_| 0);
+        for (work, &owner) in works.iter().zip(mesh.owners()) {
+            assert_eq!(work.slowness, [0.25, 1.0][owner as usize]);
+        }
+    }
+}
