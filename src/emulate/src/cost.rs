@@ -17,7 +17,9 @@ mod memory;
 
 mod observed;
 
-mod uniform;
+mod blocks;
+
+mod sizes;
 
 mod phases;
 
@@ -31,9 +33,9 @@ mod fit;
 
 pub use components::Components;
 pub use fit::{Fit, LevelQuality, fit};
-pub use memory::{MemoryCost, resident_mib, slowness};
+pub use memory::{Memory, MemoryCost, Slowness, exchanged_mib, resident_mib};
 pub use model::{Costs, LevelCosts, NoiseCosts, PhaseCosts, SCHEMA, Work};
 pub use observed::Observed;
 pub use rows::{BlockRow, MessageRow, PhaseRow};
-pub use uniform::memory_costs;
+pub use sizes::memory_costs;
 pub use windows::WorkRow;

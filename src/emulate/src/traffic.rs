@@ -5,6 +5,7 @@ use colltune_amr::exchange::face::Source;
 use colltune_amr::exchange::plan::for_each_source;
 use colltune_amr::leaf::FACES;
 use colltune_amr::mesh::Mesh;
+use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::Kind;
 
 /// Kinds of ghosts, in the order of [`Flow::values`].
@@ -47,6 +48,18 @@ pub struct Sweep {
     /// By rank: faces, or quarters of them, that it fills from its own blocks, and their values per variable.
     pub links: Vec<u64>,
     pub copied: Vec<u64>,
+}
+
+/// Numbers of variables that are exchanged together; a gas sends all of them.
+pub fn groups(settings: &Settings) -> Vec<u64> {
+    match settings.work {
+        Kernel::Euler => vec![settings.shape.n_vars as u64],
+        _ => settings
+            .groups()
+            .iter()
+            .map(|group| group.len() as u64)
+            .collect(),
+    }
 }
 
 /// The sweep over `axes`; `len` says how many values fill a face from a source, none where nothing travels.

@@ -4,7 +4,7 @@ mod common;
 
 use colltune_amr::telemetry::{Kind, Phase};
 use colltune_emulate::cost::{
-    BlockRow, Costs, LevelCosts, Observed, PhaseRow, Work, fit, memory_costs, slowness,
+    BlockRow, Costs, LevelCosts, Observed, PhaseRow, Work, fit, memory_costs,
 };
 use colltune_emulate::mesh::{Recording, VERSION, settings};
 use colltune_emulate::traffic::finer_faces;
@@ -242,17 +242,17 @@ fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_on
         .iter()
         .map(|(a, b, c)| observed_of((a, b, c)))
         .collect();
-    let found = memory_costs(&all).unwrap();
-    let [small, great] = found[..] else {
+    let found = memory_costs(&all, &[], &|_| true).unwrap();
+    let [small, great] = found.updates[..] else {
         panic!("{found:?}")
     };
-    assert_eq!((small.cell_ns, great.cell_ns), (1.0, 4.0));
+    assert_eq!((small.update_ns, great.update_ns), (1.0, 4.0));
     assert!((great.resident_mib / small.resident_mib - 16.0).abs() < 1e-9);
 
     // Costs are found again where each rank is as fast as its memory lets it be.
     let levels = [
-        level(2.0, 0.0, 3.0),
-        level(2.5, 0.0, 1.0),
+        level(2.0, 0.0, 0.0),
+        level(2.5, 0.0, 0.0),
         level(4.0, 0.0, 0.0),
     ];
     let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
@@ -264,7 +264,7 @@ fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_on
         let factors: Vec<f64> = step
             .owners
             .iter()
-            .map(|&owner| slowness(&found, settings.shape, n_own(owner)))
+            .map(|&owner| found.slowness(&settings, n_own(owner)).updates)
             .collect();
         slowest = factors.iter().copied().fold(slowest, f64::max);
         step.time_ns
@@ -283,9 +283,6 @@ fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_on
     let text = fitted.costs.to_toml();
     assert_eq!(Costs::from_toml(&text).unwrap().memory, found);
 
-    let refined = memory_costs(&[observed(&mesh, &phases, &recorded)]).unwrap_err();
-    assert!(refined.to_string().contains("--num_refine 0"), "{refined}");
-
     let gas = with_gas();
     let uniform: Vec<Observed> = vec![observed(&gas.0, &gas.1, &gas.2)];
     let other = fit(&[observed(&mesh, &phases, &recorded)], &uniform, |_| true);
@@ -294,6 +291,52 @@ fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_on
         other.contains("seven") && other.contains("euler"),
         "{other}"
     );
+}
+
+#[test]
+fn refined_runs_say_what_updates_beside_finer_neighbours_cost_by_the_memory_of_what_is_exchanged() {
+    let run = |together: &str, finer_ns: f64| {
+        let words = format!("{SPHERE} --num_vars 4 --num_tsteps 20 --comm_vars {together}");
+        let recorded = recorded(4, &words);
+        let (mesh, phases) = with_times(&recorded, &[level(2.0, 0.0, finer_ns); 3]);
+        (mesh, phases, recorded)
+    };
+    let [one, two, all] = [run("1", 3.0), run("2", 7.5), run("4", 12.0)];
+    let sizes = [&one, &two].map(|(mesh, phases, recorded)| observed(mesh, phases, recorded));
+    let runs = [observed(&all.0, &all.1, &all.2)];
+    let memory = memory_costs(&sizes, &runs, &|_| true).unwrap();
+    assert!(memory.updates.is_empty());
+    let found: Vec<f64> = memory
+        .beside_finer
+        .iter()
+        .map(|one| one.update_ns)
+        .collect();
+    for (found, made) in found.iter().zip([3.0, 7.5, 12.0]) {
+        assert!((found - made).abs() < 1e-6, "{found} {made}");
+    }
+    let resident = |nth: usize| memory.beside_finer[nth].resident_mib;
+    assert_eq!(
+        [resident(1), resident(2)],
+        [2.0, 4.0].map(|n| n * resident(0))
+    );
+
+    // What was fitted to the run that exchanges all together says what the others take.
+    let costs = fit(&runs, &sizes, |_| true).unwrap().costs;
+    assert_eq!(costs.memory, memory);
+    for (mesh, ..) in [&one, &two, &all] {
+        let settings = settings(&mesh.words, 4, 4).unwrap();
+        let (mut emulated, mut made) = (0.0, 0.0);
+        for step in &mesh.steps {
+            let finer = finer_faces(&step.mesh(&settings));
+            let slowness = costs.memory.slowness(&settings, step.leaves.len() / 4);
+            for (i, leaf) in step.leaves.iter().enumerate() {
+                let work = Work::of(&settings, leaf.level, 0, finer[i]).on(slowness);
+                emulated += costs.block_ns(&work);
+                made += step.time_ns[i];
+            }
+        }
+        assert!((emulated / made - 1.0).abs() < 0.05, "{emulated} {made}");
+    }
 }
 
 /// A gas on a mesh of one level.

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use colltune_amr::leaf::Leaf;
 use colltune_amr::settings::Settings;
-use colltune_amr::telemetry::{Kind, Phase};
+use colltune_amr::telemetry::Kind;
 use serde::Serialize;
 
+use super::blocks::blocks;
 use super::components::Components;
-use super::least_squares::non_negative;
-use super::memory::{MemoryCost, slowness};
+use super::least_squares::relative;
+use super::memory::{Memory, Slowness};
 use super::model::{Costs, LevelCosts, NoiseCosts, SCHEMA, Work, kernel_name};
 use super::observed::Observed;
 use super::phases::{Day, phases};
 use super::rows::{MessageRow, PhaseRow};
+use super::sizes::{is_uniform, memory_costs};
 use super::spread::{Residual, spread};
-use super::uniform::memory_costs;
 use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
 use crate::mesh::{self, RecordedStep, Recording, settings};
 use crate::program::{exchanges, needs_cells};
-use crate::traffic::finer_faces;
 
 /// Fewer rows of a level than these say nothing of it by themselves.
 const ROWS_MIN: usize = 30;
@@ -56,18 +56,19 @@ struct Row {
 /// Steps of different runs are told apart by this many times the run's place.
 const RUN: u64 = 1 << 32;
 
-/// Fits costs to the steps that `wanted` takes of one run, or of several that count alike. Runs on `uniform` meshes, if
-/// there are any, say how fast ranks are by their memory, and count for what messages cost.
+/// Fits costs to the steps that `wanted` takes of one run, or of several that count alike. Runs of other `sizes`, if there
+/// are any, say how fast ranks are by their memory ([`memory_costs`]); those on uniform meshes count for what messages
+/// cost.
 ///
 /// Errors: `TooFewRows` where no level has enough rows; `Mesh` for runs of several kernels; those of [`memory_costs`].
 pub fn fit(
     runs: &[Observed],
-    uniform: &[Observed],
+    sizes: &[Observed],
     wanted: impl Fn(u64) -> bool,
 ) -> Result<Fit, EmulateError> {
-    let memory = memory_costs(uniform)?;
+    let memory = memory_costs(sizes, runs, &wanted)?;
     let mut all: Vec<Day> = Vec::new();
-    let (mut rows, mut blocks, mut work) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut blocks, mut work) = (Vec::new(), Vec::new());
     let (mut first, mut n_steps): (Option<Settings>, usize) = (None, 0);
     for (place, run) in (0..).zip(runs) {
         let recording = run.mesh;
@@ -76,14 +77,7 @@ pub fn fit(
         let depth = settings.grid.depth;
         for step in recording.steps.iter().filter(|step| wanted(step.step)) {
             let of_run = place * RUN;
-            rows_of(
-                step,
-                of_run,
-                (&settings, &memory),
-                &days,
-                &mut rows,
-                &mut blocks,
-            );
+            blocks_of(step, of_run, (run, &settings, &memory), &mut blocks);
             n_steps += 1;
         }
         let of_run = run.work.iter().filter(|row| wanted(row.step));
@@ -101,17 +95,21 @@ pub fn fit(
     let Some(settings) = first else {
         return Err(too_few(0));
     };
-    let mut alone = Vec::new();
-    for run in uniform {
+    let mut uniform = Vec::new();
+    for run in sizes {
         let recording = run.mesh;
         let of_run = mesh::settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
         same_kernel(&settings, &of_run)?;
+        if !is_uniform(run) {
+            continue;
+        }
         let days = days(recording, &of_run, run.phases, run.messages, &|step| {
             step > 1
         });
-        alone.push(days.into_values().collect());
+        uniform.push(days.into_values().collect());
     }
-    let (costs, levels) = levels(&rows, usize::from(settings.grid.depth) + 1)?;
+    let rows = rows_of(&blocks);
+    let (costs, levels) = levels(&rows, &blocks, usize::from(settings.grid.depth) + 1)?;
     let residuals: Vec<Residual> = blocks
         .iter()
         .filter_map(|(residual, work, time_ns)| {
@@ -129,9 +127,9 @@ pub fn fit(
         1 => String::new(),
         n => format!(" of {n} runs"),
     };
-    let beside = match uniform.len() {
+    let beside = match sizes.len() {
         0 => String::new(),
-        n => format!(" and {n} uniform meshes"),
+        n => format!(" and {n} runs of other sizes"),
     };
     let source = format!(
         "telemetry of {} ranks, {n_steps} steps{of_runs}{beside}: {}",
@@ -143,7 +141,7 @@ pub fn fit(
             schema: SCHEMA,
             kernel: kernel_name(settings.work).to_owned(),
             source,
-            phases: phases(settings.work, &all, &alone),
+            phases: phases(settings.work, &all, &uniform),
             noise: noise(&residuals, &work),
             levels: costs,
             memory,
@@ -258,51 +256,53 @@ fn changes(
     }
 }
 
-fn rows_of(
+/// A block's residual, whose fitted time is not known yet; what it had to do; and what it took.
+type Known = (Residual, Work, f64);
+
+fn blocks_of(
     step: &RecordedStep,
     of_run: u64,
-    (settings, memory): (&Settings, &[MemoryCost]),
-    days: &Days,
-    rows: &mut Vec<Row>,
-    blocks: &mut Vec<(Residual, Work, f64)>,
+    (run, settings, memory): (&Observed, &Settings, &Memory),
+    all: &mut Vec<Known>,
 ) {
-    let finer = finer_faces(&step.mesh(settings));
-    let mut sums: BTreeMap<(u32, u8), Row> = BTreeMap::new();
-    let mut n_own: BTreeMap<u32, usize> = BTreeMap::new();
-    for &owner in &step.owners {
-        *n_own.entry(owner).or_default() += 1;
-    }
-    let of_rank = |(&owner, &n): (&u32, &usize)| (owner, slowness(memory, settings.shape, n));
-    let slow: BTreeMap<u32, f64> = n_own.iter().map(of_rank).collect();
-    for (i, &finer) in finer.iter().enumerate() {
-        let (leaf, owner) = (step.leaves[i], step.owners[i]);
-        // Blocks share alike in what checksums took, which is fitted by itself.
-        let summed = days.get(&(step.step, owner)).map_or(0.0, |day| {
-            day.time_ns[Phase::Sum as usize] / n_own[&owner] as f64
-        });
-        let time_ns = (step.time_ns[i] - summed).max(0.0);
-        let work = Work::of(settings, leaf.level, step.iterations[i], finer).on(slow[&owner]);
-        let row = sums.entry((owner, leaf.level)).or_insert(Row {
-            level: leaf.level,
+    let blocks = blocks(run, settings, step);
+    let slow: BTreeMap<u32, Slowness> = blocks
+        .iter()
+        .map(|block| (block.owner, memory.slowness(settings, block.n_own)))
+        .collect();
+    all.extend(blocks.into_iter().map(|block| {
+        let residual = Residual {
+            block: block.leaf.packed(),
+            rank: block.owner,
+            step: of_run + step.step,
+            log: 0.0,
+        };
+        (residual, block.work.on(slow[&block.owner]), block.time_ns)
+    }));
+}
+
+/// The sums of blocks over steps, ranks and levels.
+fn rows_of(blocks: &[Known]) -> Vec<Row> {
+    let mut sums: BTreeMap<(u64, u32, u8), Row> = BTreeMap::new();
+    for (residual, work, time_ns) in blocks {
+        let of = (residual.step, residual.rank, work.level);
+        let row = sums.entry(of).or_insert(Row {
+            level: work.level,
             regressors: [0.0; 3],
             time_ns: 0.0,
         });
         row.time_ns += time_ns;
         let pairs = row.regressors.iter_mut().zip(work.regressors());
         pairs.for_each(|(sum, x)| *sum += x);
-        let residual = Residual {
-            block: leaf.packed(),
-            rank: owner,
-            step: of_run + step.step,
-            log: 0.0,
-        };
-        blocks.push((residual, work, time_ns));
     }
-    rows.extend(sums.into_values());
+    sums.into_values().collect()
 }
 
+/// Costs are fitted to blocks, which differ by more than their sums do; sums say whether there are enough, and how good
+/// the costs are.
 fn levels(
     rows: &[Row],
+    blocks: &[Known],
     n_levels: usize,
 ) -> Result<(Vec<LevelCosts>, Vec<LevelQuality>), EmulateError> {
     let of = |level: usize| -> Vec<&Row> {
@@ -318,14 +318,21 @@ fn levels(
     if joint && rows.len() < ROWS_MIN {
         return Err(too_few(rows.len()));
     }
-    let all: Vec<&Row> = rows.iter().filter(|row| row.time_ns > 0.0).collect();
+    let coefficients = |level: Option<usize>| {
+        let own = blocks
+            .iter()
+            .filter(|(_, work, _)| level.is_none_or(|level| usize::from(work.level) == level));
+        let own: Vec<_> = own
+            .map(|(_, work, time_ns)| (work.regressors(), *time_ns))
+            .collect();
+        LevelCosts::of(relative(&own))
+    };
     let mut found: Vec<Option<LevelCosts>> = Vec::new();
     for level in 0..n_levels {
-        let own = of(level);
-        let enough = own.len() >= ROWS_MIN;
-        found.push(enough.then(|| coefficients(&own)));
+        let enough = of(level).len() >= ROWS_MIN;
+        found.push(enough.then(|| coefficients(Some(level))));
     }
-    let shared = joint.then(|| coefficients(&all));
+    let shared = joint.then(|| coefficients(None));
     let nearest = |level: usize| {
         let known = (0..n_levels).filter(|&other| found[other].is_some());
         let near = known.min_by_key(|&other| other.abs_diff(level));
@@ -359,32 +366,6 @@ fn too_few(rows: usize) -> EmulateError {
         rows,
         least: ROWS_MIN,
     }
-}
-
-/// How often rows are weighed anew.
-const ROUNDS: usize = 8;
-
-/// Rows count by one over what is fitted of them: a relative error is as bad in a short one as in a long one, and one
-/// upwards as one downwards. By one over their own times those that took long by chance would count for less.
-///
-/// Source: iteratively reweighted least squares.
-fn coefficients(rows: &[&Row]) -> LevelCosts {
-    let mut sizes: Vec<f64> = rows.iter().map(|row| row.time_ns).collect();
-    let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let scaled = |(row, size): (&&Row, &f64)| row.regressors.map(|x| x / size).to_vec();
-        let a: Vec<Vec<f64>> = rows.iter().zip(&sizes).map(scaled).collect();
-        let pairs = rows.iter().zip(&sizes);
-        let b: Vec<f64> = pairs.map(|(row, size)| row.time_ns / size).collect();
-        found = non_negative(&a, &b);
-        for (row, size) in rows.iter().zip(&mut sizes) {
-            let terms = row.regressors.iter().zip(&found);
-            let fitted: f64 = terms.map(|(x, coefficient)| x * coefficient).sum();
-            // A row of which nothing is fitted stays as it is.
-            *size = if fitted > 0.0 { fitted } else { row.time_ns };
-        }
-    }
-    LevelCosts::of(&found)
 }
 
 fn quality(rows: &[&Row], costs: &LevelCosts) -> LevelQuality {

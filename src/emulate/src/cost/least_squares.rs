@@ -34,6 +34,41 @@ pub fn non_negative(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
         .collect()
 }
 
+/// How often rows are weighed anew.
+const ROUNDS: usize = 8;
+
+/// The coefficients `x >= 0` with which regressors give most nearly the times beside them; times of 0 say nothing.
+///
+/// Rows count by one over what is fitted of them: a relative error is as bad in a short one as in a long one, and one
+/// upwards as one downwards. By one over their own times those that took long by chance would count for less.
+///
+/// Source: iteratively reweighted least squares.
+pub fn relative<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
+    let rows: Vec<&([f64; N], f64)> = rows.iter().filter(|(_, time)| *time > 0.0).collect();
+    let mut sizes: Vec<f64> = rows.iter().map(|(_, time)| *time).collect();
+    let mut found = [0.0; N];
+    for _ in 0..ROUNDS {
+        let pairs = || rows.iter().zip(&sizes);
+        let a: Vec<Vec<f64>> = pairs()
+            .map(|((x, _), size)| x.map(|x| x / size).to_vec())
+            .collect();
+        let b: Vec<f64> = pairs().map(|((_, time), size)| time / size).collect();
+        for (to, from) in found.iter_mut().zip(non_negative(&a, &b)) {
+            *to = from;
+        }
+        for ((x, time), size) in rows.iter().zip(&mut sizes) {
+            let fitted: f64 = x
+                .iter()
+                .zip(&found)
+                .map(|(x, coefficient)| x * coefficient)
+                .sum();
+            // A row of which nothing is fitted stays as it is.
+            *size = if fitted > 0.0 { fitted } else { *time };
+        }
+    }
+    found
+}
+
 /// A gain this small beside the right side is none.
 const NOTHING: f64 = 1e-10;
 

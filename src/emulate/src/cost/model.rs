@@ -32,16 +32,20 @@
 //! cell_ns = 2.5
 //! iteration_ns = 0.0
 //! finer_ns = 0.0
-//! [[memory]]
+//! [[memory.updates]]
 //! cells = [10, 10, 10]
 //! resident_mib = 4.0
-//! cell_ns = 1.5
+//! update_ns = 1.5
+//! [[memory.beside_finer]]
+//! cells = [10, 10, 10]
+//! resident_mib = 1.0
+//! update_ns = 5.0
 //! ```
 
 use colltune_amr::settings::{Settings, Work as Kernel};
 use serde::{Deserialize, Serialize};
 
-use super::memory::MemoryCost;
+use super::memory::{Memory, Slowness};
 use crate::EmulateError;
 
 /// The version of the layout of `costs.toml`.
@@ -60,10 +64,9 @@ pub struct Costs {
     pub noise: NoiseCosts,
     #[serde(rename = "level")]
     pub levels: Vec<LevelCosts>,
-    /// What updates cost by the memory of a rank's blocks; the levels' costs hold for the dearest of these. Without any,
-    /// for all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub memory: Vec<MemoryCost>,
+    /// What updates cost by the memory that they reach into; the levels' costs hold for the dearest. Without any, for all.
+    #[serde(default, skip_serializing_if = "Memory::is_empty")]
+    pub memory: Memory,
 }
 
 /// What blocks of a level cost.
@@ -135,8 +138,8 @@ pub struct NoiseCosts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     pub level: u8,
-    /// How many times as long as with the dearest memory its rank takes for the same.
-    pub slowness: f64,
+    /// Of its rank.
+    pub slowness: Slowness,
     /// Updates of cells' variables (C).
     pub updates: f64,
     /// Solver iterations besides, of each (k).
@@ -153,7 +156,7 @@ impl Work {
         let face = (shape.face_cells(0) + shape.face_cells(1) + shape.face_cells(2)) as f64 / 3.0;
         Work {
             level,
-            slowness: 1.0,
+            slowness: Slowness::NONE,
             updates: shape.interior_cells() as f64 * in_step,
             iterations: f64::from(iterations),
             beside_finer: f64::from(finer_faces) * face * in_step,
@@ -161,23 +164,20 @@ impl Work {
     }
 
     /// The same on a rank whose memory makes it so slow.
-    pub fn on(self, slowness: f64) -> Work {
+    pub fn on(self, slowness: Slowness) -> Work {
         Work { slowness, ..self }
     }
 
     /// The regressors, in the order of the coefficients.
     pub fn regressors(&self) -> [f64; 3] {
-        [
-            self.updates,
-            self.updates * self.iterations,
-            self.beside_finer,
-        ]
-        .map(|x| self.slowness * x)
+        let updates = self.slowness.updates * self.updates;
+        let beside_finer = self.slowness.beside_finer * self.beside_finer;
+        [updates, updates * self.iterations, beside_finer]
     }
 }
 
 impl LevelCosts {
-    pub fn of(coefficients: &[f64]) -> LevelCosts {
+    pub fn of(coefficients: [f64; 3]) -> LevelCosts {
         LevelCosts {
             cell_ns: coefficients[0],
             iteration_ns: coefficients[1],
@@ -205,7 +205,7 @@ impl Costs {
                 cell_ns,
                 ..LevelCosts::default()
             }],
-            memory: Vec::new(),
+            memory: Memory::default(),
         }
     }
 
@@ -259,8 +259,8 @@ impl Costs {
         match impossible(&value, "") {
             Some(what) => Err(what),
             None if self.levels.is_empty() => Err("they have no level".to_owned()),
-            None if self.memory.iter().any(MemoryCost::has_nothing) => Err(
-                "memory: a size has 0 for cells, resident_mib or cell_ns; each is above 0"
+            None if self.memory.has_nothing() => Err(
+                "memory: a size has 0 for cells, resident_mib or an update's time; each is above 0"
                     .to_owned(),
             ),
             None if self.noise.stop_share >= 1.0 => Err(format!(
@@ -315,7 +315,9 @@ mod tests {
         let drawn: Vec<&str> = drawn.map(|line| line.trim_start_matches("//! ")).collect();
         let costs = Costs::from_toml(&drawn.join("\n")).unwrap();
         assert_eq!((costs.levels.len(), costs.noise.pace_cv), (2, 0.0));
-        assert_eq!(costs.memory[0].resident_mib, 4.0);
+        let resident =
+            [&costs.memory.updates, &costs.memory.beside_finer].map(|all| all[0].resident_mib);
+        assert_eq!(resident, [4.0, 1.0]);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use colltune_amr::mesh::Mesh;
 use colltune_amr::settings::Settings;
 use colltune_amr::telemetry::{Freight, Kind, Meeting, Traffic};
 
-use super::epoch::{Sweeps, groups};
+use super::epoch::Sweeps;
 use super::{Exchange, Operation};
+use crate::traffic::groups;
 
 /// Adds what each rank sends in an operation.
 pub fn count(operation: &Operation, traffic: &mut [Traffic]) {

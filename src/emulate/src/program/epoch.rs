@@ -15,8 +15,8 @@ use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::Freight;
 
 use super::Exchange;
-use crate::cost::{MemoryCost, Work, slowness};
-use crate::traffic::{Sweep, finer_faces, sweep};
+use crate::cost::{Memory, Slowness, Work};
+use crate::traffic::{Sweep, finer_faces, groups, sweep};
 
 /// The exchanges of one mesh.
 #[derive(Clone, Debug)]
@@ -83,18 +83,6 @@ impl Sweeps {
     }
 }
 
-/// Numbers of variables that are exchanged together; a gas sends all of them.
-pub fn groups(settings: &Settings) -> Vec<u64> {
-    match settings.work {
-        Kernel::Euler => vec![settings.shape.n_vars as u64],
-        _ => settings
-            .groups()
-            .iter()
-            .map(|group| group.len() as u64)
-            .collect(),
-    }
-}
-
 fn gas_faces(settings: &Settings) -> GasFaces {
     GasFaces {
         shape: settings.shape,
@@ -132,7 +120,7 @@ fn flux(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Arc<Exchange> {
 
 /// What the blocks of a mesh have to do in a step, where memory costs this.
 pub fn works(
-    (settings, memory): (&Settings, &[MemoryCost]),
+    (settings, memory): (&Settings, &Memory),
     mesh: &Mesh,
     n_ranks: usize,
     iterations: impl Fn(usize) -> u32,
@@ -142,9 +130,9 @@ pub fn works(
     for &owner in mesh.owners() {
         n_own[owner as usize] += 1;
     }
-    let of_rank: Vec<f64> = n_own
+    let of_rank: Vec<Slowness> = n_own
         .iter()
-        .map(|&n| slowness(memory, settings.shape, n))
+        .map(|&n| memory.slowness(settings, n))
         .collect();
     let work = |i: usize| {
         let level = mesh.leaves()[i].level;
@@ -166,25 +154,34 @@ pub fn by_rank(mesh: &Mesh, n_ranks: usize, values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::resident_mib;
+    use crate::cost::{MemoryCost, exchanged_mib, resident_mib};
     use crate::mesh::settings;
 
     #[test]
     fn emulated_ranks_compute_as_fast_as_their_memory_lets_them() {
-        let words = "--num_refine 0 --npx 4 --npy 2 --npz 2 --nx 6 --ny 6 --nz 6 --num_vars 2";
+        let words = "--num_refine 0 --npx 4 --npy 2 --npz 2 --nx 6 --ny 6 --nz 6 --num_vars 2 --comm_vars 1";
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         let settings = settings(&words, 2, 2).unwrap();
         // Two blocks, and fourteen.
         let owners = (0..16).map(|i| u32::from(i >= 2)).collect();
         let mesh = Mesh::roots(settings.grid, owners);
-        let memory = [(2, 1.0), (14, 4.0)].map(|(n_blocks, cell_ns)| MemoryCost {
+        let at = |resident_mib: f64, update_ns: f64| MemoryCost {
             cells: [6; 3],
-            resident_mib: resident_mib(settings.shape, n_blocks),
-            cell_ns,
-        });
+            resident_mib,
+            update_ns,
+        };
+        let [two, fourteen] = [2, 14].map(|n| resident_mib(settings.shape, n));
+        let exchanged = [2, 14].map(|n| exchanged_mib(&settings, n));
+        assert_eq!(exchanged, [two / 2.0, fourteen / 2.0]);
+        let memory = Memory {
+            updates: vec![at(two, 1.0), at(fourteen, 4.0)],
+            beside_finer: vec![at(exchanged[0], 1.0), at(exchanged[1], 8.0)],
+        };
         let works = works((&settings, &memory), &mesh, 2, |_| 0);
         for (work, &owner) in works.iter().zip(mesh.owners()) {
-            assert_eq!(work.slowness, [0.25, 1.0][owner as usize]);
+            let slowness = work.slowness;
+            let both = [slowness.updates, slowness.beside_finer];
+            assert_eq!(both, [[0.25, 0.125], [1.0, 1.0]][owner as usize]);
         }
     }
 }

@@ -16,9 +16,10 @@ use colltune_amr::run::Event;
 use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::{Freight, Meeting};
 
-use super::epoch::{Sweeps, groups};
+use super::epoch::Sweeps;
 use super::{Call, Calls, Exchange, Message, Operation, Phase};
 use crate::cost::PhaseCosts;
+use crate::traffic::groups;
 
 /// What a refinement needs to know of the run.
 pub struct Refinement<'a> {

@@ -12,10 +12,10 @@ use crate::output::{save, table, told};
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let runs = args.telemetry.iter().map(|folder| recording::read(folder));
     let runs: Vec<Recorded> = runs.collect::<anyhow::Result<_>>()?;
-    let uniform = args.uniform.iter().map(|folder| recording::read(folder));
-    let uniform: Vec<Recorded> = uniform.collect::<anyhow::Result<_>>()?;
+    let sizes = args.sizes.iter().map(|folder| recording::read(folder));
+    let sizes: Vec<Recorded> = sizes.collect::<anyhow::Result<_>>()?;
     let (first, last) = args.steps.unwrap_or((0, u64::MAX));
-    let fit = recording::fitted(&runs, &uniform, |step| (first..=last).contains(&step))?;
+    let fit = recording::fitted(&runs, &sizes, |step| (first..=last).contains(&step))?;
     let text = fit.costs.to_toml();
     save(&args.output, &text)?;
     let said = match args.json {
@@ -29,23 +29,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 The costs hold for one kernel (a stencil, or the gas) on the machine that recorded; a level with fewer than 30 rows of
 (step, rank) takes those of the nearest level that has them. Ranks whose blocks stay in the processor's cache are faster.
-How much, --uniform measures (cell ns is that of ranks with the dearest memory then); without it all ranks are as fast as
-those that were recorded.
+How much, runs of other --sizes tell: those on a mesh of one level what an update costs by the memory of a rank's blocks,
+refined ones what one beside finer neighbours costs besides by the memory of the variables that are exchanged together
+(the levels' costs are those of ranks with the dearest memory then). Without them all ranks are as fast as those that were
+recorded.
 
 Example:
+  run='mpirun -n 2 colltune-amr --deck four-spheres --placement contiguous --telemetry_blocks'
   for n in 2 4 8 16; do
-    mpirun -n 2 colltune-amr --deck four-spheres --num_refine 0 --npx 2 --npy $n --npz $n --num_tsteps 9 \\
-        --placement contiguous --telemetry u$n --telemetry_blocks
+    $run --num_refine 0 --npx 2 --npy $n --npz $n --num_tsteps 9 --telemetry u$n
   done
-  colltune emulate fit --telemetry t --uniform u2 --uniform u4 --uniform u8 --uniform u16")]
+  $run --num_refine 2 --comm_vars 1 --num_tsteps 4 --telemetry r1
+  $run --num_refine 2 --comm_vars 4 --num_tsteps 4 --telemetry r4
+  colltune emulate fit --telemetry t --sizes u2 --sizes u4 --sizes u8 --sizes u16 --sizes r1 --sizes r4")]
 pub struct Args {
     /// Telemetry of the mini-app, recorded with --telemetry_blocks; may be given again, for runs that count alike
     #[arg(long, value_name = "DIR", required = true)]
     telemetry: Vec<PathBuf>,
-    /// The same of a run on a mesh of one level (--num_refine 0), for how fast ranks are by what memory their blocks take;
-    /// may be given again, for other sizes and other blocks
+    /// The same of a run with more or fewer blocks or variables, for how fast ranks are by the memory that they reach
+    /// into; may be given again, for other sizes and other blocks
     #[arg(long, value_name = "DIR")]
-    uniform: Vec<PathBuf>,
+    sizes: Vec<PathBuf>,
     /// Where the costs go; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "costs.toml")]
     output: PathBuf,
@@ -112,12 +116,18 @@ fn in_columns(fit: &Fit) -> String {
         100.0 * noise.stop_share,
         1e-6 * noise.stop_ns
     );
-    for one in &fit.costs.memory {
-        let [x, y, z] = one.cells;
-        text += &format!(
-            "blocks of {x} x {y} x {z}, {:.1} MiB a rank: {:.3} ns an update\n",
-            one.resident_mib, one.cell_ns
-        );
+    let memory = &fit.costs.memory;
+    for (sizes, what) in [
+        (&memory.updates, ""),
+        (&memory.beside_finer, " beside finer neighbours"),
+    ] {
+        for one in sizes {
+            let [x, y, z] = one.cells;
+            text += &format!(
+                "blocks of {x} x {y} x {z}, {:.1} MiB a rank: {:.3} ns an update{what}\n",
+                one.resident_mib, one.update_ns
+            );
+        }
     }
     let components = &fit.components;
     for (explained, weights) in components.explained.iter().zip(&components.weights) {

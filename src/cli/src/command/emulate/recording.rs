@@ -34,20 +34,20 @@ impl Recorded {
     }
 }
 
-/// The costs of the steps that `wanted` takes of all these runs, on ranks as fast as `uniform` ones were.
+/// The costs of the steps that `wanted` takes of all these runs, on ranks as fast as runs of other `sizes` say.
 ///
 /// Errors: those of [`fit`].
 pub fn fitted(
     runs: &[Recorded],
-    uniform: &[Recorded],
+    sizes: &[Recorded],
     wanted: impl Fn(u64) -> bool,
 ) -> Result<Fit, EmulateError> {
-    let [runs, uniform] = [runs, uniform].map(|runs| {
+    let [runs, sizes] = [runs, sizes].map(|runs| {
         runs.iter()
             .map(Recorded::observed)
             .collect::<Vec<Observed>>()
     });
-    fit(&runs, &uniform, wanted)
+    fit(&runs, &sizes, wanted)
 }
 
 const MESSAGES: Wanted = Wanted {

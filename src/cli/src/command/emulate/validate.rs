@@ -5,7 +5,8 @@
 //! ```
 //! Every deck runs under every policy, and for each kernel the first steps of one deck under `contiguous`, to which costs
 //! are fitted: all in turns, so that whatever else the machine does meets what is fitted and what is predicted alike.
-//! Where a kernel's decks are several, uniform meshes of their blocks say what updates cost by the memory that a rank's blocks take.
+//! Where a kernel's decks are several, runs of other sizes with their blocks say what updates cost by the memory that ranks
+//! reach into: uniform meshes, and the deck of the fit with fewer levels and fewer variables at a time.
 //! Then time loops, phases, messages and bytes are held against the emulated ones.
 
 mod args;
@@ -63,7 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let kernels = kernels(args, &problems);
     let shapes = shapes(args, &kernels, &problems)?;
     let mut fits: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
-    let mut uniform: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
+    let mut sizes: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
     let of_layout = || vec![vec![Vec::new(); args.policies.len()]; problems.len()];
     let mut samples: Vec<Vec<Vec<Vec<Sample>>>> = layouts.iter().map(|_| of_layout()).collect();
     for turn in 1..=args.repetitions {
@@ -73,11 +74,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             runs.push(recorded(&bench, &place, args.ranks, kernel, FIT_POLICY)?);
         }
         for shape in &shapes {
-            progress::show(&format!("{}'s blocks alone: run {turn}", shape.deck));
-            for (blocks, steps) in UNIFORM {
-                let problem = shape.uniform(args.ranks, blocks, steps);
-                let run = recorded(&bench, &place, args.ranks, &problem, FIT_POLICY)?;
-                uniform[kernel_of(&kernels, shape)].push(run);
+            progress::show(&format!(
+                "other sizes with {}'s blocks: run {turn}",
+                shape.deck
+            ));
+            let kernel = kernel_of(&kernels, shape);
+            let uniform = UNIFORM.map(|(blocks, steps)| shape.uniform(args.ranks, blocks, steps));
+            let cells = settings_of(shape, FIT_POLICY, args.ranks)?.shape.cells;
+            let refined = REFINED.map(|size| kernels[kernel].refined(cells, size));
+            for problem in uniform.iter().chain(&refined) {
+                let run = recorded(&bench, &place, args.ranks, problem, FIT_POLICY)?;
+                sizes[kernel].push(run);
             }
         }
         for (&layout, samples) in layouts.iter().zip(&mut samples) {
@@ -96,7 +103,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut costs = Vec::new();
     for problem in &problems {
         let kernel = kernel_of(&kernels, problem);
-        costs.push(recording::fitted(&fits[kernel], &uniform[kernel], |_| true)?.costs);
+        costs.push(recording::fitted(&fits[kernel], &sizes[kernel], |_| true)?.costs);
     }
     let mut rows = Vec::new();
     for (&layout, samples) in layouts.iter().zip(&samples) {
@@ -206,6 +213,9 @@ fn kernels(args: &Args, problems: &[Problem]) -> Vec<Problem> {
 
 /// Blocks of each rank of a uniform mesh along y and z, and steps: from what any cache holds to what none does.
 const UNIFORM: [([usize; 2], u64); 4] = [([2, 2], 100), ([4, 4], 25), ([8, 8], 7), ([16, 16], 4)];
+
+/// Levels, variables that are exchanged together, and steps of the deck of the fit.
+const REFINED: [(u64, u64, u64); 4] = [(2, 1, 4), (2, 4, 4), (3, 2, 3), (3, 8, 3)];
 
 fn kernel_of(kernels: &[Problem], problem: &Problem) -> usize {
     let of_kernel = kernels

@@ -6,8 +6,8 @@ use colltune_amr::exact_sum::WORDS;
 use colltune_amr::telemetry::Meeting;
 
 use super::Program;
-use crate::program::epoch::groups;
 use crate::program::{Operation, Phase};
+use crate::traffic::groups;
 
 impl Program<'_> {
     fn work(phase: Phase, whole: &Arc<Vec<f64>>, share: f64) -> Operation {

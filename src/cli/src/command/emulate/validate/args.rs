@@ -34,7 +34,8 @@ pub(super) struct Measuring<'a> {
 #[command(after_help = "\
 Ranks are pinned, and run in real time with yielding where they outnumber cores. Runs that costs are fitted to are made
 in turns with those that are predicted, once for each repetition; so are, where a deck has other blocks or fewer than that
-of the fit, runs of its blocks alone, with up to 256 of them a rank (150 MB). `noise` is half the range of the measured totals over
+of the fit, runs of other sizes with its blocks: on meshes of one level with up to 256 a rank (150 MB), and the deck of the
+fit with fewer levels and fewer variables at a time. `noise` is half the range of the measured totals over
 their median: no model can be expected to come nearer. `counts` says whether messages and bytes of
 every step, rank and kind are equal. `skewed` and `alone` are what the emulated total changes with `--collectives skewed`
 and with `--network axes`. Each row counts as validated within 12 %, all within 5 % on the average; on the

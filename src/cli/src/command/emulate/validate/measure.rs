@@ -44,14 +44,36 @@ impl Problem {
 
     /// The same blocks on a mesh of one level, so many on each rank.
     pub fn uniform(&self, n_ranks: usize, [y, z]: [usize; 2], steps: u64) -> Problem {
-        let more = [n_ranks, y, z, 0, steps as usize].map(|n| n.to_string());
-        let names = ["--npx", "--npy", "--npz", "--num_refine", "--num_tsteps"];
-        let more = names.iter().zip(more);
-        let more = more.flat_map(|(name, value)| [(*name).to_owned(), value]);
+        let [n_ranks, y, z] = [n_ranks, y, z].map(|n| n as u64);
+        self.with([
+            ("--npx", n_ranks),
+            ("--npy", y),
+            ("--npz", z),
+            ("--num_refine", 0),
+            ("--num_tsteps", steps),
+        ])
+    }
+
+    /// The same with blocks of so many cells, and so many levels, variables that are exchanged together, and steps.
+    pub fn refined(&self, cells: [usize; 3], (levels, vars, steps): (u64, u64, u64)) -> Problem {
+        let [x, y, z] = cells.map(|n| n as u64);
+        self.with([
+            ("--nx", x),
+            ("--ny", y),
+            ("--nz", z),
+            ("--num_refine", levels),
+            ("--comm_vars", vars),
+            ("--num_tsteps", steps),
+        ])
+    }
+
+    fn with<const N: usize>(&self, options: [(&str, u64); N]) -> Problem {
+        let words = options.into_iter();
+        let words = words.flat_map(|(name, value)| [name.to_owned(), value.to_string()]);
         Problem {
             deck: self.deck.clone(),
             like: self.like,
-            words: self.words.iter().cloned().chain(more).collect(),
+            words: self.words.iter().cloned().chain(words).collect(),
         }
     }
 

@@ -1,0 +1,132 @@
+//! Memory's costs, measured by runs of other sizes, one run for each.
+//!
+//! On uniform meshes nothing but the stencil and the blocks' memory decides what updates take. What those beside finer
+//! neighbours take besides is told by refined meshes, block against block of one run.
+
+use std::collections::BTreeMap;
+
+use colltune_amr::settings::Settings;
+use colltune_statistics::median;
+
+use super::blocks::{Block, blocks};
+use super::least_squares::relative;
+use super::memory::{Memory, MemoryCost, exchanged_mib, resident_mib};
+use super::observed::Observed;
+use crate::EmulateError;
+use crate::mesh::settings;
+
+/// What runs of other sizes measured; where refined ones are among them, the steps of `runs` that `wanted` takes tell of
+/// their own size, too. Runs of the same blocks and size give their middle. A run's first step, which touches its memory
+/// for the first time, does not count.
+///
+/// Errors: `Mesh` for blocks of a uniform mesh that iterate, a run without a second step or without times of blocks, and
+///         blocks of over 65,535 cells in a direction.
+pub fn memory_costs(
+    sizes: &[Observed],
+    runs: &[Observed],
+    wanted: &dyn Fn(u64) -> bool,
+) -> Result<Memory, EmulateError> {
+    let (uniform, refined): (Vec<&Observed>, Vec<_>) =
+        sizes.iter().partition(|run| is_uniform(run));
+    let own = match refined.is_empty() {
+        true => &[],
+        false => runs,
+    };
+    let own = own.iter().filter(|run| !is_uniform(run));
+    let updates = uniform.into_iter().map(|run| {
+        let mut iterations = run.mesh.steps.iter().flat_map(|step| &step.iterations);
+        match iterations.any(|&n| n > 0) {
+            true => Err(refused(
+                run,
+                "blocks that cost alike (no --cost), and these iterate",
+            )),
+            false => measured(run, &|_| true, &of_uniform),
+        }
+    });
+    let refined = refined
+        .into_iter()
+        .map(|run| measured(run, &|_| true, &of_refined));
+    let beside_finer = refined.chain(own.map(|run| measured(run, wanted, &of_refined)));
+    Ok(Memory {
+        updates: middles(updates.collect::<Result<_, _>>()?),
+        beside_finer: middles(beside_finer.collect::<Result<_, _>>()?),
+    })
+}
+
+/// Whether a run's mesh had one level alone.
+pub fn is_uniform(run: &Observed) -> bool {
+    let mut leaves = run.mesh.steps.iter().flat_map(|step| &step.leaves);
+    let first = leaves.next().map(|leaf| leaf.level);
+    leaves.all(|leaf| Some(leaf.level) == first)
+}
+
+fn middles(all: Vec<MemoryCost>) -> Vec<MemoryCost> {
+    let mut found: BTreeMap<([u16; 3], u64), Vec<MemoryCost>> = BTreeMap::new();
+    for one in all {
+        let size = one.resident_mib.to_bits();
+        found.entry((one.cells, size)).or_default().push(one);
+    }
+    let middle = |same: Vec<MemoryCost>| {
+        let times: Vec<f64> = same.iter().map(|one| one.update_ns).collect();
+        MemoryCost {
+            update_ns: median(&times),
+            ..same[0]
+        }
+    };
+    found.into_values().map(middle).collect()
+}
+
+fn refused(run: &Observed, why: &str) -> EmulateError {
+    let words = run.mesh.words.join(" ");
+    EmulateError::Mesh(format!("a run of another size has {why}: {words}"))
+}
+
+/// What a run measured by the blocks of its steps: what it reached into, of so many blocks a rank, and what an update took.
+fn measured(
+    run: &Observed,
+    wanted: &dyn Fn(u64) -> bool,
+    of_blocks: &dyn Fn(&Settings, usize, &[Vec<Block>]) -> (f64, f64),
+) -> Result<MemoryCost, EmulateError> {
+    let recording = run.mesh;
+    let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
+    let refuse = |why: &str| refused(run, why);
+    let [Ok(x), Ok(y), Ok(z)] = settings.shape.cells.map(u16::try_from) else {
+        return Err(refuse("blocks of 65,535 cells in a direction at the most"));
+    };
+    let steps: Vec<Vec<Block>> = recording
+        .steps
+        .iter()
+        .skip(1)
+        .filter(|step| wanted(step.step))
+        .map(|step| blocks(run, &settings, step))
+        .collect();
+    if steps.iter().flatten().all(|block| block.time_ns <= 0.0) {
+        return Err(refuse("two steps at the least, with times of blocks"));
+    }
+    let n_blocks = steps.iter().map(Vec::len).sum::<usize>() / steps.len();
+    let n_blocks = n_blocks.div_ceil(recording.n_ranks);
+    let (resident_mib, update_ns) = of_blocks(&settings, n_blocks, &steps);
+    Ok(MemoryCost {
+        cells: [x, y, z],
+        resident_mib,
+        update_ns,
+    })
+}
+
+/// What an update took in the middle of the steps.
+fn of_uniform(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> (f64, f64) {
+    let of_step = |blocks: &Vec<Block>| {
+        let updates: f64 = blocks.iter().map(|block| block.work.updates).sum();
+        blocks.iter().map(|block| block.time_ns).sum::<f64>() / updates
+    };
+    let times: Vec<f64> = steps.iter().map(of_step).collect();
+    (resident_mib(settings.shape, n_blocks), median(&times))
+}
+
+/// What blocks of all levels and steps took for each update beside finer neighbours.
+fn of_refined(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> (f64, f64) {
+    let rows = steps.iter().flatten();
+    let rows = rows.map(|block| (block.work.regressors(), block.time_ns));
+    let [_, _, update_ns] = relative(&rows.collect::<Vec<_>>());
+    (exchanged_mib(settings, n_blocks), update_ns)
+}
