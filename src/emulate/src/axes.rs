@@ -214,7 +214,7 @@ impl<'m> Axes<'m> {
                 let send = pack_cost
                     .0
                     .max(self.share_of_message(message, |link| link.overhead_ns));
-                packed += send + pack_cost.1 * message.bytes as f64;
+                packed += send + pack_cost.1 * exchange.read_bytes(place);
                 self.posted[place] = self.clocks[rank] + packed;
             }
             self.spend(rank, pack, packed);

@@ -1,7 +1,7 @@
 //! Who gives how many ghost values to whom: the program's own exchange plan, for all ranks at once.
 
 use colltune_amr::exchange::Bundling;
-use colltune_amr::exchange::face::Source;
+use colltune_amr::exchange::face::{Crossing, Source};
 use colltune_amr::exchange::plan::for_each_source;
 use colltune_amr::leaf::FACES;
 use colltune_amr::mesh::Mesh;
@@ -23,6 +23,11 @@ pub struct Flow {
 impl Flow {
     pub fn n_values(&self) -> u64 {
         self.values.iter().sum()
+    }
+
+    /// Values that the sender reads to make these.
+    pub fn n_read(&self, reads: u64) -> u64 {
+        self.values[0] + self.values[1] + reads * self.values[2]
     }
 
     /// What telemetry calls the message.
@@ -116,12 +121,27 @@ fn place(source: Source) -> usize {
     }
 }
 
-/// By leaf: how many of its faces have finer neighbours.
-pub fn finer_faces(mesh: &Mesh) -> Vec<u32> {
+/// How many values of a finer block make one for a coarser neighbour on another rank.
+pub fn reads(settings: &Settings) -> u64 {
+    match (settings.work, settings.crossing()) {
+        // The mean of eight cells.
+        (Kernel::Euler, _) => 8,
+        (_, Crossing::SummedBySender) => 4,
+        (_, Crossing::SummedByReceiver) => 1,
+    }
+}
+
+/// By leaf: how many of its faces, counted by quarters, have finer neighbours on its own rank. For those on others, what
+/// they give comes packed.
+pub fn finer_faces(mesh: &Mesh) -> Vec<f64> {
     use colltune_amr::mesh::Neighbour::Finer;
+    let owners = mesh.owners();
     let of = |i: usize| {
-        let faces = (0..FACES).filter(|&face| matches!(mesh.neighbour(i, face), Finer(_)));
-        faces.count() as u32
+        let own = (0..FACES).map(|face| match mesh.neighbour(i, face) {
+            Finer(quad) => quad.iter().filter(|&&j| owners[j] == owners[i]).count(),
+            _ => 0,
+        });
+        own.sum::<usize>() as f64 / 4.0
     };
     (0..mesh.len()).map(of).collect()
 }

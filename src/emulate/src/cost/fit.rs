@@ -20,7 +20,7 @@ use super::spread::{Residual, spread};
 use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
 use crate::mesh::{self, RecordedStep, Recording, settings};
-use crate::program::{exchanges, needs_cells};
+use crate::program::{handled, needs_cells};
 
 /// Fewer rows of a level than these say nothing of it by themselves.
 const ROWS_MIN: usize = 30;
@@ -73,7 +73,13 @@ pub fn fit(
     for (place, run) in (0..).zip(runs) {
         let recording = run.mesh;
         let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
-        let days = days(recording, &settings, run.phases, run.messages, &wanted);
+        let days = days(
+            recording,
+            (&settings, &memory),
+            run.phases,
+            run.messages,
+            &wanted,
+        );
         let depth = settings.grid.depth;
         for step in recording.steps.iter().filter(|step| wanted(step.step)) {
             let of_run = place * RUN;
@@ -103,9 +109,13 @@ pub fn fit(
         if !is_uniform(run) {
             continue;
         }
-        let days = days(recording, &of_run, run.phases, run.messages, &|step| {
-            step > 1
-        });
+        let days = days(
+            recording,
+            (&of_run, &memory),
+            run.phases,
+            run.messages,
+            &|step| step > 1,
+        );
         uniform.push(days.into_values().collect());
     }
     let rows = rows_of(&blocks);
@@ -172,7 +182,7 @@ type Days = BTreeMap<(u64, u32), Day>;
 /// What each rank did and spent in each wanted step.
 fn days(
     recording: &Recording,
-    settings: &Settings,
+    (settings, memory): (&Settings, &Memory),
     phase_rows: &[PhaseRow],
     message_rows: &[MessageRow],
     wanted: &impl Fn(u64) -> bool,
@@ -191,11 +201,13 @@ fn days(
         if !wanted(step.step) {
             continue;
         }
-        let received = exchanges(settings, &step.mesh(settings), recording.n_ranks, step.step);
-        for (rank, (messages, bytes)) in received.into_iter().enumerate() {
+        let mesh = step.mesh(settings);
+        let handled = handled((settings, memory), &mesh, recording.n_ranks, step.step);
+        for (rank, handled) in handled.into_iter().enumerate() {
             let day = days.entry((step.step, rank as u32)).or_default();
-            day.received_messages = messages as f64;
-            day.received_bytes = bytes as f64;
+            day.read_bytes = handled.read_bytes;
+            day.received_messages = handled.received_messages as f64;
+            day.received_bytes = handled.received_bytes as f64;
         }
         let values = (settings.shape.n_vars * settings.shape.interior_cells()) as f64;
         let checks = checks(settings, step.step);

@@ -77,7 +77,7 @@ pub struct LevelCosts {
     pub cell_ns: f64,
     /// One more solver iteration in it (w3).
     pub iteration_ns: f64,
-    /// An update beside a finer neighbour's face (w4).
+    /// An update beside a finer neighbour's face on the same rank (w4).
     pub finer_ns: f64,
 }
 
@@ -85,7 +85,7 @@ pub struct LevelCosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseCosts {
-    /// Of a message that leaves, and of each of its bytes.
+    /// Of a message that leaves, and of each byte that is read for it: more than are sent where finer cells are summed.
     pub pack_message_ns: f64,
     pub pack_byte_ns: f64,
     /// Of one that comes; nothing where stencils take ghosts in as they compute.
@@ -149,8 +149,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Of a block with so many faces beside finer blocks, in all stages of a step.
-    pub fn of(settings: &Settings, level: u8, iterations: u32, finer_faces: u32) -> Work {
+    /// Of a block with so many faces beside finer blocks of its rank, in all stages of a step.
+    pub fn of(settings: &Settings, level: u8, iterations: u32, finer_faces: f64) -> Work {
         let shape = settings.shape;
         let in_step = (shape.n_vars as u64 * settings.stages) as f64;
         let face = (shape.face_cells(0) + shape.face_cells(1) + shape.face_cells(2)) as f64 / 3.0;
@@ -159,7 +159,7 @@ impl Work {
             slowness: Slowness::NONE,
             updates: shape.interior_cells() as f64 * in_step,
             iterations: f64::from(iterations),
-            beside_finer: f64::from(finer_faces) * face * in_step,
+            beside_finer: finer_faces * face * in_step,
         }
     }
 

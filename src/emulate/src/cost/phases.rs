@@ -12,6 +12,8 @@ pub struct Day {
     pub time_ns: [f64; Phase::ALL.len()],
     pub messages: [u64; Kind::ALL.len()],
     pub bytes: [u64; Kind::ALL.len()],
+    /// Bytes that were read to pack what was sent, from the dearest memory.
+    pub read_bytes: f64,
     pub received_messages: f64,
     pub received_bytes: f64,
     /// Cells' variables of own blocks, times the checks of the step.
@@ -32,7 +34,8 @@ impl Day {
         self.time_ns[phase as usize]
     }
 
-    fn sent(&self) -> [f64; 2] {
+    /// Messages that were packed, and what was read for them.
+    fn packed(&self) -> [f64; 2] {
         let ghosts = [
             Kind::GhostSame,
             Kind::GhostToFiner,
@@ -40,8 +43,8 @@ impl Day {
             Kind::GhostMixed,
             Kind::Flux,
         ];
-        let sum = |of: &[u64]| ghosts.iter().map(|&kind| of[kind as usize]).sum::<u64>() as f64;
-        [sum(&self.messages), sum(&self.bytes)]
+        let messages = ghosts.iter().map(|&kind| self.messages[kind as usize]);
+        [messages.sum::<u64>() as f64, self.read_bytes]
     }
 }
 
@@ -56,7 +59,7 @@ pub fn phases(kernel: Kernel, days: &[Day], uniform: &[Vec<Day>]) -> PhaseCosts 
     };
     let all = days.iter().map(|day| (day, 1.0));
     let exchanging: Vec<(&Day, f64)> = all.chain(uniform.iter().flat_map(of_run)).collect();
-    let pack = solve(&exchanging, Phase::Pack, |day| day.sent().to_vec());
+    let pack = solve(&exchanging, Phase::Pack, |day| day.packed().to_vec());
     // Stencils of seven points take ghosts in as they compute: a block's own time holds it.
     let unpack = match kernel {
         Kernel::Seven => vec![0.0; 2],

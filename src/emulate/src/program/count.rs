@@ -8,6 +8,7 @@ use colltune_amr::telemetry::{Freight, Kind, Meeting, Traffic};
 
 use super::epoch::Sweeps;
 use super::{Exchange, Operation};
+use crate::cost::Memory;
 use crate::traffic::groups;
 
 /// Adds what each rank sends in an operation.
@@ -57,14 +58,30 @@ fn count_exchange(exchange: &Exchange, traffic: &mut [Traffic]) {
     }
 }
 
-/// Messages and bytes of ghosts and fluxes that each rank receives in a step on `mesh`.
-pub fn exchanges(settings: &Settings, mesh: &Mesh, n_ranks: usize, step: u64) -> Vec<(u64, u64)> {
-    let sweeps = Sweeps::new(settings, mesh, n_ranks);
-    let mut received = vec![(0, 0); n_ranks];
+/// What a rank has to do for the messages of ghosts and fluxes in a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handled {
+    /// Bytes that are read to pack what it sends, from the dearest memory.
+    pub read_bytes: f64,
+    pub received_messages: u64,
+    pub received_bytes: u64,
+}
+
+/// By rank, in a step on `mesh`, where memory costs this.
+pub fn handled(
+    (settings, memory): (&Settings, &Memory),
+    mesh: &Mesh,
+    n_ranks: usize,
+    step: u64,
+) -> Vec<Handled> {
+    let sweeps = Sweeps::new((settings, memory), mesh, n_ranks);
+    let mut handled = vec![Handled::default(); n_ranks];
     let mut add = |exchange: &Arc<Exchange>, times: u64| {
-        for message in &exchange.messages {
-            let sum = &mut received[message.to as usize];
-            *sum = (sum.0 + times, sum.1 + times * message.bytes);
+        for (place, message) in exchange.messages.iter().enumerate() {
+            handled[message.from as usize].read_bytes += times as f64 * exchange.read_bytes(place);
+            let to = &mut handled[message.to as usize];
+            to.received_messages += times;
+            to.received_bytes += times * message.bytes;
         }
     };
     for n_vars in groups(settings) {
@@ -82,5 +99,5 @@ pub fn exchanges(settings: &Settings, mesh: &Mesh, n_ranks: usize, step: u64) ->
                 .for_each(|e| add(e, 1));
         }
     }
-    received
+    handled
 }

@@ -16,7 +16,7 @@ use colltune_amr::telemetry::Freight;
 
 use super::Exchange;
 use crate::cost::{Memory, Slowness, Work};
-use crate::traffic::{Sweep, finer_faces, groups, sweep};
+use crate::traffic::{Sweep, finer_faces, groups, reads, sweep};
 
 /// The exchanges of one mesh.
 #[derive(Clone, Debug)]
@@ -28,7 +28,8 @@ pub struct Sweeps {
 }
 
 impl Sweeps {
-    pub fn new(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Sweeps {
+    /// The exchanges on ranks where memory costs this.
+    pub fn new((settings, memory): (&Settings, &Memory), mesh: &Mesh, n_ranks: usize) -> Sweeps {
         let gas = settings.work == Kernel::Euler;
         let (axes, bundling) = match (gas, settings.sweeps) {
             (true, _) => (vec![vec![0, 1, 2]], Bundling::ByRank),
@@ -39,6 +40,10 @@ impl Sweeps {
             ),
         };
         let len = lengths(settings);
+        // Faces are read before any of their variables is computed anew: out of what all blocks take.
+        let slow = slowness((settings, memory), mesh, n_ranks);
+        let slow: Vec<f64> = slow.iter().map(|slow| slow.updates).collect();
+        let packing = (reads(settings), &slow[..]);
         let sweeps: Vec<Arc<Sweep>> = axes
             .iter()
             .map(|axes| Arc::new(sweep(mesh, n_ranks, axes, bundling, &len)))
@@ -47,12 +52,12 @@ impl Sweeps {
         for n_vars in groups(settings) {
             let n = if gas { 1 } else { n_vars };
             by_vars.entry(n_vars).or_insert_with(|| {
-                let of = |sweep| Arc::new(Exchange::of_sweep(Freight::Ghost, sweep, n));
+                let of = |sweep| Arc::new(Exchange::of_sweep(Freight::Ghost, sweep, n, packing));
                 sweeps.iter().map(of).collect()
             });
         }
         Sweeps {
-            flux: gas.then(|| flux(settings, mesh, n_ranks)),
+            flux: gas.then(|| flux(settings, mesh, &slow)),
             sweeps,
             by_vars,
         }
@@ -108,14 +113,23 @@ fn lengths(settings: &Settings) -> Box<dyn Fn(usize, Source) -> usize> {
     Box::new(move |face, source| faces.packed_len(face, source))
 }
 
-fn flux(settings: &Settings, mesh: &Mesh, n_ranks: usize) -> Arc<Exchange> {
+/// Fluxes of finer cells that make one of a coarser cell.
+const FLUXES: u64 = 4;
+
+fn flux(settings: &Settings, mesh: &Mesh, slowness: &[f64]) -> Arc<Exchange> {
     let faces = gas_faces(settings);
     let len = |face: usize, source| match source {
         Source::Finer(_) if !settings.options.break_flux => faces.flux_len(face as u8),
         _ => 0,
     };
+    let n_ranks = slowness.len();
     let sweep = Arc::new(sweep(mesh, n_ranks, &[0, 1, 2], Bundling::ByRank, len));
-    Arc::new(Exchange::of_sweep(Freight::Flux, &sweep, 1))
+    Arc::new(Exchange::of_sweep(
+        Freight::Flux,
+        &sweep,
+        1,
+        (FLUXES, slowness),
+    ))
 }
 
 /// What the blocks of a mesh have to do in a step, where memory costs this.
@@ -126,20 +140,27 @@ pub fn works(
     iterations: impl Fn(usize) -> u32,
 ) -> Vec<Work> {
     let finer = finer_faces(mesh);
-    let mut n_own = vec![0; n_ranks];
-    for &owner in mesh.owners() {
-        n_own[owner as usize] += 1;
-    }
-    let of_rank: Vec<Slowness> = n_own
-        .iter()
-        .map(|&n| memory.slowness(settings, n))
-        .collect();
+    let of_rank = slowness((settings, memory), mesh, n_ranks);
     let work = |i: usize| {
         let level = mesh.leaves()[i].level;
         let slow = of_rank[mesh.owners()[i] as usize];
         Work::of(settings, level, iterations(i), finer[i]).on(slow)
     };
     (0..mesh.len()).map(work).collect()
+}
+
+/// How slow each rank is with its blocks.
+fn slowness(
+    (settings, memory): (&Settings, &Memory),
+    mesh: &Mesh,
+    n_ranks: usize,
+) -> Vec<Slowness> {
+    let mut n_own = vec![0; n_ranks];
+    for &owner in mesh.owners() {
+        n_own[owner as usize] += 1;
+    }
+    let of_rank = n_own.iter().map(|&n| memory.slowness(settings, n));
+    of_rank.collect()
 }
 
 /// Sums by owner.
@@ -156,6 +177,8 @@ mod tests {
     use super::*;
     use crate::cost::{MemoryCost, exchanged_mib, resident_mib};
     use crate::mesh::settings;
+    use crate::program::handled;
+    use colltune_amr::leaf::Leaf;
 
     #[test]
     fn emulated_ranks_compute_as_fast_as_their_memory_lets_them() {
@@ -183,5 +206,68 @@ mod tests {
             let both = [slowness.updates, slowness.beside_finer];
             assert_eq!(both, [[0.25, 0.125], [1.0, 1.0]][owner as usize]);
         }
+    }
+
+    /// Two roots, of which the second is split; the four children that touch the first are on these ranks.
+    fn beside_a_split_root(owners: [u32; 4], more: &str) -> (Settings, Mesh) {
+        let words = format!("--num_refine 1 --npx 2 --npy 1 --npz 1 --nx 4 --ny 4 --nz 4 {more}");
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let settings = settings(&words, 2, 2).unwrap();
+        let root = |x| Leaf {
+            level: 0,
+            at: [x, 0, 0],
+        };
+        let mut leaves = vec![root(0)];
+        leaves.extend((0..8).map(|octant| root(1).child(octant)));
+        let mut quads = owners.into_iter();
+        let owner = |leaf: &Leaf| match (leaf.level, leaf.at[0]) {
+            (1, 2) => quads.next().expect("four touch it"),
+            _ => 0,
+        };
+        let owners = leaves.iter().map(owner).collect();
+        let mesh = Mesh::new(settings.grid, leaves, owners, Default::default());
+        (settings, mesh)
+    }
+
+    #[test]
+    fn what_finer_blocks_give_is_read_by_their_own_rank() {
+        let of = |owners, more| {
+            let (settings, mesh) = beside_a_split_root(owners, more);
+            let sweeps = Sweeps::new((&settings, &Memory::default()), &mesh, 2);
+            let value = 8.0 * settings.shape.n_vars as f64;
+            let mut more = 0.0;
+            for exchange in sweeps.ghosts(settings.shape.n_vars as u64) {
+                for (place, message) in exchange.messages.iter().enumerate() {
+                    more += (exchange.read_bytes(place) - message.bytes as f64) / value;
+                }
+            }
+            (finer_faces(&mesh)[0], more)
+        };
+        assert_eq!(of([0; 4], ""), (1.0, 0.0));
+        // Of each finer face 16 cells are summed to 4, which travel.
+        assert_eq!(of([0, 0, 0, 1], ""), (0.75, 12.0));
+        assert_eq!(of([0, 0, 1, 1], ""), (0.5, 24.0));
+        // Where the receiver sums, all cells travel.
+        assert_eq!(of([0, 0, 0, 1], "--code 1"), (0.75, 0.0));
+    }
+
+    #[test]
+    fn ranks_with_little_memory_pack_faster() {
+        let (settings, mesh) = beside_a_split_root([1; 4], "");
+        let at = |n_blocks: usize, update_ns: f64| MemoryCost {
+            cells: [4; 3],
+            resident_mib: resident_mib(settings.shape, n_blocks),
+            update_ns,
+        };
+        let memory = Memory {
+            updates: vec![at(4, 1.0), at(5, 2.0)],
+            ..Memory::default()
+        };
+        let all = handled((&settings, &Memory::default()), &mesh, 2, 1);
+        let fast = handled((&settings, &memory), &mesh, 2, 1);
+        // Five blocks, and four.
+        assert_eq!(fast[0].read_bytes, all[0].read_bytes);
+        assert_eq!(fast[1].read_bytes, 0.5 * all[1].read_bytes);
+        assert!(fast[1].read_bytes > 0.0);
     }
 }

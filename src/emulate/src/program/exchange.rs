@@ -19,6 +19,8 @@ pub struct Exchange {
     pub freight: Freight,
     /// By sender, then by receiver.
     pub messages: Vec<Message>,
+    /// By message: what is read to pack it, in bytes from the dearest memory; empty where that is what it sends.
+    pub read_bytes: Vec<f64>,
     /// Where each rank's messages begin, and the end.
     pub starts: Vec<u32>,
     /// By rank: faces filled from own blocks, and their bytes.
@@ -39,6 +41,7 @@ impl Exchange {
             freight,
             messages,
             starts,
+            read_bytes: Vec::new(),
             links: Vec::new(),
             copied_bytes: Vec::new(),
             moved_blocks: 0,
@@ -46,14 +49,23 @@ impl Exchange {
         }
     }
 
-    /// Ghosts of `n_vars` variables; fluxes are no ghosts, and are copied for nothing.
-    pub fn of_sweep(freight: Freight, sweep: &Arc<Sweep>, n_vars: u64) -> Exchange {
+    /// Ghosts of `n_vars` variables; fluxes are no ghosts, and are copied for nothing. A value for a coarser neighbour is
+    /// made of so many, and ranks are as slow as `slowness` says.
+    pub fn of_sweep(
+        freight: Freight,
+        sweep: &Arc<Sweep>,
+        n_vars: u64,
+        (reads, slowness): (u64, &[f64]),
+    ) -> Exchange {
         let message = |flow: &crate::traffic::Flow| Message {
             from: flow.from,
             to: flow.to,
             bytes: 8 * n_vars * flow.n_values(),
         };
         let messages: Vec<Message> = sweep.flows.iter().map(message).collect();
+        let read = |flow: &crate::traffic::Flow| {
+            slowness[flow.from as usize] * (8 * n_vars * flow.n_read(reads)) as f64
+        };
         let n_ranks = sweep.links.len();
         let copies = freight == Freight::Ghost;
         let times = |n: &u64| 8 * n_vars * n;
@@ -61,6 +73,7 @@ impl Exchange {
             starts: starts(n_ranks, &messages),
             freight,
             messages,
+            read_bytes: sweep.flows.iter().map(read).collect(),
             links: if copies {
                 sweep.links.clone()
             } else {
@@ -73,6 +86,12 @@ impl Exchange {
             moved_blocks: 0,
             sweep: Some((Arc::clone(sweep), n_vars)),
         }
+    }
+
+    /// Bytes of a message that are read to pack it.
+    pub fn read_bytes(&self, place: usize) -> f64 {
+        let bytes = self.messages[place].bytes as f64;
+        self.read_bytes.get(place).copied().unwrap_or(bytes)
     }
 
     pub fn of_rank(&self, rank: usize) -> std::ops::Range<usize> {

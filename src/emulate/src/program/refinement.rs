@@ -18,7 +18,7 @@ use colltune_amr::telemetry::{Freight, Meeting};
 
 use super::epoch::Sweeps;
 use super::{Call, Calls, Exchange, Message, Operation, Phase};
-use crate::cost::PhaseCosts;
+use crate::cost::{Memory, PhaseCosts};
 use crate::traffic::groups;
 
 /// What a refinement needs to know of the run.
@@ -84,7 +84,7 @@ impl Refinement<'_> {
                 limited,
             } => compat.balance(self.settings, mesh, owners, *limited),
             Event::Refined { mesh, .. } => {
-                let sweeps = Sweeps::new(self.settings, mesh, self.n_ranks);
+                let sweeps = Sweeps::new((self.settings, &Memory::default()), mesh, self.n_ranks);
                 compat.groups_and_partners(mesh, &sweeps.n_partners(0));
                 // What the first rank decides there by its own count, the program decides by all ranks' together.
                 let (own, all) = n_groups(mesh);

@@ -137,7 +137,7 @@ impl<'a> Program<'a> {
             compat,
         };
         let epoch = Epoch {
-            sweeps: Sweeps::new(settings, &run.mesh, n_ranks),
+            sweeps: Sweeps::new((settings, &costs.memory), &run.mesh, n_ranks),
             works: Vec::new(),
             compute_ns: Arc::default(),
             sum_ns: Arc::default(),

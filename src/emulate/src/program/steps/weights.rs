@@ -38,7 +38,7 @@ impl Program<'_> {
                 mesh.len()
             )));
         }
-        self.epoch.sweeps = Sweeps::new(settings, mesh, self.n_ranks);
+        self.epoch.sweeps = Sweeps::new((settings, &self.costs.memory), mesh, self.n_ranks);
         self.weigh(step);
         Ok(())
     }
