@@ -15,8 +15,10 @@ pub struct Layout {
 /// The cells that calls on one communicator can fall into, for one collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellsBySize {
-    /// Lower ends in bytes, ascending, the first 0.
+    /// Lower ends in bytes, ascending.
     lows: Vec<u64>,
+    /// The largest sizes in them, as long as `lows`: a model may leave sizes out.
+    lasts: Vec<u64>,
     /// Places in [`Model::cells`], as long as `lows`.
     cells: Vec<u32>,
     /// For sizes of k bits the first place that can hold one, so that a look-up takes a step or two.
@@ -27,6 +29,7 @@ impl Default for CellsBySize {
     fn default() -> CellsBySize {
         CellsBySize {
             lows: Vec::new(),
+            lasts: Vec::new(),
             cells: Vec::new(),
             first: [0; 65],
         }
@@ -50,20 +53,21 @@ impl CellsBySize {
         layout: Layout,
     ) -> CellsBySize {
         let (nodes, ppn) = (u64::from(layout.nodes), u64::from(layout.ppn));
-        let mut found: Vec<(u64, u32)> = (0u32..)
+        let mut found: Vec<(u64, u32, u64)> = (0u32..)
             .zip(cells)
             .filter(|(_, cell)| cell.contains(collective, cell.bytes.lo, nodes, ppn))
-            .map(|(index, cell)| (cell.bytes.lo, index))
+            .map(|(index, cell)| (cell.bytes.lo, index, cell.bytes.last()))
             .collect();
         found.sort_unstable();
-        let lows: Vec<u64> = found.iter().map(|(low, _)| *low).collect();
+        let lows: Vec<u64> = found.iter().map(|(low, ..)| *low).collect();
         let first = std::array::from_fn(|bits| {
             let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
             lows.iter().rposition(|low| *low <= least).unwrap_or(0) as u16
         });
         CellsBySize {
             lows,
-            cells: found.iter().map(|(_, index)| *index).collect(),
+            lasts: found.iter().map(|(.., last)| *last).collect(),
+            cells: found.iter().map(|(_, index, _)| *index).collect(),
             first,
         }
     }
@@ -78,7 +82,7 @@ impl CellsBySize {
         while self.lows.get(place + 1).is_some_and(|low| *low <= bytes) {
             place += 1;
         }
-        Some(place)
+        (bytes <= *self.lasts.get(place)?).then_some(place)
     }
 
     /// Places in [`Model::cells`].
@@ -92,6 +96,7 @@ mod tests {
     use super::*;
     use crate::library::{Library, Product};
     use crate::settings::Settings;
+    use crate::space::Range;
 
     #[test]
     fn every_call_finds_the_one_cell_that_contains_it() {
@@ -116,6 +121,37 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn sizes_that_a_model_leaves_out_have_no_cell() {
+        let cell = |lo, hi| Cell {
+            collective: Collective::Bcast,
+            bytes: Range { lo, hi },
+            nodes: Range { lo: 1, hi: None },
+            ppn: Range { lo: 1, hi: None },
+        };
+        let layout = Layout {
+            n_ranks: 2,
+            nodes: 1,
+            ppn: 2,
+        };
+        let cells = [cell(4, Some(16)), cell(64, Some(256)), cell(8, Some(8))];
+        let cells = CellsBySize::of(cells.into_iter(), Collective::Bcast, layout);
+        for (bytes, place) in [
+            (0, None),
+            (3, None),
+            (4, Some(0)),
+            (15, Some(0)),
+            (16, None),
+            (63, None),
+            (64, Some(1)),
+            (255, Some(1)),
+            (256, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(cells.position(bytes), place, "{bytes}");
         }
     }
 
