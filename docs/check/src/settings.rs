@@ -19,7 +19,8 @@ const SPACE: &str = "\
 ## The tuning space
 
 A `[[space]]` gives a collective other cells than the usual ones: half-open ranges of message bytes, nodes and ranks
-per node. Its cells must cover everything once.
+per node. Its cells must cover everything once, and those of all collectives together are at most 262,144 (ten times
+the usual ones).
 
 ```toml
 [[space]]

@@ -55,7 +55,7 @@ impl Settings {
     /// Reads the text of `colltune.toml`.
     ///
     /// Errors: `File` for text that is no TOML, unknown keys, values out of range, and a tuning
-    /// space with a gap, an overlap or an empty range; each names the line and the value.
+    /// space with a gap, an overlap, an empty range or too many cells; each names the line and the value.
     pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
         Settings::default().with_toml(text)
     }
@@ -224,6 +224,16 @@ mod tests {
         assert_eq!(line, 5);
         assert!(
             text.contains("overlap") && text.contains("[500, 512)"),
+            "{text}"
+        );
+        let bounds: Vec<String> = (1..400).map(|bound| bound.to_string()).collect();
+        let bounds = bounds.join(", ");
+        let (line, text) = problem(&format!(
+            "\n[[space]]\ncollective = \"bcast\"\nnodes = [{bounds}, \"inf\"]\nppn = [{bounds}, \"inf\"]\n"
+        ));
+        assert_eq!(line, 2);
+        assert!(
+            text.contains("bcast into too many cells") && text.contains("at most 262144"),
             "{text}"
         );
         assert!(

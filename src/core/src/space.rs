@@ -104,9 +104,15 @@ pub struct Space {
     pub blocks: Vec<Block>,
 }
 
+/// The most cells of a space, and of the grid of all bounds of one collective: ten times the usual ones. A model holds
+/// every variant in each of them.
+pub const CELLS_MAX: usize = 1 << 18;
+
 /// Where the boxes of a collective fail to cover everything exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hole {
+    /// There are more cells than [`CELLS_MAX`], this collective's above all.
+    TooMany(Collective),
     /// No box holds this cell.
     Gap(Cell),
     /// The boxes of these numbers both hold this cell.
@@ -167,8 +173,14 @@ impl Space {
             .flat_map(|block| block.cells().map(move |cell| (cell, block)))
     }
 
-    /// Finds a call that no box holds or that two boxes hold.
+    /// Finds a call that no box holds or that two boxes hold. Looks at no more than [`CELLS_MAX`] cells of a collective.
     pub fn check(&self) -> Result<(), Hole> {
+        let sizes = self.blocks.iter().map(Block::n_cells);
+        if sizes.fold(0, usize::saturating_add) > CELLS_MAX {
+            let largest = self.blocks.iter().max_by_key(|block| block.n_cells());
+            let largest = largest.map_or(Collective::ALL[0], |block| block.collective);
+            return Err(Hole::TooMany(largest));
+        }
         for collective in Collective::ALL {
             let blocks: Vec<_> = self
                 .blocks
@@ -193,6 +205,9 @@ impl Space {
                 ppn: cuts(|block| &block.ppn, 1),
                 exclude: Vec::new(),
             };
+            if finest.n_cells() > CELLS_MAX {
+                return Err(Hole::TooMany(collective));
+            }
             for cell in finest.cells() {
                 let mut holders = blocks
                     .iter()
@@ -220,6 +235,14 @@ impl Block {
                     ppn,
                 })
             })
+        })
+    }
+
+    /// At least as many as [`Block::cells`] are.
+    fn n_cells(&self) -> usize {
+        let axes = [&self.bytes, &self.nodes, &self.ppn];
+        axes.into_iter().fold(1, |product: usize, axis| {
+            product.saturating_mul(axis.len().saturating_sub(1))
         })
     }
 
@@ -271,5 +294,29 @@ mod tests {
         );
         space.blocks[17].bytes[0] = Some(100);
         assert_eq!(space.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_space_of_too_many_cells_is_refused_before_they_are_walked() {
+        let finest = || (1..=3000).map(Some).chain([None]).collect();
+        let mut space = Space::default();
+        let block = &mut space.blocks[0];
+        let collective = block.collective;
+        (block.nodes, block.ppn) = (finest(), finest());
+        assert_eq!(space.check(), Err(Hole::TooMany(collective)));
+        // Boxes of few cells whose bounds cross in many.
+        space.blocks.remove(0);
+        let part = |lo: u64, hi: u64| Block {
+            bytes: (lo..=hi).map(Some).collect(),
+            nodes: (1 + lo..=1 + hi).map(Some).collect(),
+            ppn: vec![Some(1), None],
+            ..Space::default_block(collective)
+        };
+        let parts = (0..8).map(|part_index| part(100 * part_index, 100 * part_index + 100));
+        space.blocks.extend(parts);
+        let held: usize = space.blocks.iter().map(Block::n_cells).sum();
+        assert!(held <= CELLS_MAX, "{held}");
+        assert_eq!(space.check(), Err(Hole::TooMany(collective)));
+        assert!(10 * Space::default().cells().count() < CELLS_MAX);
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::values;
 use crate::collective::Collective;
-use crate::space::{Block, Hole, Space};
+use crate::space::{Block, CELLS_MAX, Hole, Space};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,19 +62,24 @@ pub(super) fn read(tables: Vec<Spanned<SpaceTable>>) -> Result<Space, Problem> {
             space.blocks.push(Space::default_block(collective));
         }
     }
+    let first_span = |collective: Collective| {
+        let mut blocks = space.blocks.iter();
+        let first = blocks.position(|block| block.collective == collective);
+        first
+            .and_then(|first| spans.get(first).cloned())
+            .unwrap_or(0..0)
+    };
     space.check().map_err(|hole| match hole {
-        Hole::Gap(cell) => {
-            let first = space
-                .blocks
-                .iter()
-                .position(|block| block.collective == cell.collective)
-                .unwrap_or(0);
-            let span = spans.get(first).cloned().unwrap_or(0..0);
-            (
-                span,
-                format!("gap: no [[space]] of {} covers {cell}", cell.collective),
-            )
-        }
+        Hole::TooMany(collective) => (
+            first_span(collective),
+            format!(
+                "[[space]] cuts {collective} into too many cells: those of all collectives are at most {CELLS_MAX}"
+            ),
+        ),
+        Hole::Gap(cell) => (
+            first_span(cell.collective),
+            format!("gap: no [[space]] of {} covers {cell}", cell.collective),
+        ),
         Hole::Overlap(cell, first, second) => {
             let span = spans
                 .get(second)
