@@ -98,7 +98,7 @@ conformance: build ## the long suites
 
 lint: ## formatting and clippy
 	$(CARGO) fmt --check
-	for crate in $(MPI_CRATES); do $(CARGO) fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
+	for crate in $(MPI_CRATES) fuzz; do $(CARGO) fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
 	$(CARGO) clippy --release --locked --target-dir $(CARGO_DIR) --all-targets -- -D warnings
 	for wrapper in $(WRAPPERS); do $(MPI_BUILD) --lint $$wrapper || exit 1; done
 

@@ -11,7 +11,10 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = deck::arguments(text, "fuzzed");
     }
     if let Some(tiles) = raster::decode(bytes) {
-        assert_eq!(raster::decode(&raster::encode(&tiles)).map(|again| again.len()), Some(tiles.len()));
+        assert_eq!(
+            raster::decode(&raster::encode(&tiles)).map(|again| again.len()),
+            Some(tiles.len())
+        );
     }
     let _ = Rows::decode(bytes);
 });

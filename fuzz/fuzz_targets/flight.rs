@@ -21,7 +21,11 @@ fn look(bytes: &[u8]) {
     let n_variants = recording.header.variants.len();
     for ring in &recording.rings {
         assert!(ring.decisions.len() <= flight::DECISIONS);
-        assert!(ring.decisions.iter().all(|one| usize::from(one.variant) < n_variants));
+        assert!(
+            ring.decisions
+                .iter()
+                .all(|one| usize::from(one.variant) < n_variants)
+        );
     }
     let _ = recording.header.to_bytes();
 }

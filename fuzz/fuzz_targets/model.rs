@@ -26,12 +26,22 @@ fuzz_target!(|text: &str| {
         };
         for collective in Collective::ALL {
             let cells = CellsBySize::new(&model, collective, layout);
-            for bytes in [0, 1, 4096, u64::MAX] {
+            let ends = model.cells.iter().flat_map(|entry| {
+                let (first, last) = (entry.cell.bytes.lo, entry.cell.bytes.last());
+                [first.saturating_sub(1), first, last, last.saturating_add(1)]
+            });
+            for bytes in ends.chain([0, 4096, u64::MAX]) {
                 if let Some(place) = cells.position(bytes) {
                     let entry = &model.cells[cells.cells()[place] as usize];
-                    assert!(entry.cell.contains(collective, bytes, nodes.into(), ppn.into()));
+                    assert!(
+                        entry
+                            .cell
+                            .contains(collective, bytes, nodes.into(), ppn.into())
+                    );
                     let shares = entry.variants.iter().zip(0u16..);
-                    let weights: Vec<_> = shares.map(|(share, place)| (place, share.probability)).collect();
+                    let weights: Vec<_> = shares
+                        .map(|(share, place)| (place, share.probability))
+                        .collect();
                     let _ = Chooser::new(&weights).draw(|| bytes);
                 }
             }

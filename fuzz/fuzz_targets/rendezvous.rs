@@ -11,7 +11,10 @@ fuzz_target!(|text: &str| {
     for ranks in text.split(' ') {
         let before = roll.next();
         match roll.hear(&format!("{ranks} {IDENTITY}")) {
-            Ok(()) => assert!(roll.next().is_none_or(|next| Some(next) > before), "{ranks}"),
+            Ok(()) => assert!(
+                roll.next().is_none_or(|next| Some(next) > before),
+                "{ranks}"
+            ),
             Err(_) => assert_eq!(roll.next(), before, "{ranks}"),
         }
     }

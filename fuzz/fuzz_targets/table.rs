@@ -16,6 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     // Numbers may be none, so bytes are compared.
     let encoded = bincode::encode_to_vec(&table, config).expect("numbers and a name");
-    let (again, _) = bincode::decode_from_slice::<CellTable, _>(&encoded, config).expect("it was written by us");
-    assert_eq!(bincode::encode_to_vec(&again, config).expect("numbers and a name"), encoded);
+    let (again, _) =
+        bincode::decode_from_slice::<CellTable, _>(&encoded, config).expect("it was written by us");
+    assert_eq!(
+        bincode::encode_to_vec(&again, config).expect("numbers and a name"),
+        encoded
+    );
 });

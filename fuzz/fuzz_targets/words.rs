@@ -14,7 +14,10 @@ fuzz_target!(|text: &str| {
         let _ = request::check_force(&forced, library);
     }
     let _ = request::parse_log(text);
-    let _ = preset::parse(text);
+    if let Some(presets) = preset::parse(text) {
+        let again = preset::parse(&preset::spell(&presets));
+        assert_eq!(again.as_ref(), Some(&presets), "{text}");
+    }
     let _ = settings::parse_duration(text);
     if let Ok(name) = text.parse::<VariantName>() {
         let again = name.to_string().parse::<VariantName>().ok();
