@@ -259,7 +259,9 @@ impl<'m> Axes<'m> {
         self.arrived = arrived;
         for message in &exchange.messages {
             let taking = self.share_of_message(message, Link::taking_ns);
-            self.spend(message.to as usize, Phase::Transit, taking);
+            if taking > 0.0 {
+                self.spend(message.to as usize, Phase::Transit, taking);
+            }
             let time = unpack_cost.0 + unpack_cost.1 * message.bytes as f64;
             self.spend(message.to as usize, unpack, time);
         }

@@ -13,6 +13,8 @@ pub mod error;
 
 pub mod clock;
 
+mod counting;
+
 pub mod machine;
 
 pub mod cost;

@@ -2,6 +2,7 @@
 
 use colltune_core::algorithm::simulate::Link;
 
+use crate::counting::sort_by_number;
 use crate::machine::Machine;
 use crate::program::{Exchange, Message};
 
@@ -29,8 +30,27 @@ impl Network {
 pub struct Ports {
     out: Vec<Port>,
     into: Vec<Port>,
-    /// Reused: messages between nodes by node and time.
-    order: Vec<(u32, f64, u32)>,
+    /// Reused: messages by who serves them and time.
+    queues: Vec<Queued>,
+    spare: Vec<Queued>,
+}
+
+/// A message before a port or a receiver.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    /// The node, or the rank.
+    server: u32,
+    /// Its place in the exchange.
+    place: u32,
+    at: f64,
+    transfer: f64,
+}
+
+impl Queued {
+    /// Orders by time, then by place: times are not negative, so their bits order like they do.
+    fn key(&self) -> u128 {
+        u128::from(self.at.to_bits()) << 32 | u128::from(self.place)
+    }
 }
 
 /// When a port has let everything through: at a link's own pace, and at that of a network under load.
@@ -99,7 +119,8 @@ impl Ports {
         Ports {
             out: vec![Port::default(); n_nodes],
             into: vec![Port::default(); n_nodes],
-            order: Vec::new(),
+            queues: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -139,36 +160,42 @@ impl Ports {
         self.take(machine, node_of, exchange, (posted, waiting), arrived);
         let link = &machine.network.between;
         let credit = link.burst_bytes * link.per_byte_ns;
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
+        self.queues.clear();
+        self.queues.reserve(exchange.messages.len());
         for (place, message) in exchange.messages.iter().enumerate() {
             let node = node_of[message.from as usize];
             if node != node_of[message.to as usize] {
-                let ready = posted[place] + asks(link, message.bytes as f64);
-                order.push((node, ready, place as u32));
+                let bytes = message.bytes as f64;
+                self.queues.push(Queued {
+                    server: node,
+                    place: place as u32,
+                    at: posted[place] + asks(link, bytes),
+                    transfer: bytes * link.per_byte_ns,
+                });
             }
         }
-        sort(&mut order);
-        for (node, at, place) in &mut order {
-            let message = exchange.messages[*place as usize];
-            let transfer = message.bytes as f64 * link.per_byte_ns;
-            let port = &mut self.out[*node as usize];
-            let owed = port.serve(*at, (link.gap_ns, transfer), machine.congestion);
+        // They lie by sender, so by node.
+        serve_each(&mut self.queues, |queued| {
+            let (at, transfer) = (queued.at, queued.transfer);
+            let port = &mut self.out[queued.server as usize];
+            let owed = port.serve(at, (link.gap_ns, transfer), machine.congestion);
             // What a port owes runs ahead of what it has let through by a burst at most.
-            arrived[*place as usize] =
-                at.max(owed + transfer - credit).max(*at + transfer) + link.latency_ns;
-            *at = at.max(owed - credit) + link.latency_ns;
-            *node = node_of[message.to as usize];
-        }
-        sort(&mut order);
-        for &(node, first_byte, place) in &order {
-            let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
-            let port = &mut self.into[node as usize];
+            arrived[queued.place as usize] =
+                at.max(owed + transfer - credit).max(at + transfer) + link.latency_ns;
+            queued.at = at.max(owed - credit) + link.latency_ns;
+            queued.server = node_of[exchange.messages[queued.place as usize].to as usize];
+        });
+        let n_nodes = self.into.len();
+        sort_by_number(&mut self.queues, &mut self.spare, n_nodes, |queued| {
+            queued.server
+        });
+        serve_each(&mut self.queues, |queued| {
+            let (first_byte, transfer) = (queued.at, queued.transfer);
+            let port = &mut self.into[queued.server as usize];
             let owed = port.serve(first_byte, (link.gap_ns, transfer), machine.congestion);
-            let arrived = &mut arrived[place as usize];
+            let arrived = &mut arrived[queued.place as usize];
             *arrived = arrived.max(owed + transfer - credit);
-        }
-        self.order = order;
+        });
     }
 
     /// Receivers copy what is there, in the order in which it came.
@@ -181,30 +208,40 @@ impl Ports {
         arrived: &mut [f64],
     ) {
         let link = &machine.network.inside;
-        let order = &mut self.order;
-        order.clear();
+        self.queues.clear();
+        self.queues.reserve(exchange.messages.len());
         for (place, message) in exchange.messages.iter().enumerate() {
             if is_taken(machine, node_of, message) {
-                let asked = asks(link, message.bytes as f64) + link.latency_ns;
-                order.push((message.to, posted[place] + asked, place as u32));
+                let bytes = message.bytes as f64;
+                let asked = asks(link, bytes) + link.latency_ns;
+                self.queues.push(Queued {
+                    server: message.to,
+                    place: place as u32,
+                    at: posted[place] + asked,
+                    transfer: bytes * link.per_byte_ns,
+                });
             }
         }
-        sort(order);
+        let n_ranks = node_of.len();
+        sort_by_number(&mut self.queues, &mut self.spare, n_ranks, |queued| {
+            queued.server
+        });
         let mut receiver = (u32::MAX, 0.0);
-        for &(to, asked, place) in order.iter() {
+        serve_each(&mut self.queues, |queued| {
+            let to = queued.server;
             if receiver.0 != to {
                 receiver = (to, waiting[to as usize]);
             }
-            let transfer = exchange.messages[place as usize].bytes as f64 * link.per_byte_ns;
-            receiver.1 = asked.max(receiver.1) + transfer;
-            arrived[place as usize] = receiver.1;
-        }
+            receiver.1 = queued.at.max(receiver.1) + queued.transfer;
+            arrived[queued.place as usize] = receiver.1;
+        });
     }
 }
 
-fn sort(order: &mut [(u32, f64, u32)]) {
-    order.sort_unstable_by(|a, b| {
-        let time = a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
-        time.then(a.2.cmp(&b.2))
-    });
+/// Lets each server have its messages, which lie together, in the order of time.
+fn serve_each(queues: &mut [Queued], mut serve: impl FnMut(&mut Queued)) {
+    for queue in queues.chunk_by_mut(|a, b| a.server == b.server) {
+        queue.sort_unstable_by_key(Queued::key);
+        queue.iter_mut().for_each(&mut serve);
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use colltune_amr::telemetry::Freight;
 
+use crate::counting::sort_by_number;
 use crate::traffic::Sweep;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,9 @@ pub struct Exchange {
 impl Exchange {
     /// Messages in any order.
     pub fn new(freight: Freight, n_ranks: usize, mut messages: Vec<Message>) -> Exchange {
-        messages.sort_by_key(|message| (message.from, message.to));
+        let mut spare = Vec::new();
+        sort_by_number(&mut messages, &mut spare, n_ranks, |message| message.to);
+        sort_by_number(&mut messages, &mut spare, n_ranks, |message| message.from);
         let starts = starts(n_ranks, &messages);
         Exchange {
             freight,
