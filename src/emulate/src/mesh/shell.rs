@@ -131,7 +131,7 @@ impl Blocks {
 
     /// All pairs that touch, across the periodic sides too, by sender and receiver.
     ///
-    /// Cost: a look at every finest block around each leaf.
+    /// Cost: a look in 26 directions from each leaf, and at every finest block where others are finer.
     pub fn contacts(&self) -> Vec<Contact> {
         let mut all = Vec::with_capacity(26 * self.octants.len());
         let mut around: Vec<(u32, u8)> = Vec::new();
@@ -139,7 +139,7 @@ impl Blocks {
             around.clear();
             self.look_around(leaf, &mut around);
             // The nearest way of touching comes first.
-            around.sort_unstable();
+            around.sort_unstable_by_key(|&(other, axes)| u64::from(other) << 8 | u64::from(axes));
             around.dedup_by_key(|(other, _)| *other);
             let level = self.octants[leaf].level;
             all.extend(around.iter().map(|&(other, axes)| Contact {
@@ -152,27 +152,38 @@ impl Blocks {
         all
     }
 
+    /// Every leaf in each of the 26 directions, and how many axes the direction has.
     fn look_around(&self, leaf: usize, around: &mut Vec<(u32, u8)>) {
         let (corner, side) = self.place(leaf);
         let side = side as i32;
-        let outside = |at: i32| u8::from(at < 0 || at >= side);
-        let wrapped =
-            |d: usize, at: i32| (corner[d] as i32 + at).rem_euclid(self.extent[d] as i32) as u32;
-        for z in -1..=side {
-            for y in -1..=side {
-                let inside_row = outside(z) + outside(y) == 0;
-                // Within the leaf's own rows only the two ends are others.
-                let step = if inside_row { side + 1 } else { 1 };
-                for x in (-1..=side).step_by(step as usize) {
-                    let axes = outside(x) + outside(y) + outside(z);
-                    let at = [wrapped(0, x), wrapped(1, y), wrapped(2, z)];
-                    let other = self.leaf_at[self.index(at)];
-                    if other != leaf as u32 {
-                        around.push((other, axes));
-                    }
+        let leaf_at = |offset: [i32; 3]| {
+            let at = std::array::from_fn(|d| {
+                let (at, extent) = (corner[d] as i32 + offset[d], self.extent[d] as i32);
+                match at {
+                    -1 => extent as u32 - 1,
+                    at if at == extent => 0,
+                    at => at as u32,
+                }
+            });
+            self.leaf_at[self.index(at)]
+        };
+        for direction in (0..27).filter(|&direction| direction != 13) {
+            let towards = [direction % 3, direction / 3 % 3, direction / 9];
+            let axes = towards.iter().filter(|&&step| step != 1).count() as u8;
+            let [xs, ys, zs] = towards.map(|step| [-1..0, 0..side, side..side + 1][step].clone());
+            let first = leaf_at([xs.start, ys.start, zs.start]);
+            if self.octants[first as usize].level <= self.octants[leaf].level {
+                // It is all there is in this direction.
+                around.push((first, axes));
+                continue;
+            }
+            for z in zs {
+                for y in ys.clone() {
+                    around.extend(xs.clone().map(|x| (leaf_at([x, y, z]), axes)));
                 }
             }
         }
+        around.retain(|&(other, _)| other != leaf as u32);
     }
 
     /// What is known of each leaf by what was known of the leaves `before`: its own value, its ancestor's, or the mean
