@@ -98,3 +98,34 @@ fn a_sample_of_a_blasts_epochs_finds_them_all_and_counts_every_message() {
     let n = whole.n_epochs;
     assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *all);
 }
+
+#[test]
+fn steps_that_pass_without_their_operations_leave_the_same_mesh_on_the_same_ranks() {
+    for more in ["", "--cost shock --weigh measured"] {
+        let settings = blast(more);
+        let shock = Shock::new(&settings).expect("a shock");
+        let costs = plain_costs(&settings);
+        let program = || {
+            let given = Given {
+                settings: &settings,
+                n_ranks: N_RANKS,
+                costs: &costs,
+                scale: 1.0,
+                noise: None,
+                history: History::Shock(&shock),
+                choose: None,
+                timer: None,
+                compat: None,
+            };
+            Program::new(given).expect("a program")
+        };
+        let (mut listed, mut passed) = (program(), program());
+        while listed.next_step(&mut |_| {}).expect("a step") {
+            assert!(passed.pass_step().expect("a step"));
+            assert_eq!(listed.n_epochs(), passed.n_epochs());
+            assert_eq!(listed.mesh().leaves(), passed.mesh().leaves());
+            assert_eq!(listed.mesh().owners(), passed.mesh().owners());
+        }
+        assert!(!passed.pass_step().expect("the end"));
+    }
+}

@@ -4,7 +4,7 @@ mod stages;
 mod weights;
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ pub struct Program<'a> {
 
 /// What stays the same while mesh and owners do.
 struct Epoch {
-    sweeps: Sweeps,
+    /// Made when they are first asked for.
+    sweeps: OnceCell<Sweeps>,
     works: Vec<Work>,
     /// By rank, in a whole step.
     compute_ns: Arc<Vec<f64>>,
@@ -137,7 +138,7 @@ impl<'a> Program<'a> {
             compat,
         };
         let epoch = Epoch {
-            sweeps: Sweeps::new((settings, &costs.memory), &run.mesh, n_ranks),
+            sweeps: OnceCell::new(),
             works: Vec::new(),
             compute_ns: Arc::default(),
             sum_ns: Arc::default(),
@@ -201,16 +202,11 @@ impl<'a> Program<'a> {
     ///
     /// Errors: a policy's; `Mesh` where objects and recording part; more ranks than blocks.
     pub fn next_step(&mut self, act: &mut dyn FnMut(&Operation)) -> Result<bool, EmulateError> {
-        if self.step >= self.n_steps {
+        if !self.begin_step() {
             return Ok(false);
         }
-        self.step += 1;
         if self.telemetry_due {
             act(&self.call(Meeting::Agree, 4));
-        }
-        if self.settings.cost == CostModel::Shock && self.step > 1 {
-            // The shock moves on where the mesh does not.
-            self.weigh(self.step);
         }
         let compute_ns = self.compute_ns();
         match self.settings.work {
@@ -222,10 +218,41 @@ impl<'a> Program<'a> {
             phase: Phase::Other,
             time_ns: self.costs.phases.step_ns,
         });
-        self.end_step()?.iter().for_each(&mut *act);
+        let mut out = Vec::new();
+        self.end_step(Some(&mut out))?;
+        out.iter().for_each(&mut *act);
         self.telemetry_due = self.settings.options.telemetry.is_some()
             && self.step.is_multiple_of(self.telemetry_steps());
         Ok(true)
+    }
+
+    /// Lets the next step pass without its operations: mesh and owners go on as with them. False at the end.
+    ///
+    /// Errors: those of [`Program::next_step`].
+    pub fn pass_step(&mut self) -> Result<bool, EmulateError> {
+        if !self.begin_step() {
+            return Ok(false);
+        }
+        self.end_step(None)?;
+        Ok(true)
+    }
+
+    fn begin_step(&mut self) -> bool {
+        if self.step >= self.n_steps {
+            return false;
+        }
+        self.step += 1;
+        if self.settings.cost == CostModel::Shock && self.step > 1 {
+            // The shock moves on where the mesh does not.
+            self.weigh(self.step);
+        }
+        true
+    }
+
+    fn sweeps(&self) -> &Sweeps {
+        let priced = (self.settings, &self.costs.memory);
+        let make = || Sweeps::new(priced, &self.run.mesh, self.n_ranks);
+        self.epoch.sweeps.get_or_init(make)
     }
 
     fn telemetry_steps(&self) -> u64 {
@@ -273,21 +300,21 @@ impl<'a> Program<'a> {
         Arc::new(sums)
     }
 
-    /// What follows the stages; the epoch of the next step is made where the mesh changed.
-    fn end_step(&mut self) -> Result<Vec<Operation>, EmulateError> {
-        let mut out = Vec::new();
+    /// What follows the stages, into `out` if it is wanted; the epoch of the next step is made where the mesh changed.
+    fn end_step(&mut self, mut out: Option<&mut Vec<Operation>>) -> Result<(), EmulateError> {
         let refines = self.run.refines_after(self.step);
         let weighs = refines || self.settings.trigger.is_some();
         if weighs && self.run.measured.is_some() {
-            out.push(self.refinement.told(&self.run.mesh, 8));
+            if let Some(out) = &mut out {
+                out.push(self.refinement.told(&self.run.mesh, 8));
+            }
             let costs = self.observed();
             if let Some(measured) = &mut self.run.measured {
                 measured.observe_all(&costs)?;
             }
         }
-        if refines {
-            self.refinement
-                .asked(&self.run.mesh, &self.epoch.sweeps, &mut out);
+        if refines && let Some(out) = &mut out {
+            self.refinement.asked(&self.run.mesh, self.sweeps(), out);
         }
         let leaves = match refines {
             true => self.leaves_of(self.step + 1),
@@ -299,14 +326,18 @@ impl<'a> Program<'a> {
             .end_step(self.step, leaves.as_deref(), &mut |event| {
                 use colltune_amr::run::Event::{Adapted, Migrated};
                 changed |= matches!(event, Adapted { .. } | Migrated { .. });
-                refinement.follow(event, &mut out);
+                if let Some(out) = &mut out {
+                    refinement.follow(event, out);
+                }
             })?;
-        self.step_times(refines, &mut out);
+        if let Some(out) = out {
+            self.step_times(refines, out);
+        }
         if changed {
             self.n_epochs += 1;
             self.connect()?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// miniAMR's statistics of the steps since the last refinement.

@@ -61,7 +61,7 @@ impl Program<'_> {
         for stage in 0..stages {
             let checks = freq > 0 && stage.is_multiple_of(freq);
             for (&n, part) in groups.iter().zip(&parts) {
-                for exchange in self.epoch.sweeps.ghosts(n) {
+                for exchange in self.sweeps().ghosts(n) {
                     act(&Operation::Exchange(Arc::clone(exchange)));
                 }
                 act(&self.paced(part, window));
@@ -88,14 +88,13 @@ impl Program<'_> {
         let half = Program::work(Phase::Compute, compute_ns, 0.5);
         for _ in 0..2 {
             for n in groups(settings) {
-                for exchange in self.epoch.sweeps.ghosts(n) {
+                for exchange in self.sweeps().ghosts(n) {
                     act(&Operation::Exchange(Arc::clone(exchange)));
                 }
             }
             act(&half);
             if let Some(flux) = self
-                .epoch
-                .sweeps
+                .sweeps()
                 .flux
                 .as_ref()
                 .filter(|_| !settings.options.break_flux)

@@ -1,11 +1,12 @@
 //! What blocks have to do in a step, and what they cost their ranks.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::{History, Program};
 use crate::EmulateError;
 use crate::cost::Work;
-use crate::program::epoch::{Sweeps, by_rank, works};
+use crate::program::epoch::{by_rank, works};
 
 impl Program<'_> {
     /// What blocks were seen to cost in this step; seconds.
@@ -22,7 +23,7 @@ impl Program<'_> {
 
     /// The epoch of the mesh as it is now.
     pub(super) fn connect(&mut self) -> Result<(), EmulateError> {
-        let (settings, mesh, step) = (self.settings, &self.run.mesh, self.step + 1);
+        let (mesh, step) = (&self.run.mesh, self.step + 1);
         if mesh.len() < self.n_ranks {
             return Err(EmulateError::MoreRanksThanBlocks {
                 blocks: mesh.len(),
@@ -38,7 +39,7 @@ impl Program<'_> {
                 mesh.len()
             )));
         }
-        self.epoch.sweeps = Sweeps::new((settings, &self.costs.memory), mesh, self.n_ranks);
+        self.epoch.sweeps = OnceCell::new();
         self.weigh(step);
         Ok(())
     }
