@@ -85,7 +85,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let empty = path(&empty);
     let both = format!("{hera} --policies contiguous --allreduce default");
     let on_ranks = |n: &str| whatif(&both).replace("--ranks 8", &format!("--ranks {n}"));
-    let cases: [(String, &[&str]); 36] = [
+    let cases: [(String, &[&str]); 37] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -170,6 +170,10 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         (
             run(&costs, &format!("{hera} --replicas 0")),
             &["--replicas", "1..=1000"],
+        ),
+        (
+            run(&costs, &format!("{hera} --replicas 2 --time-placement")),
+            &["--replicas", "--time-placement"],
         ),
         (
             validate(&format!("--machine {}", path(&missing))),
@@ -427,6 +431,36 @@ fn what_each_lever_gives_is_a_table_a_file_and_a_picture() {
     let picture = read("emulate-whatif.svg");
     assert_eq!(picture.matches("class=\"case\"").count(), 4);
     assert!(picture.contains("placement gives more"));
+}
+
+/// By leaves, as under every policy, or by the clock; the report says which.
+#[test]
+fn a_grid_times_its_policies_where_it_is_asked_to() {
+    let folder = folder();
+    let costs = folder.path().join("costs.toml");
+    std::fs::write(&costs, COSTS).expect("written");
+    let report = |more: &str| -> Value {
+        let line = format!(
+            "emulate whatif --mesh four-spheres --costs {} --policies round-robin,lpt-swap --allreduce default,default \
+             --ranks 8 --machine hera --json {more} -- --num_tsteps 6 --refine_freq 2",
+            path(&costs)
+        );
+        let output = colltune(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let (by_leaves, by_clock) = (report(""), report("--time-placement"));
+    assert_eq!(by_leaves["placing"], "leaves");
+    assert_eq!(by_clock["placing"], "this machine's clock");
+    let total_s = |report: &Value, i: usize, j: usize| {
+        let time = &report["cases"][0]["grid"]["total_s"][i][j];
+        time.as_f64().expect("a time")
+    };
+    for policy in [0, 1] {
+        let timed = total_s(&by_clock, policy, 0);
+        assert_ne!(timed, total_s(&by_leaves, policy, 0));
+        assert_eq!(timed, total_s(&by_clock, policy, 1), "timed once");
+    }
 }
 
 /// Real runs on two ranks beside emulated ones: every message and byte is the same, and every claim has its line.

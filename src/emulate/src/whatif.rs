@@ -2,6 +2,11 @@
 
 use serde::Serialize;
 
+use crate::EmulateError;
+use crate::clock::{Timer, Timings};
+use crate::price::Choices;
+use crate::run::{Keep, Scenario, run};
+
 /// Times of all pairs of a policy and a variant; the first of each is what runs today.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grid {
@@ -24,6 +29,24 @@ pub struct Levers {
     pub both: f64,
     /// What the best pair's levers give together beyond their sum; seconds.
     pub interaction_s: f64,
+}
+
+/// Seconds of a scenario with each of these collectives, a row of a grid. A timer is asked in the first of them alone:
+/// blocks are placed alike in all, so variants differ by their collectives and not by what the same policy took again.
+///
+/// Errors: those of [`run`].
+pub fn row(scenario: &Scenario, variants: &[Choices]) -> Result<Vec<f64>, EmulateError> {
+    let timings = Timings::default();
+    let total_s = |choices: &Choices| {
+        let timer = scenario.timer.map(|timer| timings.once_more(timer));
+        let scenario = Scenario {
+            choices: choices.clone(),
+            timer: timer.as_ref().map(|timer| timer as Timer),
+            ..scenario.clone()
+        };
+        Ok(run(&scenario, Keep::SUMS)?.outcome.total_s)
+    };
+    variants.iter().map(total_s).collect()
 }
 
 impl Grid {

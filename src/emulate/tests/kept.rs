@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use colltune_amr::refine::Origin;
 use colltune_amr::run::{Event, MeshRun};
 use colltune_emulate::clock::Timer;
@@ -10,8 +12,10 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
+use colltune_emulate::price::Choices;
 use colltune_emulate::program::Phase;
 use colltune_emulate::run::{Collectives, Epochs, Keep, Scenario, replicas, run, sampled};
+use colltune_emulate::whatif;
 use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
 
 #[test]
@@ -126,6 +130,45 @@ fn a_policy_takes_what_the_callers_clock_says_and_without_one_what_the_costs_do(
     // Half a second here is a whole one on a machine that takes twice as long.
     let by_clock = place_s(Some(&half_a_second));
     assert!(close(by_clock, f64::from(n_placed)), "{by_clock}");
+}
+
+/// Each placement takes a second longer than the one before it, on this clock: variants that were timed anew would differ.
+#[test]
+fn in_a_row_of_variants_a_policy_is_timed_once() {
+    let mut settings = sphere(8);
+    let placer = Placer::from_name("lpt").unwrap();
+    settings.placement = placer.option();
+    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    let n_timed = Cell::new(0);
+    let later_and_later = |work: &mut dyn FnMut()| {
+        work();
+        n_timed.set(n_timed.get() + 1);
+        f64::from(n_timed.get())
+    };
+    let ring = Choices::from_text("allreduce=p2p:ring", &machine.learned).unwrap();
+    let variants = [Choices::default(), ring, Choices::default()];
+    let of = |timer: Option<Timer>| {
+        let scenario = Scenario {
+            placer: Some(("lpt".to_owned(), placer.clone())),
+            timer,
+            ..scenario(&settings, 8, &costs, &machine)
+        };
+        whatif::row(&scenario, &variants).unwrap()
+    };
+    let (by_costs, by_clock) = (of(None), of(Some(&later_and_later)));
+    let n = n_timed.get();
+    assert!(n > 1, "blocks are placed again and again: {n}");
+    assert_eq!(by_clock[0], by_clock[2]);
+    assert_ne!(by_clock[0], by_clock[1], "variants differ by themselves");
+    // The first time is before the first step.
+    let placed_s = f64::from(n * (n + 1) / 2 - 1);
+    for (with, without) in by_clock.iter().zip(by_costs) {
+        // Costs of no time for placing; rounding.
+        assert!(
+            (with - without - placed_s).abs() < 1e-9 * with,
+            "{with} {without}"
+        );
+    }
 }
 
 /// What the children of joined blocks send each other travels as blocks do, and no block changes its owner.

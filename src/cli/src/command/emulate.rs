@@ -9,6 +9,7 @@
 mod recording;
 
 mod given;
+mod placing;
 
 mod evidence;
 mod fit;

@@ -22,7 +22,7 @@ use colltune_emulate::run::{
 };
 
 use super::given;
-use super::study::seconds_of;
+use super::placing::Placing;
 use crate::output::{print, write};
 use crate::parse;
 use report::{Replicas, Report, Run};
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             collectives: args.collectives.with(args.seed),
             slow: args.slow,
             noise,
-            timer: args.time_placement.then_some(&seconds_of),
+            timer: args.placing.timer(),
         };
         let (run, kept) = typical(args, &scenario)?;
         if args.out.is_some() {
@@ -89,6 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         seed: (!args.noiseless).then_some(args.seed),
         ranks: args.ranks,
         network: Network::from(args.network).name(),
+        placing: args.placing.priced_by(),
         runs,
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
@@ -194,10 +195,8 @@ pub struct Args {
     /// How collectives end
     #[arg(long, value_enum, default_value_t = CollectivesName::Sampled)]
     collectives: CollectivesName,
-    /// Placing takes what each policy takes on this machine, times the other machine's scale, instead of the same
-    /// for all: results differ from run to run
-    #[arg(long, conflicts_with = "replicas")]
-    time_placement: bool,
+    #[command(flatten)]
+    placing: Placing,
     /// Let a node compute so many times as long, as in 3:4
     #[arg(long, value_name = "NODE:FACTOR", value_parser = slow)]
     slow: Option<(u32, f64)>,
@@ -216,7 +215,7 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 1,
-        conflicts_with = "noiseless",
+        conflicts_with_all = ["noiseless", "time_placement"],
         value_parser = clap::value_parser!(u64).range(1..=1000)
     )]
     replicas: u64,

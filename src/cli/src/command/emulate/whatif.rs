@@ -17,11 +17,12 @@ use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::run::{Collectives, Keep, Scenario, run as emulate};
-use colltune_emulate::whatif::Grid;
+use colltune_emulate::run::{Collectives, Scenario};
+use colltune_emulate::whatif::{Grid, row};
 use serde::Serialize;
 
 use super::given::{self, Mesh};
+use super::placing::Placing;
 use crate::output::{print, table, write};
 use case::Case;
 
@@ -72,6 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         source: &machine.source,
         costs: &costs.source,
         mesh: &args.mesh,
+        placing: args.placing.priced_by(),
         cases,
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
@@ -88,7 +90,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 The first policy and the first variant are what runs today. `placement` is what the best policy gives with today's
 variant, `algorithm` what the best variant gives under today's policy, `both` what the best pair gives; shares of today's
-time. `interaction` is what the pair takes beyond the sum of its levers: negative where they help each other.")]
+time. `interaction` is what the pair takes beyond the sum of its levers: negative where they help each other.
+With `--time-placement` each policy is timed once for each number of cells and ranks, whatever the variant.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, or a blast (--problem sedov)
     /// whose exact shock does, from where its energy is at first until --time in --num_tsteps steps
@@ -112,6 +115,8 @@ pub struct Args {
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
     machine: String,
+    #[command(flatten)]
+    placing: Placing,
     /// Write emulate-whatif.json and its picture into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -130,6 +135,8 @@ struct Report<'a> {
     source: &'a str,
     costs: &'a str,
     mesh: &'a str,
+    /// What placing takes: by `leaves` of the mesh under every policy, or by `this machine's clock`.
+    placing: &'static str,
     cases: Vec<Case>,
 }
 
@@ -158,25 +165,21 @@ fn grid(
         let mut settings = settings(&mesh.words, mesh.ranks, ranks)?;
         settings.placement = placer.option();
         let shock = mesh.shock(&settings)?;
-        let mut row = Vec::new();
-        for choices in choices {
-            let scenario = Scenario {
-                settings: &settings,
-                n_ranks: ranks,
-                costs,
-                machine,
-                history: mesh.history(&shock),
-                placer: Some((name.clone(), placer.clone())),
-                choices: choices.clone(),
-                network: Network::Events,
-                collectives: Collectives::Gate,
-                slow: None,
-                noise: None,
-                timer: None,
-            };
-            row.push(emulate(&scenario, Keep::SUMS)?.outcome.total_s);
-        }
-        total_s.push(row);
+        let scenario = Scenario {
+            settings: &settings,
+            n_ranks: ranks,
+            costs,
+            machine,
+            history: mesh.history(&shock),
+            placer: Some((name.clone(), placer.clone())),
+            choices: Choices::default(),
+            network: Network::Events,
+            collectives: Collectives::Gate,
+            slow: None,
+            noise: None,
+            timer: args.placing.timer(),
+        };
+        total_s.push(row(&scenario, choices)?);
     }
     Ok(total_s)
 }

@@ -22,6 +22,8 @@ pub(super) struct Report<'a> {
     pub(super) ranks: usize,
     /// `axes` or `events`.
     pub(super) network: &'static str,
+    /// What placing takes: by `leaves` of the mesh under every policy, or by `this machine's clock`.
+    pub(super) placing: &'static str,
     pub(super) runs: Vec<Run>,
 }
 
@@ -211,6 +213,7 @@ mod tests {
             seed: None,
             ranks: 2,
             network: "axes",
+            placing: "leaves",
             runs: vec![Run {
                 outcome,
                 replicas: Replicas {
