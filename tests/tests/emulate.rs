@@ -85,7 +85,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let empty = path(&empty);
     let both = format!("{hera} --policies contiguous --allreduce default");
     let on_ranks = |n: &str| whatif(&both).replace("--ranks 8", &format!("--ranks {n}"));
-    let cases: [(String, &[&str]); 37] = [
+    let cases: [(String, &[&str]); 38] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -113,6 +113,10 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         (
             run(&costs, &format!("{hera} --slow 9:4")),
             &["node 9", "8 ranks"],
+        ),
+        (
+            run(&costs, &format!("{hera} --tell-speeds")),
+            &["--slow <NODE:FACTOR>"],
         ),
         (
             run(&costs, hera).replace("--ranks 8", "--ranks 100000"),
@@ -461,6 +465,40 @@ fn a_grid_times_its_policies_where_it_is_asked_to() {
         assert_ne!(timed, total_s(&by_leaves, policy, 0));
         assert_eq!(timed, total_s(&by_clock, policy, 1), "timed once");
     }
+}
+
+/// Who heeds speeds is told and gains by it; who does not is named.
+#[test]
+fn what_telling_policies_of_a_slow_node_gains_is_told() {
+    let folder = folder();
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("written");
+        path(&file).to_owned()
+    };
+    let (costs, machine) = (file("costs.toml", COSTS), file("machine.toml", &machine()));
+    let stdout = |more: &str| {
+        let line = format!(
+            "emulate run --mesh four-spheres --costs {costs} --policy lpt-swap,rcb --ranks 8 --machine {machine} \
+             --noiseless --slow 1:4 {more} -- --num_tsteps 6 --refine_freq 2"
+        );
+        let output = colltune(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let report = |more: &str| -> Value {
+        serde_json::from_str(&stdout(&format!("--json {more}"))).expect("JSON")
+    };
+    let (unaware, told) = (report(""), report("--tell-speeds"));
+    let total_s = |report: &Value, run: usize| report["runs"][run]["total_s"].as_f64().expect("s");
+    assert!(total_s(&told, 0) < 0.9 * total_s(&unaware, 0));
+    assert_eq!(total_s(&told, 1), total_s(&unaware, 1));
+    assert_eq!(told["speeds"]["told"][0], "lpt-swap");
+    assert_eq!(told["speeds"]["unheeding"][0], "rcb");
+    assert!(unaware.get("speeds").is_none());
+    let table = stdout("--tell-speeds");
+    let line = "told how fast ranks are: lpt-swap; heeding no speeds: rcb";
+    assert!(table.lines().any(|told| told == line), "{table}");
 }
 
 /// Real runs on two ranks beside emulated ones: every message and byte is the same, and every claim has its line.

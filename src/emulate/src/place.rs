@@ -1,7 +1,7 @@
 //! Policies by their names: the library's and the mini-app's own.
 
 use colltune_amr::placement::Question;
-use colltune_amr::placement::library::{asks_for_nodes, owners_told};
+use colltune_amr::placement::library::{asks_for_nodes, owners_by_speed, owners_told};
 use colltune_amr::placement::topology::Topology;
 use colltune_amr::settings::{PlacementName, Settings};
 use colltune_placement::{Link, PlacementError, Policy};
@@ -38,7 +38,13 @@ impl Placer {
         }
     }
 
-    /// A rank for each leaf, by the function that the mini-app asks.
+    /// Whether it does something with the speeds of ranks.
+    pub fn heeds_speeds(&self) -> bool {
+        matches!(self, Placer::Library(policy) if policy.heeds_speeds())
+    }
+
+    /// A rank for each leaf, by the function that the mini-app asks. Speeds, one for each rank, are for those that heed
+    /// them.
     ///
     /// Errors: the policy's.
     pub fn owners(
@@ -46,10 +52,14 @@ impl Placer {
         settings: &Settings,
         question: Question,
         machine: &Machine,
+        speeds: Option<&[f64]>,
     ) -> Result<Vec<u32>, PlacementError> {
         let Placer::Library(policy) = self else {
             return Ok(settings.policy().place(question));
         };
+        if let Some(speeds) = speeds.filter(|_| policy.heeds_speeds()) {
+            return owners_by_speed(policy, question, settings.shape, speeds);
+        }
         // Only who asks for the machine is told of it.
         let topology = asks_for_nodes(policy).then(|| topology(machine, question.n_ranks));
         owners_told(policy, question, settings.shape, topology.as_ref())
@@ -80,6 +90,22 @@ fn link(link: &colltune_core::algorithm::simulate::Link) -> Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// So nobody is to be told of nodes and speeds at once.
+    #[test]
+    fn no_policy_that_heeds_speeds_asks_for_nodes() {
+        let mut n_heeding = 0;
+        for row in colltune_placement::policy::TABLE {
+            for argument in row.syntax.examples() {
+                let policy: Policy = format!("{}{argument}", row.name).parse().unwrap();
+                let is_told = policy.heeds_speeds();
+                n_heeding += usize::from(is_told);
+                assert!(!(is_told && asks_for_nodes(&policy)), "{policy}");
+                assert_eq!(Placer::Library(policy).heeds_speeds(), is_told);
+            }
+        }
+        assert!(n_heeding > 0);
+    }
 
     #[test]
     fn unknown_policies_are_named_with_what_there_is() {

@@ -4,6 +4,8 @@ mod sampled;
 
 mod skew;
 
+mod slow_node;
+
 mod spans;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,7 @@ use crate::price::{Choices, Prices};
 use crate::program::{Calls, Given, History, Operation, Program, count};
 
 pub use sampled::{Epochs, Sampled, sampled};
+pub use slow_node::SlowNode;
 pub use spans::Span;
 
 use skew::Skew;
@@ -56,8 +59,7 @@ pub struct Scenario<'a> {
     pub choices: Choices,
     pub network: Network,
     pub collectives: Collectives,
-    /// A node whose ranks compute so many times as long.
-    pub slow: Option<(u32, f64)>,
+    pub slow: Option<SlowNode>,
     pub noise: Option<Noise>,
 }
 
@@ -184,6 +186,8 @@ fn with_program<T>(
         .compat
         .then(|| Compat::start(&calls, settings));
     let placer = scenario.placer.as_ref();
+    let told = scenario.slow.filter(|slow| slow.is_told);
+    let speeds = told.map(|slow| slow.speeds(machine, n_ranks)).transpose()?;
     let program = Program::new(Given {
         settings,
         n_ranks,
@@ -192,8 +196,9 @@ fn with_program<T>(
         noise: scenario.noise,
         history: scenario.history,
         choose: placer.map(|(_, placer)| {
+            let speeds = speeds.as_deref();
             let choose = move |question: colltune_amr::placement::Question| {
-                placer.owners(settings, question, machine)
+                placer.owners(settings, question, machine, speeds)
             };
             Box::new(choose) as Box<colltune_amr::run::Chooser>
         }),
@@ -219,8 +224,8 @@ fn go_through(
     } = *scenario;
     let handled = as_handled(machine, settings);
     let mut axes = Axes::new(&handled, n_ranks, &costs.phases, scenario.network);
-    if let Some((node, factor)) = scenario.slow {
-        axes.slow(ranks_of(machine, node, n_ranks)?, factor);
+    if let Some(slow) = scenario.slow {
+        axes.slow(slow.ranks(machine, n_ranks)?, slow.factor);
     }
     if let Some(noise) = scenario.noise {
         axes.interrupt(noise);
@@ -314,25 +319,6 @@ fn add_pairs(operation: &Operation, pairs: &mut BTreeMap<(u32, u32), Sent>) {
             sent.messages += 1;
             sent.bytes += message.bytes;
         }
-    }
-}
-
-/// The ranks of a node.
-///
-/// Errors: `Machine` without such a node.
-fn ranks_of(
-    machine: &Machine,
-    node: u32,
-    n_ranks: usize,
-) -> Result<std::ops::Range<usize>, EmulateError> {
-    let ppn = machine.shape.ppn as usize;
-    let first = node as usize * ppn;
-    match first < n_ranks {
-        true => Ok(first..(first + ppn).min(n_ranks)),
-        false => Err(EmulateError::Machine(format!(
-            "it has no node {node}: {n_ranks} ranks lie on nodes 0 to {}",
-            machine.node(n_ranks as u32 - 1)
-        ))),
     }
 }
 

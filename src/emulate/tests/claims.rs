@@ -8,7 +8,7 @@ use colltune_amr::placement::Question;
 use colltune_amr::run::{Event, MeshRun};
 use colltune_amr::telemetry::Freight;
 use colltune_emulate::axes::{Axes, Meeting, Network};
-use colltune_emulate::cost::{NoiseCosts, PhaseCosts};
+use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
 use colltune_emulate::machine::{App, Machine};
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
@@ -16,7 +16,7 @@ use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::{Choices, Learned, Prices};
 use colltune_emulate::program::{Exchange, Message, Operation, Phase};
-use colltune_emulate::run::{Emulated, Keep, Scenario, run};
+use colltune_emulate::run::{Emulated, Keep, Scenario, SlowNode, run};
 use colltune_placement::generate::Random;
 use colltune_placement::published::Published;
 use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
@@ -338,7 +338,7 @@ fn every_policy_gives_the_owners_that_the_mini_app_gives() {
         let settings = settings(&words(&line), n_ranks, n_ranks).unwrap();
         let placer = Placer::from_name(policy).unwrap();
         let machine = a_machine(2);
-        let ours = |question: Question| placer.owners(&settings, question, &machine);
+        let ours = |question: Question| placer.owners(&settings, question, &machine, None);
         let mut app = MeshRun::new(&settings, n_ranks);
         let mut emulated = MeshRun::with_chooser(&settings, n_ranks, Box::new(ours));
         for step in 0..=12 {
@@ -362,6 +362,65 @@ fn every_policy_gives_the_owners_that_the_mini_app_gives() {
     }
     assert!(n_moves > 0);
     assert_eq!(by_leaves, 0, "the order of the leaves is not asked for");
+}
+
+/// One of four nodes takes four times as long. Who is told gives it less to do; who heeds no speeds does as ever.
+#[test]
+fn a_policy_that_is_told_of_a_slow_node_gives_it_less_and_others_place_as_ever() {
+    let n_ranks = 8;
+    let line = words(&format!("{SPHERE} --num_tsteps 12"));
+    let machine = a_machine(2);
+    let of = |policy: &str, slow: Option<SlowNode>| -> Emulated {
+        let mut settings = settings(&line, n_ranks, n_ranks).unwrap();
+        let placer = Placer::from_name(policy).unwrap();
+        settings.placement = placer.option();
+        // Messages are short beside it.
+        let costs = Costs::uniform(settings.work, 100.0);
+        let scenario = Scenario {
+            placer: Some((policy.to_owned(), placer)),
+            slow,
+            ..scenario(&settings, n_ranks, &costs, &machine)
+        };
+        run(&scenario, Keep::SUMS).unwrap()
+    };
+    let slow = |is_told| {
+        Some(SlowNode {
+            node: 1,
+            factor: 4.0,
+            is_told,
+        })
+    };
+    for policy in ["contiguous", "lpt", "lpt-swap", "cplx:50"] {
+        let [healthy, unaware, told] = [None, slow(false), slow(true)].map(|slow| of(policy, slow));
+        let total_s = |run: &Emulated| run.outcome.total_s;
+        let times = [&healthy, &told, &unaware].map(total_s);
+        println!("{policy}: healthy, told, unaware {times:?}");
+        assert!(
+            times[0] < times[1] && times[1] < 0.8 * times[2],
+            "{policy}: {times:?}"
+        );
+    }
+    for policy in ["rcb", "published:lpt", "round-robin"] {
+        let [unaware, told] = [false, true].map(|is_told| of(policy, slow(is_told)).outcome);
+        assert_eq!(unaware, told, "{policy}");
+    }
+    let nowhere = SlowNode {
+        node: 4,
+        factor: 4.0,
+        is_told: true,
+    };
+    let settings = settings(&line, n_ranks, n_ranks).unwrap();
+    let costs = plain_costs(&settings);
+    let lpt = Placer::from_name("lpt").unwrap();
+    let scenario = Scenario {
+        placer: Some(("lpt".to_owned(), lpt)),
+        slow: Some(nowhere),
+        ..scenario(&settings, n_ranks, &costs, &machine)
+    };
+    let error = run(&scenario, Keep::SUMS)
+        .err()
+        .expect("there is no node 4");
+    assert!(error.to_string().contains("node 4"), "{error}");
 }
 
 /// A uniform grid on ranks that divide its blocks.

@@ -79,6 +79,20 @@ pub fn owners_in(
     })
 }
 
+/// The same on ranks of these speeds, of which only the ratios count, by a policy that heeds them.
+pub fn owners_by_speed(
+    policy: &Policy,
+    question: Question,
+    shape: BlockShape,
+    speeds: &[f64],
+) -> Result<Vec<u32>, PlacementError> {
+    debug_assert!(!asks_for_nodes(policy), "none that heeds speeds does");
+    answered(question, shape, None, |problem| {
+        let problem = problem.with_speeds(speeds)?;
+        Ok(place(policy, &problem)?.owners)
+    })
+}
+
 /// `owners` with the ranks renumbered so that little moves from the mesh's present owners, as the library's own policies
 /// have it: loads stay what they are, and what follows the curve from rank to rank goes on doing so.
 pub fn matched(

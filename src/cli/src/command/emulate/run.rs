@@ -37,6 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .iter()
         .map(|name| Placer::from_name(name))
         .collect::<Result<_, _>>()?;
+    let speeds = args.placing.told(&args.policy, &placers);
     let choices = Choices::from_text(&args.collective, &machine.learned)?;
     let noise = (!args.noiseless).then_some(Noise {
         costs: costs.noise,
@@ -58,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             choices: choices.clone(),
             network: args.network.into(),
             collectives: args.collectives.with(args.seed),
-            slow: args.slow,
+            slow: args.placing.slow(),
             noise,
             timer: args.placing.timer(),
         };
@@ -90,6 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ranks: args.ranks,
         network: Network::from(args.network).name(),
         placing: args.placing.priced_by(),
+        speeds,
         runs,
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
@@ -155,6 +157,8 @@ Examples:
       --replicas 9 --axes 3-4 --out target/emulated
   colltune emulate run --mesh shell:blast-512 --costs costs.toml --policy contiguous,cplx:50 --ranks 512 \\
       --machine qdr-psm -- --num_tsteps 200
+  colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt-swap,rcb --ranks 64 \\
+      --machine hera --slow 1:4 --tell-speeds
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
 `transit` for messages on their way and, where ranks share cores, for taking them. `skewed %` is by how much longer steps
@@ -197,9 +201,6 @@ pub struct Args {
     collectives: CollectivesName,
     #[command(flatten)]
     placing: Placing,
-    /// Let a node compute so many times as long, as in 3:4
-    #[arg(long, value_name = "NODE:FACTOR", value_parser = slow)]
-    slow: Option<(u32, f64)>,
     /// Without the noise that the costs were fitted with
     #[arg(long)]
     noiseless: bool,
@@ -247,17 +248,6 @@ fn steps(text: &str) -> Result<(u64, u64), String> {
         (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok((first, last)),
         _ => Err("a step, or two as in 3-4, counted from 1, are needed".to_owned()),
     }
-}
-
-fn slow(text: &str) -> Result<(u32, f64), String> {
-    let pair = text.split_once(':').and_then(|(node, factor)| {
-        let factor = factor
-            .parse()
-            .ok()
-            .filter(|f: &f64| f.is_finite() && *f > 0.0)?;
-        Some((node.parse().ok()?, factor))
-    });
-    pair.ok_or_else(|| "a node and a positive factor are needed, as in 3:4".to_owned())
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]

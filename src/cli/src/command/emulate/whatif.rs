@@ -22,7 +22,7 @@ use colltune_emulate::whatif::{Grid, row};
 use serde::Serialize;
 
 use super::given::{self, Mesh};
-use super::placing::Placing;
+use super::placing::{Placing, Told};
 use crate::output::{print, table, write};
 use case::Case;
 
@@ -74,6 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         costs: &costs.source,
         mesh: &args.mesh,
         placing: args.placing.priced_by(),
+        speeds: args.placing.told(&args.policies, &placers),
         cases,
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
@@ -137,6 +138,9 @@ struct Report<'a> {
     mesh: &'a str,
     /// What placing takes: by `leaves` of the mesh under every policy, or by `this machine's clock`.
     placing: &'static str,
+    /// Who is told how fast ranks are, with `--tell-speeds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speeds: Option<Told>,
     cases: Vec<Case>,
 }
 
@@ -175,7 +179,7 @@ fn grid(
             choices: Choices::default(),
             network: Network::Events,
             collectives: Collectives::Gate,
-            slow: None,
+            slow: args.placing.slow(),
             noise: None,
             timer: args.placing.timer(),
         };
@@ -189,6 +193,7 @@ fn in_columns(report: &Report) -> String {
         "{} on {} ({}); costs: {}\n",
         report.mesh, report.machine, report.source, report.costs
     );
+    text.extend(report.speeds.iter().map(Told::line));
     let percent = |share: f64| format!("{:.2}", 100.0 * share);
     let rows = report.cases.iter().map(|case| {
         let levers = &case.levers;

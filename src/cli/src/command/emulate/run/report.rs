@@ -3,6 +3,7 @@
 use colltune_emulate::outcome::{Outcome, Priced};
 use serde::Serialize;
 
+use crate::command::emulate::placing::Told;
 use crate::output::{csv, table};
 
 #[derive(Serialize)]
@@ -24,6 +25,9 @@ pub(super) struct Report<'a> {
     pub(super) network: &'static str,
     /// What placing takes: by `leaves` of the mesh under every policy, or by `this machine's clock`.
     pub(super) placing: &'static str,
+    /// Who is told how fast ranks are, with `--tell-speeds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) speeds: Option<Told>,
     pub(super) runs: Vec<Run>,
 }
 
@@ -117,6 +121,7 @@ impl Report<'_> {
             "{} on {} ranks of {} ({}); costs: {}; default: {}\n",
             self.mesh, self.ranks, self.machine, self.source, self.costs, self.defaults
         );
+        text.extend(self.speeds.iter().map(Told::line));
         let Some(first) = self.runs.first() else {
             return text;
         };
@@ -214,6 +219,7 @@ mod tests {
             ranks: 2,
             network: "axes",
             placing: "leaves",
+            speeds: None,
             runs: vec![Run {
                 outcome,
                 replicas: Replicas {
