@@ -85,7 +85,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let empty = path(&empty);
     let both = format!("{hera} --policies contiguous --allreduce default");
     let on_ranks = |n: &str| whatif(&both).replace("--ranks 8", &format!("--ranks {n}"));
-    let cases: [(String, &[&str]); 38] = [
+    let cases: [(String, &[&str]); 42] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -166,6 +166,22 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         (
             run(&costs, hera).replace("--mesh ", "--mesh shell:"),
             &["shell:", "--problem sedov"],
+        ),
+        (
+            run(&costs, hera).replace("four-spheres", "octree:x"),
+            &["octree:x", "seed", "digit"],
+        ),
+        (
+            run(&costs, hera).replace("four-spheres", "octree:1") + " --npx 4 --npy 2 --npz 1",
+            &["4 x 2 x 1", "--npx"],
+        ),
+        (
+            run(&costs, hera).replace("four-spheres", "cosmology:coarse"),
+            &["cosmology:coarse", "emulate study art"],
+        ),
+        (
+            run(&costs, hera).replace("four-spheres", "quadrant:sym"),
+            &["quadrant:sym", "emulate study shamrock"],
         ),
         (
             run(&costs, hera).replace("four-spheres", "shell:sedov-512"),
@@ -465,6 +481,29 @@ fn a_grid_times_its_policies_where_it_is_asked_to() {
         assert_ne!(timed, total_s(&by_leaves, policy, 0));
         assert_eq!(timed, total_s(&by_clock, policy, 1), "timed once");
     }
+}
+
+/// A seed says which, and the mini-app's options how large.
+#[test]
+fn a_random_octree_is_emulated_on_a_cube_of_root_blocks() {
+    let folder = folder();
+    let costs = folder.path().join("costs.toml");
+    std::fs::write(&costs, COSTS).expect("written");
+    let run = |mesh: &str| -> Value {
+        let line = format!(
+            "emulate run --mesh {mesh} --costs {} --policy contiguous,lpt --ranks 8 --machine hera --json --noiseless \
+             -- --npx 4 --npy 4 --npz 4 --num_refine 2 --num_tsteps 3",
+            path(&costs)
+        );
+        let output = colltune(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let (one, two) = (run("octree:1"), run("octree:2"));
+    assert_eq!(one, run("octree:1"));
+    assert_ne!(one["runs"][0]["messages"], two["runs"][0]["messages"]);
+    let levels = one["runs"][0]["lbr_by_level"].as_array().expect("levels");
+    assert_eq!(levels.len(), 3);
 }
 
 /// Who heeds speeds is told and gains by it; who does not is named.

@@ -35,6 +35,8 @@ pub enum History<'a> {
     Recorded(&'a Recording),
     /// An exact shock stands for the gas.
     Shock(&'a Shock),
+    /// These leaves, in every step.
+    Still(&'a [Leaf]),
 }
 
 /// A run of the mini-app, step by step.
@@ -106,11 +108,11 @@ impl<'a> Program<'a> {
             History::Recorded(recording) => Some(recording.steps.len() as u64),
             History::Objects if needs_cells(settings) => {
                 return Err(EmulateError::Program(
-                    "its cells decide about its mesh: give a recording of it, or shell:DECK for a blast"
+                    "its cells decide about its mesh: give a recording of it, shell:DECK for a blast, or octree:SEED"
                         .to_owned(),
                 ));
             }
-            History::Objects | History::Shock(_) => None,
+            History::Objects | History::Shock(_) | History::Still(_) => None,
         };
         let n_steps = match (n_recorded, settings.n_steps) {
             (Some(recorded), steps) => steps.unwrap_or(recorded).min(recorded),
@@ -273,6 +275,7 @@ impl<'a> Program<'a> {
     fn leaves_of(&self, step: u64) -> Option<Cow<'a, [Leaf]>> {
         let recording = match self.history {
             History::Objects => return None,
+            History::Still(leaves) => return Some(Cow::Borrowed(leaves)),
             History::Shock(shock) => return Some(Cow::Owned(shock.leaves(step))),
             History::Recorded(recording) => recording,
         };
@@ -366,7 +369,7 @@ impl<'a> Program<'a> {
                 let place = steps.binary_search_by_key(&step, |recorded| recorded.step);
                 Some(&steps[place.ok()?])
             }
-            History::Objects | History::Shock(_) => None,
+            History::Objects | History::Shock(_) | History::Still(_) => None,
         }
     }
 }

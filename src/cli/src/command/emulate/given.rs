@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use colltune_amr::deck;
+use colltune_amr::leaf::Leaf;
 use colltune_amr::settings::Settings;
 use colltune_core::calibration::Calibration;
 use colltune_core::context::DataKey;
@@ -14,7 +15,7 @@ use colltune_db::{Database, Generation, generation};
 use colltune_emulate::EmulateError;
 use colltune_emulate::cost::Costs;
 use colltune_emulate::machine::{self, Machine};
-use colltune_emulate::mesh::{Recording, Shock};
+use colltune_emulate::mesh::{Recording, Shock, random_leaves};
 use colltune_emulate::price::{Known, Learned, LearnedCell};
 use colltune_emulate::program::History;
 use colltune_files::{SETTINGS_BYTES_MAX, read_text};
@@ -140,12 +141,16 @@ enum Source {
     Objects,
     Recorded(Recording),
     Shell,
+    Octree(u64),
 }
 
-/// Before the name of a deck whose exact shock is followed.
-const SHELL: &str = "shell:";
+/// What settings make of a mesh that neither objects nor a recording decide about.
+pub enum Made {
+    Shock(Shock),
+    Still(Vec<Leaf>),
+}
 
-/// A folder of telemetry, or a deck, `shell:` before it or not, with more options behind it.
+/// A folder of telemetry, or a deck, `shell:` before it or not, or `octree:` with a seed, with more options behind it.
 pub fn mesh(name: &str, more: &[String], ranks: usize) -> anyhow::Result<Mesh> {
     let path = Path::new(name);
     if path.is_dir() {
@@ -156,12 +161,24 @@ pub fn mesh(name: &str, more: &[String], ranks: usize) -> anyhow::Result<Mesh> {
             source: Source::Recorded(mesh),
         });
     }
-    let (source, deck) = match name.strip_prefix(SHELL) {
-        Some(deck) => (Source::Shell, deck),
-        None => (Source::Objects, name),
+    let (source, deck) = match name.split_once(':') {
+        Some(("shell", deck)) => (Source::Shell, Some(deck)),
+        Some(("octree", seed)) => {
+            let seed = seed
+                .parse()
+                .with_context(|| format!("use {name}: its seed"))?;
+            (Source::Octree(seed), None)
+        }
+        Some(("cosmology", _)) => return Err(of_a_study(name, "root cells, not blocks", "art")),
+        Some(("quadrant", _)) => {
+            let has = "patches of two dimensions that lie upon each other";
+            return Err(of_a_study(name, has, "shamrock"));
+        }
+        _ => (Source::Objects, Some(name)),
     };
-    let line = ["colltune-amr", "--deck", deck].map(str::to_owned);
-    let line = line.into_iter().chain(more.iter().cloned());
+    let deck = deck.into_iter().flat_map(|deck| ["--deck", deck]);
+    let line = std::iter::once("colltune-amr").chain(deck);
+    let line = line.map(str::to_owned).chain(more.iter().cloned());
     let words = deck::expand(line).map_err(EmulateError::Mesh)?;
     Ok(Mesh {
         source,
@@ -170,20 +187,28 @@ pub fn mesh(name: &str, more: &[String], ranks: usize) -> anyhow::Result<Mesh> {
     })
 }
 
+/// A mesh that this program has no blocks for.
+fn of_a_study(name: &str, has: &str, study: &str) -> anyhow::Error {
+    let what = format!("{name} has {has}: `colltune emulate study {study}` alone runs it");
+    EmulateError::Mesh(what).into()
+}
+
 impl Mesh {
-    /// The shock of a run with these settings, where one decides.
-    pub fn shock(&self, settings: &Settings) -> Result<Option<Shock>, EmulateError> {
-        match self.source {
-            Source::Shell => Shock::new(settings).map(Some),
-            Source::Objects | Source::Recorded(_) => Ok(None),
-        }
+    /// What a run with these settings makes of it, where that decides.
+    pub fn made(&self, settings: &Settings) -> Result<Option<Made>, EmulateError> {
+        Ok(match self.source {
+            Source::Shell => Some(Made::Shock(Shock::new(settings)?)),
+            Source::Octree(seed) => Some(Made::Still(random_leaves(seed, settings)?)),
+            Source::Objects | Source::Recorded(_) => None,
+        })
     }
 
     /// What decides about the mesh.
-    pub fn history<'a>(&'a self, shock: &'a Option<Shock>) -> History<'a> {
-        match (&self.source, shock) {
+    pub fn history<'a>(&'a self, made: &'a Option<Made>) -> History<'a> {
+        match (&self.source, made) {
             (Source::Recorded(recording), _) => History::Recorded(recording),
-            (_, Some(shock)) => History::Shock(shock),
+            (_, Some(Made::Shock(shock))) => History::Shock(shock),
+            (_, Some(Made::Still(leaves))) => History::Still(leaves),
             (_, None) => History::Objects,
         }
     }

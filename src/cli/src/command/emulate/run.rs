@@ -48,13 +48,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for (name, placer) in args.policy.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, args.ranks)?;
         settings.placement = placer.option();
-        let shock = mesh.shock(&settings)?;
+        let made = mesh.made(&settings)?;
         let scenario = Scenario {
             settings: &settings,
             n_ranks: args.ranks,
             costs: &costs,
             machine: &machine,
-            history: mesh.history(&shock),
+            history: mesh.history(&made),
             placer: Some((name.clone(), placer)),
             choices: choices.clone(),
             network: args.network.into(),
@@ -157,6 +157,8 @@ Examples:
       --replicas 9 --axes 3-4 --out target/emulated
   colltune emulate run --mesh shell:blast-512 --costs costs.toml --policy contiguous,cplx:50 --ranks 512 \\
       --machine qdr-psm -- --num_tsteps 200
+  colltune emulate run --mesh octree:1 --costs costs.toml --policy contiguous,lpt --ranks 64 --machine hera \\
+      -- --npx 8 --npy 8 --npz 8 --num_refine 3
   colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt-swap,rcb --ranks 64 \\
       --machine hera --slow 1:4 --tell-speeds
 
@@ -169,9 +171,11 @@ were simulated. What the machine's numbers are (measured or assumed) stands in t
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
 steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
-    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, or a blast (--problem sedov)
-    /// whose exact shock does, from where its energy is at first until --time in --num_tsteps steps
-    #[arg(long, value_name = "DIR|DECK|shell:DECK")]
+    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
+    /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
+    /// stays as it is, of four blocks for each root block. Meshes of other codes, which have other blocks, are run by
+    /// `emulate study art` (cosmology) and `emulate study shamrock` (quadrant) alone
+    #[arg(long, value_name = "DIR|DECK|shell:DECK|octree:SEED")]
     mesh: String,
     /// Costs that `colltune emulate fit` wrote
     #[arg(long, value_name = "FILE", default_value = "costs.toml")]

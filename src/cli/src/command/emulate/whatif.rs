@@ -94,9 +94,11 @@ variant, `algorithm` what the best variant gives under today's policy, `both` wh
 time. `interaction` is what the pair takes beyond the sum of its levers: negative where they help each other.
 With `--time-placement` each policy is timed once for each number of cells and ranks, whatever the variant.")]
 pub struct Args {
-    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, or a blast (--problem sedov)
-    /// whose exact shock does, from where its energy is at first until --time in --num_tsteps steps
-    #[arg(long, value_name = "DIR|DECK|shell:DECK")]
+    /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
+    /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
+    /// stays as it is, of four blocks for each root block. Meshes of other codes, which have other blocks, are run by
+    /// `emulate study art` (cosmology) and `emulate study shamrock` (quadrant) alone
+    #[arg(long, value_name = "DIR|DECK|shell:DECK|octree:SEED")]
     mesh: String,
     /// Costs that `colltune emulate fit` wrote
     #[arg(long, value_name = "FILE", default_value = "costs.toml")]
@@ -168,13 +170,13 @@ fn grid(
     for (name, placer) in args.policies.iter().zip(placers) {
         let mut settings = settings(&mesh.words, mesh.ranks, ranks)?;
         settings.placement = placer.option();
-        let shock = mesh.shock(&settings)?;
+        let made = mesh.made(&settings)?;
         let scenario = Scenario {
             settings: &settings,
             n_ranks: ranks,
             costs,
             machine,
-            history: mesh.history(&shock),
+            history: mesh.history(&made),
             placer: Some((name.clone(), placer.clone())),
             choices: Choices::default(),
             network: Network::Events,
