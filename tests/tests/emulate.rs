@@ -51,7 +51,10 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         path(&file).to_owned()
     };
     let costs = file("costs.toml", COSTS);
-    let old = file("old.toml", &COSTS.replace("schema = 1", "schema = 9"));
+    let newer = file(
+        "newer.toml",
+        &COSTS.replace("schema = 1", "schema = 9\nnewer = 1"),
+    );
     let mad = file(
         "mad.toml",
         &COSTS.replace("cell_ns = 1.0\ni", "cell_ns = -1.0\ni"),
@@ -95,7 +98,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
             &["lacking.toml", "gap_ns"],
         ),
         (run(&costs, "--machine crays"), &["crays", "hera"]),
-        (run(&old, hera), &["old.toml", "version 9"]),
+        (run(&newer, hera), &["newer.toml", "version 9"]),
         (run(&mad, hera), &["mad.toml", "level[0].cell_ns"]),
         (run(&never, hera), &["never.toml", "stop_share"]),
         (

@@ -1,7 +1,7 @@
 //! The fitted costs, as `costs.toml` holds them.
 //!
 //! ```toml
-//! schema = 1
+//! schema = 2
 //! kernel = "seven"
 //! source = "telemetry of 2 ranks, 20 steps: --deck moving-sphere --num_tsteps 20"
 //! [phases]
@@ -48,8 +48,8 @@ use serde::{Deserialize, Serialize};
 use super::memory::{Memory, Slowness};
 use crate::EmulateError;
 
-/// The version of the layout of `costs.toml`.
-pub const SCHEMA: u32 = 1;
+/// The version of the layout of `costs.toml`. The first, which came to have `[[memory]]` too, is read as well.
+pub const SCHEMA: u32 = 2;
 
 /// What a program's work costs on the machine where it was recorded. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,14 +226,18 @@ impl Costs {
         }
         let toml = |error: toml::de::Error| wrong(error.message().to_owned());
         let Versioned { schema } = toml::from_str(text).map_err(toml)?;
-        if schema != SCHEMA {
+        // Before anything else: a newer layout has fields that are unknown here.
+        if !(1..=SCHEMA).contains(&schema) {
             return Err(wrong(format!(
-                "their layout has version {schema}, this colltune reads version {SCHEMA}"
+                "their layout has version {schema}, this colltune reads versions 1 to {SCHEMA}"
             )));
         }
         let costs: Costs = toml::from_str(text).map_err(toml)?;
         costs.check().map_err(wrong)?;
-        Ok(costs)
+        Ok(Costs {
+            schema: SCHEMA,
+            ..costs
+        })
     }
 
     pub fn to_toml(&self) -> String {
@@ -321,13 +325,30 @@ mod tests {
     }
 
     #[test]
+    fn the_first_version_is_read_with_memory_and_without_and_written_as_the_second() {
+        let mut costs = Costs::uniform(Kernel::Euler, 2.5);
+        for memory in [None, Some(4.0)] {
+            costs.memory.extend(memory.map(|resident_mib| MemoryCost {
+                cells: [10; 3],
+                resident_mib,
+                cell_ns: 1.5,
+            }));
+            let text = costs.to_toml();
+            assert!(text.starts_with("schema = 2\n"), "{text}");
+            let first = text.replace("schema = 2", "schema = 1");
+            assert_eq!(Costs::from_toml(&first).unwrap(), costs);
+        }
+    }
+
+    #[test]
     fn costs_read_back_as_written_and_impossible_ones_are_named() {
         let mut costs = Costs::uniform(Kernel::Euler, 2.5);
         costs.phases.pack_byte_ns = 0.125;
         let text = costs.to_toml();
         assert_eq!(Costs::from_toml(&text).unwrap(), costs);
         for (from, to, words) in [
-            ("schema = 1", "schema = 2", "version 2"),
+            ("schema = 2", "schema = 0", "version 0"),
+            ("schema = 2", "schema = 3\nnewer = 1", "version 3"),
             ("cell_ns = 2.5", "cell_ns = -2.5", "level[0].cell_ns"),
             (
                 "pack_byte_ns = 0.125",
