@@ -4,13 +4,15 @@
 //! Algorithms of a library are priced by the schedules of ours that send the same (`native:ring` by `p2p:ring`): where
 //! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
 //! rules are known ([`Defaults`]). A variant without schedules is as far from the default as where it was measured
-//! next to the call.
+//! next to the call; those of family `node` that nobody measured are priced in closed form ([`node`]).
 
 mod rules;
 
 mod choices;
 
 mod learned;
+
+mod node;
 
 mod schedules;
 
@@ -22,7 +24,7 @@ use colltune_core::algorithm::simulate::{self, ends_ns, estimate_ns};
 use colltune_core::variant::DEFAULT;
 
 use crate::EmulateError;
-use crate::machine::Machine;
+use crate::machine::{Machine, Shape};
 use crate::outcome::Priced;
 use crate::program::Call;
 
@@ -147,8 +149,16 @@ impl<'m> Prices<'m> {
             None => match self.simulated_ns(pattern, chosen, bytes, n_ranks) {
                 Ok(time) => (time, Source::Simulated),
                 Err(error @ EmulateError::UnknownVariant { .. }) => {
-                    let time = self.by_default_ns(pattern, chosen, bytes, n_ranks)?;
-                    (time.ok_or(error)?, Source::Regression)
+                    let scaled = self.by_default_ns(pattern, chosen, bytes, n_ranks);
+                    match (scaled, node::Variant::of(pattern, chosen)) {
+                        (Ok(Some(time)), _) => (time, Source::Regression),
+                        (_, Some(variant)) => {
+                            let variant = (&variant, chosen);
+                            let time = self.node_ns(pattern, variant, bytes, n_ranks)?;
+                            (time, Source::Simulated)
+                        }
+                        (scaled, None) => return Err(scaled.err().unwrap_or(error)),
+                    }
                 }
                 Err(error) => return Err(error),
             },
@@ -179,6 +189,28 @@ impl<'m> Prices<'m> {
         let here = default(bytes, n_ranks)?.0;
         let there = default(bytes_there, ranks_there)?.0;
         Ok(Some(time_ns * here / there))
+    }
+
+    fn node_ns(
+        &self,
+        pattern: Pattern,
+        (variant, name): (&node::Variant, &str),
+        bytes: u64,
+        n_ranks: usize,
+    ) -> Result<f64, EmulateError> {
+        let (inside, n_nodes) = variant.inside_ns(self.machine, name, (bytes, n_ranks))?;
+        let Some(between) = &variant.between else {
+            return Ok(inside);
+        };
+        let leaders = Machine {
+            shape: Shape {
+                ppn: 1,
+                ..self.machine.shape
+            },
+            ..self.machine.clone()
+        };
+        let prices = Prices::new(&leaders, Choices::default());
+        Ok(inside + prices.simulated_ns(pattern, between, bytes, n_nodes)?)
     }
 
     fn shape(&self, n_ranks: usize) -> (u32, u32) {
@@ -355,6 +387,48 @@ mod tests {
         let beyond = prices.beyond_schedules_ns(8, 32, 12_345.0);
         assert_eq!(beyond, None, "everywhere at once");
     }
+
+    #[test]
+    fn node_memory_that_nobody_measured_costs_its_tree_its_copies_and_its_leaders() {
+        let mut machine = crate::machine::preset("hera").unwrap();
+        let price = |machine: &Machine, text: &str, bytes, n_ranks| {
+            let choices = Choices::from_text(&format!("allreduce={text}"), &machine.learned)?;
+            let call = Call::of_all(Meeting::Allreduce, bytes, n_ranks);
+            Prices::new(machine, choices).call_ns(&call)
+        };
+        let inside = machine.network.inside;
+        let (step, ppn) = (
+            inside.latency_ns + inside.overhead_ns,
+            machine.shape.ppn as usize,
+        );
+        assert_eq!(ppn, 16);
+        let alone = |bytes: u64| 2.0 * (4.0 * step + bytes as f64 * inside.per_byte_ns);
+        assert_eq!(price(&machine, "node:shm", 1024, 16).unwrap(), alone(1024));
+        machine.shape.ppn = 1;
+        let leaders = |name: &str| price(&machine, name, 1024, 8).unwrap();
+        let (ring, default) = (leaders("p2p:ring"), leaders("default"));
+        machine.shape.ppn = 16;
+        for (name, between) in [
+            ("node:shm+ring", ring),
+            ("node:lanes+ring", ring),
+            ("node:shm+default", default),
+        ] {
+            let found = price(&machine, name, 1024, 8 * 16).unwrap();
+            assert!((found - alone(1024) - between).abs() < 1e-6, "{name}");
+        }
+        for (name, n_ranks, words) in [
+            ("node:shm", 32, "one node"),
+            ("node:shm+ring", 16, "between nodes"),
+            ("node:shm+rings", 32, "node:shm+rings"),
+            ("node:lane+ring", 32, "node:lane+ring"),
+        ] {
+            let error = price(&machine, name, 8, n_ranks).unwrap_err().to_string();
+            assert!(error.contains(words), "{name}: {error}");
+        }
+        let rooted = Choices::from_text("alltoall=node:shm", &machine.learned);
+        assert!(rooted.is_err(), "it has other phases");
+    }
+
     #[test]
     fn a_skewed_allreduce_takes_its_price_where_all_come_together_and_ends_behind_the_last() {
         let machine = crate::machine::preset("hera").unwrap();

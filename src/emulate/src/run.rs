@@ -150,6 +150,8 @@ pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
 struct Passed {
     /// How often mesh or owners had changed before.
     epoch: u64,
+    /// What the rank with the most to compute had.
+    load_ns: f64,
     /// The latest rank's clock.
     clock_ns: f64,
 }
@@ -244,7 +246,8 @@ fn go_through(
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
     let (mut repeats, mut operations) = (Repeats::default(), Vec::new());
     loop {
-        tally.add_loads(&program.loads());
+        let loads = program.loads();
+        tally.add_loads(&loads);
         let mut sent = vec![Traffic::default(); n_ranks];
         operations.clear();
         let (epoch, nth) = (program.n_epochs(), program.step() as usize);
@@ -288,6 +291,7 @@ fn go_through(
         }
         tell(Passed {
             epoch,
+            load_ns: greatest(&loads),
             clock_ns: axes.makespan(),
         });
         if keep.traffic {
@@ -310,6 +314,13 @@ fn go_through(
         spent_ns: axes.spent,
         clocks_ns: axes.clocks,
     })
+}
+
+/// The most that a rank has on all levels.
+fn greatest(loads: &[Vec<f64>]) -> f64 {
+    let n_ranks = loads.first().map_or(0, Vec::len);
+    let of_rank = |rank: usize| loads.iter().map(|level| level[rank]).sum::<f64>();
+    (0..n_ranks).map(of_rank).fold(0.0, f64::max)
 }
 
 fn add_pairs(operation: &Operation, pairs: &mut BTreeMap<(u32, u32), Sent>) {

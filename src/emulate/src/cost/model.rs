@@ -309,6 +309,7 @@ pub fn kernel_name(kernel: Kernel) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::MemoryCost;
 
     /// What the top of this file draws.
     #[test]
@@ -328,11 +329,12 @@ mod tests {
     fn the_first_version_is_read_with_memory_and_without_and_written_as_the_second() {
         let mut costs = Costs::uniform(Kernel::Euler, 2.5);
         for memory in [None, Some(4.0)] {
-            costs.memory.extend(memory.map(|resident_mib| MemoryCost {
+            let sizes = memory.map(|resident_mib| MemoryCost {
                 cells: [10; 3],
                 resident_mib,
-                cell_ns: 1.5,
-            }));
+                update_ns: 1.5,
+            });
+            costs.memory.updates.extend(sizes);
             let text = costs.to_toml();
             assert!(text.starts_with("schema = 2\n"), "{text}");
             let first = text.replace("schema = 2", "schema = 1");

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use colltune_amr::settings::Settings;
-use colltune_statistics::median;
 
 use super::blocks::{Block, blocks};
 use super::least_squares::relative;
@@ -16,7 +15,7 @@ use crate::EmulateError;
 use crate::mesh::settings;
 
 /// What runs of other sizes measured; where refined ones are among them, the steps of `runs` that `wanted` takes tell of
-/// their own size, too. Runs of the same blocks and size give their middle. A run's first step, which touches its memory
+/// their own size, too. Runs of the same blocks and size give their mean. A run's first step, which touches its memory
 /// for the first time, does not count.
 ///
 /// Errors: `Mesh` for blocks of a uniform mesh that iterate, a run without a second step or without times of blocks, and
@@ -48,8 +47,8 @@ pub fn memory_costs(
         .map(|run| measured(run, &|_| true, &of_refined));
     let beside_finer = refined.chain(own.map(|run| measured(run, wanted, &of_refined)));
     Ok(Memory {
-        updates: middles(updates.collect::<Result<_, _>>()?),
-        beside_finer: middles(beside_finer.collect::<Result<_, _>>()?),
+        updates: means(updates.collect::<Result<_, _>>()?),
+        beside_finer: means(beside_finer.collect::<Result<_, _>>()?),
     })
 }
 
@@ -60,20 +59,18 @@ pub fn is_uniform(run: &Observed) -> bool {
     leaves.all(|leaf| Some(leaf.level) == first)
 }
 
-fn middles(all: Vec<MemoryCost>) -> Vec<MemoryCost> {
+/// One for each size: its runs' mean, as that of costs that are fitted to several runs.
+fn means(all: Vec<MemoryCost>) -> Vec<MemoryCost> {
     let mut found: BTreeMap<([u16; 3], u64), Vec<MemoryCost>> = BTreeMap::new();
     for one in all {
         let size = one.resident_mib.to_bits();
         found.entry((one.cells, size)).or_default().push(one);
     }
-    let middle = |same: Vec<MemoryCost>| {
-        let times: Vec<f64> = same.iter().map(|one| one.update_ns).collect();
-        MemoryCost {
-            update_ns: median(&times),
-            ..same[0]
-        }
+    let mean = |same: Vec<MemoryCost>| MemoryCost {
+        update_ns: same.iter().map(|one| one.update_ns).sum::<f64>() / same.len() as f64,
+        ..same[0]
     };
-    found.into_values().map(middle).collect()
+    found.into_values().map(mean).collect()
 }
 
 fn refused(run: &Observed, why: &str) -> EmulateError {
@@ -113,14 +110,13 @@ fn measured(
     })
 }
 
-/// What an update took in the middle of the steps.
+/// What an update took. A rank that is stopped now and then takes longer at every size: the middle of many short steps
+/// would not know, and that of few long ones would.
 fn of_uniform(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> (f64, f64) {
-    let of_step = |blocks: &Vec<Block>| {
-        let updates: f64 = blocks.iter().map(|block| block.work.updates).sum();
-        blocks.iter().map(|block| block.time_ns).sum::<f64>() / updates
-    };
-    let times: Vec<f64> = steps.iter().map(of_step).collect();
-    (resident_mib(settings.shape, n_blocks), median(&times))
+    let blocks = || steps.iter().flatten();
+    let updates: f64 = blocks().map(|block| block.work.updates).sum();
+    let time_ns: f64 = blocks().map(|block| block.time_ns).sum();
+    (resident_mib(settings.shape, n_blocks), time_ns / updates)
 }
 
 /// What blocks of all levels and steps took for each update beside finer neighbours.

@@ -6,7 +6,7 @@ use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::variant::DEFAULT;
 
 use super::learned::Learned;
-use super::schedules;
+use super::{node, schedules};
 use crate::EmulateError;
 
 /// Variants by collective; `default` for those that are not named.
@@ -14,8 +14,8 @@ use crate::EmulateError;
 pub struct Choices(BTreeMap<&'static str, String>);
 
 impl Choices {
-    /// Reads `allreduce=p2p:ring,bcast=default`; empty: all default. Beside what has schedules there are variants whose
-    /// times a machine's tuning database knows.
+    /// Reads `allreduce=p2p:ring,bcast=default`; empty: all default. Beside what has schedules there are those of family
+    /// `node` for allreduce, barrier, bcast and reduce, and variants whose times a machine's tuning database knows.
     ///
     /// Errors: `UnknownVariant` naming it and what there is.
     pub fn from_text(text: &str, learned: &Learned) -> Result<Choices, EmulateError> {
@@ -48,7 +48,12 @@ impl Choices {
         variant: &str,
         learned: &Learned,
     ) -> Result<(), EmulateError> {
-        if variant != DEFAULT && !learned.has_measured(pattern, variant) {
+        let is_known = || {
+            variant == DEFAULT
+                || learned.has_measured(pattern, variant)
+                || node::Variant::of(pattern, variant).is_some()
+        };
+        if !is_known() {
             schedules::check(pattern, variant)?;
         }
         self.0.insert(pattern.name(), variant.to_owned());

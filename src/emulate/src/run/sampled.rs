@@ -3,6 +3,11 @@
 //! Every step is listed, since the mesh follows from the steps before, owners from those before (a new placement is asked
 //! for where they have become uneven), and messages are counted in all steps. What is saved are the clocks of all ranks,
 //! and in the first of two walks, which finds the epochs, the counting.
+//!
+//! What the rank with the most to compute has is known of every step, so a step that was left out takes that times what
+//! the sampled steps around it take beside theirs: a mesh that grows is not taken for larger or smaller than it is.
+//!
+//! Source: ratio estimation of survey sampling, Cochran, Sampling Techniques, 1977, chapter 6.
 
 use super::{Emulated, Keep, Scenario, through, with_program};
 use crate::EmulateError;
@@ -64,53 +69,53 @@ pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sample
         .map(|part| epoch_of[(2 * part + 1) * n_steps / (2 * n_parts)])
         .collect();
     let mut spent = vec![(0.0, 0usize); n_epochs];
-    let (mut before, mut nth) = (0.0, 0);
+    let mut loads: Vec<f64> = Vec::with_capacity(n_steps);
+    let mut before = 0.0;
     let goes = |nth: usize| {
         epoch_of
             .get(nth)
             .is_some_and(|epoch| chosen.contains(epoch))
     };
     let emulated = through(scenario, keep, &goes, &mut |passed| {
-        let (sum, n) = &mut spent[epoch_of[nth]];
+        let (sum, n) = &mut spent[epoch_of[loads.len()]];
         *sum += passed.clock_ns - before;
         *n += 1;
-        (before, nth) = (passed.clock_ns, nth + 1);
+        before = passed.clock_ns;
+        loads.push(passed.load_ns);
     })?;
-    let step_ns: Vec<f64> = chosen
-        .iter()
-        .map(|&epoch| spent[epoch].0 / spent[epoch].1 as f64)
-        .collect();
-    let mean = step_ns.iter().sum::<f64>() / n_parts as f64;
-    let squares: f64 = step_ns.iter().map(|step| (step - mean).powi(2)).sum();
+    if loads.contains(&0.0) {
+        // Ranks compute nothing: all steps count alike.
+        loads.fill(1.0);
+    }
+    let load_of = |epoch: usize| {
+        let first = epoch_of.partition_point(|&other| other < epoch);
+        let (sum, n) = spent[epoch];
+        let load: f64 = loads[first..first + n].iter().sum();
+        (first as f64 + (n as f64 - 1.0) / 2.0, sum / load)
+    };
+    let ratios: Vec<f64> = chosen.iter().map(|&epoch| load_of(epoch).1).collect();
+    let mean = ratios.iter().sum::<f64>() / n_parts as f64;
+    let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
     let variance = squares / (n_parts as f64 - 1.0).max(1.0);
     let mut distinct = chosen.clone();
     distinct.dedup();
     let left_out = 1.0 - distinct.len() as f64 / n_epochs as f64;
-    let points: Vec<(f64, f64)> = distinct
-        .iter()
-        .map(|&epoch| {
-            let first = epoch_of.partition_point(|&other| other < epoch);
-            let (sum, n) = spent[epoch];
-            (first as f64 + (n as f64 - 1.0) / 2.0, sum / n as f64)
-        })
-        .collect();
-    let total_s = 1e-9
-        * (0..n_steps)
-            .map(|step| between(&points, step as f64))
-            .sum::<f64>();
+    let points: Vec<(f64, f64)> = distinct.iter().map(|&epoch| load_of(epoch)).collect();
+    let of_step = |(step, load): (usize, &f64)| load * between(&points, step as f64);
+    let total_s = 1e-9 * loads.iter().enumerate().map(of_step).sum::<f64>();
+    let all_loads: f64 = loads.iter().sum();
     Ok(Sampled {
         emulated: Emulated {
             outcome: emulated.outcome.lasting(total_s),
             ..emulated
         },
-        error_s: 1e-9 * n_steps as f64 * (variance * left_out / n_parts as f64).sqrt(),
+        error_s: 1e-9 * all_loads * (variance * left_out / n_parts as f64).sqrt(),
         n_sampled: distinct.len(),
         n_epochs,
     })
 }
 
 /// The straight line through the two points that lie nearest to `x` in order, or the only one's height; never below 0.
-/// So a mesh that grows is not taken for larger or smaller than it is because no epoch lies in the middle of its part.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let [(x0, y0), (x1, y1)] = match *points {
         [] => return 0.0,

@@ -225,7 +225,7 @@ mod tests {
         for (variant, n_ranks, word) in [
             ("p2p:rong", 8, "p2p:ring"),
             ("p2p:swing", 6, "on 6 ranks"),
-            ("node:shm+default", 8, "hera"),
+            ("native:smp", 8, "hera"),
         ] {
             let error = priced(variant, n_ranks, &machine).unwrap_err();
             assert!(error.contains(variant) && error.contains(word), "{error}");
@@ -233,17 +233,17 @@ mod tests {
         // On the nodes of another shape it was measured, and there are no schedules to simulate.
         let measured = |ppn| LearnedCell {
             collective: "allreduce".to_owned(),
-            variant: "node:shm+default".to_owned(),
+            variant: "native:smp".to_owned(),
             bytes: 8..=8,
             nodes: 1..=1,
             ppn: ppn..=ppn,
             known: Known::Measured(1000.0),
         };
         machine.learned = Learned(vec![measured(4)]);
-        let error = priced("node:shm+default", 8, &machine).unwrap_err();
+        let error = priced("native:smp", 8, &machine).unwrap_err();
         assert!(error.contains("on a node only"), "{error}");
         machine.learned = Learned(vec![measured(8)]);
-        priced("node:shm+default", 8, &machine).unwrap();
+        priced("native:smp", 8, &machine).unwrap();
     }
 
     #[test]
