@@ -22,7 +22,7 @@ pub struct CellsBySize {
     /// Places in [`Model::cells`], as long as `lows`.
     cells: Vec<u32>,
     /// For sizes of k bits the first place that can hold one, so that a look-up takes a step or two.
-    first: [u16; 65],
+    first: [u32; 65],
 }
 
 impl Default for CellsBySize {
@@ -62,7 +62,7 @@ impl CellsBySize {
         let lows: Vec<u64> = found.iter().map(|(low, ..)| *low).collect();
         let first = std::array::from_fn(|bits| {
             let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
-            lows.iter().rposition(|low| *low <= least).unwrap_or(0) as u16
+            lows.iter().rposition(|low| *low <= least).unwrap_or(0) as u32
         });
         CellsBySize {
             lows,
@@ -75,7 +75,7 @@ impl CellsBySize {
     /// Place of the cell in this list for a message of `bytes`. Total; never allocates.
     #[inline]
     pub fn position(&self, bytes: u64) -> Option<usize> {
-        let mut place = usize::from(self.first[64 - bytes.leading_zeros() as usize]);
+        let mut place = self.first[64 - bytes.leading_zeros() as usize] as usize;
         if *self.lows.get(place)? > bytes {
             return None;
         }

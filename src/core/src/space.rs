@@ -177,8 +177,15 @@ impl Space {
     pub fn check(&self) -> Result<(), Hole> {
         let sizes = self.blocks.iter().map(Block::n_cells);
         if sizes.fold(0, usize::saturating_add) > CELLS_MAX {
-            let largest = self.blocks.iter().max_by_key(|block| block.n_cells());
-            let largest = largest.map_or(Collective::ALL[0], |block| block.collective);
+            let of = |collective: &Collective| {
+                let own = self
+                    .blocks
+                    .iter()
+                    .filter(|block| block.collective == *collective);
+                own.map(Block::n_cells).fold(0, usize::saturating_add)
+            };
+            let largest = Collective::ALL.into_iter().max_by_key(of);
+            let largest = largest.expect("there are collectives");
             return Err(Hole::TooMany(largest));
         }
         for collective in Collective::ALL {

@@ -1,9 +1,9 @@
 //! What blocks cost, by their level, and what a rank's other phases cost; fitted to telemetry, and evaluated.
 //!
 //! For block `b` of level `l` in a step: `c_b = w2[l] C + w3[l] C k_b + w4[l] z_b`, where `C` is its updates of cells,
-//! `k_b` the solver iterations that its cells need besides and `z_b` the updates beside finer neighbours. The cells
+//! `k_b` the solver iterations that its cells need besides and `z_b` the updates beside finer neighbours on its rank. The cells
 //! that were split or joined (`w1`) are paid in the refinement, where the program does that work.
-//! All of it takes a rank the less the less memory its blocks take, as far as [`memory_costs`] were measured.
+//! All of it takes a rank the less the less memory it reaches into, as far as [`memory_costs`] were measured.
 //!
 //! Source: Wu et al., CLUSTER 2011, eq. (1): non-leaf cells, leaf cells and particles by level.
 

@@ -2,7 +2,7 @@
 
 /// Sorts by a number below `n`; what has the same one keeps its order. `spare` is memory, reused.
 ///
-/// Cost: three passes, whatever the order was.
+/// Cost: a few passes over items and numbers, whatever the order was.
 pub fn sort_by_number<T: Copy>(
     items: &mut [T],
     spare: &mut Vec<T>,

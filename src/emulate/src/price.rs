@@ -21,10 +21,11 @@ use std::collections::HashMap;
 use colltune_amr::telemetry::Meeting;
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::simulate::{self, ends_ns, estimate_ns};
+use colltune_core::catalogue::Crossing;
 use colltune_core::variant::DEFAULT;
 
 use crate::EmulateError;
-use crate::machine::{Machine, Shape};
+use crate::machine::Machine;
 use crate::outcome::Priced;
 use crate::program::Call;
 
@@ -32,6 +33,7 @@ pub use choices::Choices;
 pub use learned::{Known, Learned, LearnedCell};
 pub use rules::Defaults;
 
+use node::NodeMemory;
 use schedules::Part;
 
 /// Steps that a simulation may take.
@@ -150,11 +152,10 @@ impl<'m> Prices<'m> {
                 Ok(time) => (time, Source::Simulated),
                 Err(error @ EmulateError::UnknownVariant { .. }) => {
                     let scaled = self.by_default_ns(pattern, chosen, bytes, n_ranks);
-                    match (scaled, node::Variant::of(pattern, chosen)) {
+                    match (scaled, NodeMemory::of(pattern, chosen)) {
                         (Ok(Some(time)), _) => (time, Source::Regression),
-                        (_, Some(variant)) => {
-                            let variant = (&variant, chosen);
-                            let time = self.node_ns(pattern, variant, bytes, n_ranks)?;
+                        (_, Some(node)) => {
+                            let time = self.node_ns(node, chosen, bytes, n_ranks)?;
                             (time, Source::Simulated)
                         }
                         (scaled, None) => return Err(scaled.err().unwrap_or(error)),
@@ -191,26 +192,27 @@ impl<'m> Prices<'m> {
         Ok(Some(time_ns * here / there))
     }
 
+    /// What a variant of family `node` takes that nobody measured.
     fn node_ns(
         &self,
-        pattern: Pattern,
-        (variant, name): (&node::Variant, &str),
+        node: NodeMemory,
+        name: &str,
         bytes: u64,
         n_ranks: usize,
     ) -> Result<f64, EmulateError> {
-        let (inside, n_nodes) = variant.inside_ns(self.machine, name, (bytes, n_ranks))?;
-        let Some(between) = &variant.between else {
-            return Ok(inside);
+        let (inside, n_nodes) = node.inside_ns(self.machine, name, (bytes, n_ranks))?;
+        let bytes = match node.across {
+            // A barrier's number.
+            Pattern::Allreduce => bytes.max(8),
+            _ => bytes,
         };
-        let leaders = Machine {
-            shape: Shape {
-                ppn: 1,
-                ..self.machine.shape
-            },
-            ..self.machine.clone()
+        let parts = match node.crossing {
+            None => return Ok(inside),
+            Some(Crossing::Library) => self.parts(node.across, DEFAULT, bytes, n_nodes)?,
+            Some(Crossing::Schedule(own)) => schedules::one(own, name, n_nodes)?,
         };
-        let prices = Prices::new(&leaders, Choices::default());
-        Ok(inside + prices.simulated_ns(pattern, between, bytes, n_nodes)?)
+        let leaders: Vec<u32> = (0..n_nodes as u32).collect();
+        Ok(inside + self.sum_ns(&parts, name, bytes, &leaders)?)
     }
 
     fn shape(&self, n_ranks: usize) -> (u32, u32) {
@@ -224,15 +226,26 @@ impl<'m> Prices<'m> {
         bytes: u64,
         n_ranks: usize,
     ) -> Result<f64, EmulateError> {
-        let node_of = self.machine.node_of(n_ranks);
-        let network = &self.machine.network;
+        let parts = self.parts(pattern, chosen, bytes, n_ranks)?;
+        self.sum_ns(&parts, chosen, bytes, &self.machine.node_of(n_ranks))
+    }
+
+    /// What schedules take, one after another.
+    fn sum_ns(
+        &self,
+        parts: &[Part],
+        chosen: &str,
+        bytes: u64,
+        node_of: &[u32],
+    ) -> Result<f64, EmulateError> {
+        let (network, n_ranks) = (&self.machine.network, node_of.len());
         let mut sum = 0.0;
-        for part in self.parts(pattern, chosen, bytes, n_ranks)? {
+        for part in parts {
             let time = estimate_ns(
                 &mut simulate::Known::default(),
                 &part.row,
                 part.values,
-                &node_of,
+                node_of,
                 part.bytes(bytes, n_ranks),
                 network,
                 STEPS_MAX,
@@ -425,8 +438,20 @@ mod tests {
             let error = price(&machine, name, 8, n_ranks).unwrap_err().to_string();
             assert!(error.contains(words), "{name}: {error}");
         }
+        // Nodes meet in a barrier by reducing a number.
+        let barrier = |name: &str| {
+            let choices =
+                Choices::from_text(&format!("barrier=node:shm+{name}"), &machine.learned)?;
+            Prices::new(&machine, choices).call_ns(&Call::of_all(Meeting::Barrier, 0, 32))
+        };
+        assert!(barrier("recursive_doubling").unwrap() > 0.0);
+        let error = barrier("dissemination").unwrap_err().to_string();
+        assert!(
+            error.contains("node:shm+dissemination") && error.contains("node:shm,"),
+            "{error}"
+        );
         let rooted = Choices::from_text("alltoall=node:shm", &machine.learned);
-        assert!(rooted.is_err(), "it has other phases");
+        assert!(rooted.is_err(), "its ranks do not meet in a tree");
     }
 
     #[test]

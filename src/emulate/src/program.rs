@@ -22,7 +22,7 @@ use std::sync::Arc;
 use colltune_amr::telemetry::Meeting;
 
 pub use calls::Calls;
-pub use count::{count, handled};
+pub use count::{count, message_work};
 pub use exchange::{Exchange, Message};
 pub use steps::{Given, History, Program, needs_cells};
 

@@ -150,7 +150,7 @@ pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
 struct Passed {
     /// How often mesh or owners had changed before.
     epoch: u64,
-    /// What the rank with the most to compute had.
+    /// What the rank took that computed longest, as blocks were when the step began.
     load_ns: f64,
     /// The latest rank's clock.
     clock_ns: f64,
@@ -226,8 +226,11 @@ fn go_through(
     } = *scenario;
     let handled = as_handled(machine, settings);
     let mut axes = Axes::new(&handled, n_ranks, &costs.phases, scenario.network);
+    let mut slowness = vec![1.0; n_ranks];
     if let Some(slow) = scenario.slow {
-        axes.slow(slow.ranks(machine, n_ranks)?, slow.factor);
+        let ranks = slow.ranks(machine, n_ranks)?;
+        slowness[ranks.clone()].fill(slow.factor);
+        axes.slow(ranks, slow.factor);
     }
     if let Some(noise) = scenario.noise {
         axes.interrupt(noise);
@@ -291,7 +294,7 @@ fn go_through(
         }
         tell(Passed {
             epoch,
-            load_ns: greatest(&loads),
+            load_ns: greatest(&loads, &slowness),
             clock_ns: axes.makespan(),
         });
         if keep.traffic {
@@ -316,11 +319,12 @@ fn go_through(
     })
 }
 
-/// The most that a rank has on all levels.
-fn greatest(loads: &[Vec<f64>]) -> f64 {
-    let n_ranks = loads.first().map_or(0, Vec::len);
-    let of_rank = |rank: usize| loads.iter().map(|level| level[rank]).sum::<f64>();
-    (0..n_ranks).map(of_rank).fold(0.0, f64::max)
+/// What the rank takes that computes longest, on all levels.
+fn greatest(loads: &[Vec<f64>], slowness: &[f64]) -> f64 {
+    let of_rank = |(rank, slowness): (usize, &f64)| {
+        slowness * loads.iter().map(|level| level[rank]).sum::<f64>()
+    };
+    slowness.iter().enumerate().map(of_rank).fold(0.0, f64::max)
 }
 
 fn add_pairs(operation: &Operation, pairs: &mut BTreeMap<(u32, u32), Sent>) {

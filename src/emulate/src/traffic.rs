@@ -131,14 +131,20 @@ pub fn reads(settings: &Settings) -> u64 {
     }
 }
 
-/// By leaf: how many of its faces, counted by quarters, have finer neighbours on its own rank. For those on others, what
-/// they give comes packed.
-pub fn finer_faces(mesh: &Mesh) -> Vec<f64> {
+/// By leaf: how many of its faces, counted by quarters, have finer neighbours whose cells its rank sums: those on the same
+/// rank, and all where receivers do.
+pub fn finer_faces(settings: &Settings, mesh: &Mesh) -> Vec<f64> {
     use colltune_amr::mesh::Neighbour::Finer;
+    let by_receiver = settings.crossing() == Crossing::SummedByReceiver;
     let owners = mesh.owners();
     let of = |i: usize| {
         let own = (0..FACES).map(|face| match mesh.neighbour(i, face) {
-            Finer(quad) => quad.iter().filter(|&&j| owners[j] == owners[i]).count(),
+            Finer(quad) => {
+                let summed = quad
+                    .iter()
+                    .filter(|&&j| by_receiver || owners[j] == owners[i]);
+                summed.count()
+            }
             _ => 0,
         });
         own.sum::<usize>() as f64 / 4.0

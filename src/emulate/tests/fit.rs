@@ -15,7 +15,7 @@ fn with_times(recorded: &Recorded, levels: &[LevelCosts]) -> (Recording, Vec<Pha
     let mut mesh = recorded.mesh.clone();
     let settings = settings(&mesh.words, mesh.n_ranks, mesh.n_ranks).unwrap();
     for step in &mut mesh.steps {
-        let finer = finer_faces(&step.mesh(&settings));
+        let finer = finer_faces(&settings, &step.mesh(&settings));
         for (i, &finer) in finer.iter().enumerate() {
             let level = step.leaves[i].level;
             let work = Work::of(&settings, level, step.iterations[i], finer);
@@ -246,7 +246,7 @@ fn small_ranks_are_as_fast_as_uniform_meshes_say_and_costs_are_those_of_great_on
         panic!("{found:?}")
     };
     assert_eq!((small.update_ns, great.update_ns), (1.0, 4.0));
-    assert!((great.resident_mib / small.resident_mib - 16.0).abs() < 1e-9);
+    assert!((great.working_set_mib / small.working_set_mib - 16.0).abs() < 1e-9);
 
     // Costs are found again where each rank is as fast as its memory lets it be.
     let levels = [
@@ -313,7 +313,7 @@ fn refined_runs_say_what_updates_beside_finer_neighbours_cost_by_the_memory_of_w
     for (found, made) in found.iter().zip([3.0, 7.5, 12.0]) {
         assert!((found - made).abs() < 1e-6, "{found} {made}");
     }
-    let resident = |nth: usize| memory.beside_finer[nth].resident_mib;
+    let resident = |nth: usize| memory.beside_finer[nth].working_set_mib;
     assert_eq!(
         [resident(1), resident(2)],
         [2.0, 4.0].map(|n| n * resident(0))
@@ -326,7 +326,7 @@ fn refined_runs_say_what_updates_beside_finer_neighbours_cost_by_the_memory_of_w
         let settings = settings(&mesh.words, 4, 4).unwrap();
         let (mut emulated, mut made) = (0.0, 0.0);
         for step in &mesh.steps {
-            let finer = finer_faces(&step.mesh(&settings));
+            let finer = finer_faces(&settings, &step.mesh(&settings));
             let slowness = costs.memory.slowness(&settings, step.leaves.len() / 4);
             for (i, leaf) in step.leaves.iter().enumerate() {
                 let work = Work::of(&settings, leaf.level, 0, finer[i]).on(slowness);

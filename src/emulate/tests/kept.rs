@@ -40,13 +40,14 @@ fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() 
         let sample = |epochs| sampled(&scenario, epochs, Keep::SUMS).unwrap();
         let all = sample(Epochs::Share(1.0));
         let outcome = &all.emulated.outcome;
-        assert_eq!((outcome.total_s, all.error_s), (whole_s, 0.0));
+        assert_eq!((outcome.total_s, all.error_s), (whole_s, Some(0.0)));
         let n = all.n_epochs;
         assert!(n > 4 && all.n_sampled == n, "{n} {}", all.n_sampled);
         let half = sample(Epochs::Share(0.5));
-        assert!(half.n_sampled <= n.div_ceil(2) && half.error_s > 0.0);
+        let error_s = half.error_s.expect("several epochs");
+        assert!(half.n_sampled <= n.div_ceil(2) && error_s > 0.0);
         let of_half = &half.emulated.outcome;
-        println!("{} +- {} of {whole_s}", of_half.total_s, half.error_s);
+        println!("{} +- {} of {whole_s}", of_half.total_s, error_s);
         assert!((of_half.total_s / whole_s - 1.0).abs() < 0.1);
         assert_ne!(of_half.total_s, whole_s, "some epochs were left out");
         // Counted, not sampled.
@@ -56,6 +57,11 @@ fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() 
         assert!((spent(of_half) / spent(outcome) - 1.0).abs() < 0.1);
         assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *outcome);
         assert_eq!(sample(Epochs::Number(3)).n_sampled, 3);
+        assert_eq!(
+            sample(Epochs::Number(1)).error_s,
+            None,
+            "it says nothing of others"
+        );
     }
 }
 

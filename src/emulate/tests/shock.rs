@@ -97,6 +97,14 @@ fn a_sample_of_a_blasts_epochs_finds_them_all_and_counts_every_message() {
     assert_eq!(of_one.moved_blocks, all.moved_blocks);
     let n = whole.n_epochs;
     assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *all);
+    // The mesh grows, and half of it says what the rest takes.
+    let half = sample(Epochs::Share(0.5)).emulated.outcome.total_s;
+    println!("{half} of {}", all.total_s);
+    assert!(
+        (half / all.total_s - 1.0).abs() < 0.03,
+        "{half} {}",
+        all.total_s
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn blocks(run: &Observed, settings: &Settings, step: &RecordedStep) -> Vec<B
     for &owner in &step.owners {
         *n_own.entry(owner).or_default() += 1;
     }
-    let finer = finer_faces(&step.mesh(settings));
+    let finer = finer_faces(settings, &step.mesh(settings));
     let block = |i: usize| {
         let (leaf, owner) = (step.leaves[i], step.owners[i]);
         let n_own = n_own[&owner];

@@ -20,7 +20,7 @@ use super::spread::{Residual, spread};
 use super::windows::{WorkRow, paces, stops};
 use crate::EmulateError;
 use crate::mesh::{self, RecordedStep, Recording, settings};
-use crate::program::{handled, needs_cells};
+use crate::program::{message_work, needs_cells};
 
 /// Fewer rows of a level than these say nothing of it by themselves.
 const ROWS_MIN: usize = 30;
@@ -202,12 +202,12 @@ fn days(
             continue;
         }
         let mesh = step.mesh(settings);
-        let handled = handled((settings, memory), &mesh, recording.n_ranks, step.step);
-        for (rank, handled) in handled.into_iter().enumerate() {
+        let all = message_work((settings, memory), &mesh, recording.n_ranks, step.step);
+        for (rank, work) in all.into_iter().enumerate() {
             let day = days.entry((step.step, rank as u32)).or_default();
-            day.read_bytes = handled.read_bytes;
-            day.received_messages = handled.received_messages as f64;
-            day.received_bytes = handled.received_bytes as f64;
+            day.read_bytes = work.read_bytes;
+            day.received_messages = work.received_messages as f64;
+            day.received_bytes = work.received_bytes as f64;
         }
         let values = (settings.shape.n_vars * settings.shape.interior_cells()) as f64;
         let checks = checks(settings, step.step);

@@ -138,6 +138,27 @@ fn solve(gram: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn relative_errors_count_alike_upwards_and_downwards_and_long_rows_no_more_than_short_ones() {
+        let times = |x: [f64; 2], factor: f64| (x, factor * (2.0 * x[0] + 3.0 * x[1]));
+        let shapes = [[1.0, 0.0], [10.0, 1.0], [1e6, 5e5]];
+        let rows: Vec<([f64; 2], f64)> = shapes
+            .into_iter()
+            .flat_map(|x| [times(x, 1.5), times(x, 0.5)])
+            .chain([([7.0, 7.0], 0.0)])
+            .collect();
+        let found = relative(&rows);
+        assert!(
+            (found[0] - 2.0).abs() < 1e-6 && (found[1] - 3.0).abs() < 1e-6,
+            "{found:?}"
+        );
+        // By squares of times the long rows alone would say 4.
+        let rows = [([1.0], 2.0), ([1.0], 2.0), ([1e6], 4e6)];
+        assert!((relative(&rows)[0] - 8.0 / 3.0).abs() < 1e-6);
+        assert_eq!(relative::<2>(&[]), [0.0; 2]);
+    }
+
     use colltune_placement::generate::Random;
 
     fn residual(a: &[Vec<f64>], b: &[f64], x: &[f64]) -> f64 {

@@ -1,4 +1,4 @@
-//! What updates cost by the memory that they reach into: little of it stays in the processor's cache.
+//! What updates cost by the memory that they reach into: a small working set stays in the processor's cache.
 
 use colltune_amr::settings::Settings;
 use colltune_amr::shape::BlockShape;
@@ -26,7 +26,7 @@ pub struct MemoryCost {
     /// Cells of a block.
     pub cells: [u16; 3],
     /// What a rank reaches into, ghosts included.
-    pub resident_mib: f64,
+    pub working_set_mib: f64,
     /// An update of a cell's variable.
     pub update_ns: f64,
 }
@@ -59,12 +59,15 @@ impl Memory {
     pub(super) fn has_nothing(&self) -> bool {
         let without = self
             .all()
-            .any(|one| one.n_cells() == 0 || one.resident_mib == 0.0);
+            .any(|one| one.n_cells() == 0 || one.working_set_mib == 0.0);
         without || self.updates.iter().any(|one| one.update_ns == 0.0)
     }
 
     /// Of a rank with so many blocks.
     pub fn slowness(&self, settings: &Settings, n_blocks: usize) -> Slowness {
+        if self.is_empty() {
+            return Slowness::NONE;
+        }
         let shape = settings.shape;
         Slowness {
             updates: slowness(&self.updates, shape, resident_mib(shape, n_blocks)),
@@ -99,7 +102,7 @@ pub fn exchanged_mib(settings: &Settings, n_blocks: usize) -> f64 {
 ///
 /// Blocks of a shape that was not measured cost what those with the nearest number of cells do. Between two sizes the
 /// logarithm of the memory decides, beyond the least and the greatest nothing changes.
-fn slowness(measured: &[MemoryCost], shape: BlockShape, resident: f64) -> f64 {
+fn slowness(measured: &[MemoryCost], shape: BlockShape, working_set_mib: f64) -> f64 {
     let own = shape.interior_cells();
     let nearest = measured
         .iter()
@@ -110,12 +113,12 @@ fn slowness(measured: &[MemoryCost], shape: BlockShape, resident: f64) -> f64 {
     };
     let same = measured.iter().filter(|one| one.cells == nearest.cells);
     let mut curve: Vec<&MemoryCost> = same.collect();
-    curve.sort_by(|a, b| a.resident_mib.total_cmp(&b.resident_mib));
-    let above = curve.partition_point(|one| one.resident_mib <= resident);
+    curve.sort_by(|a, b| a.working_set_mib.total_cmp(&b.working_set_mib));
+    let above = curve.partition_point(|one| one.working_set_mib <= working_set_mib);
     let update_ns = match (above.checked_sub(1).map(|i| curve[i]), curve.get(above)) {
         (Some(below), Some(above)) => {
-            let way = (resident / below.resident_mib).ln()
-                / (above.resident_mib / below.resident_mib).ln();
+            let way = (working_set_mib / below.working_set_mib).ln()
+                / (above.working_set_mib / below.working_set_mib).ln();
             below.update_ns + way * (above.update_ns - below.update_ns)
         }
         (Some(only), None) => only.update_ns,
@@ -134,10 +137,10 @@ mod tests {
         n_vars: 256,
     };
 
-    fn at(cells: u16, resident_mib: f64, update_ns: f64) -> MemoryCost {
+    fn at(cells: u16, working_set_mib: f64, update_ns: f64) -> MemoryCost {
         MemoryCost {
             cells: [cells; 3],
-            resident_mib,
+            working_set_mib,
             update_ns,
         }
     }

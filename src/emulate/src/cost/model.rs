@@ -34,11 +34,11 @@
 //! finer_ns = 0.0
 //! [[memory.updates]]
 //! cells = [10, 10, 10]
-//! resident_mib = 4.0
+//! working_set_mib = 4.0
 //! update_ns = 1.5
 //! [[memory.beside_finer]]
 //! cells = [10, 10, 10]
-//! resident_mib = 1.0
+//! working_set_mib = 1.0
 //! update_ns = 5.0
 //! ```
 
@@ -48,7 +48,8 @@ use serde::{Deserialize, Serialize};
 use super::memory::{Memory, Slowness};
 use crate::EmulateError;
 
-/// The version of the layout of `costs.toml`. The first, which came to have `[[memory]]` too, is read as well.
+/// The version of the layout of `costs.toml`. In the first, packing cost by what was sent, and an update beside a finer
+/// neighbour whatever rank that was on.
 pub const SCHEMA: u32 = 2;
 
 /// What a program's work costs on the machine where it was recorded. Times are nanoseconds.
@@ -226,18 +227,15 @@ impl Costs {
         }
         let toml = |error: toml::de::Error| wrong(error.message().to_owned());
         let Versioned { schema } = toml::from_str(text).map_err(toml)?;
-        // Before anything else: a newer layout has fields that are unknown here.
-        if !(1..=SCHEMA).contains(&schema) {
+        // Before anything else: another layout has other fields.
+        if schema != SCHEMA {
             return Err(wrong(format!(
-                "their layout has version {schema}, this colltune reads versions 1 to {SCHEMA}"
+                "their layout has version {schema}, this colltune reads version {SCHEMA}: fit them anew (colltune emulate fit)"
             )));
         }
         let costs: Costs = toml::from_str(text).map_err(toml)?;
         costs.check().map_err(wrong)?;
-        Ok(Costs {
-            schema: SCHEMA,
-            ..costs
-        })
+        Ok(costs)
     }
 
     pub fn to_toml(&self) -> String {
@@ -264,7 +262,7 @@ impl Costs {
             Some(what) => Err(what),
             None if self.levels.is_empty() => Err("they have no level".to_owned()),
             None if self.memory.has_nothing() => Err(
-                "memory: a size has 0 for cells, resident_mib or an update's time; each is above 0"
+                "memory: a size has 0 for cells, working_set_mib or an update's time; each is above 0"
                     .to_owned(),
             ),
             None if self.noise.stop_share >= 1.0 => Err(format!(
@@ -309,7 +307,6 @@ pub fn kernel_name(kernel: Kernel) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::MemoryCost;
 
     /// What the top of this file draws.
     #[test]
@@ -321,25 +318,8 @@ mod tests {
         let costs = Costs::from_toml(&drawn.join("\n")).unwrap();
         assert_eq!((costs.levels.len(), costs.noise.pace_cv), (2, 0.0));
         let resident =
-            [&costs.memory.updates, &costs.memory.beside_finer].map(|all| all[0].resident_mib);
+            [&costs.memory.updates, &costs.memory.beside_finer].map(|all| all[0].working_set_mib);
         assert_eq!(resident, [4.0, 1.0]);
-    }
-
-    #[test]
-    fn the_first_version_is_read_with_memory_and_without_and_written_as_the_second() {
-        let mut costs = Costs::uniform(Kernel::Euler, 2.5);
-        for memory in [None, Some(4.0)] {
-            let sizes = memory.map(|resident_mib| MemoryCost {
-                cells: [10; 3],
-                resident_mib,
-                update_ns: 1.5,
-            });
-            costs.memory.updates.extend(sizes);
-            let text = costs.to_toml();
-            assert!(text.starts_with("schema = 2\n"), "{text}");
-            let first = text.replace("schema = 2", "schema = 1");
-            assert_eq!(Costs::from_toml(&first).unwrap(), costs);
-        }
     }
 
     #[test]
@@ -349,7 +329,7 @@ mod tests {
         let text = costs.to_toml();
         assert_eq!(Costs::from_toml(&text).unwrap(), costs);
         for (from, to, words) in [
-            ("schema = 2", "schema = 0", "version 0"),
+            ("schema = 2", "schema = 1", "fit them anew"),
             ("schema = 2", "schema = 3\nnewer = 1", "version 3"),
             ("cell_ns = 2.5", "cell_ns = -2.5", "level[0].cell_ns"),
             (

@@ -1,4 +1,4 @@
-//! Memory's costs, measured by runs of other sizes, one run for each.
+//! Memory's costs, measured by runs of other sizes.
 //!
 //! On uniform meshes nothing but the stencil and the blocks' memory decides what updates take. What those beside finer
 //! neighbours take besides is told by refined meshes, block against block of one run.
@@ -18,8 +18,8 @@ use crate::mesh::settings;
 /// their own size, too. Runs of the same blocks and size give their mean. A run's first step, which touches its memory
 /// for the first time, does not count.
 ///
-/// Errors: `Mesh` for blocks of a uniform mesh that iterate, a run without a second step or without times of blocks, and
-///         blocks of over 65,535 cells in a direction.
+/// Errors: `Mesh` for blocks of a uniform mesh that iterate, a run without a second step, without times of
+///         blocks, or refined without finer blocks beside coarser ones, and blocks of over 65,535 cells in a direction.
 pub fn memory_costs(
     sizes: &[Observed],
     runs: &[Observed],
@@ -45,25 +45,31 @@ pub fn memory_costs(
     let refined = refined
         .into_iter()
         .map(|run| measured(run, &|_| true, &of_refined));
-    let beside_finer = refined.chain(own.map(|run| measured(run, wanted, &of_refined)));
+    // A run that is fitted need not tell: it may have one step.
+    let own = own
+        .map(|run| measured(run, wanted, &of_refined))
+        .filter(Result::is_ok);
+    let beside_finer = refined.chain(own);
     Ok(Memory {
         updates: means(updates.collect::<Result<_, _>>()?),
         beside_finer: means(beside_finer.collect::<Result<_, _>>()?),
     })
 }
 
-/// Whether a run's mesh had one level alone.
+/// Whether a run's mesh had one level alone, in each step.
 pub fn is_uniform(run: &Observed) -> bool {
-    let mut leaves = run.mesh.steps.iter().flat_map(|step| &step.leaves);
-    let first = leaves.next().map(|leaf| leaf.level);
-    leaves.all(|leaf| Some(leaf.level) == first)
+    run.mesh.steps.iter().all(|step| {
+        let mut levels = step.leaves.iter().map(|leaf| leaf.level);
+        let first = levels.next();
+        levels.all(|level| Some(level) == first)
+    })
 }
 
 /// One for each size: its runs' mean, as that of costs that are fitted to several runs.
 fn means(all: Vec<MemoryCost>) -> Vec<MemoryCost> {
     let mut found: BTreeMap<([u16; 3], u64), Vec<MemoryCost>> = BTreeMap::new();
     for one in all {
-        let size = one.resident_mib.to_bits();
+        let size = one.working_set_mib.to_bits();
         found.entry((one.cells, size)).or_default().push(one);
     }
     let mean = |same: Vec<MemoryCost>| MemoryCost {
@@ -75,14 +81,14 @@ fn means(all: Vec<MemoryCost>) -> Vec<MemoryCost> {
 
 fn refused(run: &Observed, why: &str) -> EmulateError {
     let words = run.mesh.words.join(" ");
-    EmulateError::Mesh(format!("a run of another size has {why}: {words}"))
+    EmulateError::Mesh(format!("a run of another size needs {why}: {words}"))
 }
 
 /// What a run measured by the blocks of its steps: what it reached into, of so many blocks a rank, and what an update took.
 fn measured(
     run: &Observed,
     wanted: &dyn Fn(u64) -> bool,
-    of_blocks: &dyn Fn(&Settings, usize, &[Vec<Block>]) -> (f64, f64),
+    of_blocks: &dyn Fn(&Settings, usize, &[Vec<Block>]) -> Option<(f64, f64)>,
 ) -> Result<MemoryCost, EmulateError> {
     let recording = run.mesh;
     let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
@@ -102,27 +108,32 @@ fn measured(
     }
     let n_blocks = steps.iter().map(Vec::len).sum::<usize>() / steps.len();
     let n_blocks = n_blocks.div_ceil(recording.n_ranks);
-    let (resident_mib, update_ns) = of_blocks(&settings, n_blocks, &steps);
-    Ok(MemoryCost {
+    let found = of_blocks(&settings, n_blocks, &steps);
+    let found = found.ok_or_else(|| refuse("finer blocks beside coarser ones on one rank"));
+    found.map(|(working_set_mib, update_ns)| MemoryCost {
         cells: [x, y, z],
-        resident_mib,
+        working_set_mib,
         update_ns,
     })
 }
 
 /// What an update took. A rank that is stopped now and then takes longer at every size: the middle of many short steps
 /// would not know, and that of few long ones would.
-fn of_uniform(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> (f64, f64) {
+fn of_uniform(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> Option<(f64, f64)> {
     let blocks = || steps.iter().flatten();
     let updates: f64 = blocks().map(|block| block.work.updates).sum();
     let time_ns: f64 = blocks().map(|block| block.time_ns).sum();
-    (resident_mib(settings.shape, n_blocks), time_ns / updates)
+    Some((resident_mib(settings.shape, n_blocks), time_ns / updates))
 }
 
-/// What blocks of all levels and steps took for each update beside finer neighbours.
-fn of_refined(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> (f64, f64) {
+/// What blocks of all levels and steps took for each update beside finer neighbours; none where there was none.
+fn of_refined(settings: &Settings, n_blocks: usize, steps: &[Vec<Block>]) -> Option<(f64, f64)> {
+    let mut beside_finer = steps.iter().flatten().map(|block| block.work.beside_finer);
+    if beside_finer.all(|updates| updates == 0.0) {
+        return None;
+    }
     let rows = steps.iter().flatten();
     let rows = rows.map(|block| (block.work.regressors(), block.time_ns));
     let [_, _, update_ns] = relative(&rows.collect::<Vec<_>>());
-    (exchanged_mib(settings, n_blocks), update_ns)
+    Some((exchanged_mib(settings, n_blocks), update_ns))
 }

@@ -22,7 +22,7 @@ pub fn random_leaves(seed: u64, settings: &Settings) -> Result<Vec<Leaf>, Emulat
     if [y, z] != [edge; 2] || !edge.is_power_of_two() || edge > ROOTS_MAX {
         return Err(EmulateError::Program(format!(
             "an octree fills a cube, and its root grid is {edge} x {y} x {z}: give --npx, --npy and --npz the same \
-             power of two"
+             power of two, {ROOTS_MAX} at most"
         )));
     }
     let root_level = edge.trailing_zeros() as u8;

@@ -6,7 +6,8 @@ use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::variant::DEFAULT;
 
 use super::learned::Learned;
-use super::{node, schedules};
+use super::node::NodeMemory;
+use super::schedules;
 use crate::EmulateError;
 
 /// Variants by collective; `default` for those that are not named.
@@ -51,7 +52,7 @@ impl Choices {
         let is_known = || {
             variant == DEFAULT
                 || learned.has_measured(pattern, variant)
-                || node::Variant::of(pattern, variant).is_some()
+                || NodeMemory::of(pattern, variant).is_some()
         };
         if !is_known() {
             schedules::check(pattern, variant)?;

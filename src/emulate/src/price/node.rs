@@ -2,49 +2,60 @@
 //! them a schedule among one rank of each, or what the library would run there.
 //!
 //! ```text
-//! phases (ceil(log2 ppn) (latency + overhead) + bytes per_byte) + among leaders
+//! ways (ceil(log2 ppn) (latency + overhead) + bytes per_byte) + among leaders
 //! ```
-//! With as many phases as there are ways, up and down. Lanes share their node's port, so that what they send together takes
-//! what a leader alone sends. Stores in shared memory are faster than messages: what a database measured goes first.
+//! With as many ways as there are, up and down. Lanes share their node's port, so that what they send together takes what
+//! a leader alone sends. Stores in shared memory are faster than messages: what a database measured goes first.
 
 use colltune_core::algorithm::pattern::Pattern;
-use colltune_core::variant::DEFAULT;
+use colltune_core::catalogue::{self, Crossing, OnNodes, Own};
+use colltune_core::collective::Collective;
+use colltune_core::library::{Library, Product};
 
-use super::schedules;
 use crate::EmulateError;
 use crate::machine::Machine;
 
-/// A variant of family `node`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
-    /// What runs between the nodes: the name of a variant. None: it runs on one node.
-    pub between: Option<String>,
-    phases: f64,
+/// A variant of family `node` whose ranks meet in a tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeMemory {
+    /// What runs between the nodes. None: it runs on one node.
+    pub crossing: Option<Crossing>,
+    /// What that is of.
+    pub across: Pattern,
+    ways: f64,
 }
 
-impl Variant {
-    /// None where the name is of another family or of none that has such phases.
-    pub fn of(pattern: Pattern, name: &str) -> Option<Variant> {
-        let phases = match pattern {
-            Pattern::Allreduce | Pattern::Barrier => 2.0,
-            Pattern::Bcast | Pattern::Reduce => 1.0,
+/// Family `node` is the same beside every library.
+const ANY: Library = Library {
+    product: Product::OpenMpi,
+    version: (4, 1, 0),
+};
+
+impl NodeMemory {
+    /// None where the catalogue has no such variant, or one whose ranks meet otherwise.
+    pub fn of(pattern: Pattern, name: &str) -> Option<NodeMemory> {
+        let (collective, across, ways) = match pattern {
+            Pattern::Allreduce => (Collective::Allreduce, pattern, 2.0),
+            // One number is reduced between the nodes.
+            Pattern::Barrier => (Collective::Barrier, Pattern::Allreduce, 2.0),
+            Pattern::Bcast => (Collective::Bcast, pattern, 1.0),
+            Pattern::Reduce => (Collective::Reduce, pattern, 1.0),
             _ => return None,
         };
-        let (inside, between) = match name.strip_prefix("node:")?.split_once('+') {
-            Some((inside, between)) => (inside, Some(between)),
-            None => (name.strip_prefix("node:")?, None),
+        let found = catalogue::find(ANY, collective, name)?;
+        let Some(Own::Node(on_nodes)) = found.own else {
+            return None;
         };
-        let between = between.map(|between| match between {
-            DEFAULT => DEFAULT.to_owned(),
-            ours => format!("p2p:{ours}"),
-        });
-        let is_known = match (inside, &between) {
-            ("shm", None) => true,
-            ("shm" | "lanes", Some(between)) if between == DEFAULT => true,
-            ("shm" | "lanes", Some(between)) => schedules::check(pattern, between).is_ok(),
-            _ => false,
+        let crossing = match on_nodes {
+            OnNodes::Alone => None,
+            OnNodes::Leaders(crossing) | OnNodes::Lanes(crossing) => Some(crossing),
+            OnNodes::Reading | OnNodes::Direct(_) => return None,
         };
-        is_known.then_some(Variant { between, phases })
+        Some(NodeMemory {
+            crossing,
+            across,
+            ways,
+        })
     }
 
     /// What it takes inside the nodes, nanoseconds; and between how many of them the rest runs.
@@ -58,7 +69,7 @@ impl Variant {
     ) -> Result<(f64, usize), EmulateError> {
         let ppn = (machine.shape.ppn as usize).min(n_ranks);
         let n_nodes = n_ranks.div_ceil(ppn);
-        let reason = match (&self.between, n_nodes) {
+        let reason = match (self.crossing, n_nodes) {
             (None, 2..) => Some(format!("it runs on one node, and these are {n_nodes}")),
             (Some(_), 1) => Some("it runs between nodes, and this is one".to_owned()),
             _ => None,
@@ -77,6 +88,6 @@ impl Variant {
             1 => 0.0,
             _ => bytes as f64 * link.per_byte_ns,
         };
-        Ok((self.phases * (way + copies), n_nodes))
+        Ok((self.ways * (way + copies), n_nodes))
     }
 }

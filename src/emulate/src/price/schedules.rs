@@ -1,11 +1,12 @@
 //! By which schedules a variant is priced: ours by its own, a library's algorithm by those that it is like.
 
 use colltune_core::algorithm::pattern::Pattern;
-use colltune_core::algorithm::registry::{self, Row, Values};
+use colltune_core::algorithm::registry::{self, Row, Scheduled, Values};
 use colltune_core::library::Product;
 use colltune_core::prior::alike::{self, Share};
 use colltune_core::variant::{Family, VariantName};
 
+use super::node::NodeMemory;
 use crate::EmulateError;
 
 /// One of the schedules that follow one another.
@@ -61,6 +62,25 @@ pub fn parts(
     })
 }
 
+/// A schedule that a variant runs among so many ranks.
+///
+/// Errors: `Variant` that does not run on so many.
+pub fn one(own: Scheduled, variant: &str, n_ranks: usize) -> Result<Vec<Part>, EmulateError> {
+    let part = Part {
+        row: *own.row(),
+        values: own.values,
+        share: Share::Whole,
+    };
+    match part.row.fits(n_ranks) {
+        true => Ok(vec![part]),
+        false => Err(EmulateError::Variant {
+            variant: variant.to_owned(),
+            ranks: n_ranks,
+            reason: "what runs between the nodes does not run on so many".to_owned(),
+        }),
+    }
+}
+
 /// Whether there are schedules for a variant of that name.
 ///
 /// Errors: `UnknownVariant`.
@@ -103,9 +123,13 @@ fn unknown(pattern: Pattern, variant: &str) -> EmulateError {
     let natives =
         alike::algorithms(pattern).map(|name| format!("{}:{name}", Family::Native.name()));
     let known: Vec<String> = ours.chain(natives).collect();
+    let node = match NodeMemory::of(pattern, "node:shm") {
+        Some(_) => ", node:shm, node:shm+ALGORITHM and node:lanes+ALGORITHM with one of ours",
+        None => "",
+    };
     EmulateError::UnknownVariant {
         collective: pattern.name(),
         name: variant.to_owned(),
-        known: format!("default, {}", known.join(", ")),
+        known: format!("default, {}{node}", known.join(", ")),
     }
 }

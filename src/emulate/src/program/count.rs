@@ -60,7 +60,7 @@ fn count_exchange(exchange: &Exchange, traffic: &mut [Traffic]) {
 
 /// What a rank has to do for the messages of ghosts and fluxes in a step.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Handled {
+pub struct MessageWork {
     /// Bytes that are read to pack what it sends, from the dearest memory.
     pub read_bytes: f64,
     pub received_messages: u64,
@@ -68,18 +68,18 @@ pub struct Handled {
 }
 
 /// By rank, in a step on `mesh`, where memory costs this.
-pub fn handled(
+pub fn message_work(
     (settings, memory): (&Settings, &Memory),
     mesh: &Mesh,
     n_ranks: usize,
     step: u64,
-) -> Vec<Handled> {
+) -> Vec<MessageWork> {
     let sweeps = Sweeps::new((settings, memory), mesh, n_ranks);
-    let mut handled = vec![Handled::default(); n_ranks];
+    let mut all = vec![MessageWork::default(); n_ranks];
     let mut add = |exchange: &Arc<Exchange>, times: u64| {
         for (place, message) in exchange.messages.iter().enumerate() {
-            handled[message.from as usize].read_bytes += times as f64 * exchange.read_bytes(place);
-            let to = &mut handled[message.to as usize];
+            all[message.from as usize].read_bytes += times as f64 * exchange.read_bytes(place);
+            let to = &mut all[message.to as usize];
             to.received_messages += times;
             to.received_bytes += times * message.bytes;
         }
@@ -99,5 +99,5 @@ pub fn handled(
                 .for_each(|e| add(e, 1));
         }
     }
-    handled
+    all
 }

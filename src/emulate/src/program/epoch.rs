@@ -139,7 +139,7 @@ pub fn works(
     n_ranks: usize,
     iterations: impl Fn(usize) -> u32,
 ) -> Vec<Work> {
-    let finer = finer_faces(mesh);
+    let finer = finer_faces(settings, mesh);
     let of_rank = slowness((settings, memory), mesh, n_ranks);
     let work = |i: usize| {
         let level = mesh.leaves()[i].level;
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::cost::{MemoryCost, exchanged_mib, resident_mib};
     use crate::mesh::settings;
-    use crate::program::handled;
+    use crate::program::message_work;
     use colltune_amr::leaf::Leaf;
 
     #[test]
@@ -188,9 +188,9 @@ mod tests {
         // Two blocks, and fourteen.
         let owners = (0..16).map(|i| u32::from(i >= 2)).collect();
         let mesh = Mesh::roots(settings.grid, owners);
-        let at = |resident_mib: f64, update_ns: f64| MemoryCost {
+        let at = |working_set_mib: f64, update_ns: f64| MemoryCost {
             cells: [6; 3],
-            resident_mib,
+            working_set_mib,
             update_ns,
         };
         let [two, fourteen] = [2, 14].map(|n| resident_mib(settings.shape, n));
@@ -241,14 +241,14 @@ mod tests {
                     more += (exchange.read_bytes(place) - message.bytes as f64) / value;
                 }
             }
-            (finer_faces(&mesh)[0], more)
+            (finer_faces(&settings, &mesh)[0], more)
         };
         assert_eq!(of([0; 4], ""), (1.0, 0.0));
         // Of each finer face 16 cells are summed to 4, which travel.
         assert_eq!(of([0, 0, 0, 1], ""), (0.75, 12.0));
         assert_eq!(of([0, 0, 1, 1], ""), (0.5, 24.0));
-        // Where the receiver sums, all cells travel.
-        assert_eq!(of([0, 0, 0, 1], "--code 1"), (0.75, 0.0));
+        // Where the receiver sums, all cells travel, and it reads them.
+        assert_eq!(of([0, 0, 0, 1], "--code 1"), (1.0, 0.0));
     }
 
     #[test]
@@ -256,15 +256,15 @@ mod tests {
         let (settings, mesh) = beside_a_split_root([1; 4], "");
         let at = |n_blocks: usize, update_ns: f64| MemoryCost {
             cells: [4; 3],
-            resident_mib: resident_mib(settings.shape, n_blocks),
+            working_set_mib: resident_mib(settings.shape, n_blocks),
             update_ns,
         };
         let memory = Memory {
             updates: vec![at(4, 1.0), at(5, 2.0)],
             ..Memory::default()
         };
-        let all = handled((&settings, &Memory::default()), &mesh, 2, 1);
-        let fast = handled((&settings, &memory), &mesh, 2, 1);
+        let all = message_work((&settings, &Memory::default()), &mesh, 2, 1);
+        let fast = message_work((&settings, &memory), &mesh, 2, 1);
         // Five blocks, and four.
         assert_eq!(fast[0].read_bytes, all[0].read_bytes);
         assert_eq!(fast[1].read_bytes, 0.5 * all[1].read_bytes);

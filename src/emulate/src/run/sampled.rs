@@ -1,10 +1,9 @@
 //! A run of which only some epochs are gone through: from one change of mesh or owners to the next, steps are alike.
 //!
-//! Every step is listed, since the mesh follows from the steps before, owners from those before (a new placement is asked
-//! for where they have become uneven), and messages are counted in all steps. What is saved are the clocks of all ranks,
-//! and in the first of two walks, which finds the epochs, the counting.
+//! Mesh and owners go through all steps, since they follow from those before, twice: a first walk finds the epochs, a
+//! second one lists what ranks do and counts their messages. What is saved are the clocks of all ranks.
 //!
-//! What the rank with the most to compute has is known of every step, so a step that was left out takes that times what
+//! What the rank takes that computes longest is known of every step, so a step that was left out takes that times what
 //! the sampled steps around it take beside theirs: a mesh that grows is not taken for larger or smaller than it is.
 //!
 //! Source: ratio estimation of survey sampling, Cochran, Sampling Techniques, 1977, chapter 6.
@@ -17,8 +16,9 @@ pub struct Sampled {
     /// The time of its outcome is the whole run's, of whose phases the sampled steps say the shares. Messages and
     /// moved blocks are counted in all steps; clocks and spans are those of the sample.
     pub emulated: Emulated,
-    /// The standard error of the outcome's `total_s`; 0 where no epoch was left out.
-    pub error_s: f64,
+    /// The standard error of the outcome's `total_s`; 0 where no epoch was left out, none where one epoch says nothing of
+    /// others.
+    pub error_s: Option<f64>,
     pub n_sampled: usize,
     pub n_epochs: usize,
 }
@@ -109,24 +109,21 @@ pub fn sampled(scenario: &Scenario, epochs: Epochs, keep: Keep) -> Result<Sample
             outcome: emulated.outcome.lasting(total_s),
             ..emulated
         },
-        error_s: 1e-9 * all_loads * (variance * left_out / n_parts as f64).sqrt(),
+        error_s: (distinct.len() > 1)
+            .then(|| 1e-9 * all_loads * (variance * left_out / n_parts as f64).sqrt()),
         n_sampled: distinct.len(),
         n_epochs,
     })
 }
 
-/// The straight line through the two points that lie nearest to `x` in order, or the only one's height; never below 0.
+/// The straight line between the two points around `x` in order, and beyond the first and the last of them their height.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
-    let [(x0, y0), (x1, y1)] = match *points {
-        [] => return 0.0,
-        [(_, y)] => return y,
-        _ => {
-            let next = points.partition_point(|point| point.0 <= x);
-            let next = next.clamp(1, points.len() - 1);
-            [points[next - 1], points[next]]
-        }
-    };
-    (y0 + (y1 - y0) * (x - x0) / (x1 - x0)).max(0.0)
+    let next = points.partition_point(|point| point.0 <= x);
+    match (next.checked_sub(1).map(|i| points[i]), points.get(next)) {
+        (Some((x0, y0)), Some((x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (Some((_, y)), None) | (None, Some(&(_, y))) => y,
+        (None, None) => 0.0,
+    }
 }
 
 fn whole(scenario: &Scenario, keep: Keep) -> Result<Sampled, EmulateError> {
@@ -137,7 +134,7 @@ fn whole(scenario: &Scenario, keep: Keep) -> Result<Sampled, EmulateError> {
     })?;
     Ok(Sampled {
         emulated,
-        error_s: 0.0,
+        error_s: Some(0.0),
         n_sampled: n_epochs,
         n_epochs,
     })
@@ -148,14 +145,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_evenly_is_found_from_any_two_of_its_parts() {
-        let line = |x: f64| 3.0 + 0.5 * x;
-        let points = [(7.0, line(7.0)), (17.0, line(17.0))];
-        for x in [0.0, 7.0, 10.0, 17.0, 19.0] {
-            assert!((between(&points, x) - line(x)).abs() < 1e-12, "{x}");
+    fn between_points_lies_their_line_and_beyond_them_the_nearest() {
+        let points = [(7.0, 3.0), (17.0, 1.0)];
+        for (x, y) in [
+            (0.0, 3.0),
+            (7.0, 3.0),
+            (12.0, 2.0),
+            (17.0, 1.0),
+            (90.0, 1.0),
+        ] {
+            assert!((between(&points, x) - y).abs() < 1e-12, "{x}");
         }
-        assert_eq!(between(&points[..1], 40.0), line(7.0));
-        let falling = [(0.0, 1.0), (1.0, 0.5)];
-        assert_eq!(between(&falling, 5.0), 0.0);
+        assert_eq!(between(&points[..1], 40.0), 3.0);
     }
 }

@@ -125,7 +125,7 @@ fn in_columns(fit: &Fit) -> String {
             let [x, y, z] = one.cells;
             text += &format!(
                 "blocks of {x} x {y} x {z}, {:.1} MiB a rank: {:.3} ns an update{what}\n",
-                one.resident_mib, one.update_ns
+                one.working_set_mib, one.update_ns
             );
         }
     }

@@ -167,7 +167,7 @@ Seconds are means over the ranks but for `total`, which is the last rank's. `lat
 take where allreduces follow their schedules from each rank's arrival on, by one step of a hundred, on up to 1,024 ranks;
 of a sample of epochs it is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
 time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
-were simulated. What the machine's numbers are (measured or assumed) stands in the first line and in every file.
+were simulated (family node, where it was not measured, by a formula and the schedule between nodes). What the machine's numbers are (measured or assumed) stands in the first line and in every file.
 `--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
 steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
@@ -194,7 +194,8 @@ pub struct Args {
     /// A preset (qdr-psm, abe, hera, gemini), a file, or a tuning database that was calibrated
     #[arg(long, value_name = "FILE|DB|NAME")]
     machine: String,
-    /// Variants of collectives: allreduce=p2p:ring,bcast=native:binomial; of a tuning database whatever it has measured
+    /// Variants of collectives: allreduce=p2p:ring,bcast=native:binomial,barrier=node:shm; of a tuning database whatever it
+    /// has measured
     #[arg(long, value_name = "CHOICES", default_value = "default")]
     collective: String,
     /// How messages between nodes travel

@@ -53,6 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let first = laid_out(&machine, layouts[0]);
     pairs::check(&args.allreduce, args.ranks, &first)?;
     check(args, &problems)?;
+    let kernels = kernels(args, &problems);
+    let others = other_sizes(args, &kernels, &problems)?;
     // What is wrong with the line is known by now: nothing was made or started for it.
     let mut place = place(args)?;
     place.ranks_per_node = layouts[0];
@@ -61,8 +63,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for problem in &problems {
         recordings.push(history(args, &bench, &place, problem)?);
     }
-    let kernels = kernels(args, &problems);
-    let shapes = shapes(args, &kernels, &problems)?;
     let mut fits: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
     let mut sizes: Vec<Vec<Recorded>> = kernels.iter().map(|_| Vec::new()).collect();
     let of_layout = || vec![vec![Vec::new(); args.policies.len()]; problems.len()];
@@ -73,19 +73,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             progress::show(&format!("{}: run {turn} to fit to", kernel.deck));
             runs.push(recorded(&bench, &place, args.ranks, kernel, FIT_POLICY)?);
         }
-        for shape in &shapes {
-            progress::show(&format!(
-                "other sizes with {}'s blocks: run {turn}",
-                shape.deck
-            ));
-            let kernel = kernel_of(&kernels, shape);
-            let uniform = UNIFORM.map(|(blocks, steps)| shape.uniform(args.ranks, blocks, steps));
-            let cells = settings_of(shape, FIT_POLICY, args.ranks)?.shape.cells;
-            let refined = REFINED.map(|size| kernels[kernel].refined(cells, size));
-            for problem in uniform.iter().chain(&refined) {
-                let run = recorded(&bench, &place, args.ranks, problem, FIT_POLICY)?;
-                sizes[kernel].push(run);
-            }
+        for problem in &others {
+            progress::show(&format!("{}, other sizes: run {turn}", problem.deck));
+            let run = recorded(&bench, &place, args.ranks, problem, FIT_POLICY)?;
+            sizes[kernel_of(&kernels, problem)].push(run);
         }
         for (&layout, samples) in layouts.iter().zip(&mut samples) {
             place.ranks_per_node = layout;
@@ -222,6 +213,26 @@ fn kernel_of(kernels: &[Problem], problem: &Problem) -> usize {
         .iter()
         .position(|kernel| kernel.deck == problem.like);
     of_kernel.expect("every problem has a kernel")
+}
+
+/// Runs of other sizes with the blocks of all decks, of those kernels whose costs hold for several.
+fn other_sizes(
+    args: &Args,
+    kernels: &[Problem],
+    problems: &[Problem],
+) -> anyhow::Result<Vec<Problem>> {
+    let mut all = Vec::new();
+    for shape in shapes(args, kernels, problems)? {
+        let uniform = UNIFORM.map(|(blocks, steps)| shape.uniform(args.ranks, blocks, steps));
+        let cells = settings_of(shape, FIT_POLICY, args.ranks)?.shape.cells;
+        let kernel = &kernels[kernel_of(kernels, shape)];
+        all.extend(uniform);
+        all.extend(REFINED.map(|size| kernel.refined(cells, size)));
+    }
+    for problem in &all {
+        settings_of(problem, FIT_POLICY, args.ranks)?;
+    }
+    Ok(all)
 }
 
 /// A problem for each shape of blocks, where a kernel's costs hold for several decks. What is predicted of the very deck

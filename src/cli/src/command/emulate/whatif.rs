@@ -106,7 +106,8 @@ pub struct Args {
     /// Policies, today's first
     #[arg(long, value_delimiter = ',', value_name = "NAME", required = true)]
     policies: Vec<String>,
-    /// Variants of allreduce, today's first; of a tuning database whatever it has measured
+    /// Variants of allreduce, today's first: with schedules (p2p:ring, native:ring, node:shm+ring), and of a tuning database
+    /// whatever it has measured
     #[arg(long, value_delimiter = ',', value_name = "VARIANT", required = true)]
     allreduce: Vec<String>,
     /// Cells to a block's edge, instead of the mesh's own

@@ -58,7 +58,7 @@ pub(super) struct Sample {
     pub(super) n_sampled: usize,
     pub(super) n_epochs: usize,
     /// Of the total.
-    pub(super) standard_error_s: f64,
+    pub(super) standard_error_s: Option<f64>,
 }
 
 /// One number of one run.
@@ -98,7 +98,10 @@ impl Report<'_> {
                 ("messages_remote", outcome.messages.remote as f64),
                 ("moved_blocks", outcome.moved_blocks as f64),
             ];
-            let error = run.sample.as_ref().map(|sample| sample.standard_error_s);
+            let error = run
+                .sample
+                .as_ref()
+                .and_then(|sample| sample.standard_error_s);
             let error = error.map(|error_s| ("standard_error_s", error_s));
             let skewed = outcome.skewed_difference;
             let skewed = skewed.map(|share| ("skewed_difference_share", share));
@@ -159,7 +162,8 @@ impl Report<'_> {
             if replicas {
                 row.extend([run.replicas.min_s, run.replicas.max_s].map(seconds));
             }
-            row.extend(run.sample.iter().map(|s| seconds(s.standard_error_s)));
+            let errors = run.sample.iter().map(|sample| sample.standard_error_s);
+            row.extend(errors.map(|error_s| error_s.map_or("-".to_owned(), seconds)));
             if skewed {
                 let share = outcome.skewed_difference;
                 row.push(share.map_or("-".to_owned(), |share| format!("{:+.2}", 100.0 * share)));

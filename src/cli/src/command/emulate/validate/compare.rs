@@ -53,7 +53,7 @@ pub struct Row {
 pub struct Sampling {
     pub change: f64,
     /// As a share of the total, too.
-    pub standard_error: f64,
+    pub standard_error: Option<f64>,
     pub n_sampled: usize,
     pub n_epochs: usize,
 }
@@ -171,7 +171,7 @@ pub fn compare(
         alone: beside(Network::Axes, Collectives::Gate)?,
         sampled: Sampling {
             change: sample.emulated.outcome.total_s / whole_s - 1.0,
-            standard_error: sample.error_s / whole_s,
+            standard_error: sample.error_s.map(|error_s| error_s / whole_s),
             n_sampled: sample.n_sampled,
             n_epochs: sample.n_epochs,
         },

@@ -405,7 +405,7 @@ mod tests {
             alone: 0.0,
             sampled: Sampling {
                 change: 0.0,
-                standard_error: 0.0,
+                standard_error: Some(0.0),
                 n_sampled: 1,
                 n_epochs: 2,
             },
