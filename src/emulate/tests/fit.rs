@@ -119,6 +119,22 @@ fn a_level_with_too_few_rows_takes_its_neighbours_numbers() {
 }
 
 #[test]
+fn a_level_that_leaves_nothing_for_its_cells_takes_its_neighbours_numbers() {
+    let levels = [
+        level(2.0, 0.0, 3.0),
+        level(0.0, 0.0, 90.0),
+        level(4.0, 0.0, 0.0),
+    ];
+    let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));
+    let (mesh, phases) = with_times(&recorded, &levels);
+    let found = fit(&[observed(&mesh, &phases, &recorded)], &[], |_| true).unwrap();
+    let costs = &found.costs.levels;
+    assert!(found.levels[1].borrowed && found.levels[1].rows >= 30);
+    assert_eq!(costs[1], costs[0]);
+    assert!((costs[0].cell_ns - 2.0).abs() < 1e-6, "{costs:?}");
+}
+
+#[test]
 fn runs_count_alike_and_chance_does_not_make_costs_smaller() {
     let levels = [level(2.0, 0.0, 0.0); 3];
     let recorded = recorded(4, &format!("{SPHERE} --num_tsteps 20"));

@@ -342,9 +342,14 @@ fn levels(
     let mut found: Vec<Option<LevelCosts>> = Vec::new();
     for level in 0..n_levels {
         let enough = of(level).len() >= ROWS_MIN;
-        found.push(enough.then(|| coefficients(Some(level))));
+        let own = enough.then(|| coefficients(Some(level)));
+        // A few blocks that were stopped for long can leave nothing for cells: such a level does not know.
+        found.push(own.filter(|costs| costs.cell_ns > 0.0));
     }
-    let shared = joint.then(|| coefficients(None));
+    let shared = found
+        .iter()
+        .all(Option::is_none)
+        .then(|| coefficients(None));
     let nearest = |level: usize| {
         let known = (0..n_levels).filter(|&other| found[other].is_some());
         let near = known.min_by_key(|&other| other.abs_diff(level));

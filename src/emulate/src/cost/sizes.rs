@@ -84,11 +84,14 @@ fn refused(run: &Observed, why: &str) -> EmulateError {
     EmulateError::Mesh(format!("a run of another size needs {why}: {words}"))
 }
 
-/// What a run measured by the blocks of its steps: what it reached into, of so many blocks a rank, and what an update took.
+/// What so many blocks a rank reached into, and what an update took, by the blocks of some steps.
+type Reading = dyn Fn(&Settings, usize, &[Vec<Block>]) -> Option<(f64, f64)>;
+
+/// What a run measured by the blocks of its steps.
 fn measured(
     run: &Observed,
     wanted: &dyn Fn(u64) -> bool,
-    of_blocks: &dyn Fn(&Settings, usize, &[Vec<Block>]) -> Option<(f64, f64)>,
+    of_blocks: &Reading,
 ) -> Result<MemoryCost, EmulateError> {
     let recording = run.mesh;
     let settings = settings(&recording.words, recording.n_ranks, recording.n_ranks)?;
