@@ -324,6 +324,14 @@ mod tests {
         let held: usize = space.blocks.iter().map(Block::n_cells).sum();
         assert!(held <= CELLS_MAX, "{held}");
         assert_eq!(space.check(), Err(Hole::TooMany(collective)));
+        // Many small boxes of one collective, each with fewer cells than the others' single ones.
+        let small = Block {
+            bytes: vec![Some(0), Some(8), None],
+            ..Space::default_block(Collective::Bcast)
+        };
+        let mut many = Space::default();
+        many.blocks.extend(std::iter::repeat_n(small, 1000));
+        assert_eq!(many.check(), Err(Hole::TooMany(Collective::Bcast)));
         assert!(10 * Space::default().cells().count() < CELLS_MAX);
     }
 }

@@ -4,6 +4,7 @@ mod common;
 
 use colltune_amr::leaf::Leaf;
 use colltune_amr::settings::Settings;
+use colltune_emulate::cost::Costs;
 use colltune_emulate::mesh::{Shock, settings};
 use colltune_emulate::program::{Given, History, Program};
 use colltune_emulate::run::{Epochs, Keep, Scenario, run, sampled};
@@ -18,23 +19,28 @@ fn blast(more: &str) -> Settings {
     settings(&words(&format!("{BLAST} {more}")), N_RANKS, N_RANKS).expect("a blast")
 }
 
+/// A run that follows a shock, without noise.
+fn program<'a>(settings: &'a Settings, costs: &'a Costs, shock: &'a Shock) -> Program<'a> {
+    let given = Given {
+        settings,
+        n_ranks: N_RANKS,
+        costs,
+        scale: 1.0,
+        noise: None,
+        history: History::Shock(shock),
+        choose: None,
+        timer: None,
+        compat: None,
+    };
+    Program::new(given).expect("a program")
+}
+
 #[test]
 fn the_mesh_is_finest_where_the_shock_wants_it_after_every_refinement() {
     let settings = blast("");
     let shock = Shock::new(&settings).expect("a shock");
     let costs = plain_costs(&settings);
-    let given = Given {
-        settings: &settings,
-        n_ranks: N_RANKS,
-        costs: &costs,
-        scale: 1.0,
-        noise: None,
-        history: History::Shock(&shock),
-        choose: None,
-        timer: None,
-        compat: None,
-    };
-    let mut program = Program::new(given).expect("a program");
+    let mut program = program(&settings, &costs, &shock);
     // Touching leaves differ by one level at most, so there are more of the middle one than the shock wants.
     let finest = |leaves: &[Leaf]| {
         let of_finest = leaves.iter().copied().filter(|leaf| leaf.level == 2);
@@ -113,20 +119,7 @@ fn steps_that_pass_without_their_operations_leave_the_same_mesh_on_the_same_rank
         let settings = blast(more);
         let shock = Shock::new(&settings).expect("a shock");
         let costs = plain_costs(&settings);
-        let program = || {
-            let given = Given {
-                settings: &settings,
-                n_ranks: N_RANKS,
-                costs: &costs,
-                scale: 1.0,
-                noise: None,
-                history: History::Shock(&shock),
-                choose: None,
-                timer: None,
-                compat: None,
-            };
-            Program::new(given).expect("a program")
-        };
+        let program = || program(&settings, &costs, &shock);
         let (mut listed, mut passed) = (program(), program());
         while listed.next_step(&mut |_| {}).expect("a step") {
             assert!(passed.pass_step().expect("a step"));
