@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use colltune_tests::{Job, LoggedCall, Mpi, folder, job, on_each_library, read_log, tool};
+use colltune_tests::{Job, LoggedCall, Mpi, folder, job, on_each_library, read_log, skip, tool};
 
 const N_RANKS: u32 = 4;
 
@@ -61,5 +61,31 @@ on_each_library! {
             assert!(before.iter().any(is_own));
             assert!(!after[after.len() / 2..].iter().any(is_own));
         }
+    }
+}
+
+/// A real device and a real library that takes its memory; elsewhere a tool plays both (above).
+#[test]
+fn a_real_device_s_memory_is_left_to_the_library() {
+    if !Path::new("/dev/nvidiactl").exists() {
+        return skip("this machine has no device of NVIDIA's").unwrap_or_default();
+    }
+    let Some(mpi) = Mpi::Intel.installed() else {
+        return;
+    };
+    let on_gpu = |job: Job| job.mpi(mpi).env("I_MPI_OFFLOAD", "1");
+    let bare = on_gpu(job(N_RANKS)).run("on_gpu", &["10"]);
+    if !bare.stdout.contains("ok") {
+        return skip(&format!("the library itself: {}", bare.stdout.trim())).unwrap_or_default();
+    }
+    let db = folder();
+    let tuned = || on_gpu(job(N_RANKS).preload().env("COLLTUNE_SETUP_AFTER", "1"));
+    let forced = tuned().force("allreduce=node:shm;bcast=p2p:binomial;alltoall=p2p:bruck:radix=2");
+    for job in [tuned().db(db.path()).mode("explore").seed(5), forced] {
+        let log = folder();
+        let outcome = job.log(log.path()).run("on_gpu", &["40"]);
+        outcome.succeeds().prints("ok\n");
+        let all = read_log(log.path(), N_RANKS);
+        assert!(!all.iter().flatten().any(is_own));
     }
 }

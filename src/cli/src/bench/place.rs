@@ -140,15 +140,10 @@ impl Place {
     pub fn line(&self, n_ranks: usize, options: &[String], program: &[OsString]) -> Vec<OsString> {
         let mut line = vec![self.launcher.clone()];
         if self.abi == Abi::OpenMpi && self.cluster.is_none() {
-            let own = [
-                "--oversubscribe",
-                "--bind-to",
-                "none",
-                "--mca",
-                "mpi_yield_when_idle",
-                "1",
-            ];
-            line.extend(own.map(OsString::from));
+            line.extend(["--oversubscribe", "--bind-to", "none"].map(OsString::from));
+            if self.realtime {
+                line.extend(["--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
+            }
         }
         line.extend(options.iter().map(OsString::from));
         if self.cluster.is_some() {

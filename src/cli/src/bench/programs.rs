@@ -30,7 +30,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
-    run(bench, Place::node(Abi::OpenMpi, 8))
+    run(bench, Place::node(Abi::OpenMpi, bench.ranks()))
 }
 
 pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {

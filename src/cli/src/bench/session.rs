@@ -11,6 +11,8 @@ use crate::progress;
 
 /// Where nobody says where.
 pub const FOLDER: &str = "target/bench";
+/// Of programs on one node, where nobody says how many.
+const RANKS: usize = 8;
 /// A file in folders that are ours.
 const MARK: &str = ".made-by-colltune";
 
@@ -21,6 +23,8 @@ pub struct Bench {
     pub quick: bool,
     /// Trainings behind an interval, where the user says how many.
     trainings: Option<usize>,
+    /// Ranks on one node, where the user says how many.
+    ranks: Option<usize>,
     /// The programs that are wanted of those that are measured; all where none is named.
     pub programs: Vec<String>,
     /// Warnings that jobs printed, each once; they belong beside the numbers.
@@ -50,6 +54,7 @@ impl Bench {
             out,
             quick,
             trainings: None,
+            ranks: None,
             programs: Vec::new(),
             warnings: RefCell::default(),
         })
@@ -63,6 +68,16 @@ impl Bench {
     /// The same with so many trainings behind an interval.
     pub fn with_trainings(self, trainings: Option<usize>) -> Bench {
         Bench { trainings, ..self }
+    }
+
+    /// The same with so many ranks in programs on one node.
+    pub fn with_ranks(self, ranks: Option<usize>) -> Bench {
+        Bench { ranks, ..self }
+    }
+
+    /// Ranks of the programs that are run on one node.
+    pub fn ranks(&self) -> usize {
+        self.ranks.unwrap_or(RANKS)
     }
 
     /// Trainings from nothing behind an interval of what tuning achieves: rounds of one training say nothing of the next.

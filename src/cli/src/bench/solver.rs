@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use colltune_core::account::JobSummary;
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Abi;
@@ -28,11 +27,13 @@ const CELL: Cell = (Collective::Allreduce, 8);
 /// Mean compute of an iteration, in microseconds.
 const COMPUTE_US: [u64; 3] = [5, 20, 80];
 const ITERATIONS: usize = 3000;
+/// Of an iteration.
+const ALLREDUCES: usize = 2;
 /// The variants that are measured anew after the first look at all.
 const FINALISTS: usize = 5;
 
 pub fn run_on_node(bench: &Bench) -> anyhow::Result<Report> {
-    run(bench, "node", Place::node(Abi::OpenMpi, 8))
+    run(bench, "node", Place::node(Abi::OpenMpi, bench.ranks()))
 }
 
 pub fn run_on_cluster(bench: &Bench) -> anyhow::Result<Report> {
@@ -49,7 +50,7 @@ fn run(bench: &Bench, name: &'static str, place: anyhow::Result<Place>) -> anyho
          the fastest forced variant, found by forcing all and measured anew beside tuned",
         "reached: (bare - tuned) / (bare - best) by medians; above 1 where tuned is faster than the best forced variant",
         "stated: bare over tuned of the whole program as the database has it: what `status` says of the cell, on the \
-         share of the time that a counted job spent there",
+         share of the program's time that an untuned job spends there",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -115,6 +116,25 @@ struct Solver<'a, Line: Fn(usize) -> Vec<OsString>> {
     nothing_known: PathBuf,
     /// What starts the program, by the number of its iterations.
     line: Line,
+}
+
+/// What the program prints: the time between its first and its last barrier, and the mean time of an allreduce.
+struct Printed {
+    whole_s: f64,
+    allreduce_us: f64,
+}
+
+impl Printed {
+    fn read(output: &str) -> Option<Printed> {
+        let number = |before: &str, unit: &str| {
+            let (_, rest) = output.split_once(before)?;
+            rest.split_once(unit)?.0.parse().ok()
+        };
+        Some(Printed {
+            whole_s: number("whole ", " s")?,
+            allreduce_us: number("allreduce ", " us")?,
+        })
+    }
 }
 
 /// The program's whole times in jobs that ran beside each other, in seconds.
@@ -297,41 +317,34 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
         Ok(Stated { best, gain })
     }
 
-    /// Of the time of a job that runs the default, as the job counts it itself.
+    /// Which share of its whole time the program spends in allreduces that run the default, as it prints both: of the
+    /// same time that is measured, without the start and the end of the job.
     fn share_in_collectives(&self) -> anyhow::Result<f64> {
-        let file = self
-            .bench
-            .out
-            .join(format!(".summary.{}", std::process::id()));
-        let _ = std::fs::remove_file(&file);
-        let settings = vec![("COLLTUNE_SUMMARY", file.to_string_lossy().into_owned())];
-        self.whole(&Tuner::Shim {
+        let untuned = Tuner::Shim {
             db: None,
             mode: Mode::Off,
             seed: 7,
-            settings,
-        })?;
-        let text = std::fs::read_to_string(&file).context("read the job's summary")?;
-        let _ = std::fs::remove_file(&file);
-        let summary: JobSummary = serde_json::from_str(&text).context("read the job's summary")?;
-        Ok(summary.collectives_s.mean / summary.wall_s)
+            settings: Vec::new(),
+        };
+        let printed = self.printed(&untuned, ITERATIONS)?;
+        let allreduces = 1e-6 * printed.allreduce_us * (ALLREDUCES * ITERATIONS) as f64;
+        Ok(allreduces / printed.whole_s)
     }
 
     fn whole(&self, tuner: &Tuner) -> anyhow::Result<f64> {
         self.seconds(tuner, ITERATIONS)
     }
 
-    /// What the program prints of its whole time.
+    /// The program's whole time.
     fn seconds(&self, tuner: &Tuner, iterations: usize) -> anyhow::Result<f64> {
+        Ok(self.printed(tuner, iterations)?.whole_s)
+    }
+
+    fn printed(&self, tuner: &Tuner, iterations: usize) -> anyhow::Result<Printed> {
         let line = (self.line)(iterations);
         let (_, output) =
             jobs::output_of(self.bench, self.place, self.place.n_ranks, tuner, &line)?;
-        let number = output
-            .split_once("whole ")
-            .and_then(|(_, rest)| rest.split_once(" s"));
-        number
-            .and_then(|(number, _)| number.parse().ok())
-            .with_context(|| format!("read the solver's time in {output:?}"))
+        Printed::read(&output).with_context(|| format!("read the solver's times in {output:?}"))
     }
 
     fn progress(&self, what: &str) {
@@ -352,6 +365,14 @@ impl<Line: Fn(usize) -> Vec<OsString>> Solver<'_, Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_program_prints_is_read_among_other_words() {
+        let printed = Printed::read("a warning\nwhole 0.5012 s, halo 12.5 us, allreduce 31.4 us\n");
+        let printed = printed.expect("both times stand there");
+        assert_eq!((printed.whole_s, printed.allreduce_us), (0.5012, 31.4));
+        assert!(Printed::read("whole 0.5012 s").is_none());
+    }
 
     fn stated(low: f64, high: f64, measured: f64) -> Statement {
         Statement {

@@ -40,7 +40,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let suites = chosen(&names)?;
     let bench = Bench::new(&args.out, args.quick)?
         .of_programs(programs)
-        .with_trainings(args.trainings.map(|n| n as usize));
+        .with_trainings(args.trainings.map(|n| n as usize))
+        .with_ranks(args.ranks.map(|n| n as usize));
     let (mut reports, mut failed) = (Vec::new(), Vec::new());
     for suite in suites {
         match run_one(suite, &bench, args.json) {
@@ -142,6 +143,9 @@ pub struct Args {
     /// Trainings behind each interval in `solver-*` and `tuned-*` [default: 5, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     trainings: Option<u64>,
+    /// Ranks in `solver-node` and `programs-node` [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
+    ranks: Option<u64>,
 }
 
 /// What can be named: suites, what stands for several of them, and programs.
