@@ -1,9 +1,10 @@
 //! What is learned inside one job: a long one ends with a faster variant, and a choice that became slow is left.
 //!
-//! One way to an allreduce is made two hundred barriers slower (`slow_tool`), so no verdict hangs on a time.
+//! One way to an allreduce is made forty barriers slower (`slow_tool`), so no verdict hangs on a time.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use colltune_core::collective::Collective;
 use colltune_core::model::Model;
@@ -17,6 +18,9 @@ const RANKS: u32 = 2;
 /// What begins with a reduce of the library's.
 const REDUCE: &str = "mockup:reduce+bcast";
 
+/// Thousands of slow calls take minutes where ranks wait for processors that others have.
+const MORE: Duration = Duration::from_secs(180);
+
 /// So many allreduces of 8 bytes, where one way is slow; the calls, on all ranks alike.
 fn allreduces(job: Job, mpi: Mpi, slow: &str, calls: u32, db: &Path) -> (Vec<LoggedCall>, String) {
     let log = db.join("log");
@@ -27,7 +31,8 @@ fn allreduces(job: Job, mpi: Mpi, slow: &str, calls: u32, db: &Path) -> (Vec<Log
         .env("SLOW", slow)
         .db(db)
         .seed(1)
-        .log(&log);
+        .log(&log)
+        .more_time(MORE);
     let outcome = job.run("frequent", &[&calls.to_string(), "1"]);
     outcome.succeeds().prints("ok\n");
     let said = outcome.messages().join("\n");
@@ -66,7 +71,7 @@ on_each_library! {
         let db = folder();
         // Whatever agreements cost in so short a job.
         let exploring = job(RANKS).mode("explore").env("COLLTUNE_EXPLORE_BUDGET", "1");
-        let (calls, _) = allreduces(exploring, mpi, "default", 4000, db.path());
+        let (calls, _) = allreduces(exploring, mpi, "default", 3000, db.path());
         assert_eq!(calls[0].variant, "default", "it begins with the default");
         let last = last(&calls, 300);
         let default = last.iter().filter(|variant| **variant == "default").count();
