@@ -148,7 +148,7 @@ impl Estimated {
         let rows: Vec<&Evidence> = rows.iter().map(|row| row.as_ref()).collect();
         let observed = Observed::new(&rows, weight);
         let shifts = match observed.variants.first() {
-            Some(0) => shift::of_cell(&rows, &observed.variants),
+            Some(0) => shift::of_cell(&rows, &observed.variants, weight),
             _ => Vec::new(),
         };
         let mut by_run = BTreeMap::<u32, Vec<(u64, u64)>>::new();
@@ -161,11 +161,12 @@ impl Estimated {
         let disturbed: BTreeMap<u32, f64> = rates.collect();
         let mut counts = BTreeMap::<u16, Count>::new();
         for row in &rows {
-            let calls = row.calls as f64;
+            let weight = weight(row);
+            let calls = weight * row.calls as f64;
             let count = Count {
                 calls,
-                stalls: row.stalls as f64,
-                excess: row.stall_excess,
+                stalls: weight * row.stalls as f64,
+                excess: weight * row.stall_excess,
                 expected: calls * disturbed.get(&row.run).copied().unwrap_or(0.0),
                 exposed: if disturbed.is_empty() { 0.0 } else { calls },
             };

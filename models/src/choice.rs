@@ -203,11 +203,7 @@ pub fn contrast(belief: &Belief, place: usize) -> Contrast {
     };
     let stalls = belief.all_pay + arm.stalls.mean();
     let gain = |default: f64, theta: f64, stalls: f64| default / (theta.exp() + stalls);
-    let worst = if arm.stalls.provokes > 0.025 {
-        stalls.max(belief.all_pay + arm.stalls.mean() / arm.stalls.provokes)
-    } else {
-        stalls
-    };
+    let worst = stalls.max(belief.all_pay + arm.stalls.at_most(0.025));
     Contrast {
         gain: gain(default, mean, stalls),
         lo: gain(surely, mean + 1.96 * deviation, worst),

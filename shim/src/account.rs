@@ -46,6 +46,7 @@ pub struct Account {
     /// When MPI_Init returned.
     began: u64,
     began_unix_ms: u64,
+    named: ledger::Named,
     to: Destination,
 }
 
@@ -126,6 +127,7 @@ impl Account {
             seed,
             began: clock::ticks(),
             began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
+            named: ledger::Named::now(),
             to,
         }
     }

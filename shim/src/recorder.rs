@@ -44,7 +44,7 @@ pub struct Recorder {
     corrected: AtomicUsize,
     /// A piece as it is written to the file, for the one thread that does so.
     writing: Mutex<Box<[u8]>>,
-    /// Whether a write failed; then the next one is at MPI_Finalize.
+    /// Whether a write failed, or took long; then the next one is at MPI_Finalize.
     failed: AtomicBool,
     file: File,
     /// Device and inode: the program may close descriptors that are not its own and use their numbers again.
@@ -152,6 +152,12 @@ impl Recorder {
         }
     }
 
+    /// Writes nothing more before the end: the file server takes its time, and the job would wait for it.
+    #[cold]
+    pub fn postpone(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
     /// Writes the rest, gives back the space that was not used and renames the trace to its final name. Later
     /// records are dropped.
     ///
@@ -217,11 +223,11 @@ impl Recorder {
     ///
     /// Errors: `UnexpectedEof` for a file that somebody truncated.
     fn check(&self) -> io::Result<()> {
-        let found = self.file.metadata()?;
-        if (found.dev(), found.ino()) != self.identity {
+        let (identity, length) = seen(&self.file)?;
+        if identity != self.identity {
             return Err(io::Error::other("the program closed its descriptor"));
         }
-        if found.len() < self.at(self.written.load(Ordering::Relaxed)) {
+        if length < self.at(self.written.load(Ordering::Relaxed)) {
             let problem = "somebody truncated it";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
         }
@@ -232,6 +238,26 @@ impl Recorder {
     fn at(&self, place: usize) -> u64 {
         self.records_at + (place * RECORD_BYTES) as u64
     }
+}
+
+/// Which file a descriptor is of, and how long that is as far as this machine knows: no server is asked, which might take
+/// its time.
+fn seen(file: &File) -> io::Result<((u64, u64), u64)> {
+    let (flags, wanted) = (
+        libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
+        libc::STATX_INO | libc::STATX_SIZE,
+    );
+    // SAFETY: all zeros are such a struct.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, an empty name that ends, and room for what is found.
+    let code = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) };
+    if code != 0 {
+        // Kernels before 4.11 have no such call.
+        let found = file.metadata()?;
+        return Ok(((found.dev(), found.ino()), found.len()));
+    }
+    let device = libc::makedev(found.stx_dev_major, found.stx_dev_minor);
+    Ok(((device, found.stx_ino), found.stx_size))
 }
 
 fn write_all(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {

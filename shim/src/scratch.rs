@@ -23,6 +23,8 @@ pub struct Block {
     start: *mut u8,
     bytes: usize,
     held: Reservation,
+    /// A call needed more than the rank may hold.
+    exceeds: bool,
 }
 
 impl Block {
@@ -57,6 +59,7 @@ impl Block {
         let bytes = bytes.checked_next_multiple_of(PAGES);
         let mapped = bytes.is_some_and(|bytes| self.map(bytes));
         self.held.must_hold(self.bytes as u64);
+        self.exceeds |= mapped;
         mapped
     }
 
@@ -82,6 +85,7 @@ impl Block {
 
     /// Gives back what is behind the first `bytes` bytes.
     fn shrink(&mut self, bytes: usize) {
+        self.exceeds = false;
         let bytes = bytes.next_multiple_of(PAGES);
         if bytes == 0 {
             *self = Block::default();
@@ -106,6 +110,7 @@ impl Default for Block {
             start: null_mut(),
             bytes: 0,
             held: Reservation::default(),
+            exceeds: false,
         }
     }
 }
@@ -201,6 +206,13 @@ pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     // them, and the next one to ask gets other.
     // SAFETY: it came out of a box, and whoever takes it is its only owner.
     let result = work(unsafe { &mut *lent });
+    // What goes beyond the limit would keep all else from being held, for good. Phases of a call in a node's memory come
+    // back for theirs.
+    // SAFETY: as above.
+    let block = unsafe { &mut (*lent).block };
+    if block.exceeds && matches!(user, User::Schedule) {
+        block.shrink(promised(user).last().copied().unwrap_or(0));
+    }
     let null = null_mut();
     if let Err(_taken) =
         SHARED[place].compare_exchange(null, lent, Ordering::Release, Ordering::Relaxed)

@@ -459,3 +459,35 @@ fn benches_and_demonstrations_remove_nothing_that_they_have_not_made() {
         );
     }
 }
+
+/// `srun` starts programs of any library, and a Python script does not tell which it is going to load.
+#[test]
+fn a_line_whose_library_nobody_tells_is_refused_before_anything_is_made_and_the_library_can_be_told()
+ {
+    let folder = folder();
+    let db = folder.path().join("new");
+    let calibrate = command(&["calibrate", "--db", text(&db), "--", "srun", "-n", "2"]);
+    let said = String::from_utf8_lossy(&calibrate.stderr);
+    assert_eq!(calibrate.status.code(), Some(2), "{said}");
+    assert!(said.contains("say it with --mpi"), "{said}");
+    assert!(!db.exists(), "a database was made");
+    let srun = folder.path().join("srun");
+    std::fs::write(&srun, "#!/bin/sh\nexit 1\n").expect("write a launcher");
+    let makes_it_run = Command::new("chmod").arg("755").arg(&srun).status();
+    assert!(makes_it_run.expect("chmod starts").success());
+    let told = |told: &[&str]| {
+        let mut doctor = Command::new(colltune());
+        doctor.args(["doctor", "--no-self-test"]).args(told);
+        doctor.args(["--", text(&srun), "-n", "2", "python3", "solver.py"]);
+        let checks = doctor.output().expect("colltune starts").stdout;
+        String::from_utf8_lossy(&checks).into_owned()
+    };
+    let said = told(&[]);
+    assert!(said.contains("say it with --mpi openmpi"), "{said}");
+    let said = told(&["--mpi", "openmpi"]);
+    assert!(said.contains("line: python3 runs on openmpi"), "{said}");
+    let health = command(&["telemetry", "health"]);
+    let said = String::from_utf8_lossy(&health.stderr);
+    assert_eq!(health.status.code(), Some(2), "{said}");
+    assert!(said.contains("--db or COLLTUNE_DB"), "{said}");
+}

@@ -15,7 +15,11 @@ pub enum DbError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("open the database {path}: there is no such folder", path = path.display())]
+    #[error(
+        "open the database {path}: there is no such folder; name another one by --db or COLLTUNE_DB, or make it: \
+         `colltune tune --db {path} -- mpirun ...`",
+        path = path.display()
+    )]
     Missing { path: PathBuf },
     #[error(
         "use {path} as a database: it holds other things, and neither colltune.toml nor incoming/; name a new or an empty folder",

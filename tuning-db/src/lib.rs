@@ -16,8 +16,12 @@
 //!                        the runs that it speaks of, with the records behind them
 //! DB/KEY/generations/NNNNNN/  probabilities.json, cells.json, meta.json
 //! DB/KEY/CURRENT         the number of the generation in force
+//! DB/LIBRARY/            calibration.toml, what `colltune calibrate` measured, and what the simulator finds from that:
+//!                        prior.json and ratios.json
+//! DB/tune/               HASH.json and HASH.lock of each line that `colltune tune` tunes
+//! DB/tables/KEY/         tables for jobs without colltune, written by `colltune tune`
 //! ```
-//! KEY is a library, as in `openmpi-4.1.4`, and behind an `@` its transport where jobs were told one.
+//! LIBRARY is as in `openmpi-4.1.4`; KEY is the same, and behind an `@` its transport where jobs were told one.
 //!
 //! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
 //! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],

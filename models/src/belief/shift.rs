@@ -39,65 +39,121 @@ pub struct Correction {
     pub variance: f64,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    time: Moments,
-    shift: Moments,
-    total: Moments,
+/// What a call of a variant varies by within runs, per call, in the times of a typical one.
+#[derive(Clone, Copy)]
+struct Spread {
+    time: f64,
+    shift: f64,
+    covariance: f64,
 }
 
-/// The contrasts of a cell, by the places of `variants`; the default is the first.
-pub fn of_cell(rows: &[&Evidence], variants: &[u16]) -> Vec<Shift> {
+/// Sums over the runs of one variant's contrasts with the default's calls of the same run, each relative to these, by
+/// how much they tell.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    weight: f64,
+    shift: f64,
+    /// How many times as long as the default's its calls take.
+    ratio: f64,
+    shift_variance: f64,
+    covariance: f64,
+    time_variance: f64,
+    calls: u64,
+}
+
+/// The contrasts of a cell, by the places of `variants`; the default is the first. What lies behind most calls of a run
+/// depends on what was drawn there, so only calls of the same run are compared. `weight` says how much a run counts.
+pub fn of_cell(
+    rows: &[&Evidence],
+    variants: &[u16],
+    weight: impl Fn(&Evidence) -> f64,
+) -> Vec<Shift> {
+    let place = |row: &Evidence| variants.binary_search(&row.variant).ok();
+    let spreads = spreads(rows, variants.len(), place);
+    let between_runs = between_runs(rows, pooled(rows, |row| &row.shift));
+    let mut bases: BTreeMap<_, &Evidence> = BTreeMap::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.variant == 0 && row.shift.n > 0)
+    {
+        bases.insert((row.run, row.shape, row.component), row);
+    }
     let mut sums = vec![Sum::default(); variants.len()];
     for row in rows.iter().filter(|row| row.shift.n > 0) {
-        if let Ok(arm) = variants.binary_search(&row.variant) {
-            add(&mut sums[arm].time, row.time);
-            add(&mut sums[arm].shift, row.shift);
-            add(&mut sums[arm].total, row.total);
-        }
+        let base = bases.get(&(row.run, row.shape, row.component));
+        let (Some(arm), Some(base)) = (place(row), base) else {
+            continue;
+        };
+        let (n, n_base) = (row.shift.n as f64, base.shift.n as f64);
+        let unit = base.time.mean.max(1e-3);
+        let of_run = weight(row) * n * n_base / (n + n_base);
+        let variance = |part: fn(&Spread) -> f64| {
+            of_run.powi(2) * (part(&spreads[arm]) / n + part(&spreads[0]) / n_base) / unit.powi(2)
+        };
+        let sum = &mut sums[arm];
+        sum.weight += of_run;
+        sum.shift += of_run * (row.shift.mean - base.shift.mean) / unit;
+        sum.ratio += of_run * row.time.mean / unit;
+        sum.shift_variance += variance(|of| of.shift);
+        sum.covariance += variance(|of| of.covariance);
+        sum.time_variance += variance(|of| of.time);
+        sum.calls += row.shift.n.min(base.shift.n);
     }
-    let pooled = |part: fn(&Sum) -> &Moments| {
-        let (squares, freedom) = sums
-            .iter()
-            .map(part)
-            .fold((0.0, 0.0), |(squares, freedom), of| {
-                (squares + of.m2, freedom + of.n.saturating_sub(1) as f64)
-            });
-        if freedom > 0.0 {
-            squares / freedom
-        } else {
-            0.0
-        }
-    };
-    let all = [
-        pooled(|sum| &sum.time),
-        pooled(|sum| &sum.shift),
-        pooled(|sum| &sum.total),
-    ];
-    let variances = |sum: &Sum| {
-        let parts = [&sum.time, &sum.shift, &sum.total];
-        let [time, shift, total] = std::array::from_fn(|part| {
-            let of = parts[part];
-            let freedom = of.n.saturating_sub(1) as f64;
-            (of.m2 + VARIANCE_PRIOR * all[part]) / (freedom + VARIANCE_PRIOR) / of.n.max(1) as f64
-        });
-        (time, shift, (total - time - shift) / 2.0)
-    };
-    let between_runs = between_runs(rows, all[1]);
-    let base = sums[0];
-    let (time_0, shift_0, covariance_0) = variances(&base);
-    let unit = base.time.mean.max(1e-3);
     sums.iter()
         .map(|sum| {
-            let (time, shift, covariance) = variances(sum);
+            let weight = sum.weight.max(f64::MIN_POSITIVE.sqrt());
             Shift {
-                contrast: (sum.shift.mean - base.shift.mean) / unit,
-                variance: (between_runs * (shift + shift_0) / unit.powi(2)).max(1e-9),
-                covariance: (covariance + covariance_0) / unit.powi(2),
-                time_variance: (time + time_0) / unit.powi(2),
-                scale: (sum.time.mean / unit).powi(2).max(1.0),
-                known: sum.shift.n > 1 && base.shift.n > 1,
+                contrast: sum.shift / weight,
+                variance: (between_runs * sum.shift_variance / weight.powi(2)).max(1e-9),
+                covariance: sum.covariance / weight.powi(2),
+                time_variance: sum.time_variance / weight.powi(2),
+                scale: (sum.ratio / weight).powi(2).max(1.0),
+                known: sum.calls > 1,
             }
+        })
+        .collect()
+}
+
+/// The variance of a quantity within the runs, all variants together.
+fn pooled(rows: &[&Evidence], part: impl Fn(&Evidence) -> &Moments) -> f64 {
+    let known = rows.iter().map(|row| part(row)).filter(|of| of.n > 0);
+    let (squares, freedom) = known.fold((0.0, 0.0), |(squares, freedom), of| {
+        (squares + of.m2, freedom + (of.n - 1) as f64)
+    });
+    match freedom > 0.0 {
+        true => squares / freedom,
+        false => 0.0,
+    }
+}
+
+/// What calls of each variant vary by, leaning on the cell's.
+fn spreads(
+    rows: &[&Evidence],
+    n: usize,
+    place: impl Fn(&Evidence) -> Option<usize>,
+) -> Vec<Spread> {
+    let parts: [fn(&Evidence) -> &Moments; 3] =
+        [|row| &row.time, |row| &row.shift, |row| &row.total];
+    let known: Vec<&Evidence> = rows.iter().filter(|row| row.shift.n > 0).copied().collect();
+    let [time, shift, total] = parts.map(|part| {
+        let all = pooled(&known, part);
+        let mut own = vec![(VARIANCE_PRIOR * all, VARIANCE_PRIOR); n];
+        for row in &known {
+            if let Some(arm) = place(row) {
+                let of = part(row);
+                own[arm].0 += of.m2;
+                own[arm].1 += of.n.saturating_sub(1) as f64;
+            }
+        }
+        own.into_iter()
+            .map(|(squares, freedom)| squares / freedom)
+            .collect::<Vec<f64>>()
+    });
+    (0..n)
+        .map(|arm| Spread {
+            time: time[arm],
+            shift: shift[arm],
+            covariance: (total[arm] - time[arm] - shift[arm]) / 2.0,
         })
         .collect()
 }
@@ -135,17 +191,6 @@ fn between_runs(rows: &[&Evidence], variance: f64) -> f64 {
         freedom += of.len() as f64 - 1.0;
     }
     (squares / freedom).max(1.0)
-}
-
-fn add(sum: &mut Moments, other: Moments) {
-    let n = sum.n + other.n;
-    if n == 0 {
-        return;
-    }
-    // Means of different runs are of different levels; only the scatter within them is noise.
-    sum.m2 += other.m2;
-    sum.mean += (other.mean - sum.mean) * other.n as f64 / n as f64;
-    sum.n = n;
 }
 
 /// The variance of true shifts among all contrasts but the defaults' own.
@@ -191,10 +236,48 @@ impl Shift {
         let tau = tau * self.scale;
         let kept = tau / (tau + self.variance);
         let slope = (self.covariance / self.variance).clamp(-1.0, 1.0);
-        let variance = (1.0 + slope).powi(2) * kept * self.variance - slope * slope * self.variance;
+        // Of the contrast so much is added. What is off then beyond the time's own error: what of the shift's noise comes
+        // along, together with that error, and what of the true shift is left out.
+        let share = kept - slope * (1.0 - kept);
+        let variance = share.powi(2) * self.variance
+            + 2.0 * share * self.covariance
+            + (1.0 - share).powi(2) * tau;
         Correction {
-            contrast: (kept - slope * (1.0 - kept)) * self.contrast,
+            contrast: share * self.contrast,
             variance: variance.max(-0.5 * self.time_variance),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By what is known exactly: the error of the time and the shift's noise from one normal draw, the true shift from
+    /// another.
+    #[test]
+    fn what_is_off_is_stated_where_time_and_shift_rise_together_more_than_the_shift_varies() {
+        let (variance, covariance, tau) = (1e-4, 6e-4, 0.04);
+        let shift = Shift {
+            contrast: 0.1,
+            variance,
+            covariance,
+            time_variance: 4e-3,
+            scale: 1.0,
+            known: true,
+        };
+        let found = shift.correction(tau);
+        let share = found.contrast / 0.1;
+        let truth =
+            share * share * variance + 2.0 * share * covariance + (1.0 - share).powi(2) * tau;
+        assert!((found.variance / truth - 1.0).abs() < 1e-9, "{found:?}");
+        assert!(found.variance > 1.1e-3, "{found:?}");
+        // Where they are unrelated it is what is left of the shift's own.
+        let unrelated = Shift {
+            covariance: 0.0,
+            ..shift
+        };
+        let left = tau * variance / (tau + variance);
+        assert!((unrelated.correction(tau).variance / left - 1.0).abs() < 1e-9);
     }
 }

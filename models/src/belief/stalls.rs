@@ -4,6 +4,7 @@
 //! provoke stalls: then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
 //! stalls in 1 % of its calls is not taken for fast, and one with too few calls to exclude that is not certain.
 
+use statrs::distribution::{ContinuousCDF as _, Normal};
 use statrs::function::beta::ln_beta;
 
 /// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
@@ -220,6 +221,19 @@ impl Stalls {
         self.provokes * self.beyond(rate, (mean + deviation * deviation / 2.0).exp())
     }
 
+    /// What that is not above but with this probability: how often it stalls and how long is known as well as the stalls
+    /// that were seen tell.
+    pub fn at_most(&self, tail: f64) -> f64 {
+        if self.provokes <= tail {
+            return 0.0;
+        }
+        let away = Normal::standard().inverse_cdf(1.0 - tail / self.provokes);
+        let (size, deviation) = self.size;
+        let (stalled, calm) = self.rate;
+        let deviation = (1.0 / stalled + deviation * deviation).sqrt();
+        self.beyond(stalled / (stalled + calm), (size + away * deviation).exp())
+    }
+
     /// The same where it provokes stalls, so often and of this size.
     pub fn beyond(&self, rate: f64, size: f64) -> f64 {
         (rate * size - self.all_pay).max(0.0)
@@ -294,5 +308,23 @@ mod tests {
         for one in stalls {
             assert!(one.provokes < 0.05 && one.mean() < 0.2, "{one:?}");
         }
+    }
+
+    #[test]
+    fn the_worst_that_is_stated_of_few_stalls_is_worse_than_their_mean() {
+        let stalls = |seen: f64| Stalls {
+            provokes: 0.99,
+            rate: (1.5 + seen, 75.0 + 250.0),
+            size: (5.6, (1.0 / (1.0 + seen)).sqrt()),
+            all_pay: 0.0,
+        };
+        let (few, many) = (stalls(2.5), stalls(200.0));
+        assert!(few.at_most(0.025) > 2.5 * few.mean());
+        assert!(many.at_most(0.025) < 1.4 * many.mean());
+        let innocent = Stalls {
+            provokes: 0.02,
+            ..few
+        };
+        assert_eq!(innocent.at_most(0.025), 0.0);
     }
 }

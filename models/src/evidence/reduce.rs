@@ -123,12 +123,14 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         .iter()
         .map(|call| call.time_ns.max(1.0).ln())
         .collect();
-    let (expected, effects) = fit(&group, &variant_of, &logs);
-    let drift = drift(&group, &variant_of, &logs, &effects, &expected);
+    let linked = linked(&group, &variant_of);
+    let every = |index: &usize| Some(logs[*index]);
+    let (expected, effects) = fit(&group, &variant_of, &linked, every);
+    let drift = drift(&group, &variant_of, &linked, &logs, &effects, &expected);
     let blocks = levels(&group, &expected);
     let (component, meets) = components(&group, &variant_of);
     let log_level = |index: usize| blocks[group.block_of[index]] + drift[index];
-    let shifts = shifts(&group, log_level);
+    let shifts = shifts(&group, &variant_of, &linked, log_level);
     let n = group.variants.len();
     let bounds = shift_bounds(&shifts, &variant_of, n);
     let counts = variant_of
@@ -159,7 +161,8 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         own.work += (call.work_ns / level).clamp(0.0, time);
         let entry = &mut level_sums[component[variant]];
         *entry = (entry.0 + log_level, entry.1 + 1.0);
-        if time > STALL * typical {
+        // A place of the loop may always take many times as long as the others.
+        if time > STALL * typical * (1.0 + of_place).max(1.0) {
             own.stalls += 1;
             own.stall_excess += time - typical;
         } else if meets[block] || n == 1 {
@@ -222,30 +225,52 @@ impl<'a> Group<'a> {
     }
 }
 
-/// By call the level of its place, and effects by variant, both of log times.
-fn fit(group: &Group, variant_of: &[usize], logs: &[f64]) -> (Vec<f64>, Vec<f64>) {
+/// By call whether its variant stood at other places, too: what stood at one alone says nothing of that place's level,
+/// as its own effect takes up whatever it has. Where nothing stood at two places all calls count.
+fn linked(group: &Group, variant_of: &[usize]) -> Vec<bool> {
+    let mut only = vec![None; group.variants.len()];
+    let mut stood_at_two = vec![false; group.variants.len()];
+    for (&variant, &place) in variant_of.iter().zip(&group.place_of) {
+        stood_at_two[variant] |= *only[variant].get_or_insert(place) != place;
+    }
+    let any = stood_at_two.contains(&true);
+    variant_of
+        .iter()
+        .map(|&variant| stood_at_two[variant] || !any)
+        .collect()
+}
+
+/// By call the level of its place, and effects by variant, of what is known of the calls. Levels follow from the calls
+/// that are linked, at places that have any.
+fn fit(
+    group: &Group,
+    variant_of: &[usize],
+    linked: &[bool],
+    value: impl Fn(&usize) -> Option<f64>,
+) -> (Vec<f64>, Vec<f64>) {
     let mut of_place = vec![Vec::new(); group.n_places];
     let mut of_variant = vec![Vec::new(); group.variants.len()];
-    for index in 0..logs.len() {
-        of_place[group.place_of[index]].push(index);
-        of_variant[variant_of[index]].push(index);
+    for index in 0..variant_of.len() {
+        if let Some(value) = value(&index) {
+            of_place[group.place_of[index]].push((index, value));
+            of_variant[variant_of[index]].push((index, value));
+        }
+    }
+    for calls in &mut of_place {
+        if calls.iter().any(|(index, _)| linked[*index]) {
+            calls.retain(|(index, _)| linked[*index]);
+        }
     }
     let mut levels = vec![0.0; group.n_places];
     let mut effects = vec![0.0; group.variants.len()];
     for _ in 0..ROUNDS {
         for (level, calls) in levels.iter_mut().zip(&of_place) {
-            *level = median(
-                calls
-                    .iter()
-                    .map(|&index| logs[index] - effects[variant_of[index]]),
-            );
+            let beyond = calls.iter();
+            *level = median(beyond.map(|&(index, value)| value - effects[variant_of[index]]));
         }
         for (effect, calls) in effects.iter_mut().zip(&of_variant) {
-            *effect = median(
-                calls
-                    .iter()
-                    .map(|&index| logs[index] - levels[group.place_of[index]]),
-            );
+            let beyond = calls.iter();
+            *effect = median(beyond.map(|&(index, value)| value - levels[group.place_of[index]]));
         }
         // Effects stand beside the group's typical call.
         let middle = median(variant_of.iter().map(|&variant| effects[variant]));
@@ -272,6 +297,7 @@ fn levels(group: &Group, expected: &[f64]) -> Vec<f64> {
 fn drift(
     group: &Group,
     variant_of: &[usize],
+    linked: &[bool],
     logs: &[f64],
     effects: &[f64],
     expected: &[f64],
@@ -286,11 +312,17 @@ fn drift(
             .count();
         let residual = |index: usize| logs[index] - expected[index] - effects[variant_of[index]];
         let half = n / 2;
-        if half >= SHORT / 2 {
-            let (first, second) = (start..start + half, start + half..start + n);
-            let rise = median(second.clone().map(residual)) - median(first.clone().map(residual));
-            let spread = DEVIATION * median((start..start + n).map(|index| residual(index).abs()));
-            if rise.abs() > 3.0 * 1.2533 * spread * (2.0 / half as f64).sqrt() {
+        let told = |calls: std::ops::Range<usize>| -> Vec<f64> {
+            calls.filter(|index| linked[*index]).map(residual).collect()
+        };
+        let (first, second) = (told(start..start + half), told(start + half..start + n));
+        let fewer = first.len().min(second.len());
+        if fewer >= SHORT / 2 {
+            let middle = |of: &[f64]| median(of.iter().copied());
+            let rise = middle(&second) - middle(&first);
+            let both = first.iter().chain(&second);
+            let spread = DEVIATION * median(both.map(|residual| residual.abs()));
+            if rise.abs() > 3.0 * 1.2533 * spread * (2.0 / fewer as f64).sqrt() {
                 let slope = rise / half as f64;
                 let middle = (n as f64 - 1.0) / 2.0;
                 for (index, line) in lines[start..start + n].iter_mut().enumerate() {
@@ -326,11 +358,18 @@ fn components(group: &Group, variant_of: &[usize]) -> (Vec<usize>, Vec<bool>) {
     (component, meets)
 }
 
-/// By call what comes behind it beyond what typically does, in times of a typical call.
-fn shifts(group: &Group, log_level: impl Fn(usize) -> f64) -> Vec<Option<f64>> {
-    let typical = typical_shifts(group);
+/// By call what comes behind it beyond what does at its place, in times of a typical call. What does there is fitted
+/// beside the variants' effects: the draws differ from block to block, and with them what comes behind most calls.
+fn shifts(
+    group: &Group,
+    variant_of: &[usize],
+    linked: &[bool],
+    log_level: impl Fn(usize) -> f64,
+) -> Vec<Option<f64>> {
+    let known = |index: &usize| group.calls[*index].shift_ns;
+    let (expected, _) = fit(group, variant_of, linked, known);
     let own = |(index, call): (usize, &Call)| {
-        let beyond = call.shift_ns? - typical[group.place_of[index]];
+        let beyond = call.shift_ns? - expected[index];
         Some(beyond / log_level(index).exp())
     };
     group.calls.iter().enumerate().map(own).collect()
@@ -368,18 +407,6 @@ fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[
         [least, most].map(|bound| bound.clamp(-STALL, STALL))
     };
     middles.iter().map(bounds).collect()
-}
-
-/// By place what typically comes behind a call, whatever its variant.
-fn typical_shifts(group: &Group) -> Vec<f64> {
-    let mut shifts = vec![Vec::new(); group.n_places];
-    for (call, &place) in group.calls.iter().zip(&group.place_of) {
-        shifts[place].extend(call.shift_ns);
-    }
-    shifts
-        .into_iter()
-        .map(|shifts| median(shifts.into_iter()))
-        .collect()
 }
 
 /// The median; 0 of no values.

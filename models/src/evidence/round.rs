@@ -5,7 +5,7 @@
 //! modulo the calls of an iteration says which of them it is. It is known before any variant is drawn, so comparing
 //! calls of one place alone prefers none.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::Call;
 
@@ -78,7 +78,7 @@ fn misfit(calls: &[Call], values: &[(usize, f64)], length: u64) -> f64 {
     if n < 2.0 {
         return 0.0;
     }
-    let mut sums: HashMap<(usize, u64), (f64, f64, f64)> = HashMap::new();
+    let mut sums: BTreeMap<(usize, u64), (f64, f64, f64)> = BTreeMap::new();
     for &(place, value) in values {
         let sum = sums
             .entry((place / window(length), calls[place].index % length))

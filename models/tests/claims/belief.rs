@@ -208,3 +208,47 @@ fn one_variant_that_met_nobody_leaves_the_others_as_they_were() {
         "{lone:?}"
     );
 }
+
+/// What lies behind most calls depends on what was drawn in a run.
+#[test]
+fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
+    let truth = Truth {
+        shape: shape(64),
+        costs: vec![1.0; 8],
+    };
+    let mut shifts = [0.0; 8];
+    shifts[1] = -0.3;
+    let machine = Machine {
+        run_effect: 0.02,
+        ..USUAL
+    };
+    let mut random = rand::rngs::StdRng::seed_from_u64(8);
+    let uniform = vec![1.0 / 8.0; 8];
+    let raced = [0.35, 0.65, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let mut evidence = Vec::new();
+    for run in 0..20 {
+        let (shares, n) = if run < 10 {
+            (&uniform[..], 160)
+        } else {
+            (&raced[..], 200)
+        };
+        let mut calls = machine.run(run, &truth, shares, n, &mut random);
+        let behind = Behind {
+            shifts: &shifts,
+            tails: 0.0,
+        };
+        behind.follow(&mut calls, &mut random);
+        evidence.extend(colltune_models::evidence::reduce(calls));
+    }
+    let (beliefs, _) = decide(&evidence, 8, None);
+    let belief = &beliefs[0];
+    for (place, arm) in belief.arms.iter().enumerate() {
+        let cost = belief.mean[place].exp();
+        let truth = if arm.variant == 1 { 0.7 } else { 1.0 };
+        assert!(
+            (cost - truth).abs() < 0.06,
+            "variant {}: {cost}",
+            arm.variant
+        );
+    }
+}

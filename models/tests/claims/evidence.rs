@@ -224,3 +224,74 @@ fn a_fast_variant_that_ran_at_slow_places_alone_is_not_lost() {
     let both = rows[1].time.mean + rows[1].shift.mean;
     assert!((total.mean - both).abs() < 1e-9, "{total:?} and {both}");
 }
+
+#[test]
+fn a_place_of_a_long_loop_that_takes_fifty_times_as_long_does_not_stall() {
+    let mut random = rand::rngs::StdRng::seed_from_u64(9);
+    let one = |k: u64| {
+        let variant = random.random_range(0..2u16);
+        let us = [10.0, 500.0][usize::from(k.is_multiple_of(16))] / f64::from(1 + variant);
+        call_at(k, variant, 1e3 * us * (0.9 + 0.2 * random.random::<f64>()))
+    };
+    let rows = reduce((0..4000).map(one).collect());
+    assert!(rows.iter().all(|row| row.stalls == 0), "{rows:?}");
+    let ratio = rows[1].time.mean / rows[0].time.mean;
+    assert!((ratio / 0.5 - 1.0).abs() < 0.05, "{ratio}");
+}
+
+/// A call in a row on one communicator.
+fn call_at(k: u64, variant: u16, time_ns: f64) -> Call {
+    Call {
+        run: 0,
+        comm: 0,
+        index: k,
+        shape: shape(8),
+        variant,
+        start_ns: 1000 * k,
+        time_ns,
+        shift_ns: None,
+        work_ns: 0.8 * time_ns,
+    }
+}
+
+/// As the race of a first job leaves it: all variants at first, then the default and the best.
+#[test]
+fn levels_hold_where_most_of_a_block_are_variants_that_ran_once() {
+    let takes = |variant: u16| match variant {
+        0 => 2e4,
+        1 => 1e4,
+        _ => 3e4,
+    };
+    let mut first: Vec<u16> = (2..42).chain([0; 12]).chain([1; 12]).collect();
+    let mut second: Vec<u16> = [[0; 20].as_slice(), &[1; 44]].concat();
+    let mut random = rand::rngs::StdRng::seed_from_u64(4);
+    first.shuffle(&mut random);
+    second.shuffle(&mut random);
+    let calls = (0..).zip(first.into_iter().chain(second));
+    let calls = calls.map(|(k, variant)| call_at(7 * k * k + k, variant, takes(variant)));
+    let rows = reduce(calls.collect());
+    let ratio = rows[1].time.mean / rows[0].time.mean;
+    assert!((0.49..0.51).contains(&ratio), "{ratio}");
+    for row in &rows[..2] {
+        let variation = row.time.variance().sqrt() / row.time.mean;
+        assert!(variation < 0.02, "{variation}");
+    }
+}
+
+#[test]
+fn what_variants_shift_is_the_same_whatever_most_calls_of_a_block_ran() {
+    let truth = [0.0, -1.0, 0.0];
+    let mut random = rand::rngs::StdRng::seed_from_u64(6);
+    let mut calls = shifting(&truth, 0.0);
+    // In the first half what shifts is rare, in the second the default; the third variant is in both alike.
+    let half = calls.len() as u64 / 2;
+    calls.retain(|call| {
+        let rare = u16::from(call.index < half);
+        call.variant != rare || random.random::<f64>() < 0.05
+    });
+    let rows = reduce(calls);
+    for (row, truth) in rows.iter().zip(truth) {
+        let shift = row.shift.mean - rows[0].shift.mean;
+        assert!((shift - truth).abs() < 0.1, "{shift} for {truth}");
+    }
+}

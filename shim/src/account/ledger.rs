@@ -46,9 +46,9 @@ impl Account {
         let (nodes, ppn) = roster::extent(node_of_rank);
         JobFacts {
             job: job.to_owned(),
-            program: program(),
-            arguments_hash: arguments_hash(),
-            label: label(),
+            program: self.named.program.clone(),
+            arguments_hash: self.named.arguments_hash.clone(),
+            label: self.named.label.clone(),
             mode: terms.mode.name().to_owned(),
             library: library.to_owned(),
             machine: terms.cells.machine.clone(),
@@ -60,6 +60,23 @@ impl Account {
             runs_choices: terms.mode == Mode::Exploit && terms.cells.generation > 0,
             started_unix_ms: self.began_unix_ms,
             ..JobFacts::default()
+        }
+    }
+}
+
+/// What the process is called, as it was at the start: in MPI_Finalize other threads may change the environment.
+pub(super) struct Named {
+    program: String,
+    arguments_hash: String,
+    label: String,
+}
+
+impl Named {
+    pub(super) fn now() -> Named {
+        Named {
+            program: program(),
+            arguments_hash: arguments_hash(),
+            label: label(),
         }
     }
 }

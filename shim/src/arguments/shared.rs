@@ -86,6 +86,10 @@ impl Arguments {
     /// The call as all ranks of a communicator of so many see it.
     #[inline(always)]
     pub fn shared(&self, world: &World, collective: Collective, n_ranks: u32) -> SharedCall {
+        // Between groups what a rank's place gives no meaning may be anything, and may not be asked.
+        if n_ranks == 0 {
+            return SharedCall::without_size(collective);
+        }
         let of = |count, datatype| {
             SharedCall::of_elements(collective, count, world.type_bytes(datatype))
         };

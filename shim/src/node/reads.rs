@@ -7,6 +7,7 @@
 //! then the call runs through the cells.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{Ordering, fence};
 
 use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
@@ -79,6 +80,9 @@ impl Phases<'_, '_> {
     /// # Safety
     /// As [`Phases::run`].
     pub(super) unsafe fn by_reading(&mut self) -> Result<(), c_int> {
+        // Others read the program's buffers: what it wrote past the caches (non-temporal stores, which no store of ours
+        // waits for) has to be there before an address is told.
+        fence(Ordering::SeqCst);
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so each
         // way may work on them.
         let read = unsafe {

@@ -16,6 +16,9 @@ use crate::communicator::State;
 use crate::floating;
 use crate::switch;
 
+/// A write of records that takes longer than this is the last one before the end.
+const PATIENCE_NS: u64 = 20_000_000;
+
 impl Tuner {
     /// Takes the time of a sampled call, and reviews its cell where that is due. Says whether it did.
     #[inline]
@@ -35,7 +38,13 @@ impl Tuner {
         if after == AfterSample::Review {
             self.review(state, collective, chosen);
             if let Some(recorder) = &self.recorder {
+                let _agreement = self.spending.agreement();
+                let begun = clock::ticks();
                 recorder.keep();
+                // The other ranks wait for this one.
+                if self.clock.span_ns(clock::ticks().wrapping_sub(begun)) > PATIENCE_NS {
+                    recorder.postpone();
+                }
             }
         }
         after

@@ -271,6 +271,28 @@ mod tests {
         assert!(seen >= 8, "{seen}");
     }
 
+    /// Where there is no terminal clap wraps at 100 columns, and leaves what is left of a longer line on one of its own.
+    #[test]
+    fn no_line_of_a_help_s_end_is_wrapped() {
+        fn longest(command: &clap::Command, name: &str, found: &mut Vec<String>) {
+            let end = command.get_after_help().map(ToString::to_string);
+            let lines = end.iter().flat_map(|text| text.lines());
+            found.extend(
+                lines
+                    .filter(|line| line.chars().count() > 100)
+                    .map(|line| format!("{name}: {line}")),
+            );
+            for below in command.get_subcommands() {
+                longest(below, &format!("{name} {}", below.get_name()), found);
+            }
+        }
+        let mut found = Vec::new();
+        lines()
+            .iter()
+            .for_each(|line| longest(line, line.get_name(), &mut found));
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+
     /// A program can read whatever a person can.
     #[test]
     fn every_command_that_reports_has_json() {

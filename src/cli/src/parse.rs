@@ -22,8 +22,9 @@ pub fn mode() -> impl TypedValueParser<Value = Mode> {
     named(Mode::ALL.map(Mode::name), |text| text.parse().ok())
 }
 
+/// The libraries that programs of ours run on.
 pub fn abi() -> impl TypedValueParser<Value = Abi> {
-    named(Abi::ALL.map(Abi::name), Abi::from_name)
+    named(Abi::COMMON.map(Abi::name), Abi::from_name)
 }
 
 pub fn collective() -> impl TypedValueParser<Value = Collective> {

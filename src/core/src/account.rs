@@ -111,9 +111,23 @@ impl Seen {
 }
 
 /// How long a call of so many ticks would have taken with the library's own choice, whose time is `gain` times that of
-/// what ran.
+/// what ran; nothing of a gain that is none. Reckoned in whole numbers, since floating-point operations would leave flags in
+/// the program's environment, or end it where it traps them.
 pub fn default_ticks(ticks: u64, gain: f64) -> u64 {
-    (ticks as f64 * gain) as u64
+    const FRACTION_BITS: u32 = 52;
+    let bits = gain.to_bits();
+    let exponent = (bits >> FRACTION_BITS) as i32;
+    // Below zero or next to it.
+    if !(1..0x800).contains(&exponent) {
+        return 0;
+    }
+    let significand = bits & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS;
+    let product = u128::from(ticks) * u128::from(significand);
+    let ticks = match 1023 + FRACTION_BITS as i32 - exponent {
+        below @ 0.. => product.checked_shr(below as u32).unwrap_or(0),
+        _ => u128::MAX, // gains of 2^53 and more
+    };
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -131,6 +145,26 @@ mod tests {
         }
         let last = kind(Collective::Barrier, u64::MAX);
         assert_eq!(last, KINDS - 1);
+    }
+
+    #[test]
+    fn ticks_are_multiplied_as_floating_point_numbers_would_be_and_wild_gains_end_nowhere() {
+        for gain in [1.0, 1.37, 0.5, 2.0, 1e-3, 17.25, 1e6] {
+            for ticks in [0u64, 1, 999, 123_456_789, 1 << 40] {
+                let (found, truth) = (default_ticks(ticks, gain), (ticks as f64 * gain) as u64);
+                assert!(
+                    found.abs_diff(truth) <= 1 + (truth >> 52),
+                    "{ticks} {gain}: {found}"
+                );
+            }
+        }
+        assert_eq!(
+            [0.0, -1.0, 1e-320].map(|gain| default_ticks(1 << 40, gain)),
+            [0; 3]
+        );
+        let wild = [f64::INFINITY, f64::NAN, 1e300];
+        assert_eq!(wild.map(|gain| default_ticks(5, gain)), [u64::MAX; 3]);
+        assert_eq!(default_ticks(u64::MAX, 3.0), u64::MAX);
     }
 
     /// Timed calls of a kind, up to some number.

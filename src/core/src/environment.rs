@@ -86,12 +86,13 @@ pub const VARIABLES: [Variable; 20] = [
     ),
     users(
         HANDSHAKE,
-        "`trust`: where the launcher has nothing to ask with, the ranks ask each other by messages",
+        "`trust`: where the launcher has nothing to ask with, the ranks ask each other by messages; a rank without the shim then \
+         ends the job",
         &[Reader::Job],
     ),
     users(
         HANDSHAKE_TIMEOUT,
-        "the longest wait for other ranks at the start, as in `10s`",
+        "the longest wait for other ranks at the start, as in `20s`; usually 10s, with `trust` 60s",
         &[Reader::Job],
     ),
     users(

@@ -110,7 +110,7 @@ pub const SUITES: [Suite; 19] = [
     },
     Suite {
         name: "ompicolltune",
-        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (ten minutes)",
+        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (a quarter of an hour)",
         run: ompicolltune::run,
     },
     Suite {

@@ -119,10 +119,10 @@ Examples:
   colltune bench tuned                tuned-node and tuned-cluster
   colltune bench programs lammps fft  of the programs these alone, on a node and on the cluster
 
-Each suite writes NAME.json and NAME.txt, and the table to stdout. In a row, `ratio` is a / b.
-A target that is missed is said on the table; it is no failure: the exit code is 0 as soon as every
-suite could measure. A suite that this machine cannot run (no root, one MPI library missing) says so.
-Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit).")]
+Each suite writes NAME.json and NAME.txt, and the table to stdout. In a row, `ratio` is a / b. A
+target that is missed is said on the table; it is no failure: the exit code is 0 as soon as every
+suite could measure. A suite that this machine cannot run (no root, one MPI library missing) says
+so. Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit).")]
 pub struct Args {
     /// Suites to run, `all` of them, or those of a name on a node and on the cluster; and programs of the suites
     /// `programs-*`. Without a name you are asked

@@ -32,6 +32,7 @@ use crate::trial::Interrupt;
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    library_of(&args.line, args.mpi)?; // before a database is made
     let db = Database::create_or_open(&args.db)?;
     let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?)?;
     progress::clear();
@@ -110,13 +111,14 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds.
 
-Measured are latency, overhead, gap and time per byte of messages on both levels, the time per byte between nodes
-while all ranks send, how many bytes an idle link lets through at once, the size from which a send waits for its
-receive, what combining and copying cost per byte, and whether ranks share cores, which then take turns. They go to
-DB/LIBRARY/calibration.toml; what the simulator finds from them in each cell goes to prior.json
-and ratios.json beside it: from then on variants that are hopeless there (hopeless_factor in colltune.toml) are not
-drawn before the first training, and what is left of colltune's own schedules (p2p) is drawn beside
-the other families, unless colltune.toml names the families. Run it again after changing the tuning space.")]
+Measured are latency, overhead, gap and time per byte of messages on both levels, the time per
+byte between nodes while all ranks send, how many bytes an idle link lets through at once, the
+size from which a send waits for its receive, what combining and copying cost per byte, and
+whether ranks share cores, which then take turns. They go to DB/LIBRARY/calibration.toml; what the
+simulator finds from them in each cell goes to prior.json and ratios.json beside it: from then on
+variants that are hopeless there (hopeless_factor in colltune.toml) are not drawn before the first
+training, and what is left of colltune's own schedules (p2p) is drawn beside the other families,
+unless colltune.toml names the families. Run it again after changing the tuning space.")]
 pub struct Args {
     /// The tuning database; made where there is none
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -146,20 +148,28 @@ const JOB_TIME_MAX: Duration = Duration::from_secs(300);
 /// How often signals are looked for while variants are simulated.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the helper program says.
-fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyhow::Result<Value> {
+/// The library of a line, by its launcher where nobody tells.
+fn library_of(line: &[OsString], told: Option<Abi>) -> anyhow::Result<Abi> {
     // Something may stand before it, as `chrt -r 1 mpirun`.
     let named = find_launcher(line).map(|place| &line[place]);
     let first = line.first().map_or(OsStr::new(""), OsString::as_os_str);
     let launcher = named.map_or(first, OsString::as_os_str);
-    let Some(abi) = told.or_else(|| of_launcher(launcher).abi()) else {
-        return Err(usage(format!(
+    told.or_else(|| of_launcher(launcher).abi()).ok_or_else(|| {
+        usage(format!(
             "calibrate: {} does not say which MPI library it starts; say it with --mpi openmpi or --mpi mpich",
             launcher.display()
-        )));
-    };
-    let mut command = Command::new(first);
-    command.args(&line[1..]).arg(helper(abi)?).arg("calibrate");
+        ))
+    })
+}
+
+/// What the helper program says.
+fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyhow::Result<Value> {
+    let abi = library_of(line, told)?;
+    let (launcher, options) = line
+        .split_first()
+        .context("calibrate: no launcher is given")?;
+    let mut command = Command::new(launcher);
+    command.args(options).arg(helper(abi)?).arg("calibrate");
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("COLLTUNE_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
         command.env_remove(name);

@@ -75,13 +75,13 @@ Examples:
       What it costs this program to try variants and to record (or what that gains already). As in
       `run`, the ten jobs leave their records in the database.
 
-The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten does not
-move it. Where its 95 % interval holds 1, no difference can be shown.
+The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten
+does not move it. Where its 95 % interval holds 1, no difference can be shown.
 
-The program's output is not shown (--show-output passes it to standard error). Standard input, where it
-is a file, is read anew by each run; else there is none.
-Exit codes: 0 compared, whatever was found; 1 failed, or a run did; 2 wrong usage; 124 a run took longer
-than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C.")]
+The program's output is not shown (--show-output passes it to standard error). Standard input,
+where it is a file, is read anew by each run; else there is none.
+Exit codes: 0 compared, whatever was found; 1 failed, or a run did; 2 wrong usage; 124 a run took
+longer than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C.")]
 pub struct Args {
     /// The tuning database [default: ./colltune-db]
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

@@ -32,6 +32,7 @@ use crate::failure::Reported;
 use crate::launch::library::{Launcher, of_launcher};
 use crate::launch::needs::{self, Needs};
 use crate::launch::shim;
+use crate::parse::{RunsOn, runs_on};
 use crate::trial::{Interrupt, watched};
 
 /// Prints one line per check; fails when one of them did.
@@ -41,6 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             line: &args.line,
             db: args.db.as_deref(),
             hostfile: args.write_hostfile.as_deref(),
+            mpi: args.mpi.map(|told| told.abi),
             json: args.json,
         });
     }
@@ -55,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         None => tell_limits(&mut report, &with_variables(Settings::default())),
     }
     if !args.line.is_empty() {
-        check_line(&mut report, &args.line);
+        check_line(&mut report, &args.line, args.mpi.map(|told| told.abi));
     }
     if !args.no_self_test {
         let interrupt = Interrupt::listen()?;
@@ -84,11 +86,12 @@ Examples:
   colltune doctor -- mpirun -n 8 ./solver
       Also whether this line can be tuned. The line is not started.
   colltune doctor --nodes --db ./hydra.db --write-hostfile healthy -- mpirun -n 64 ./solver
-      Instead: whether nodes of this job are sick. A measurement of about a second runs in the place of ./solver, on as
-      many ranks: computing, memory, messages between neighbours, throttling, beside the other nodes and what hosts were.
+      Instead: whether nodes of this job are sick. A measurement of about a second runs in the
+      place of ./solver, on as many ranks: computing, memory, messages between neighbours,
+      throttling, beside the other nodes and what hosts were.
 
-Each line begins with ok, warn or fail; what is not well ends with the command or the step that mends it. Exit codes: 0 no check failed, 1 one did, 2 wrong usage,
-3 a node is sick.")]
+Each line begins with ok, warn or fail; what is not well ends with the command or the step that
+mends it. Exit codes: 0 no check failed, 1 one did, 2 wrong usage, 3 a node is sick.")]
 pub struct Args {
     /// The tuning database, or a site folder
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -102,12 +105,24 @@ pub struct Args {
     /// Write a host file without what is sick, and without `exclude_hosts` of the database's colltune.toml
     #[arg(long, value_name = "FILE", requires = "nodes")]
     write_hostfile: Option<PathBuf>,
+    /// The MPI library of the line, where program and launcher do not tell
+    #[arg(long, value_parser = runs_on(), value_name = "LIBRARY", requires = "line")]
+    mpi: Option<RunsOn>,
     /// Print JSON: of each check its verdict, what was found, and the way out
     #[arg(long)]
     json: bool,
     /// A line that starts a job; it is read, not started (but for --nodes)
     #[arg(last = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
+}
+
+/// What lets root start jobs of Open MPI: both variables, or the launcher's option `--allow-run-as-root`.
+const ALLOW_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+
+/// Whether this is root, and nothing in the environment allows it to start jobs of Open MPI.
+fn refuses_root() -> bool {
+    let allowed = |name: &&str| std::env::var_os(name).is_some_and(|value| value == "1");
+    rustix::process::geteuid().is_root() && !ALLOW_ROOT.iter().all(|name| allowed(&name))
 }
 
 /// The launchers in PATH, one per library.
@@ -131,6 +146,15 @@ fn check_launchers(report: &mut Findings) -> Vec<(Abi, OsString)> {
             Some(abi) if found.iter().all(|(known, _)| *known != abi) => {
                 let version = library.map_or(text, |library| library.to_string());
                 report.ok(format!("{name}: starts jobs of {}, {version}", abi.name()));
+                if abi == Abi::OpenMpi && refuses_root() {
+                    report.warn(
+                        format_args!("{name}: Open MPI's launcher starts no job of root's"),
+                        format_args!(
+                            "`export {}`",
+                            ALLOW_ROOT.map(|name| format!("{name}=1")).join(" ")
+                        ),
+                    );
+                }
                 found.push((abi, name.into()));
             }
             Some(_) => {}
@@ -512,10 +536,10 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Whether a line can be read and its programs' library is known.
-fn check_line(report: &mut Findings, words: &[OsString]) {
+/// Whether a line can be read and its programs' library is known; `told` is what the user says of it.
+fn check_line(report: &mut Findings, words: &[OsString], told: Option<Abi>) {
     let outcome = super::run::read_line(words)
-        .and_then(|line| Ok((super::run::libraries(&line, None)?, line)));
+        .and_then(|line| Ok((super::run::libraries(&line, told)?, line)));
     let (abis, line) = match outcome {
         Err(error) => {
             return report.fail(
@@ -580,9 +604,7 @@ fn self_test(report: &mut Findings, abi: Abi, launcher: &OsStr, interrupt: &Inte
     command
         .arg(&helper)
         .args(["reference-check", "--sizes", "8,4KiB"]);
-    command
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.envs(ALLOW_ROOT.map(|name| (name, "1")));
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     let result = ends_within(command, Duration::from_secs(60), interrupt);
     let log = std::fs::read_to_string(folder.join("rank-0.jsonl")).unwrap_or_default();

@@ -86,8 +86,9 @@ Examples:
   colltune export --db ./hydra.db --format csv -o - | less
       The table alone, to standard output.
 
-Where no variant that was measured replaces the default (`status --why`), the tables keep the library's own choice.
-notes.json says what the format could not hold. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+Where no variant that was measured replaces the default (`status --why`), the tables keep the
+library's own choice. notes.json says what the format could not hold. Exit codes: 0 done, 1
+failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

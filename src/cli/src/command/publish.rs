@@ -61,21 +61,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 Examples:
   colltune publish --db ./hydra.db /site/colltune
-      A new version for all jobs, with module files in /site/colltune/modulefiles. The folder is made.
+      A new version for all jobs, with module files in /site/colltune/modulefiles. The folder is
+      made.
   colltune publish --db ./hydra.db /site/colltune --canary 5%
-      For one in twenty jobs; the others keep the version before. Which ones is drawn by the job's name, so all
-      steps of a job take the same one.
+      For one in twenty jobs; the others keep the version before. Which ones is drawn by the job's
+      name, so all steps of a job take the same one.
   colltune publish /site/colltune --promote
       What was on trial is for all jobs.
   colltune publish /site/colltune --rollback
       What is on trial is so no more; else the version before the one in force is in force again.
   colltune publish /site/colltune --off --reason \"allreduce hangs on n17\"
-      New jobs run untuned, running ones too within some seconds. `touch /site/colltune/OFF` does the same.
+      New jobs run untuned, running ones too within some seconds. `touch /site/colltune/OFF` does
+      the same.
   colltune publish /site/colltune --list
 
-Jobs need to read the folder and nothing more: `module use /site/colltune/modulefiles; module load colltune/openmpi`,
-or `colltune run --db /site/colltune -- mpirun ...`. What is in SITE/colltune.toml goes before the settings of every
-version: programs_allow, programs_deny, heed_every and the others. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+Jobs need to read the folder and nothing more: `module use /site/colltune/modulefiles; module load
+colltune/openmpi`, or `colltune run --db /site/colltune -- mpirun ...`. What is in
+SITE/colltune.toml goes before the settings of every version: programs_allow, programs_deny,
+heed_every and the others. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The site folder, which all nodes see
     #[arg(value_name = "SITE")]

@@ -75,10 +75,10 @@ Examples:
   colltune query --db ./hydra.db --schema            the tables, their columns, types and units
   colltune query --examples                          ten queries to begin with
 
-SQL is SQLite's, with median, quantile(x, p), stddev, mad, corr, spearman and geomean. Nothing can be changed by a
-query. Conditions on step, rank, time, generation and other columns leave files and parts of files unread. Files that
-cannot be read are left out and named; the table `files` lists them. Several telemetry folders are told apart by the
-column `folder`.
+SQL is SQLite's, with median, quantile(x, p), stddev, mad, corr, spearman and geomean. Nothing can
+be changed by a query. Conditions on step, rank, time, generation and other columns leave files
+and parts of files unread. Files that cannot be read are left out and named; the table `files`
+lists them. Several telemetry folders are told apart by the column `folder`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, such as SQL with errors.")]
 pub struct Args {
     /// The query; `-` reads it from standard input

@@ -51,17 +51,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[command(after_help = "\
 Examples:
   colltune report --db ./hydra.db
-      Writes report.html, one file that needs nothing else: where the time of each program's collectives goes and
-      which variants ran, what is chosen and what it gains, how the probabilities moved, whether predictions were
-      right, and whole runs with and without the tuner.
+      Writes report.html, one file that needs nothing else: where the time of each program's
+      collectives goes and which variants ran, what is chosen and what it gains, how the
+      probabilities moved, whether predictions were right, and whole runs with and without the
+      tuner.
   colltune report --db ./hydra.db --collective allreduce --shape 4x2 --bytes 8,48
       Only cells that hold such calls.
   colltune report --db ./hydra.db --holdout 3x2
       What would have been chosen on 3 nodes with 2 ranks each without the data from there.
 
-Whole runs are compared where there are five without the tuner: `colltune run --mode off --db DIR -- ...`. Runs count
-as alike by program, arguments (known by a hash alone) and layout; COLLTUNE_LABEL names those that differ in their
-arguments only.
+Whole runs are compared where there are five without the tuner: `colltune run --mode off --db DIR
+-- ...`. Runs count as alike by program, arguments (known by a hash alone) and layout;
+COLLTUNE_LABEL names those that differ in their arguments only.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database

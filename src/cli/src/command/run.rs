@@ -90,8 +90,8 @@ The job's exit code is passed on. 1: the job could not be started, 2: wrong usag
 The tuner is put into the ranks only, by `env LD_PRELOAD=... COLLTUNE_DB=...` in front of each
 program of the line. Libraries that you preload yourself are kept and stand behind it. Every
 COLLTUNE_* variable of your environment reaches the ranks, on other nodes too.
-A program that no MPI library can be seen in is started as it is, with a warning. So is every program
-where the database cannot be used; --strict refuses the job instead.")]
+A program that no MPI library can be seen in is started as it is, with a warning. So is every
+program where the database cannot be used; --strict refuses the job instead.")]
 pub struct Args {
     /// The tuning database; made if it does not exist. Or a site folder, to exploit. Without one, nothing is tuned
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -309,7 +309,7 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
     if !may_load_mpi_later {
         progress::hint(format_args!(
             "{} needs no MPI library that can be seen, so it is started without the tuner \
-             (if it loads MPI later on, say which: --mpi openmpi, --mpi mpich or --mpi mpi_abi)",
+             (if it loads MPI later on, say which: --mpi openmpi, mpich, intel or mpi_abi)",
             words[0].display()
         ));
         return Ok(None);
@@ -321,7 +321,7 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
         library::seen_in_file(launcher).or_else(|| library::of_launcher(launcher).product);
     let abi = product.and_then(library::abi_of).with_context(|| {
         format!(
-            "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi, --mpi mpich or --mpi mpi_abi",
+            "find the MPI library of {}: neither the program nor {} tells; say it with --mpi openmpi, mpich, intel or mpi_abi",
             words[0].display(),
             launcher.display()
         )

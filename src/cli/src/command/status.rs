@@ -59,8 +59,8 @@ fn site(args: &Args) -> anyhow::Result<Option<publish::Report>> {
 #[command(after_help = "\
 Examples:
   colltune status --db ./hydra.db
-      The measured cells: what part of the time each has, how many calls were timed, which variant is
-      best, how much faster than the default it is, and how likely each variant is to be drawn.
+      The measured cells: what part of the time each has, how many calls were timed, which variant
+      is best, how much faster than the default it is, and how likely each variant is to be drawn.
   colltune status --db ./hydra.db --json
       What is known of each cell and variant: times, gains, intervals, reasons.
 
@@ -70,11 +70,12 @@ Examples:
   colltune status --db ./hydra.db --prometheus >/var/lib/node_exporter/colltune.prom
       Numbers for a dashboard, by the text-file collector.
 
-`time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is waiting for late
-ranks, which no variant takes away. A gain is the default's time over the best variant's with its 95 % interval;
-where none is shown, the best variant is the default. Node-hours are those of the recorded calls alone,
-but in the last line: there they are the whole times of all jobs that ended with this database, and what those
-of them saved that ran what was learned, by what trainings had measured.
+`time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is
+waiting for late ranks, which no variant takes away. A gain is the default's time over the best
+variant's with its 95 % interval; where none is shown, the best variant is the default. Node-hours
+are those of the recorded calls alone, but in the last line: there they are the whole times of all
+jobs that ended with this database, and what those of them saved that ran what was learned, by
+what trainings had measured.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database, or a site folder

@@ -140,7 +140,9 @@ fn shares(found: &Summary) -> anyhow::Result<String> {
 
 /// Which hosts came late to the recorded collectives of a job.
 fn lateness(asked: &HealthArgs) -> anyhow::Result<Lateness> {
-    let db = asked.db.as_deref().context("know what to look at")?;
+    let db = asked.db.as_deref().ok_or_else(|| {
+        usage("know what to look at: name a folder of telemetry, or a database by --db or COLLTUNE_DB")
+    })?;
     let (db, mut warnings) = (Database::open(db)?, Vec::new());
     let job =
         calls::find(&db, asked.job.as_deref(), &mut warnings).map_err(|error| match error {
@@ -225,7 +227,6 @@ struct SummaryArgs {
 #[derive(clap::Args, Debug)]
 struct HealthArgs {
     /// The folder that --telemetry named
-    #[arg(required_unless_present = "db")]
     folder: Option<PathBuf>,
     /// Without a folder: look for hosts that come late to the collectives that a job of any program recorded here
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

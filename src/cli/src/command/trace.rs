@@ -77,15 +77,17 @@ fn write(
 #[command(after_help = "\
 Examples:
   colltune trace --db ./hydra.db -o trace.json
-      The recorded collectives of the job that began last: a track for each rank that recorded, a process for each
-      host; an event is named by collective and variant, and says bytes, communicator and what of it was work.
+      The recorded collectives of the job that began last: a track for each rank that recorded, a
+      process for each host; an event is named by collective and variant, and says bytes,
+      communicator and what of it was work.
   colltune trace --db ./hydra.db --job 4711.hydra -o trace.json.gz
       Another job, compressed; a name that is not there lists those that are.
   colltune trace --telemetry telemetry -o phases.json
       The phases of the mini-app, recorded with --telemetry telemetry --telemetry_spans.
 
-Only calls that were sampled are there: a gap between two is not idle time. Clocks of several hosts are compared by
-the collectives that their ranks recorded together; how well, and where none compares, is said.
+Only calls that were sampled are there: a gap between two is not idle time. Clocks of several
+hosts are compared by the collectives that their ranks recorded together; how well, and where none
+compares, is said.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database

@@ -82,22 +82,25 @@ fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End>
 #[command(after_help = "\
 Examples:
   colltune tune -- mpirun -n 8 ./solver
-      In ./colltune-db: calibrates, runs jobs that try variants, learns from each, and when the choices
-      stay the same compares the program's whole time with and without colltune: some tens of jobs.
+      In ./colltune-db: calibrates, runs jobs that try variants, learns from each, and when the
+      choices stay the same compares the program's whole time with and without colltune: some tens
+      of jobs.
   colltune tune --db ./hydra.db --budget 2h -- srun -n 128 ./solver
       As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
 
-A program whose collectives, beyond waiting for late ranks, take less than 2 % of its time is told so after
-one to three jobs, and that is the end (--anyway goes on). So is it where three or more jobs that tried variants
-leave so little to find that more of them would not pay. Every sixth job runs the default, to compare with.
-The choices are stable when ten jobs or more have tried variants and the trainings of the last half of them
-changed none in the cells with 1 % of the recorded time or more; after fifty they are compared as they are.
+A program whose collectives, beyond waiting for late ranks, take less than 2 % of its time is told
+so after one to three jobs, and that is the end (--anyway goes on). So is it where three or more
+jobs that tried variants leave so little to find that more of them would not pay. Every sixth job
+runs the default, to compare with. The choices are stable when ten jobs or more have tried
+variants and the trainings of the last half of them changed none in the cells with 1 % of the
+recorded time or more; after fifty they are compared as they are.
 
-Each job runs the line as it stands, as `colltune run` would: its output is not shown (--show-output passes
-it to standard error), its standard input is read anew where it is a file. What was done is kept in DB/tune
-after every job, the line itself as a hash alone.
-Exit codes: 0 done; 1 failed, or a job did; 2 wrong usage; 3 the budget ended first; 124 a job took longer
-than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C. After 1, 3, 124 and a signal the same line goes on.")]
+Each job runs the line as it stands, as `colltune run` would: its output is not shown
+(--show-output passes it to standard error), its standard input is read anew where it is a file.
+What was done is kept in DB/tune after every job, the line itself as a hash alone.
+Exit codes: 0 done; 1 failed, or a job did; 2 wrong usage; 3 the budget ended first; 124 a job
+took longer than --timeout; 128 + N ended by signal N, as 130 by Ctrl-C. After 1, 3, 124 and a
+signal the same line goes on.")]
 pub struct Args {
     /// The tuning database; made if it does not exist [default: ./colltune-db]
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]

@@ -23,6 +23,8 @@ const DRAWS: u64 = 4;
 /// Samples between two reviews of a cell in which nothing is left to choose from, and the mean distance of its samples.
 const REVIEWED_SETTLED: usize = 16;
 const SETTLED_GAP: u64 = 64;
+/// The latter while few samples say that nothing is left.
+const SETTLED_EARLY_GAP: u64 = 24;
 /// Of so few arms the first review comes when each may have been sampled.
 const FEW_ARMS: u64 = 6;
 

@@ -182,7 +182,7 @@ fn job(cell: &Cell, then: &[f64], calls: u64, seed: u64) -> Job {
             job.replaced |= best != 0;
             let allowed_ns = elapsed_ns / (call + 1) as f64 * BUDGET;
             let wide = (verdict.excess_ns * (REHEARSALS + 1) as f64 / allowed_ns) as u64;
-            gap = match samples < 64 {
+            gap = match samples < 64 && best == 0 {
                 true => wide.min(4 * (REHEARSALS + 1)),
                 false => wide,
             };

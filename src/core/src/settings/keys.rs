@@ -241,7 +241,7 @@ pub static KEYS: &[Key] = &[
         "records_per_run",
         Takes::Whole(0, 1 << 32, |settings, n| settings.records_per_run = n),
         Shown::Default("10000"),
-        "The most calls that one rank records in one run.",
+        "The most calls that one rank records in one run, 112 bytes each; more than 131072 are not kept.",
     ),
     key(
         "recording_ranks_per_node",
@@ -396,7 +396,7 @@ pub static KEYS: &[Key] = &[
 /// `colltune.toml` with every key explained, and commented out at what it is without being set, but for the
 /// machine's name.
 pub fn explained(machine: &str) -> String {
-    let mut text = "# Settings of this tuning database. Every key can be overridden for one job by a variable\n\
+    let mut text = "# Settings of this tuning database. Every key but [[space]] can be overridden for one job by a variable\n\
         # COLLTUNE_<KEY>, as in COLLTUNE_RECORDS_PER_RUN=1000. What is commented out is the default.\n"
         .to_owned();
     for key in KEYS {

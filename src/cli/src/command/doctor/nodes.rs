@@ -34,6 +34,8 @@ pub struct Asked<'a> {
     pub line: &'a [OsString],
     pub db: Option<&'a Path>,
     pub hostfile: Option<&'a Path>,
+    /// The line's library, where the user says it.
+    pub mpi: Option<Abi>,
     pub json: bool,
 }
 
@@ -47,9 +49,9 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
         ));
     }
     let line = read_line(asked.line)?;
-    let abi = libraries(&line, None)?.into_iter().flatten().next();
+    let abi = libraries(&line, asked.mpi)?.into_iter().flatten().next();
     let abi =
-        abi.context("know the MPI library of the line: neither launcher nor program tells it")?;
+        abi.context("know the MPI library of the line: neither launcher nor program tells it; say it with --mpi")?;
     let found = measure(&line, abi)?;
     let nodes = found.nodes();
     let (history, excluded) = match asked.db {

@@ -132,9 +132,9 @@ fn all_ran(studies: &[Reproduction]) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The page needs nothing from outside. A study that cannot run here is named on it with the reason, the others go on, and
-the exit code is 1. Of real jobs it shows what `colltune bench ompicolltune` found before, and
-`colltune emulate validate --row ROW`.")]
+The page needs nothing from outside. A study that cannot run here is named on it with the reason,
+the others go on, and the exit code is 1. Of real jobs it shows what `colltune bench ompicolltune`
+found before, and `colltune emulate validate --row ROW`.")]
 pub struct Args {
     /// Small studies, to see that they run
     #[arg(long)]

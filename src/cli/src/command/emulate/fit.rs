@@ -27,12 +27,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The costs hold for one kernel (a stencil, or the gas) on the machine that recorded; a level with fewer than 30 rows of
-(step, rank) takes those of the nearest level that has them. Ranks whose blocks stay in the processor's cache are faster.
-How much, runs of other --sizes tell: those on a mesh of one level what an update costs by the memory of a rank's blocks,
-refined ones what one beside finer neighbours costs besides by the memory of the variables that are exchanged together
-(the levels' costs are those of ranks with the dearest memory then). Without them all ranks are as fast as those that were
-recorded.
+The costs hold for one kernel (a stencil, or the gas) on the machine that recorded; a level with
+fewer than 30 rows of (step, rank) takes those of the nearest level that has them. Ranks whose
+blocks stay in the processor's cache are faster. How much, runs of other --sizes tell: those on a
+mesh of one level what an update costs by the memory of a rank's blocks, refined ones what one
+beside finer neighbours costs besides by the memory of the variables that are exchanged together
+(the levels' costs are those of ranks with the dearest memory then). Without them all ranks are as
+fast as those that were recorded.
 
 Example:
   run='mpirun -n 2 colltune-amr --deck four-spheres --placement contiguous --telemetry_blocks'

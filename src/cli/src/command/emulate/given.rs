@@ -122,8 +122,10 @@ fn known(variant: &VariantStatistics) -> Option<Known> {
 
 /// Costs from a file that `fit` wrote.
 pub fn costs(path: &Path) -> anyhow::Result<Costs> {
-    let text =
-        read_text(path, SETTINGS_BYTES_MAX).with_context(|| format!("read {}", path.display()))?;
+    let text = read_text(path, SETTINGS_BYTES_MAX).with_context(|| {
+        let file = path.display();
+        format!("read {file}: `colltune emulate fit --telemetry FOLDER -o {file}` writes it, --costs names another")
+    })?;
     Costs::from_toml(&text)
         .map_err(anyhow::Error::from)
         .with_context(|| format!("read {}", path.display()))

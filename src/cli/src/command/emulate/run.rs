@@ -162,14 +162,17 @@ Examples:
   colltune emulate run --mesh four-spheres --costs costs.toml --policy contiguous,lpt-swap,rcb --ranks 64 \\
       --machine hera --slow 1:4 --tell-speeds
 
-Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are waiting for others,
-`transit` for messages on their way and, where ranks share cores, for taking them. `skewed %` is by how much longer steps
-take where allreduces follow their schedules from each rank's arrival on, by one step of a hundred, on up to 1,024 ranks;
-of a sample of epochs it is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the
-time of collectives `meas/regr/sim` says which shares have prices that were measured, that a training predicts, and that
-were simulated (family node, where it was not measured, by a formula and the schedule between nodes). What the machine's numbers are (measured or assumed) stands in the first line and in every file.
-`--out` writes JSON, CSV, phases by policy, and who sends how much to whom; with `--axes` what every rank does in those
-steps as well, as a picture and as a file for Perfetto and the Firefox profiler.")]
+Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are
+waiting for others, `transit` for messages on their way and, where ranks share cores, for taking
+them. `skewed %` is by how much longer steps take where allreduces follow their schedules from
+each rank's arrival on, by one step of a hundred, on up to 1,024 ranks; of a sample of epochs it
+is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing
+over the most. Of the time of collectives `meas/regr/sim` says which shares have prices that were
+measured, that a training predicts, and that were simulated (family node, where it was not
+measured, by a formula and the schedule between nodes). What the machine's numbers are (measured
+or assumed) stands in the first line and in every file. `--out` writes JSON, CSV, phases by
+policy, and who sends how much to whom; with `--axes` what every rank does in those steps as well,
+as a picture and as a file for Perfetto and the Firefox profiler.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that

@@ -29,8 +29,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A row is `reproduced` inside its tolerance, `shape only` where the order holds and the values do not. Numbers that were
-set instead of predicted, and all assumptions, stand below the table.")]
+A row is `reproduced` inside its tolerance, `shape only` where the order holds and the values do
+not. Numbers that were set instead of predicted, and all assumptions, stand below the table.")]
 pub struct Args {
     /// The study
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(ALL.iter().map(|row| row.name)))]

@@ -89,10 +89,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The first policy and the first variant are what runs today. `placement` is what the best policy gives with today's
-variant, `algorithm` what the best variant gives under today's policy, `both` what the best pair gives; shares of today's
-time. `interaction` is what the pair takes beyond the sum of its levers: negative where they help each other.
-With `--time-placement` each policy is timed once for each number of cells and ranks, whatever the variant.")]
+The first policy and the first variant are what runs today. `placement` is what the best policy
+gives with today's variant, `algorithm` what the best variant gives under today's policy, `both`
+what the best pair gives; shares of today's time. `interaction` is what the pair takes beyond the
+sum of its levers: negative where they help each other. With `--time-placement` each policy is
+timed once for each number of cells and ranks, whatever the variant.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that

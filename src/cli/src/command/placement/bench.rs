@@ -75,8 +75,8 @@ Examples:
   colltune placement bench --ranks 4096 --blocks-per-rank 1.5,3,8.3 --policies lpt,lpt-swap --seeds 1,2,3
   colltune placement bench --ranks 16384 --policies rcb,grouplb,hierarchical:rcb
   colltune placement bench --against-published
-      1,000 seeded instances of each distribution with the policies of the CPLX study's published code:
-      the mean ratio of makespans, and how often and by how much a single one is worse.
+      1,000 seeded instances of each distribution with the policies of the CPLX study's published
+      code: the mean ratio of makespans, and how often and by how much a single one is worse.
 
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
@@ -85,7 +85,8 @@ With --speeds makespans are times: loads over the speeds of their ranks.
 `gap` is makespan / bound - 1; the bound is the best that any of the policies has proved for the
 case, so the best possible makespan lies between.
 `hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
-Files: placement-bench.json, .csv and .svg in the folder of --out; placement-published.json and .csv.")]
+Files: placement-bench.json, .csv and .svg in the folder of --out; placement-published.json and
+.csv.")]
 pub struct Args {
     /// Policies, as in `colltune placement policies`
     #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",

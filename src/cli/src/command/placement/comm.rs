@@ -68,11 +68,12 @@ Examples:
   colltune placement comm --ranks 2
   colltune placement comm --ranks 8 --blocks 600 --policies contiguous,lpt,cplx:50,rcb --rounds 500 --meshes 1
 
-As in the CPLX study's commbench: every policy places ten seeded meshes, whose rounds count alike. Costs, messages and
-bytes are means over the meshes; the study's meshes have 1.5 blocks a rank (--blocks).
-Each round every rank posts all its receives and sends and waits for them; a round's time is that of
-the slowest rank. Messages and bytes are per round, for each mesh and rank in the JSON.
-Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit) and Open MPI.
+As in the CPLX study's commbench: every policy places ten seeded meshes, whose rounds count alike.
+Costs, messages and bytes are means over the meshes; the study's meshes have 1.5 blocks a rank
+(--blocks). Each round every rank posts all its receives and sends and waits for them; a round's
+time is that of the slowest rank. Messages and bytes are per round, for each mesh and rank in the
+JSON. Ranks that outnumber the cores need real-time scheduling (root, or an rtprio limit) and Open
+MPI.
 Files: placement-comm.json, .svg and the plan that was sent, in the folder of --out.")]
 pub struct Args {
     /// Ranks, all on this machine

@@ -63,9 +63,9 @@ Examples:
   colltune placement sedov --on node --ranks 2 --policies contiguous,lpt-swap,cplx:25 --repetitions 5
   colltune placement sedov -- --num_tsteps 40 --num_refine 2
 
-Policies take turns, so that whatever else the machine does meets all of them. Seconds are means over the
-ranks and medians over the repetitions; `imbalance` is the most computing rank over the mean.
-`wait` is waiting for neighbours' messages, `allreduce` mostly waiting for the slowest rank.
+Policies take turns, so that whatever else the machine does meets all of them. Seconds are means
+over the ranks and medians over the repetitions; `imbalance` is the most computing rank over the
+mean. `wait` is waiting for neighbours' messages, `allreduce` mostly waiting for the slowest rank.
 Files: placement-sedov.json and .svg in the folder of --out.")]
 pub struct Args {
     /// Where the ranks run

@@ -5,7 +5,7 @@ use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
 use crate::select::mix;
 
-use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_GAP, chooser_of};
+use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_EARLY_GAP, SETTLED_GAP, chooser_of};
 use crate::decide::DEFAULT;
 use crate::decide::agreed::Membership;
 use crate::decide::times::{FRESH_MAX, LARGEST, OF_REVIEW, SUMS, Words, agreed};
@@ -116,8 +116,13 @@ impl CellState {
         }
         let gap = review::gap_least(verdict.excess_ns as u64, self.samples, progress);
         self.gap_least = review::stretched(gap, budget.spent_ppm, budget.job_ppm);
-        if verdict.standing == Standing::Settled && self.samples >= review::LEARNING_SAMPLES {
-            self.gap_least = self.gap_least.max(SETTLED_GAP);
+        if verdict.standing == Standing::Settled {
+            self.gap_least = self
+                .gap_least
+                .max(match self.samples < review::LEARNING_SAMPLES {
+                    true => SETTLED_EARLY_GAP,
+                    false => SETTLED_GAP,
+                });
         }
         self.chooser = chooser_of(&self.arms);
     }

@@ -19,23 +19,28 @@ Examples:
       --bytes-per-block 65536 --moving 1e-9 --keep 0.5
 
 RECORDING is one of
-  - a CSV file with the columns step,block,cost and, for policies that look at the mesh, x,y,z,level:
-    coordinates counted in blocks of the block's own level, level 0 is not refined; and, for --rank-memory, memory;
+  - a CSV file with the columns step,block,cost and, for policies that look at the mesh,
+    x,y,z,level: coordinates counted in blocks of the block's own level, level 0 is not refined;
+    and, for --rank-memory, memory;
   - a Parquet file of the mini-app's block telemetry, or the folder with its blocks.*.parquet.
-A block keeps its number from step to step. With coordinates blocks stand along the Hilbert curve, without
-by their number. A block that was not there before starts where what it was refined from (or merged from)
-was, without coordinates where the block before it is; what is placed elsewhere counts as moved.
-The first step is always placed anew, later ones when any of the triggers says so:
-  never, every:N (steps), mesh-change, imbalance:X (makespan above 1 + X times the mean), and break-even:
-  what is gained until the mesh changes again exceeds --placing and --moving times the bytes.
-Each step is judged by what its blocks really cost; what policy and triggers know is set by --foresight:
+A block keeps its number from step to step. With coordinates blocks stand along the Hilbert curve,
+without by their number. A block that was not there before starts where what it was refined from
+(or merged from) was, without coordinates where the block before it is; what is placed elsewhere
+counts as moved. The first step is always placed anew, later ones when any of the triggers says
+so:
+  never, every:N (steps), mesh-change, imbalance:X (makespan above 1 + X times the mean), and
+  break-even: what is gained until the mesh changes again exceeds --placing and --moving times the
+  bytes.
+Each step is judged by what its blocks really cost; what policy and triggers know is set by
+--foresight:
   full      the costs of the step itself: what a policy could do at best
   none      the costs of the step before
   smoothed  costs of all steps before: a new one has --weight, outliers beyond four times are damped
-New owners are matched to the present ones: ranks of a placement are renumbered so that much stays where it is, which
-costs no load and at most 1 % more messages between nodes; see --matching.
-Makespans are times: loads over the speeds of their ranks. What blocks need of --rank-memory is the column memory, or
---bytes-per-block; blocks that fit on no rank, or not all together, are an error.
+New owners are matched to the present ones: ranks of a placement are renumbered so that much stays
+where it is, which costs no load and at most 1 % more messages between nodes; see --matching.
+Makespans are times: loads over the speeds of their ranks. What blocks need of --rank-memory is
+the column memory, or --bytes-per-block; blocks that fit on no rank, or not all together, are an
+error.
 Costs are carried through refinement as --inherit says; with nothing known all blocks cost the same.
 Files: placement-replay.json and .svg in the folder of --out.")]
 pub struct Args {
