@@ -3,6 +3,8 @@
 
 mod ledger;
 
+mod named;
+
 mod closing;
 
 use std::cell::Cell;
@@ -13,6 +15,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
 
 use crate::clock::{self, Conversion};
+use named::Named;
 
 /// Which calls may run at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub struct Account {
     /// When MPI_Init returned.
     began: u64,
     began_unix_ms: u64,
-    named: ledger::Named,
+    named: Named,
     to: Destination,
 }
 
@@ -127,7 +130,7 @@ impl Account {
             seed,
             began: clock::ticks(),
             began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
-            named: ledger::Named::now(),
+            named: Named::now(),
             to,
         }
     }

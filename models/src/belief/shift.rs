@@ -108,7 +108,7 @@ pub fn of_cell(
                 covariance: sum.covariance / weight.powi(2),
                 time_variance: sum.time_variance / weight.powi(2),
                 scale: (sum.ratio / weight).powi(2).max(1.0),
-                known: sum.calls > 1,
+                known: sum.calls > 1 && sum.weight > 0.0,
             }
         })
         .collect()

@@ -9,16 +9,12 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::account::{JobFacts, JobSummary};
 use colltune_core::decide::rules::JobTerms;
-use colltune_core::environment;
 use colltune_core::request::Mode;
-use colltune_core::roster::{self, hash_bytes};
+use colltune_core::roster;
 
 use super::Account;
 use crate::incoming;
 use crate::quiet::quietly;
-
-/// A label is a name, not a book.
-const LABEL_CHARACTERS_MAX: usize = 100;
 
 impl Account {
     /// Says that the job begins; on rank 0, where the database has a ledger.
@@ -62,43 +58,6 @@ impl Account {
             ..JobFacts::default()
         }
     }
-}
-
-/// What the process is called, as it was at the start: in MPI_Finalize other threads may change the environment.
-pub(super) struct Named {
-    program: String,
-    arguments_hash: String,
-    label: String,
-}
-
-impl Named {
-    pub(super) fn now() -> Named {
-        Named {
-            program: program(),
-            arguments_hash: arguments_hash(),
-            label: label(),
-        }
-    }
-}
-
-/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
-fn program() -> String {
-    let file = std::env::current_exe().unwrap_or_default();
-    let name = file.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
-fn arguments_hash() -> String {
-    let arguments = std::env::args_os().skip(1);
-    let hash = arguments.fold(1, |hash, argument| {
-        hash_bytes(hash, argument.as_encoded_bytes())
-    });
-    format!("{hash:016x}")
-}
-
-fn label() -> String {
-    let label = std::env::var(environment::LABEL).unwrap_or_default();
-    label.chars().take(LABEL_CHARACTERS_MAX).collect()
 }
 
 fn open(folder: &Path, job: &str) -> PathBuf {

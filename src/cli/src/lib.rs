@@ -276,7 +276,9 @@ mod tests {
     fn no_line_of_a_help_s_end_is_wrapped() {
         fn longest(command: &clap::Command, name: &str, found: &mut Vec<String>) {
             let end = command.get_after_help().map(ToString::to_string);
+            // Lines that are to be entered stay as they are.
             let lines = end.iter().flat_map(|text| text.lines());
+            let lines = lines.filter(|line| !line.starts_with("  colltune"));
             found.extend(
                 lines
                     .filter(|line| line.chars().count() > 100)

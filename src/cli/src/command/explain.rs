@@ -33,11 +33,10 @@ Examples:
       Where a job hangs: on every node make its ranks write, then ask.
 
 With COLLTUNE_FLIGHT=DIR each rank keeps the last 64 decisions of each communicator. At SIGUSR2,
-and where
-colltune itself ends the job, it writes them to DIR/rank-N.flight. Without the variable the signal does what it
-always did, and a program with a handler of its own for it keeps that one: then nothing is
-written. Collectives that block are kept; nonblocking and persistent ones and point-to-point
-messages are not.")]
+and where colltune itself ends the job, it writes them to DIR/rank-N.flight. Without the variable
+the signal does what it always did, and a program with a handler of its own for it keeps that one:
+then nothing is written. Collectives that block are kept; nonblocking and persistent ones and
+point-to-point messages are not.")]
 pub struct Args {
     /// The folder that COLLTUNE_FLIGHT named
     #[arg(value_name = "DIR")]

@@ -1,0 +1,44 @@
+//! What a job is called in the ledger.
+
+use colltune_core::environment;
+use colltune_core::roster::hash_bytes;
+
+/// A label is a name, not a book.
+const LABEL_CHARACTERS_MAX: usize = 100;
+
+/// What the process is called, as it was at the start: in MPI_Finalize other threads may change the environment.
+pub struct Named {
+    pub program: String,
+    pub arguments_hash: String,
+    pub label: String,
+}
+
+impl Named {
+    pub fn now() -> Named {
+        Named {
+            program: program(),
+            arguments_hash: arguments_hash(),
+            label: label(),
+        }
+    }
+}
+
+/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
+fn program() -> String {
+    let file = std::env::current_exe().unwrap_or_default();
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn arguments_hash() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let hash = arguments.fold(1, |hash, argument| {
+        hash_bytes(hash, argument.as_encoded_bytes())
+    });
+    format!("{hash:016x}")
+}
+
+fn label() -> String {
+    let label = std::env::var(environment::LABEL).unwrap_or_default();
+    label.chars().take(LABEL_CHARACTERS_MAX).collect()
+}
