@@ -223,7 +223,7 @@ fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
         ..USUAL
     };
     let mut random = rand::rngs::StdRng::seed_from_u64(8);
-    let uniform = vec![1.0 / 8.0; 8];
+    let uniform = [1.0 / 8.0; 8];
     let raced = [0.35, 0.65, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     let mut evidence = Vec::new();
     for run in 0..20 {

@@ -122,7 +122,7 @@ const ALLOW_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT
 /// Whether this is root, and nothing in the environment allows it to start jobs of Open MPI.
 fn refuses_root() -> bool {
     let allowed = |name: &&str| std::env::var_os(name).is_some_and(|value| value == "1");
-    rustix::process::geteuid().is_root() && !ALLOW_ROOT.iter().all(|name| allowed(&name))
+    rustix::process::geteuid().is_root() && !ALLOW_ROOT.iter().all(allowed)
 }
 
 /// The launchers in PATH, one per library.
