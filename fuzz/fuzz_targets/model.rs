@@ -19,6 +19,8 @@ fuzz_target!(|text: &str| {
     };
     for (n_ranks, nodes) in [(1, 1), (8, 2), (4096, 4096)] {
         let ppn = n_ranks / nodes;
+        let reached = Model::from_json_within(text, LIBRARY, nodes.into(), ppn.into());
+        assert!(reached.is_ok_and(|reached| reached.cells.len() <= model.cells.len()));
         let layout = Layout {
             n_ranks,
             nodes,

@@ -36,6 +36,8 @@ pub struct Call {
     pub shape: Shape,
     /// Place in the catalogue of the collective; 0 is `default`.
     pub variant: u16,
+    /// What else all ranks know of it, a bit each: some variants apply to no call of some classes.
+    pub class: u8,
     /// When it began, on some clock of the run.
     pub start_ns: u64,
     /// Mean over the ranks of the time inside the call.

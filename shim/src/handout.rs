@@ -266,7 +266,7 @@ fn read_database(
         *file = whole.to_string_lossy().into_owned();
     }
     let of_mode = request.db.as_deref().filter(|_| request.mode != Mode::Off);
-    let model = match of_mode.map(|db| read_model(db, &data_key(library))) {
+    let model = match of_mode.map(|db| read_model(db, &data_key(library), (nodes, ppn))) {
         // Nothing is drawn, so there are no cells.
         None if request.mode == Mode::Off => {
             Model::initial_within(&settings, library, &machine, 0, 0)
@@ -309,7 +309,7 @@ fn read_database(
         mode: request.mode,
         presets: read_presets(&request.forced, variables, library, warnings),
         forced: request.forced,
-        cells: CellTable::new(&model.within(nodes, ppn), library),
+        cells: CellTable::new(&model, library),
         settings,
         tables_from: match site {
             Some(_) => TablesFrom::Site,
@@ -444,8 +444,12 @@ fn data_key(library: Library) -> DataKey {
     DataKey { library, transport }
 }
 
-/// The model in force; `None` before any training.
-fn read_model(db: &Path, key: &DataKey) -> Result<Option<Model>, String> {
+/// The model in force, as far as a job on so many nodes and ranks of one reaches; `None` before any training.
+fn read_model(
+    db: &Path,
+    key: &DataKey,
+    (nodes, ppn): (u64, u64),
+) -> Result<Option<Model>, String> {
     let folder = db.join(key.to_string());
     let current = folder.join("CURRENT");
     let generation = match read_text(&current, SETTINGS_BYTES_MAX) {
@@ -465,7 +469,7 @@ fn read_model(db: &Path, key: &DataKey) -> Result<Option<Model>, String> {
         .join("probabilities.json");
     let text = read_text(&file, MODEL_BYTES_MAX)
         .map_err(|error| format!("read {}: {error}", file.display()))?;
-    Model::from_json(&text, key.library)
+    Model::from_json_within(&text, key.library, nodes, ppn)
         .map(Some)
         .map_err(|error| format!("{error} ({})", file.display()))
 }

@@ -281,10 +281,20 @@ impl Database {
         Ok(found)
     }
 
-    /// `colltune.toml` with the variables `COLLTUNE_<KEY>` over it; the defaults without a file.
+    /// `colltune.toml` with the variables `COLLTUNE_<KEY>` over it, and what the simulator found; the defaults without a
+    /// file.
     ///
     /// Errors: `Settings` and `Environment` naming line or variable, value and what is allowed.
     pub fn settings(&self) -> Result<Settings, DbError> {
+        let mut settings = self.settings_without_prior()?;
+        settings.simulated = self.all_simulated();
+        Ok(settings)
+    }
+
+    /// [`Database::settings`] without what the simulator found, which takes milliseconds to read: a job's start has none.
+    ///
+    /// Errors: those of [`Database::settings`].
+    pub fn settings_without_prior(&self) -> Result<Settings, DbError> {
         let path = self.settings_path();
         let mut settings = match read_text(&path, SETTINGS_BYTES_MAX) {
             Ok(text) => {
@@ -300,7 +310,6 @@ impl Database {
                     .map_err(DbError::Environment)?;
             }
         }
-        settings.simulated = self.all_simulated();
         Ok(settings)
     }
 

@@ -75,6 +75,8 @@ pub struct Columns {
     pub n_ranks: Vec<u32>,
     pub collective: Vec<ByteArray>,
     pub variant: Vec<ByteArray>,
+    /// Flags of the calls' classes.
+    pub class: Vec<u8>,
     pub manner: Vec<Manner>,
     /// In the order of the core's names of context columns.
     pub context: [Vec<ByteArray>; COLUMNS.len()],
@@ -232,7 +234,11 @@ fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
         }),
         flag("in_place", |record| record.class.in_place),
         Column::new("call_class", Kind::Word, || {
-            Values::Word(all(pieces).map(class).collect())
+            Values::Word(
+                all(pieces)
+                    .map(|record| record.class.names().as_str().into())
+                    .collect(),
+            )
         }),
         int("element_bytes", |record| record.class.element_bytes.into()),
         words(pieces, "transport", |piece| piece.header.transport.as_str()),
@@ -318,30 +324,6 @@ fn variants<'a>(
         }
         Values::Word(values)
     })
-}
-
-/// What else is special about a call, as in `derived+uneven`.
-fn class(record: &Record) -> ByteArray {
-    let CallClass {
-        own_operation,
-        ordered,
-        rounds,
-        derived,
-        uneven,
-        ..
-    } = record.class;
-    let names = [
-        (own_operation, "own_operation"),
-        (ordered, "ordered"),
-        (rounds, "rounds"),
-        (derived, "derived"),
-        (uneven, "uneven"),
-    ];
-    let names: Vec<&str> = names
-        .into_iter()
-        .filter_map(|(is, name)| is.then_some(name))
-        .collect();
-    ByteArray::from(names.join("+").into_bytes())
 }
 
 /// Writes a partition anew without some jobs, and removes it; one without any of them stays as it is.
@@ -445,6 +427,10 @@ fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
         true => table.words(name),
         false => Ok(vec![ByteArray::from(""); rows]),
     };
+    let in_place = match table.has("in_place") {
+        true => table.flags("in_place")?,
+        false => vec![false; rows],
+    };
     let [processor, kernel, binding, settings] = COLUMNS;
     let columns = Columns {
         comm: table.longs("comm")?,
@@ -464,6 +450,7 @@ fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
         n_ranks: table.ints("n_ranks")?,
         collective: table.words("collective")?,
         variant: table.words("variant")?,
+        class: classes(&in_place, &word("call_class")?),
         manner,
         context: [
             word(processor)?,
@@ -473,6 +460,15 @@ fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
         ],
     };
     Ok(columns)
+}
+
+/// By row the flags of its call's class.
+fn classes(in_place: &[bool], names: &[ByteArray]) -> Vec<u8> {
+    let rows = in_place.iter().zip(names);
+    let flags = |(&in_place, names): (&bool, &ByteArray)| {
+        CallClass::flags_named(in_place, &String::from_utf8_lossy(names.data()))
+    };
+    rows.map(flags).collect()
 }
 
 fn manners(names: &[ByteArray]) -> Result<Vec<Manner>, ParquetError> {

@@ -30,6 +30,8 @@ pub(crate) struct Observation {
     pub call: u64,
     pub shape: Shape,
     pub variant: u16,
+    /// Flags of its class.
+    pub class: u8,
     pub manner: Manner,
     pub clock: u64,
     pub start_ns: u64,
@@ -141,6 +143,7 @@ impl<'a> Reader<'a> {
                 n_ranks: columns.n_ranks[row],
             },
             variant,
+            class: columns.class[row],
             manner: columns.manner[row],
             clock: columns.clock[row],
             start_ns: columns.start_ns[row],
@@ -185,6 +188,7 @@ pub(crate) fn observation(
             n_ranks: record.n_ranks,
         },
         variant: names.number(record.collective, name)?,
+        class: record.class.flags(),
         manner: record.manner,
         clock: header.clock,
         start_ns: record.start_ns,
@@ -271,6 +275,7 @@ fn call(ranks: &[Observation]) -> Call {
         index: first.call,
         shape: first.shape,
         variant: first.variant,
+        class: first.class,
         start_ns: first.start_ns,
         // Logarithms need a time.
         time_ns: time_ns.unwrap_or(1.0).max(1.0),

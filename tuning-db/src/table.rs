@@ -324,7 +324,7 @@ impl Table {
         })
     }
 
-    fn flags(&self, name: &str) -> Result<Vec<bool>, ParquetError> {
+    pub fn flags(&self, name: &str) -> Result<Vec<bool>, ParquetError> {
         self.whole(name, |group, rows, values| match group {
             ColumnReader::BoolColumnReader(mut reader) => {
                 reader.skip_records(rows.start)?;

@@ -162,6 +162,7 @@ impl<'a> Job<'a> {
                     index,
                     shape: truth.shape,
                     variant: variant as u16,
+                    class: 0,
                     start_ns: comm.come_ns[0] as u64,
                     time_ns: seen.time_ns,
                     shift_ns: Some(seen.shift_ns),

@@ -1,8 +1,9 @@
 //! From calls to evidence: block by block, so that only what met is compared.
 //!
 //! A block is 64 calls in a row of one run, communicator and shape, more where the program's loop is long. Its calls met
-//! the same machine, so their log times are level of their place in the loop ([`super::round`]) + effect of the variant +
-//! noise. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
+//! the same machine, so their log times are level of their place + effect of the variant + noise. A place is one in the
+//! loop ([`super::round`]) and a class: a variant that does not apply to calls of some class is not compared with the
+//! default's there. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
 //! times are corrected, as a sum: so a variant's mean stays that over all places. The moments are taken of the corrected
 //! times over the block's level, so that means stay means. What a fast variant saves at a slow place may be more than it
 //! takes elsewhere; where few of its calls stood at others, its mean is held at a tenth of what it typically takes.
@@ -11,7 +12,7 @@
 //! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
 //! distance that the others keep (winsorised means; Tukey & McLaughlin, Sankhya A 25, 1963).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
@@ -102,7 +103,7 @@ fn bin(layout: &mut [Call]) {
     }
 }
 
-/// The calls of one run at one shape, with their blocks, and places in the loop within these.
+/// The calls of one run at one shape, with their blocks, and places within these.
 struct Group<'a> {
     calls: &'a [Call],
     block_of: Vec<usize>,
@@ -200,13 +201,17 @@ impl<'a> Group<'a> {
             let block = round::window(length);
             let rest = comm.len() % block;
             let blocks = (comm.len() / block + usize::from(rest >= block / SHORT_SHARE)).max(1);
+            let classes: BTreeSet<u8> = comm.iter().map(|call| call.class).collect();
+            let classes: Vec<u8> = classes.into_iter().collect();
             for (index, call) in comm.iter().enumerate() {
                 let own = (index / block).min(blocks - 1);
+                let of_loop = own * length as usize + (call.index % length) as usize;
+                let class = classes.binary_search(&call.class);
                 block_of.push(n_blocks + own);
-                place_of.push(n_places + own * length as usize + (call.index % length) as usize);
+                place_of.push(n_places + of_loop * classes.len() + class.unwrap_or(0));
             }
             n_blocks += blocks;
-            n_places += blocks * length as usize;
+            n_places += blocks * length as usize * classes.len();
         }
         let mut variants: BTreeMap<u16, usize> =
             calls.iter().map(|call| (call.variant, 0)).collect();

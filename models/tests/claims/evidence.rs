@@ -157,6 +157,7 @@ fn of_loop(us: [[f64; 2]; 2], index: impl Fn(u64) -> u64) -> Vec<Call> {
             index: index(k),
             shape: shape(8),
             variant,
+            class: 0,
             start_ns: 1000 * k,
             time_ns: 1e3 * us * noise(),
             shift_ns: Some([6.7e4, 80.0][place as usize] * noise()),
@@ -247,6 +248,7 @@ fn call_at(k: u64, variant: u16, time_ns: f64) -> Call {
         index: k,
         shape: shape(8),
         variant,
+        class: 0,
         start_ns: 1000 * k,
         time_ns,
         shift_ns: None,
@@ -276,6 +278,26 @@ fn levels_hold_where_most_of_a_block_are_variants_that_ran_once() {
         let variation = row.time.variance().sqrt() / row.time.mean;
         assert!(variation < 0.02, "{variation}");
     }
+}
+
+/// Calls of a derived type take five times as long, run the default alone, and are every third or so.
+#[test]
+fn what_runs_the_default_alone_makes_no_other_variant_faster() {
+    let mut random = rand::rngs::StdRng::seed_from_u64(7);
+    let one = |k: u64| {
+        let derived = random.random::<f64>() < 0.3;
+        let drawn = random.random_range(0..2u16);
+        let noise = 0.8 + 0.4 * random.random::<f64>();
+        let (variant, us) = if derived { (0, 50.0) } else { (drawn, 10.0) };
+        Call {
+            class: u8::from(derived) << 4,
+            ..call_at(k, variant, 1e3 * us * noise)
+        }
+    };
+    let rows = reduce((0..4000).map(one).collect());
+    let ratio = rows[1].time.mean / rows[0].time.mean;
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    assert!(rows.iter().all(|row| row.stalls == 0), "{rows:?}");
 }
 
 #[test]

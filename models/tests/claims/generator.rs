@@ -96,6 +96,7 @@ impl Machine {
                     index,
                     shape: truth.shape,
                     variant,
+                    class: 0,
                     start_ns: index * 100_000,
                     time_ns,
                     shift_ns: None,

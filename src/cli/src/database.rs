@@ -8,8 +8,8 @@ use colltune_core::site::{self, OFF};
 use colltune_db::Database;
 use colltune_files::site::{Look, is_site, look, state, version};
 
-/// Makes sure that a job can use the database `db`: makes it if it does not exist, reads its settings. Of a site folder
-/// nothing is made.
+/// Makes sure that a job can use the database `db`: makes it if it does not exist, reads its settings without the prior.
+/// Of a site folder nothing is made.
 pub fn prepare(db: &Path) -> anyhow::Result<Settings> {
     match is_site(db) {
         true => {
@@ -19,9 +19,9 @@ pub fn prepare(db: &Path) -> anyhow::Result<Settings> {
                     db.display()
                 );
             }
-            Ok(open(db)?.settings()?)
+            Ok(open(db)?.settings_without_prior()?)
         }
-        false => Ok(Database::create_or_open(db)?.settings()?),
+        false => Ok(Database::create_or_open(db)?.settings_without_prior()?),
     }
 }
 

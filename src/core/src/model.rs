@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::catalogue::{self, Variant};
@@ -33,7 +34,7 @@ pub enum Source {
 }
 
 /// The learned choice of every cell for one library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Serialize, Encode, Decode)]
 pub struct Model {
     pub schema: u32,
     /// The database key of the library, as in `openmpi-4.1.4`.
@@ -44,8 +45,8 @@ pub struct Model {
 }
 
 /// The learned choice of one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
-#[serde(from = "CellRow", into = "CellRow")]
+#[derive(Clone, Debug, PartialEq, Serialize, Encode, Decode)]
+#[serde(into = "CellRow")]
 pub struct CellModel {
     pub cell: Cell,
     pub source: Source,
@@ -56,9 +57,8 @@ pub struct CellModel {
     pub variants: Vec<Share>,
 }
 
-/// A cell as it stands in the file: its ranges beside its choice. (Serde's `flatten` would do the
-/// same, but reads three times as slowly, and rank 0 reads thousands of cells when a job starts.)
-#[derive(Serialize, Deserialize)]
+/// A cell as it is written: its ranges beside its choice.
+#[derive(Serialize)]
 struct CellRow {
     collective: Collective,
     bytes: Range,
@@ -66,7 +66,7 @@ struct CellRow {
     ppn: Range,
     source: Source,
     best: String,
-    #[serde(default = "no_gain", skip_serializing_if = "is_no_gain")]
+    #[serde(skip_serializing_if = "is_no_gain")]
     gain: f64,
     variants: Vec<Share>,
 }
@@ -77,33 +77,6 @@ fn no_gain() -> f64 {
 
 fn is_no_gain(gain: &f64) -> bool {
     *gain == 1.0
-}
-
-impl From<CellRow> for CellModel {
-    fn from(row: CellRow) -> CellModel {
-        let CellRow {
-            collective,
-            bytes,
-            nodes,
-            ppn,
-            source,
-            best,
-            gain,
-            variants,
-        } = row;
-        CellModel {
-            cell: Cell {
-                collective,
-                bytes,
-                nodes,
-                ppn,
-            },
-            source,
-            best,
-            gain,
-            variants,
-        }
-    }
 }
 
 impl From<CellModel> for CellRow {
@@ -124,6 +97,49 @@ impl From<CellModel> for CellRow {
             gain: entry.gain,
             variants: entry.variants,
         }
+    }
+}
+
+/// The file as a job reads it: the variants of a cell, most of the text, stay text until the job is known to reach it.
+#[derive(Deserialize)]
+struct Unread<'a> {
+    schema: u32,
+    library: String,
+    machine: String,
+    generation: u64,
+    #[serde(borrow)]
+    cells: Vec<UnreadCell<'a>>,
+}
+
+#[derive(Deserialize)]
+struct UnreadCell<'a> {
+    collective: Collective,
+    bytes: Range,
+    nodes: Range,
+    ppn: Range,
+    source: Source,
+    best: String,
+    #[serde(default = "no_gain")]
+    gain: f64,
+    #[serde(borrow)]
+    variants: &'a RawValue,
+}
+
+impl UnreadCell<'_> {
+    fn read(self) -> Result<CellModel, serde_json::Error> {
+        let variants = serde_json::from_str(self.variants.get())?;
+        Ok(CellModel {
+            cell: Cell {
+                collective: self.collective,
+                bytes: self.bytes,
+                nodes: self.nodes,
+                ppn: self.ppn,
+            },
+            source: self.source,
+            best: self.best,
+            gain: self.gain,
+            variants,
+        })
     }
 }
 
@@ -172,10 +188,9 @@ impl Model {
             .each_ref()
             .map(|variants| Prior::new(variants, settings, library));
         let families = settings.families_on(library);
-        let reachable = |cell: &Cell| cell.nodes.lo <= nodes && cell.ppn.lo <= ppn;
         let cells = settings.space.cells();
         let cells = cells
-            .filter(|(cell, _)| reachable(cell))
+            .filter(|(cell, _)| is_reached(cell.nodes, cell.ppn, nodes, ppn))
             .map(|(cell, block)| {
                 let which = cell.collective.index();
                 let excluded = |name: &String| {
@@ -229,8 +244,31 @@ impl Model {
     ///
     /// Errors: `Json` for text that is not this layout, then those of [`Model::check`].
     pub fn from_json(text: &str, library: Library) -> Result<Model, ModelError> {
-        let model: Model =
-            serde_json::from_str(text).map_err(|error| ModelError::Json(error.to_string()))?;
+        Model::from_json_within(text, library, u64::MAX, u64::MAX)
+    }
+
+    /// [`Model::from_json`] without the cells that no communicator of a job can reach. Of those only the ranges are read,
+    /// and no variants looked at: a job's start waits for this, and most jobs reach few cells.
+    ///
+    /// Units: `nodes` of the job and the most ranks that it has on one node.
+    pub fn from_json_within(
+        text: &str,
+        library: Library,
+        nodes: u64,
+        ppn: u64,
+    ) -> Result<Model, ModelError> {
+        let no_layout = |error: serde_json::Error| ModelError::Json(error.to_string());
+        let unread: Unread<'_> = serde_json::from_str(text).map_err(no_layout)?;
+        let reached = |cell: &UnreadCell<'_>| is_reached(cell.nodes, cell.ppn, nodes, ppn);
+        let cells = unread.cells.into_iter().filter(reached);
+        let cells: Result<_, _> = cells.map(UnreadCell::read).collect();
+        let model = Model {
+            schema: unread.schema,
+            library: unread.library,
+            machine: unread.machine,
+            generation: unread.generation,
+            cells: cells.map_err(no_layout)?,
+        };
         model.check(library)?;
         Ok(model)
     }
@@ -269,15 +307,6 @@ impl Model {
         }
         Ok(())
     }
-
-    /// Drops the cells that no communicator of a job can reach, so that little is handed out.
-    ///
-    /// Units: `nodes` of the job and the most ranks that it has on one node.
-    pub fn within(mut self, nodes: u64, ppn: u64) -> Model {
-        self.cells
-            .retain(|entry| entry.cell.nodes.lo <= nodes && entry.cell.ppn.lo <= ppn);
-        self
-    }
 }
 
 impl CellModel {
@@ -313,6 +342,11 @@ impl CellModel {
 /// sum of the contrasts' variances least. Source: Dunnett, J. Am. Stat. Assoc. 50, 1955.
 pub fn default_share(others: f64) -> f64 {
     1.0 / (1.0 + others.sqrt())
+}
+
+/// Whether a communicator of a job on so many nodes, with so many ranks on one at most, can be in these ranges.
+fn is_reached(of_nodes: Range, of_ppn: Range, nodes: u64, ppn: u64) -> bool {
+    of_nodes.lo <= nodes && of_ppn.lo <= ppn
 }
 
 /// The most ranks that a communicator of this cell can have.
@@ -354,6 +388,23 @@ mod tests {
             );
         }
         assert_eq!(Model::from_json(&model.to_json(), LIBRARY), Ok(model));
+    }
+
+    #[test]
+    fn a_job_reads_the_cells_that_it_reaches_and_looks_at_no_variants_of_others() {
+        let whole = initial();
+        let reached = Model::initial_within(&Settings::default(), LIBRARY, "test", 2, 4);
+        assert!(reached.cells.len() * 4 < whole.cells.len());
+        let far = whole
+            .cells
+            .iter()
+            .rposition(|entry| entry.cell.nodes.lo > 2);
+        let mut json: serde_json::Value = serde_json::from_str(&whole.to_json()).unwrap();
+        json["cells"][far.unwrap()]["variants"] = serde_json::json!(["of a later version"]);
+        let json = json.to_string();
+        assert_eq!(Model::from_json_within(&json, LIBRARY, 2, 4), Ok(reached));
+        let refused = Model::from_json(&json, LIBRARY);
+        assert!(matches!(refused, Err(ModelError::Json(_))), "{refused:?}");
     }
 
     #[test]

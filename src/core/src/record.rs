@@ -322,6 +322,19 @@ mod tests {
     }
 
     #[test]
+    fn names_of_a_class_say_its_flags_and_unknown_ones_nothing() {
+        for flags in 0..64 {
+            let class = CallClass::of_flags(flags, 8);
+            assert_eq!(
+                CallClass::flags_named(class.in_place, &class.names()),
+                flags
+            );
+        }
+        assert_eq!(CallClass::flags_named(true, "later+uneven"), 1 | 1 << 5);
+        assert_eq!(CallClass::default().names(), "");
+    }
+
+    #[test]
     fn a_class_says_what_all_ranks_know_of_a_call() {
         let call = |bytes| SharedCall {
             collective: Collective::Allreduce,

@@ -13,6 +13,7 @@ use crate::thin::{next_sampled, rehearsals};
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
 use super::beat::Beat;
+use super::decision::Chosen;
 use super::rules::Rules;
 use super::times::{FRESH_MAX, Fresh, SPAN_NS_MAX, Timing, UNKNOWN};
 use super::watch::Watch;
@@ -297,7 +298,8 @@ impl CellState {
 
     /// Takes a sample into account; whether the ranks review the cell now.
     #[inline]
-    pub(super) fn add(&mut self, arm: Option<usize>, timing: Timing) -> bool {
+    pub(super) fn add(&mut self, chosen: &Chosen, timing: Timing) -> bool {
+        let arm = chosen.arm;
         if self.samples == 0 {
             self.first_ns = timing.start_ns;
         }
@@ -306,6 +308,7 @@ impl CellState {
             self.fresh.push(Fresh {
                 arm,
                 call: self.calls,
+                class: chosen.class,
                 timing,
                 shift_ns: UNKNOWN,
             });

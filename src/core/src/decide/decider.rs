@@ -8,6 +8,7 @@ use std::collections::TryReserveError;
 use crate::catalogue::Facts;
 use crate::classify::CellsBySize;
 use crate::collective::Collective;
+use crate::record::CallClass;
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
@@ -284,10 +285,17 @@ impl Decider {
             wish: wish.variant,
             variant: wish.variant,
             sampled: wish.sampled,
+            class: 0,
             arm: wish.arm,
         };
+        if !wish.sampled && wish.variant == DEFAULT {
+            return Decision::Chosen(chosen);
+        }
+        let details = details();
+        if wish.sampled {
+            chosen.class = CallClass::of(call, &details).flags();
+        }
         if wish.variant != DEFAULT {
-            let details = details();
             let facts = self.facts(call, &details);
             let variant = rules.variant(call.collective, wish.variant);
             if !rules.applies(variant, &details, &facts, self.agreed) {

@@ -65,6 +65,8 @@ pub struct Chosen {
     pub variant: u16,
     /// Whether it is timed, on all ranks.
     pub sampled: bool,
+    /// Flags of its class, where it is sampled.
+    pub(super) class: u8,
     pub(super) arm: Option<usize>,
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Fresh {
     pub arm: Option<usize>,
     /// Its number among the cell's calls.
     pub call: u64,
+    /// Flags of its class.
+    pub class: u8,
     pub timing: Timing,
     /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
     pub shift_ns: u64,
@@ -116,6 +118,7 @@ mod tests {
             Fresh {
                 arm,
                 call: 0,
+                class: 0,
                 timing,
                 shift_ns,
             }

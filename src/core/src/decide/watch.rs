@@ -107,6 +107,7 @@ mod tests {
             fresh.push(Sample {
                 arm,
                 call,
+                class: 0,
                 time_ns: CALL_NS * [1.0, factor][arm] * noise(seed, call),
                 shift_ns: None,
             });

@@ -171,6 +171,7 @@ fn job(cell: &Cell, then: &[f64], calls: u64, seed: u64) -> Job {
         fresh.push(Sample {
             arm,
             call,
+            class: 0,
             time_ns,
             shift_ns: (!is_due).then_some(shift_ns),
         });
@@ -282,6 +283,7 @@ fn an_arm_that_stalls_where_the_others_do_not_is_not_kept() {
                 let factor = [1.0, 0.9][at % 2] * if stalls { 300.0 } else { 1.0 };
                 Sample {
                     call: 0,
+                    class: 0,
                     arm: at % 2,
                     time_ns: UNIT_NS * factor * (0.1 * dice.normal()).exp(),
                     shift_ns: None,
@@ -296,6 +298,36 @@ fn an_arm_that_stalls_where_the_others_do_not_is_not_kept() {
     assert!(kept <= 1, "{kept} of 20");
 }
 
+#[test]
+fn calls_to_which_no_arm_but_the_default_applies_make_no_other_faster() {
+    let mut replaced = 0;
+    for seed in 0..20 {
+        let mut dice = Dice(seed);
+        let mut race = Race::new([0.5, 0.5].into_iter(), 0).unwrap();
+        let mut best = 0;
+        for review in 1..60 {
+            let sample = |at: usize| {
+                let (arm, class, times) = match dice.uniform() < 0.3 {
+                    true => (0, 1, 3.0),
+                    false => (at % 2, 0, 1.0),
+                };
+                Sample {
+                    call: 64 * review + at as u64,
+                    class,
+                    arm,
+                    time_ns: UNIT_NS * times * (0.1 * dice.normal()).exp(),
+                    shift_ns: None,
+                }
+            };
+            let window: Vec<_> = (0..32).map(sample).collect();
+            race.learn(&window, best, 192 * review);
+            best = race.judge(best, review).best;
+        }
+        replaced += best;
+    }
+    assert!(replaced <= 1, "{replaced} of 20");
+}
+
 /// The share of an arm of which each window has four samples, one of them a stall in the first so many; all else takes
 /// alike.
 fn share_behind_stalls(stalls: u64) -> f64 {
@@ -305,6 +337,7 @@ fn share_behind_stalls(stalls: u64) -> f64 {
             let is_stall = at == 0 && review <= stalls;
             Sample {
                 call: 0,
+                class: 0,
                 arm: if at < 4 { 1 } else { at % 2 * 2 },
                 time_ns: UNIT_NS * if is_stall { 300.0 } else { 1.0 },
                 shift_ns: None,
@@ -334,6 +367,7 @@ fn the_default_is_in_every_race_and_nothing_is_no_number() {
             let window = [first, then, then].into_iter().enumerate();
             let window = window.map(|(arm, time_ns)| Sample {
                 call: 0,
+                class: 0,
                 arm,
                 time_ns,
                 shift_ns: Some(first),

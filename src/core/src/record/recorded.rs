@@ -84,6 +84,9 @@ pub struct CallClass {
     pub element_bytes: u16,
 }
 
+/// Names of the flags behind `in_place`, in the order of their bits.
+const NAMES: [&str; 5] = ["own_operation", "ordered", "rounds", "derived", "uneven"];
+
 impl CallClass {
     #[inline]
     pub fn of(call: SharedCall, details: &SharedDetails) -> CallClass {
@@ -102,14 +105,32 @@ impl CallClass {
         }
     }
 
+    /// All but the element's size, a bit each.
     #[inline]
-    pub(super) fn flags(self) -> u8 {
+    pub fn flags(self) -> u8 {
         u8::from(self.in_place)
             | u8::from(self.own_operation) << 1
             | u8::from(self.ordered) << 2
             | u8::from(self.rounds) << 3
             | u8::from(self.derived) << 4
             | u8::from(self.uneven) << 5
+    }
+
+    /// The flags behind `in_place` by name, as in `derived+uneven`.
+    pub fn names(self) -> String {
+        let flags = self.flags() >> 1;
+        let held = NAMES
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| flags >> bit & 1 != 0);
+        held.map(|(_, name)| *name).collect::<Vec<_>>().join("+")
+    }
+
+    /// [`CallClass::flags`] of what [`CallClass::names`] wrote; names that are not known say nothing.
+    pub fn flags_named(in_place: bool, names: &str) -> u8 {
+        let bit = |name| NAMES.iter().position(|known| *known == name);
+        let bits = names.split('+').filter_map(bit);
+        bits.fold(u8::from(in_place), |flags, bit| flags | 2 << bit)
     }
 
     pub(super) fn of_flags(flags: u8, element_bytes: u16) -> CallClass {

@@ -50,7 +50,7 @@ impl Decider {
             .is_some_and(|members| members.layout.n_ranks == 1);
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
         self.cells_in_use += u64::from(cell.samples == 0);
-        let due = cell.add(chosen.arm, timing);
+        let due = cell.add(chosen, timing);
         if due && !alone {
             return AfterSample::Review;
         }
