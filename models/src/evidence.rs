@@ -107,6 +107,12 @@ impl Moments {
 }
 
 impl Evidence {
+    /// The time of its calls, stalls included; in ns.
+    pub fn spent_ns(&self) -> f64 {
+        let bodies = self.calls as f64 * self.time.mean.max(self.work);
+        self.level_ns * (bodies + self.stall_excess)
+    }
+
     /// That of no call.
     pub fn nothing(run: u32, shape: Shape, variant: u16) -> Evidence {
         Evidence {

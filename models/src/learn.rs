@@ -53,7 +53,12 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         None => predict::chosen(context.settings.predictor).map_err(LearnError::NoXgboost)?,
     };
     let cells = Cells::new(evidence, &context);
-    let (beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
+    let (mut beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
+    if let Some(spent) = context.spent {
+        for (belief, cell) in beliefs.iter_mut().zip(&cells.measured) {
+            belief.time_ns = spent.ns(cell.rows.iter().copied());
+        }
+    }
     let choices = choice::choose(&beliefs, &cells.allowed(), &cells.before());
     let mut learned = Learned {
         model: Model {

@@ -2,7 +2,8 @@
 //!
 //! Modules stand in the order of the data: calls become [`evidence`]; all evidence together becomes a [`belief`] of
 //! what each variant costs, with what other cells [`predict`]; the [`choice`] says what replaces the default; the
-//! [`allocation`] says what the next sampled calls draw, [`promise`] whether they are worth it; [`watching`] discounts what has changed since. [`learn()`] is
+//! [`allocation`] says what the next sampled calls draw, [`promise`] whether they are worth it, by where programs
+//! have [`spent`] their time; [`watching`] discounts what has changed since. [`learn()`] is
 //! the whole way, [`statistics`] what it tells people and exports.
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod choice;
 
 pub mod allocation;
 pub mod promise;
+pub mod spent;
 pub mod watching;
 
 pub mod learn;

@@ -21,7 +21,7 @@ pub struct CellStatistics {
     pub gain_lo: f64,
     #[serde(default = "one")]
     pub gain_hi: f64,
-    /// Share of the time in all recorded collectives, by calls and time.
+    /// Share of the time in all recorded collectives, each counted by all of its calls that runs account for.
     #[serde(default)]
     pub time_share: f64,
     /// Share of the time that is waiting for late ranks.

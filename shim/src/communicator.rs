@@ -17,6 +17,7 @@ use colltune_core::decide::Decider;
 use crate::abi::{self, Comm, bits};
 use crate::arguments::Members;
 use crate::library::{Handles, Pmpi};
+use crate::limits::Reservation;
 use crate::node;
 use crate::own::OwnFamilies;
 use crate::passing_calls::PassingCalls;
@@ -30,6 +31,8 @@ pub struct State {
     pub rank: u32,
     pub n_ranks: u32,
     pub decider: Decider,
+    /// What that holds, from the set-up on.
+    pub decisions: Reservation,
     pub carriers: CarrierComms,
     pub families: OwnFamilies,
     /// The last call, where one like it has a short way.
@@ -45,6 +48,7 @@ impl State {
             rank: 0,
             n_ranks,
             decider,
+            decisions: Reservation::default(),
             carriers: Default::default(),
             families: OwnFamilies::default(),
             repeat: None,

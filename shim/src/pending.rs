@@ -66,6 +66,9 @@ static TABLE: [Place; PLACES] = [const {
         entry: UnsafeCell::new(None),
     }
 }; PLACES];
+/// Entries by the places that are theirs, [`PLACES`] / 64 together: a program may ask for a thousand requests of its own
+/// at once, and each that is none of ours should cost one look.
+static NEAR: [AtomicI64; 64] = [const { AtomicI64::new(0) }; 64];
 /// Entries in the table that a completion call may complete. Not below 0 but for moments.
 static UNDER_WAY: AtomicI64 = AtomicI64::new(0);
 /// Entries, those of persistent requests that are not started included.
@@ -159,14 +162,26 @@ impl Entry {
     }
 }
 
+/// The place that is a handle's own.
+fn own_place(handle: u64) -> usize {
+    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+}
+
+fn near(handle: u64) -> &'static AtomicI64 {
+    &NEAR[own_place(handle) * NEAR.len() / PLACES]
+}
+
 fn places(handle: u64) -> impl Iterator<Item = &'static Place> {
-    let first = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
+    let first = own_place(handle);
     (0..PROBES).map(move |probe| &TABLE[(first + probe) % PLACES])
 }
 
 /// Takes the entry of a handle out of the table. Who does not put it back has forgotten it: so does a call
 /// that is left by an exception or a longjmp.
 fn take(handle: u64) -> Option<Entry> {
+    if near(handle).load(Ordering::Relaxed) <= 0 {
+        return None;
+    }
     let place = places(handle).find(|place| {
         place.handle.load(Ordering::Relaxed) == handle
             && place
@@ -178,6 +193,7 @@ fn take(handle: u64) -> Option<Entry> {
     let entry = unsafe { (*place.entry.get()).take() };
     place.handle.store(FREE, Ordering::Release);
     if let Some(entry) = &entry {
+        near(handle).fetch_sub(1, Ordering::Relaxed);
         KNOWN.fetch_sub(1, Ordering::Relaxed);
         UNDER_WAY.fetch_sub(entry.under_way(), Ordering::Relaxed);
     }
@@ -194,6 +210,7 @@ fn put(handle: u64, entry: Entry) {
                 .is_ok()
     });
     if let Some(place) = free {
+        near(handle).fetch_add(1, Ordering::Relaxed);
         KNOWN.fetch_add(1, Ordering::Relaxed);
         UNDER_WAY.fetch_add(entry.under_way(), Ordering::Relaxed);
         // SAFETY: this thread changed the handle to `TAKEN`.

@@ -208,7 +208,7 @@ pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     let result = work(unsafe { &mut *lent });
     // What goes beyond the limit would keep all else from being held, for good. Phases of a call in a node's memory come
     // back for theirs.
-    // SAFETY: as above.
+    // SAFETY: it came out of a box, and nobody else has it before it is given back below.
     let block = unsafe { &mut (*lent).block };
     if block.exceeds && matches!(user, User::Schedule) {
         block.shrink(promised(user).last().copied().unwrap_or(0));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use colltune_tests::{
-    Outcome, assert_ranks_agree, folder, job, on_each_library, on_nodes, read_log, runs_long, tool,
+    Outcome, assert_ranks_agree, folder, job, on_each_library, on_nodes, read_log, runs_long, skip,
+    tool,
 };
 
 const LONG: Duration = Duration::from_secs(900);
@@ -54,8 +55,11 @@ on_each_library! {
 
     /// MPICH has some 2,000 ids for all communicators of a process.
     fn communicators_between_nodes_leave_nearly_all_ids_to_the_program(mpi: Mpi) {
+        if mpi.is_openmpi() {
+            return skip("Open MPI has more ids than a program takes").unwrap_or(());
+        }
         // Three ranks that spin on two cores need minutes.
-        if mpi.is_openmpi() || !runs_long() {
+        if !runs_long() {
             return;
         }
         let program = ["alive", "3000", "9"];

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, folder, is_long, job, on_each_library, read_log};
+use colltune_tests::{Job, Mpi, folder, is_long, job, on_each_library, read_log, runs_long};
 
 /// Without size, or with the communicator alone, there are no types.
 const LEFT_OUT: [Collective; 2] = [Collective::Barrier, Collective::Alltoallw];
@@ -117,7 +117,7 @@ macro_rules! crossed {
     ($($name:ident: $n_ranks:literal),* $(,)?) => {
         on_each_library! {
             $(fn $name(mpi: Mpi) {
-                if is_long() {
+                if runs_long() {
                     cross(mpi, $n_ranks, "long", &Collective::ALL);
                 }
             })*

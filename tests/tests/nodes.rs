@@ -148,6 +148,27 @@ on_each_library! {
         assert!(world.len() > 100);
         world.iter().for_each(|call| assert_eq!(call.variant, "default", "{call:?}"));
     }
+
+    /// As by a profiler's timer.
+    fn memory_is_had_whatever_signals_interrupt_its_reservation(mpi: Mpi) {
+        let log = folder();
+        let outcome = job(3)
+            .mpi(mpi)
+            .preload()
+            .preload_tool(tool(mpi, "interrupted_reserve"))
+            .force("allreduce=node:shm")
+            .log(log.path())
+            .run("frequent", &["100", "1"]);
+        outcome.succeeds().prints("ok\n");
+        let interrupted = outcome.stderr.matches("interrupted").count();
+        outcome.claim(interrupted == 6, &format!("{interrupted} reservations of 3 ranks were interrupted"));
+        let log = read_log(log.path(), 3);
+        assert_ranks_agree(&log);
+        for calls in &log {
+            let ran = calls.iter().filter(|call| call.variant == "node:shm").count();
+            assert!(ran > 50, "{ran} calls ran in memory of the node");
+        }
+    }
 }
 
 #[test]

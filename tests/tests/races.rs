@@ -141,3 +141,34 @@ on_each_library! {
         }
     }
 }
+
+/// Nor is what was learned with that one used where nobody names a transport.
+#[test]
+fn what_was_learned_with_one_transport_is_not_used_with_another() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let transport = [("OMPI_MCA_pml", "ob1"), ("OMPI_MCA_btl", "self,vader")];
+    for (learned_with, is_named) in [
+        ("", false),
+        ("", true),
+        ("@ob1+vader", true),
+        ("@ob1+vader", false),
+    ] {
+        let db = database(mpi, REDUCE);
+        let library = db.path().join(mpi.library().to_string());
+        let key = format!("{}{learned_with}", mpi.library());
+        fs::rename(library, db.path().join(key)).unwrap();
+        let exploiting = job(RANKS).mode("exploit").env("COLLTUNE_WATCH", "0");
+        let named = transport.iter().filter(|_| is_named);
+        let exploiting = named.fold(exploiting, |job, (name, value)| job.env(name, value));
+        let (calls, _) = allreduces(exploiting, mpi, "nothing", 1000, db.path());
+        let ran = last(&calls, 300);
+        let told = format!("learned with {learned_with:?}, named: {is_named}");
+        if is_named == learned_with.is_empty() {
+            assert!(calls.iter().all(|call| call.variant == "default"), "{told}");
+        } else {
+            assert!(ran.iter().all(|variant| *variant == REDUCE), "{told}");
+        }
+    }
+}

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use colltune_tests::{Mpi, colltune, folder, on_each_library, program, target_folder};
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_tests::{Mpi, colltune, folder, on_each_library, program, target_folder, tool};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ struct Line {
     calls: u32,
     fails_at: u32,
     waits_at: u32,
+    /// Whether its default sleeps in each call.
+    is_slow: bool,
 }
 
 impl Line {
@@ -29,6 +33,7 @@ impl Line {
             calls,
             fails_at: 0,
             waits_at: 0,
+            is_slow: false,
         }
     }
 
@@ -44,6 +49,11 @@ impl Line {
             );
         }
         words.extend(["-n", "2"].map(OsString::from));
+        if self.is_slow {
+            let tool = tool(self.mpi, "slow_tool");
+            let preload = format!("LD_PRELOAD={}", tool.display());
+            words.extend(["env", &preload, "SLOW=asleep"].map(OsString::from));
+        }
         words.push(program(self.mpi, "trial").into());
         words.push(self.path("log").into());
         let numbers = [self.calls, self.fails_at, self.waits_at];
@@ -283,6 +293,42 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
     // The job that was ended is run again, and nothing else is.
     assert!(!said.stderr.contains("After 3 jobs"), "{said:?}");
     assert!(line.log().len() >= 6 + 8 + 6);
+}
+
+/// The default takes a millisecond more than what else there is to choose.
+#[test]
+fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_on() {
+    const CHOSEN: &str = "native:recursive_doubling";
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        is_slow: true,
+        ..Line::new(mpi, 3000)
+    };
+    // One alone, so that no choice changes between others that are equally fast.
+    let natives = catalogue::variants(mpi.library(), Collective::Allreduce).into_iter();
+    let natives = natives.map(|variant| variant.name.to_string());
+    let others: Vec<String> = natives
+        .filter(|name| name.starts_with("native:") && name != CHOSEN)
+        .collect();
+    let decided = format!("families = [\"native\"]\nexclude = {others:?}\n");
+    std::fs::write(line.path("db").join("colltune.toml"), decided).unwrap();
+    let said = line.run(&["tune", "--no-calibration", "-n", "3"]);
+    said.exits(
+        0,
+        &[
+            "what is chosen is stable",
+            "With colltune the program is faster: time without over time with",
+            "It cost",
+            "Tables for jobs without colltune (",
+            "From now on: colltune run --db ",
+        ],
+    );
+    // The comparison is the end, and its jobs without colltune are the only ones.
+    let log = line.log();
+    let bare = log.iter().filter(|side| *side == "without").count();
+    assert_eq!(bare, 3, "{log:?}");
 }
 
 /// Ctrl-C for the command behind `timeout`, which passes it on.

@@ -275,7 +275,7 @@ fn call(ranks: &[Observation]) -> Call {
         index: first.call,
         shape: first.shape,
         variant: first.variant,
-        class: first.class,
+        class: ranks.iter().map(|one| one.class).max().unwrap_or(0),
         start_ns: first.start_ns,
         // Logarithms need a time.
         time_ns: time_ns.unwrap_or(1.0).max(1.0),

@@ -1,4 +1,5 @@
-//! The ledger: what jobs said of themselves, in every mode. Nothing is learned from it; people look at it.
+//! The ledger: what jobs said of themselves, in every mode. Of which variants are fast nothing is learned from it; a
+//! training asks it how programs spend their time, people look at it.
 //!
 //! Whose an account is its file says; it is believed as far as a trace of that user (`claim.rs`).
 //!
@@ -32,6 +33,9 @@ const BYTES_MAX: u64 = 1 << 20;
 /// What is read of them at once; the others wait for the next training.
 const WAITING_MAX: usize = 100_000;
 const FILES_MAX: usize = 16;
+/// So many runs tell how programs spend their time; they are looked for among so many, of 10 KB each.
+const NEWEST: usize = 256;
+const LOOKED_AT: usize = 1024;
 const SCHEMA: u32 = 1;
 const SCHEMA_KEY: &str = "colltune.ledger";
 /// The column with all that a run said; the others are what queries are about.
@@ -125,6 +129,51 @@ fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
         saved_s: saved_s[row],
     });
     Ok(times.collect())
+}
+
+/// What the newest runs of some jobs said that ended as they should, at most [`NEWEST`] and of the newest
+/// [`LOOKED_AT`] alone; of what a training took, which is read in parts.
+pub(crate) fn newest(
+    db: &Database,
+    is_wanted: impl Fn(&str) -> bool,
+    warnings: &mut Vec<String>,
+) -> Vec<JobSummary> {
+    let paths = partition::list(&db.runs()).unwrap_or_else(|error| {
+        warnings.push(format!("failed to {error}"));
+        Vec::new()
+    });
+    let (mut found, mut left) = (BTreeMap::new(), LOOKED_AT);
+    // Their names begin with the time of their first run.
+    for path in paths.iter().rev() {
+        if let Err(error) = add_newest(path, &is_wanted, &mut found, &mut left) {
+            warnings.push(left_out(path, error));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn add_newest(
+    path: &Path,
+    is_wanted: &impl Fn(&str) -> bool,
+    found: &mut BTreeMap<String, JobSummary>,
+    left: &mut usize,
+) -> Result<(), ParquetError> {
+    let mut table = open(path)?;
+    let mut end = table.rows();
+    while end > 0 && *left > 0 && found.len() < NEWEST {
+        let start = end.saturating_sub(NEWEST.min(*left));
+        table.read_only(start..end);
+        *left -= end - start;
+        end = start;
+        let runs = read_rows(&table)?.into_iter().rev();
+        let ended = runs.filter(|run| run.exit == Exit::Finalized && is_wanted(&run.job));
+        for run in ended {
+            if found.len() < NEWEST {
+                found.insert(run.job.clone(), run);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whom a person who looks at the ledger believes. What cannot be read is told.
@@ -396,7 +445,10 @@ fn open(path: &Path) -> Result<Table, ParquetError> {
 }
 
 fn read_table(path: &Path) -> Result<Vec<JobSummary>, ParquetError> {
-    let table = open(path)?;
+    read_rows(&open(path)?)
+}
+
+fn read_rows(table: &Table) -> Result<Vec<JobSummary>, ParquetError> {
     let lines = table.words(WHOLE)?;
     let lines = lines
         .iter()
@@ -605,6 +657,32 @@ mod tests {
         let mut told = Vec::new();
         assert_eq!(times(&db, &mut told).len(), 2);
         assert_eq!(told, warnings);
+    }
+
+    #[test]
+    fn the_newest_runs_are_those_of_wanted_jobs_that_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        for half in 0..2 {
+            for at in 300 * half..300 * (half + 1) {
+                let job = format!("job{at:03}");
+                let line = if at % 100 == 98 {
+                    begun(&job, at)
+                } else {
+                    ended(&job, at)
+                };
+                fs::write(db.incoming().join(format!("{job}.run")), line).unwrap();
+            }
+            take_all(&db, SystemTime::now());
+        }
+        let mut warnings = Vec::new();
+        let even = |job: &str| job.ends_with(['0', '2', '4', '6', '8']);
+        let found = newest(&db, even, &mut warnings);
+        let found: Vec<u64> = found.iter().map(|run| run.started_unix_ms).collect();
+        let wanted = (0..600).filter(|at| at % 2 == 0 && at % 100 != 98);
+        let wanted: Vec<u64> = wanted.collect();
+        assert_eq!(found, wanted[wanted.len() - NEWEST..]);
+        assert_eq!(warnings, Vec::<String>::new());
     }
 
     #[test]

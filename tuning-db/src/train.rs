@@ -2,7 +2,7 @@
 //!
 //! A training learns from evidence alone, so its time does not grow with the records that were ever taken.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ use colltune_core::context::{COLUMNS, DataKey};
 use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_core::variant::DEFAULT;
+use colltune_models::spent::Spent;
 use colltune_models::statistics::CellStatistics;
 use colltune_models::{Context, learn};
 
@@ -182,6 +183,7 @@ impl Training<'_> {
         (self.progress)(&format!("{key}: learning from {} runs", said.runs.len()));
         let machine = db.machine(settings);
         let number = Generation::next_number(db, key)?;
+        let spent = self.spent(&said);
         let context = Context {
             settings,
             library: key.library,
@@ -191,6 +193,7 @@ impl Training<'_> {
             previous: before.meta.is_some().then_some(&before.model),
             runs_before: said.n_runs_until(before.meta.as_ref().map_or(0, |meta| meta.sequence))
                 as u32,
+            spent: Some(&spent),
             predictor: None,
         };
         let learned = learn(&said.evidence, context).map_err(|error| DbError::Learn {
@@ -212,6 +215,27 @@ impl Training<'_> {
         generation::publish(db, key, &learned, &settings.space, &meta)?;
         let after = Generation::load(db, key)?;
         Ok(Some(report(&before, &after, &meta, true)))
+    }
+
+    /// What the newest runs account for.
+    fn spent(&mut self, said: &Said) -> Spent {
+        let numbers = said.jobs.iter().zip(0..);
+        let numbers: HashMap<&str, u32> = numbers.map(|(job, run)| (job.as_str(), run)).collect();
+        let is_wanted = |job: &str| numbers.contains_key(job);
+        let accounts = runs::newest(self.db, is_wanted, self.warnings);
+        let those: HashSet<u32> = accounts
+            .iter()
+            .map(|run| numbers[run.job.as_str()])
+            .collect();
+        let accounted = accounts
+            .iter()
+            .flat_map(|run| &run.by_collective)
+            .flat_map(|of| {
+                let sizes = of.by_size.iter();
+                sizes.map(|size| (of.collective, size.bytes, size.seconds))
+            });
+        let recorded = said.evidence.iter().filter(|row| those.contains(&row.run));
+        Spent::new(accounted, recorded)
     }
 
     /// What `meta.json` says of what was learned from.

@@ -6,12 +6,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use colltune_core::collective::Collective;
+use colltune_core::model::{Model, Source};
+use colltune_core::record::RECORD_BYTES;
+use colltune_core::settings::Settings;
+use colltune_core::space::{Block, Cell, Space};
 use colltune_db::evidence::{Said, Store};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::train::LibraryReport;
 use colltune_db::{DataKey, Database, Generation, TrainOptions, partition, train};
+use colltune_models::evidence::Evidence;
 use parquet::file::reader::SerializedFileReader;
 use runs::{database, small, trained};
+use serde_json::{Value, json};
 
 fn counted(report: &LibraryReport) -> (u64, u64, u64) {
     (report.runs, report.records, report.calls)
@@ -48,6 +55,52 @@ fn raw_records_go_after_their_time_and_what_they_said_stays() {
     assert_eq!(said(&db, LIBRARY).evidence, before.evidence);
     small("b").write(&db.incoming()).unwrap();
     assert_eq!(counted(&trained(&db).libraries[0]), (2, 1200, 600));
+}
+
+/// Of short calls a job records few of many: their time is in what it accounts for.
+#[test]
+fn cells_have_the_share_of_the_time_that_programs_spend_and_not_of_what_was_recorded() {
+    let (_folder, db) = database("");
+    small("a").write(&db.incoming()).unwrap();
+    trained(&db);
+    let shares = || {
+        let cells = Generation::load(&db, LIBRARY).unwrap().cells;
+        let measured = cells.into_iter().filter(|cell| cell.samples() > 0);
+        measured
+            .map(|cell| (cell.cell, cell.time_share))
+            .collect::<Vec<_>>()
+    };
+    let before = shares();
+    let least = before.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let (cell, share) = *least.expect("cells were measured");
+    assert!(before.len() > 1 && share < 0.4, "{before:?}");
+    let account = format!(
+        r#"{{"schema":1,"job":"b","program":"solver","mode":"explore","library":"openmpi-4.1.4","machine":"testing",
+        "generation":0,"ranks":8,"nodes":2,"started_unix_ms":0,"wall_s":2000,"collectives_s":{{"mean":1000,
+        "max":1000}},"calls":900000,"passed":0,"tuned_share":0.0,"by_collective":[{{"collective":"{}","calls":900000,
+        "tuned_share":0.0,"seconds":{{"mean":1000,"max":1000}},"waiting_share":null,"by_size":[{{"bytes":{},
+        "calls":900000,"tuned_share":0.0,"seconds":1000,"waiting_share":null}}]}}],"waiting_share":null,
+        "best_possible_gain":1.0,"refused":[]}}"#,
+        cell.collective,
+        cell.bytes.lo.max(8)
+    );
+    small("b").write(&db.incoming()).unwrap();
+    fs::write(
+        db.incoming().join("b.run"),
+        account.replace('\n', "") + "\n",
+    )
+    .unwrap();
+    let report = trained(&db);
+    assert!(
+        report.ingest.quarantined.is_empty() && report.ingest.warnings.is_empty(),
+        "{report:?}"
+    );
+    let after = shares();
+    let share = after
+        .iter()
+        .find(|(other, _)| *other == cell)
+        .map(|(_, share)| *share);
+    assert!(share > Some(0.9), "{before:?} {after:?}");
 }
 
 #[test]
@@ -87,6 +140,49 @@ fn traces_that_come_late_are_counted_once_whether_or_not_the_first_are_still_the
         assert!(!report.libraries[0].published, "{settings}");
         assert_eq!(counted(&report.libraries[0]), (1, 600, calls), "{settings}");
     }
+}
+
+#[test]
+fn what_a_running_job_recorded_too_early_is_forgotten_once_its_traces_are_whole() {
+    let (_other, whole) = database("");
+    small("a").write(&whole.incoming()).unwrap();
+    trained(&whole);
+    let expected = said(&whole, LIBRARY).evidence;
+
+    let (_folder, db) = database("");
+    let open = |rank: u32| db.incoming().join(format!("a.{rank}.trace.open"));
+    // Times that the ranks have not compared yet, and of one rank a record that another thread is about to write.
+    let early = Run {
+        spoil: Some(|_, record| record.duration_ns *= 2),
+        ..small("a")
+    };
+    for (rank, mut bytes) in early.traces() {
+        let header = bytes.len() - 300 * RECORD_BYTES;
+        let at = |record: usize| header + record * RECORD_BYTES;
+        if rank == 0 {
+            bytes[at(50)..at(51)].fill(0);
+        }
+        bytes[at(120)..].fill(0);
+        fs::write(open(rank), &bytes).unwrap();
+    }
+    let running = TrainOptions {
+        include_running: true,
+        ..TrainOptions::default()
+    };
+    let report = train(&db, running, &|_| {}).unwrap();
+    let ingest = &report.ingest;
+    assert_eq!((ingest.records, ingest.records_of_running), (0, 239));
+    assert_eq!(counted(&report.libraries[0]), (1, 239, 120));
+    assert_ne!(said(&db, LIBRARY).evidence, expected);
+
+    for (rank, bytes) in small("a").traces() {
+        fs::write(open(rank), &bytes).unwrap();
+        fs::rename(open(rank), db.incoming().join(format!("a.{rank}.trace"))).unwrap();
+    }
+    let report = trained(&db);
+    assert_eq!(report.ingest.quarantined, []);
+    assert_eq!(counted(&report.libraries[0]), (1, 600, 300));
+    assert_eq!(said(&db, LIBRARY).evidence, expected);
 }
 
 #[test]
@@ -240,11 +336,25 @@ fn clocks_that_jump_and_impossible_times_leave_a_sound_model() {
     small("b").write(&db.incoming()).unwrap();
     let report = trained(&db);
     assert_eq!(counted(&report.libraries[0]), (2, 1200, 600));
-    let said = said(&db, LIBRARY);
-    assert_eq!(said.evidence.iter().map(|one| one.calls).sum::<u64>(), 600);
-    assert_eq!(said.unknown, 0);
+    let both = said(&db, LIBRARY);
+    assert_eq!(both.evidence.iter().map(|one| one.calls).sum::<u64>(), 600);
+    assert_eq!(both.unknown, 0);
+    for one in &both.evidence {
+        assert!(one.level_ns.is_finite() && one.level_ns > 0.0, "{one:?}");
+        // Of stalls alone, and of what met nothing else, there is no mean.
+        assert!(one.time.mean.is_finite(), "{one:?}");
+        assert_eq!(one.time.mean > 0.0, one.time.n > 0, "{one:?}");
+    }
     let generation = Generation::load(&db, LIBRARY).unwrap();
     assert_eq!(generation.model.check(LIBRARY), Ok(()));
+    // The sound job says what it says alone.
+    let (_other, alone) = database("");
+    small("b").write(&alone.incoming()).unwrap();
+    trained(&alone);
+    let place = both.jobs.iter().position(|job| job == "b").unwrap() as u32;
+    let of_sound = both.evidence.iter().filter(|one| one.run == place);
+    let of_sound: Vec<Evidence> = of_sound.map(|one| Evidence { run: 0, ..*one }).collect();
+    assert_eq!(of_sound, said(&alone, LIBRARY).evidence);
 }
 
 #[test]
@@ -291,6 +401,56 @@ fn names_that_this_catalogue_lacks_are_kept_for_one_that_has_them() {
     assert!(said(&db, LIBRARY).unknown > 0);
 }
 
+/// Puts generation 1 in force as the first layout has it: without what came later, and with what is no longer there.
+/// Returns its model, and the one cell that it measured.
+fn publish_in_the_first_layout(db: &Database) -> (Model, Cell) {
+    // The space of that time was cut otherwise.
+    let block = |collective| Block {
+        nodes: vec![Some(1), Some(2), None],
+        ppn: vec![Some(1), None],
+        ..Space::default_block(collective)
+    };
+    let blocks: Vec<Block> = Collective::ALL.into_iter().map(block).collect();
+    let bounds = |block: &Block| json!({ "collective": block.collective, "bytes": block.bytes, "nodes": block.nodes, "ppn": block.ppn });
+    let space: Vec<Value> = blocks.iter().map(bounds).collect();
+    let settings = Settings {
+        space: Space { blocks },
+        ..Settings::default()
+    };
+    let mut model = Model {
+        generation: 1,
+        ..Model::initial(&settings, LIBRARY, "vm")
+    };
+    let mut entries = model.cells.iter_mut();
+    let entry = entries.find(|entry| entry.variants.len() > 1);
+    let entry = entry.expect("variants are drawn");
+    entry.source = Source::Measured;
+    entry.best = entry.variants[1].name.clone();
+    let (cell, best) = (entry.cell, entry.best.clone());
+    let variant = |name: &str, samples: u64| {
+        let time_ns = json!({ "median": 3e4, "lo": 2e4, "hi": 4e4 });
+        json!({ "name": name, "samples": samples, "probability": 0.5, "time_ns": time_ns })
+    };
+    let variants = [variant("default", 60), variant(&best, 40)];
+    let known = json!({
+        "collective": cell.collective, "bytes": cell.bytes, "nodes": cell.nodes, "ppn": cell.ppn,
+        "source": "measured", "best": best, "gain": 1.5, "variants": variants,
+    });
+    let cells = json!({ "schema": 1, "generation": 1, "space": space, "cells": [known] });
+    let meta = r#"{ "schema": 1, "generation": 1, "library": "openmpi-4.1.4", "machine": "vm",
+        "colltune_version": "0.1.0", "created_unix_ms": 1700000000000, "seed": 1, "runs": 3, "records": 360,
+        "calls": 180, "cells_measured": 1, "jobs": ["synthetic-0", "synthetic-1", "synthetic-2"],
+        "partitions": ["001700000000000-4711070c5ae03d0d.parquet"], "passed": [],
+        "settings": "machine vm; explore_total 0.1; exclude []", "learn_ms": 1, "checks": {} }"#;
+    let folder = db.generations(LIBRARY).join("000001");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("probabilities.json"), model.to_json()).unwrap();
+    fs::write(folder.join("cells.json"), cells.to_string()).unwrap();
+    fs::write(folder.join("meta.json"), meta).unwrap();
+    fs::write(db.current(LIBRARY), "000001\n").unwrap();
+    (model, cell)
+}
+
 #[test]
 fn a_database_of_the_first_layout_is_taken_over_and_nothing_is_lost() {
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/layout-1");
@@ -304,7 +464,21 @@ fn a_database_of_the_first_layout_is_taken_over_and_nothing_is_lost() {
             fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }
+    let (model, cell) = publish_in_the_first_layout(&db);
+    let first = Generation::load(&db, LIBRARY).unwrap();
+    assert!(first.number == 1 && first.model == model);
+    let measured = first.cells.iter().filter(|one| one.samples() > 0);
+    let measured: Vec<_> = measured
+        .map(|one| (one.cell, one.samples(), one.gain))
+        .collect();
+    assert_eq!(measured, [(cell, 100, 1.5)]);
+    assert_eq!(first.cells.len(), model.cells.len());
+    assert_eq!(first.meta.as_ref().map(|meta| meta.runs), Some(3));
     let report = trained(&db);
+    let of_library = &report.libraries[0];
+    assert_eq!((of_library.generation, of_library.published), (2, true));
+    assert_eq!(Generation::load(&db, LIBRARY).unwrap().number, 2);
+    assert!(Generation::load_number(&db, LIBRARY, 1).unwrap() == first);
     // Three runs in a partition, and the fourth in traces of the first two versions.
     assert_eq!(counted(&report.libraries[0]), (4, 480, 240));
     assert_eq!(report.ingest.warnings, Vec::<String>::new());

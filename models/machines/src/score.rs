@@ -248,7 +248,8 @@ mod tests {
 
     use crate::arrival::Leaving;
     use crate::campaign::{Plan, campaign};
-    use crate::policies::{ORACLE, PRODUCT};
+    use crate::policies::{ORACLE, PRODUCT, policies};
+    use crate::policy::Policy;
     use crate::recipe::{CLUSTER, Recipe};
     use crate::site::Site;
 
@@ -288,6 +289,24 @@ mod tests {
         let history = campaign(site, ORACLE, &Plan::each(1));
         let share = history.true_gain(0, variant) * 1.5 * shift;
         assert!((0.9..1.1).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn five_jobs_of_the_learner_cost_less_than_even_draws_and_the_last_has_more_of_the_gain() {
+        let uniform = policies()
+            .into_iter()
+            .find(|policy| policy.name() == "uniform");
+        let uniform = uniform.expect("it is always compared");
+        let of = |policy: &dyn Policy| {
+            let lived = campaign(few(), policy, &Plan::each(5));
+            let (regret, gain) = (lived.regret(0..5), lived.gain_inside(4));
+            let (name, published) = (policy.name(), lived.share_of_gain(5));
+            println!("{name}: regret {regret:.3}, gain {gain:.3}, published {published:.3}");
+            (regret, gain)
+        };
+        let ((regret, gain), (of_even, gain_of_even)) = (of(PRODUCT), of(uniform));
+        assert!(regret < of_even, "{regret} beside {of_even}");
+        assert!(gain > gain_of_even, "{gain} beside {gain_of_even}");
     }
 
     #[test]

@@ -232,6 +232,47 @@ pub fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use colltune_core::settings::Settings;
+    use colltune_models::predict::chosen;
+
+    /// Machines of the figures in the documents, on which nothing was tuned.
+    const MACHINES: [u64; 2] = [81, 82];
+    /// Of these the trees are held against the first alone: they take long to grow.
+    const SLOW: &str = "xgboost";
+
+    fn on(machines: &[u64], predictor: &dyn Predictor) -> Vec<Transferred> {
+        let of = |&seed: &u64| leave_out(seed, 2, predictor);
+        machines.iter().map(of).collect()
+    }
+
+    /// The share of the cells of these machines in which the predicted choice is near the best.
+    fn near(found: &[Transferred]) -> f64 {
+        let sum = |of: fn(&Transferred) -> f64| found.iter().map(of).sum::<f64>();
+        sum(|one| one.near) / sum(|one| one.cells)
+    }
+
+    #[test]
+    fn the_default_predictor_is_nearer_to_the_truth_than_the_others() {
+        let default = chosen(Settings::default().predictor).expect("it needs no library");
+        let own = on(&MACHINES, default);
+        for other in predictors() {
+            if other.name() == default.name() {
+                continue;
+            }
+            let n = match other.name() {
+                SLOW => 1,
+                _ => MACHINES.len(),
+            };
+            let (of_other, of_default) = (near(&on(&MACHINES[..n], other)), near(&own[..n]));
+            let told = format!("{}: {of_other:.3} beside {of_default:.3}", other.name());
+            println!("{told}");
+            assert!(of_default > of_other, "{told}");
+        }
+        let intervals: f64 = own.iter().map(|one| one.intervals).sum();
+        let coverage = own.iter().map(|one| one.holding).sum::<f64>() / intervals;
+        println!("{coverage:.3} of {intervals} intervals hold the truth");
+        assert!(coverage >= 0.85, "{coverage}");
+    }
 
     #[test]
     fn what_is_near_says_more_than_the_order_of_chance() {

@@ -148,11 +148,8 @@ impl Belief {
             .map(|row| row.calls as f64 * row.level_ns.ln())
             .sum::<f64>()
             / all().map(|row| row.calls as f64).sum::<f64>();
-        let body = |row: &&Evidence| row.calls as f64 * row.level_ns * row.time.mean.max(row.work);
         let runs: BTreeSet<u32> = all().map(|row| row.run).collect();
-        let time_ns: f64 = all()
-            .map(|row| body(row) + row.stall_excess * row.level_ns)
-            .sum();
+        let time_ns: f64 = all().map(|row| row.spent_ns()).sum();
         Belief {
             cell: cell.cell,
             arms,

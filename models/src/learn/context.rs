@@ -7,6 +7,7 @@ use colltune_core::select::mix;
 use colltune_core::settings::Settings;
 
 use crate::predict::Predictor;
+use crate::spent::Spent;
 
 /// What a training needs to know beside the evidence.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     pub previous: Option<&'a Model>,
     /// How many runs that was learned from: runs from this one on are new, older ones have smaller numbers.
     pub runs_before: u32,
+    /// What runs account for beside their records; `None` where they did not.
+    pub spent: Option<&'a Spent>,
     /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
     pub predictor: Option<&'a dyn Predictor>,
 }
@@ -36,6 +39,7 @@ impl<'a> Context<'a> {
             seed: 1,
             previous: None,
             runs_before: 0,
+            spent: None,
             predictor: None,
         }
     }

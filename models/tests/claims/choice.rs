@@ -1,7 +1,12 @@
 //! Claims about what replaces the default.
 
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_core::model::{CellModel, Model};
+use colltune_core::settings::Settings;
 use colltune_models::choice::choose;
-use colltune_models::evidence::{Evidence, reduce};
+use colltune_models::evidence::{Evidence, Shape, reduce};
+use colltune_models::{Context, learn};
 use rand::{RngExt, SeedableRng};
 
 use crate::generator::*;
@@ -45,6 +50,150 @@ fn where_all_are_equal_at_most_one_cell_in_a_hundred_loses_its_default() {
             "run effect {run_effect}: {wrong} of {all} cells"
         );
     }
+}
+
+const TUNED: [Collective; 5] = [
+    Collective::Allreduce,
+    Collective::Bcast,
+    Collective::Allgather,
+    Collective::Alltoall,
+    Collective::Reduce,
+];
+/// Numbers of sizes, each of a cell of its own.
+const SIZES: std::ops::Range<u64> = 0..10;
+
+fn of_size(collective: Collective, size: u64) -> Shape {
+    Shape {
+        collective,
+        ..shape(8 << (2 * size))
+    }
+}
+
+/// A small space with a cell for each of these sizes on each layout.
+fn spaced() -> Settings {
+    let bounds: Vec<String> = SIZES
+        .skip(1)
+        .map(|size| (4u64 << (2 * size)).to_string())
+        .collect();
+    let mut text = String::new();
+    for collective in Collective::ALL {
+        let (bytes, nodes, ppn) = match TUNED.contains(&collective) {
+            true => (format!("0, {}", bounds.join(", ")), "1, 2, 3", "1, 4, 5"),
+            false => ("0".to_owned(), "1", "1"),
+        };
+        let name = collective.name();
+        text += &format!("[[space]]\ncollective = \"{name}\"\nbytes = [{bytes}, \"inf\"]\n");
+        text += &format!("nodes = [{nodes}, \"inf\"]\nppn = [{ppn}, \"inf\"]\n");
+    }
+    settings(&text)
+}
+
+/// What a model says of a shape.
+fn said(model: &Model, shape: Shape) -> &CellModel {
+    let (nodes, ppn) = (u64::from(shape.nodes), u64::from(shape.ppn));
+    let holds = |entry: &&CellModel| {
+        let cell = &entry.cell;
+        cell.contains(shape.collective, shape.message_bytes, nodes, ppn)
+    };
+    model.cells.iter().find(holds).expect("the space has it")
+}
+
+/// A cell whose variants all cost the same.
+struct Equal {
+    truth: Truth,
+    names: Vec<String>,
+    /// In the catalogue.
+    places: Vec<u16>,
+}
+
+impl Equal {
+    /// With what generation 0 draws there.
+    fn new(initial: &Model, shape: Shape) -> Equal {
+        let shares = said(initial, shape).variants.iter();
+        let names: Vec<String> = shares.map(|share| share.name.clone()).collect();
+        let all = catalogue::variants(LIBRARY, shape.collective);
+        let place = |name: &String| {
+            let mut known = all.iter().map(|variant| variant.name.to_string());
+            known.position(|known| known == *name).expect("it is known") as u16
+        };
+        Equal {
+            places: names.iter().map(place).collect(),
+            truth: Truth {
+                shape,
+                costs: vec![1.0; names.len()],
+            },
+            names,
+        }
+    }
+
+    /// The probabilities with which a model draws its variants.
+    fn shares(&self, model: &Model) -> Vec<f64> {
+        let drawn = &said(model, self.truth.shape).variants;
+        let share = |name: &String| {
+            let own = drawn.iter().find(|share| share.name == *name);
+            own.map_or(0.0, |share| share.probability)
+        };
+        self.names.iter().map(share).collect()
+    }
+}
+
+#[test]
+fn where_all_are_equal_and_any_call_may_stall_five_trainings_take_the_default_from_at_most_two_cells_of_150()
+ {
+    let settings = spaced();
+    let initial = Model::initial(&settings, LIBRARY, "test");
+    let shapes = TUNED.map(|collective| SIZES.map(move |size| of_size(collective, size)));
+    let cells: Vec<Equal> = shapes
+        .into_iter()
+        .flatten()
+        .map(|shape| Equal::new(&initial, shape))
+        .collect();
+    let (mut wrong, mut all) = (0, 0);
+    for (seed, run_effect) in (1..).zip([0.05, 0.15, 0.3]) {
+        let machine = Machine {
+            run_effect,
+            ..USUAL
+        };
+        let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+        let (mut model, mut before) = (initial.clone(), 0);
+        let mut evidence: Vec<Evidence> = Vec::new();
+        let mut ever = vec![false; cells.len()];
+        for (generation, runs) in (1..).zip([1, 2, 3, 5, 10]) {
+            // Each job draws as the last training says.
+            for run in before..runs {
+                let mut calls = Vec::new();
+                for cell in &cells {
+                    let shares = cell.shares(&model);
+                    let mut of_run = machine.run(run, &cell.truth, &shares, 256, &mut random);
+                    for call in &mut of_run {
+                        call.variant = cell.places[usize::from(call.variant)];
+                        call.time_ns *= if random.random_bool(0.005) { 50.0 } else { 1.0 };
+                    }
+                    calls.extend(of_run);
+                }
+                evidence.extend(reduce(calls));
+            }
+            let context = Context {
+                generation,
+                seed,
+                previous: (generation > 1).then_some(&model),
+                runs_before: before,
+                ..Context::first(&settings, LIBRARY, "test")
+            };
+            let learned = learn(&evidence, context).unwrap();
+            for (ever, cell) in ever.iter_mut().zip(&cells) {
+                *ever |= said(&learned.model, cell.truth.shape).best != cell.names[0];
+            }
+            (model, before) = (learned.model, runs);
+        }
+        assert!(evidence.iter().any(|row| row.stalls > 0));
+        let here = ever.iter().filter(|ever| **ever).count();
+        println!("run effect {run_effect}: {here} of {} cells", ever.len());
+        wrong += here;
+        all += ever.len();
+    }
+    assert_eq!(all, 150);
+    assert!(wrong <= 2, "{wrong} of {all} cells");
 }
 
 #[test]

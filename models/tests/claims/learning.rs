@@ -7,8 +7,9 @@ use colltune_core::collective::Collective;
 use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_models::evidence::{Evidence, Moments};
+use colltune_models::predict::XgBoost;
 use colltune_models::statistics::CellStatistics;
-use colltune_models::{Context, learn};
+use colltune_models::{Context, Learned, learn};
 
 use crate::generator::*;
 
@@ -89,19 +90,15 @@ fn what_is_published_sums_to_one_by_the_readers_own_rule_whatever_exploring_may_
     }
 }
 
-#[test]
-fn predicted_cells_draw_what_is_promising_but_never_replace_the_default() {
-    let settings = settings("");
-    let learned = trained(&runs(&settings, 64, &[(1, 0.3)], 10, 2000), &settings);
-    let promising = name(drawn(&settings, 64)[1]);
-    assert_eq!(of_shape(&learned.statistics, 64).best, promising);
+/// The cells that were predicted, none of which replaces the default.
+fn predicted(learned: &Learned) -> Vec<&CellStatistics> {
     let predicted: Vec<&CellStatistics> = learned
         .statistics
         .iter()
         .filter(|cell| cell.source == Source::Predicted)
         .collect();
     assert!(predicted.len() > 2);
-    for cell in predicted {
+    for cell in &predicted {
         assert_eq!(
             (cell.best.as_str(), cell.gain),
             ("default", 1.0),
@@ -113,6 +110,19 @@ fn predicted_cells_draw_what_is_promising_but_never_replace_the_default() {
                 .iter()
                 .all(|variant| !variant.replaces_default)
         );
+    }
+    let mut entries = learned.model.cells.iter();
+    assert!(entries.all(|entry| entry.source != Source::Predicted || entry.best == "default"));
+    predicted
+}
+
+#[test]
+fn predicted_cells_draw_what_is_promising_but_never_replace_the_default() {
+    let settings = settings("");
+    let learned = trained(&runs(&settings, 64, &[(1, 0.3)], 10, 2000), &settings);
+    let promising = name(drawn(&settings, 64)[1]);
+    assert_eq!(of_shape(&learned.statistics, 64).best, promising);
+    for cell in predicted(&learned) {
         let mut known = cell
             .variants
             .iter()
@@ -123,6 +133,35 @@ fn predicted_cells_draw_what_is_promising_but_never_replace_the_default() {
             "{}",
             cell.cell
         );
+    }
+}
+
+#[test]
+fn predicted_cells_never_replace_the_default_whoever_predicts() {
+    let usual = settings("");
+    // Of five cells each variant has points enough for trees.
+    let evidence: Vec<Evidence> = (0..5u64)
+        .flat_map(|size| runs(&usual, 64 << (2 * size), &[(1, 0.3)], 10, 1000))
+        .collect();
+    let promising = name(drawn(&usual, 64)[1]);
+    for predictor in ["gp", "xgboost", "simulator"] {
+        if predictor == "xgboost"
+            && let Err(reason) = XgBoost::loaded()
+        {
+            println!("without {predictor}: {reason}");
+            continue;
+        }
+        let settings = settings(&format!("predictor = \"{predictor}\""));
+        let learned = trained(&evidence, &settings);
+        assert_eq!(learned.model.check(LIBRARY), Ok(()));
+        // It is tempted: each of them expects a gain somewhere.
+        let gains = predicted(&learned).into_iter().filter_map(|cell| {
+            let contrast = cell.variant(&promising)?.contrast?;
+            Some(contrast.gain)
+        });
+        let most = gains.fold(0.0, f64::max);
+        println!("{predictor}: a gain of up to {most:.2} is expected");
+        assert!(most > 1.5, "{predictor}: {most}");
     }
 }
 
@@ -204,6 +243,7 @@ fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_faste
         seed: 1,
         previous: Some(&first.model),
         runs_before: 0,
+        spent: None,
         predictor: None,
     };
     let sampled: Vec<usize> = kept.iter().copied().chain([disfavoured]).collect();
@@ -256,6 +296,7 @@ fn a_new_variant_reopens_a_settled_cell() {
         seed: 1,
         previous: Some(&first.model),
         runs_before: 9,
+        spent: None,
         predictor: None,
     };
     let second = learn(&evidence, context).unwrap();
@@ -422,6 +463,7 @@ fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
         seed: 1,
         previous: Some(&chosen),
         runs_before: 13,
+        spent: None,
         predictor: None,
     };
     let learned = learn(&evidence, context).unwrap();
@@ -460,6 +502,7 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
         seed: 1,
         previous: Some(&before.model),
         runs_before: 10,
+        spent: None,
         predictor: None,
     };
     let learned = learn(&evidence, context).unwrap();

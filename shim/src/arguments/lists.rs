@@ -49,6 +49,21 @@ pub struct Located {
 }
 
 impl Located {
+    /// Whether blocks may be there, all or one of so many ranks. The null pointer is MPI_BOTTOM: derived types stand on it,
+    /// and blocks of others whose places are addresses, for which 32 bits are too few.
+    ///
+    /// # Safety
+    /// The lists have `n_ranks` numbers.
+    pub unsafe fn may_hold(&self, n_ranks: usize) -> bool {
+        let reaches_all = matches!(self.listed.places, List::Longs(_));
+        let is_somewhere = |rank| {
+            // SAFETY: the caller promises numbers for all of these ranks.
+            let block = unsafe { self.side(rank) };
+            block.count == 0 || (reaches_all && !block.start.is_null())
+        };
+        !self.plain || !self.listed.start.is_null() || (0..n_ranks).all(is_somewhere)
+    }
+
     /// A rank's block.
     ///
     /// # Safety

@@ -55,10 +55,10 @@ impl World {
     /// The same with blocks whose lengths this rank alone knows.
     pub fn blocks(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
         let located = self.located(listed)?;
-        // SAFETY: MPI asks for a count for each rank.
-        let count = unsafe { listed.counts.sum(n_ranks) }?;
-        self.memory(listed.start, i64::try_from(count).ok()?, listed.datatype)?;
-        Some(located)
+        // SAFETY: MPI asks for a count and a place for each rank.
+        let (count, may_hold) =
+            unsafe { (listed.counts.sum(n_ranks)?, located.may_hold(n_ranks)) };
+        (may_hold && i64::try_from(count).is_ok()).then_some(located)
     }
 
     /// What a rank hands over, if it is `bytes` packed bytes.

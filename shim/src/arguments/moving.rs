@@ -85,10 +85,16 @@ pub fn allgatherv(world: &World, view: &mut View, send: Side, recv: Listed) -> O
         (all, before, recv.counts.at(rank))
     };
     let own = count as u64 * units;
-    world.memory(recv.start, i64::try_from(all).ok()?, recv.datatype)?;
+    i64::try_from(all).ok()?;
     let listed = world.located(recv)?;
     // SAFETY: MPI asks for a place for each rank, too.
-    let (own_block, in_one_piece) = unsafe { (listed.side(rank), listed.in_one_piece(n)) };
+    let (may_hold, own_block, in_one_piece) = unsafe {
+        let own_block = listed.side(rank);
+        (listed.may_hold(n), own_block, listed.in_one_piece(n))
+    };
+    if !may_hold {
+        return None;
+    }
     let packed = in_one_piece.filter(|_| listed.plain);
     let alias = own > 0 && send.is(own_block, world);
     if alias && !ALIASES {

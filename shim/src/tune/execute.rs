@@ -98,9 +98,7 @@ impl Tuner {
                     let agreed = self.agree(state);
                     state.decider.set_up(&self.rules, agreed, call, &details)
                 }
-                Decision::Prepare => {
-                    floating::by_default(|| state.decider.prepare(&self.rules, call, &details))
-                }
+                Decision::Prepare => self.prepare(state, call, &details),
                 Decision::Unobserved(left) => {
                     self.take_left(state, left);
                     state.decider.decide(&self.rules, call, &details)
@@ -115,6 +113,20 @@ impl Tuner {
             };
         };
         self.run_chosen(state, call, &chosen, ways)
+    }
+
+    /// Makes the cell of a call, and decides.
+    #[cold]
+    fn prepare(
+        &self,
+        state: &mut State,
+        call: SharedCall,
+        details: &dyn Fn() -> SharedDetails,
+    ) -> Decision {
+        let prepare = || state.decider.prepare(&self.rules, call, details);
+        let decision = floating::by_default(prepare);
+        state.decisions.must_hold(state.decider.bytes());
+        decision
     }
 
     /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened. So its
@@ -138,7 +150,11 @@ impl Tuner {
             return code;
         }
         // It has not refused it, so the call has taken place; the others may be elsewhere.
-        match state.decider.decide(&self.rules, call, details) {
+        let decision = match state.decider.decide(&self.rules, call, details) {
+            Decision::Prepare => self.prepare(state, call, details),
+            decision => decision,
+        };
+        match decision {
             Decision::Default => code,
             Decision::Chosen(chosen) if chosen.variant == DEFAULT => {
                 if chosen.sampled {

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use colltune_core::classify::Layout;
-use colltune_core::decide::Switch;
 use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
+use colltune_core::decide::{Decider, Switch};
 use colltune_core::settings::Gpu;
 
 use super::Tuner;
@@ -12,6 +12,7 @@ use crate::abi::{self, Comm};
 use crate::communicator::State;
 use crate::gpu;
 use crate::library::Pmpi;
+use crate::limits::Reservation;
 use crate::members::{self, Unknown};
 use crate::switch::switch;
 
@@ -44,17 +45,20 @@ impl Tuner {
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
             spent_ppm: self.spending.share_ppm(&self.clock),
         };
-        // The last one says whether a member does not know who the others are, or knows that the job was switched off.
+        let memory = Reservation::of(Decider::READY_BYTES);
+        // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the
+        // job was switched off.
         let mut words = [0; ABILITY_WORDS + 1];
         let (of_ability, unknown) = words.split_at_mut(ABILITY_WORDS);
         of_ability.copy_from_slice(&ability.words());
-        unknown[0] = (world_ranks.is_none() || switch() == Switch::Off).into();
+        unknown[0] = (world_ranks.is_none() || memory.is_none() || switch() == Switch::Off).into();
         if !self.largest(state.comm, &mut words) {
             return None;
         }
         let [of_ability @ .., 0] = words else {
             return None;
         };
+        state.decisions = memory?;
         let nodes = world_ranks?.into_iter();
         let nodes = nodes.filter_map(|rank| members::node_of(self, rank));
         Some((Agreed::of(of_ability), Membership::of(nodes)))

@@ -117,6 +117,9 @@ const USUAL_VARIANCE: f64 = 0.04;
 const USUAL: f64 = 2.0;
 
 impl Race {
+    /// What it holds of an arm.
+    pub const ARM_BYTES: usize = size_of::<Arm>();
+
     /// Shape:  `shares` of the draws by arm; `control` is the place of `default`.
     ///
     /// Errors: without memory.

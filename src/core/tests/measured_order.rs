@@ -21,6 +21,10 @@ const MACHINES: [(&str, &str); 2] = [
 ];
 /// Times that differ by less are not told apart when they are measured again.
 const APART: f64 = 1.2;
+/// Messages of so many bytes at most are short: their cost is latency, and variants are closer together.
+const SHORT_MOST: u64 = 4096;
+/// What the rank correlation of short messages alone is above, as a median over their cells.
+const SHORT_CORRELATION: f64 = 0.7;
 
 /// Expected and measured times of the variants of one cell.
 type Times = Vec<(f64, f64)>;
@@ -105,7 +109,18 @@ struct Found {
 }
 
 fn found(machine: &str, calibration: &Calibration, families: &[Family]) -> Found {
-    let cells = cells(machine, calibration, families);
+    found_up_to(u64::MAX, machine, calibration, families)
+}
+
+/// The same of messages of so many bytes at most.
+fn found_up_to(
+    bytes_most: u64,
+    machine: &str,
+    calibration: &Calibration,
+    families: &[Family],
+) -> Found {
+    let mut cells = cells(machine, calibration, families);
+    cells.retain(|(_, bytes), _| *bytes <= bytes_most);
     println!("{machine}, {families:?}: variants, rank correlation, pairs in order");
     let (mut correlations, mut shares) = (Vec::new(), Vec::new());
     for ((collective, bytes), times) in cells.iter().filter(|(_, times)| times.len() > 2) {
@@ -164,6 +179,20 @@ fn families_are_expected_in_the_order_in_which_they_are_measured() {
         assert!(found.correlation > 0.75, "{machine}: {}", found.correlation);
         assert!(found.in_order > 0.85, "{machine}: {}", found.in_order);
     }
+}
+
+#[test]
+fn short_messages_alone_are_expected_in_the_order_in_which_they_are_measured() {
+    let mut medians = Vec::new();
+    for (machine, calibration) in calibrations() {
+        for family in [Family::P2p, Family::Native] {
+            let found = found_up_to(SHORT_MOST, machine, &calibration, &[family]);
+            medians.push((machine, family, found.correlation));
+        }
+    }
+    println!("up to {SHORT_MOST} B: {medians:?}");
+    let is_above = |(.., median): &(&str, Family, f64)| *median > SHORT_CORRELATION;
+    assert!(medians.iter().all(is_above), "{medians:?}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub struct Head {
     /// Measured cells in which another variant than the default is chosen.
     pub cells_tuned: u64,
     /// The default's time over that of what is chosen, in the geometric mean over measured cells by their share of the
-    /// recorded time.
+    /// time.
     pub gain: f64,
     pub exploring: Exploring,
 }

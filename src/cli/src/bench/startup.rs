@@ -1,5 +1,7 @@
 //! What the shim adds to the start of a job.
 
+use std::path::Path;
+
 use colltune_core::library::Abi;
 use colltune_core::request::Mode;
 use colltune_statistics::{median, median_difference};
@@ -16,8 +18,11 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     for abi in Abi::COMMON {
         match Place::node(abi, 2) {
             Ok(place) => {
-                measure(bench, &place, 2, &mut report)?;
-                measure(bench, &place, 32, &mut report)?;
+                let db = database::empty(bench, &format!("startup-{}", place.abi.name()))?;
+                measure(bench, &place, 2, (&db, Mode::Explore), &mut report)?;
+                measure(bench, &place, 32, (&db, Mode::Explore), &mut report)?;
+                learn(bench, &place, &db)?;
+                measure(bench, &place, 2, (&db, Mode::Exploit), &mut report)?;
             }
             Err(error) => report
                 .skipped
@@ -27,26 +32,33 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
+/// Something to read for jobs that exploit: what a training makes of one job.
+fn learn(bench: &Bench, place: &Place, db: &Path) -> anyhow::Result<()> {
+    let mix = [
+        "mix", "--sizes", "8,4KiB", "--gap-us", "10", "--calls", "2000",
+    ]
+    .map(str::to_owned);
+    jobs::run(bench, place, 2, &Tuner::shim(db, Mode::Explore, 1), &mix)?;
+    database::train(bench, db).map(drop)
+}
+
 fn measure(
     bench: &Bench,
     place: &Place,
     n_ranks: usize,
+    (db, mode): (&Path, Mode),
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let name = place.abi.name();
-    let db = database::empty(bench, &format!("startup-{name}"))?;
+    let name = format!("{}, {n_ranks} ranks, {}", place.abi.name(), mode.name());
     let rounds = if n_ranks > 2 {
         bench.pick(12, 4)
     } else {
         bench.pick(40, 10)
     };
-    let ways = [Tuner::shim(&db, Mode::Explore, 1), Tuner::Bare];
+    let ways = [Tuner::shim(db, mode, 1), Tuner::Bare];
     let (mut walls, mut inits) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..rounds {
-        bench.progress(&format!(
-            "startup, {name}, {n_ranks} ranks: round {} of {rounds}",
-            round + 1
-        ));
+        bench.progress(&format!("startup, {name}: round {} of {rounds}", round + 1));
         for way in [round % 2, 1 - round % 2] {
             let done = jobs::run(bench, place, n_ranks, &ways[way], &["startup".to_owned()])?;
             walls[way].push(done.wall.as_secs_f64() * 1e3);
@@ -54,14 +66,14 @@ fn measure(
         }
     }
     let found = median_difference(&walls[0], &walls[1]);
-    let what = format!("{name}, {n_ranks} ranks: added to the job's whole time");
+    let what = format!("{name}: added to the job's whole time");
     report.findings.push(Finding {
         what,
         found,
         unit: " ms",
         target: Target::None,
     });
-    let row = Row::of_rounds(format!("{name}, {n_ranks} ranks"), &walls[0], &walls[1]);
+    let row = Row::of_rounds(name, &walls[0], &walls[1]);
     report.rows.push(
         row.with("init_a", median(&inits[0]))
             .with("init_b", median(&inits[1])),

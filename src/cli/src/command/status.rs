@@ -70,12 +70,13 @@ Examples:
   colltune status --db ./hydra.db --prometheus >/var/lib/node_exporter/colltune.prom
       Numbers for a dashboard, by the text-file collector.
 
-`time` is a cell's share of the recorded time in all collectives, `waiting` how much of it is
-waiting for late ranks, which no variant takes away. A gain is the default's time over the best
-variant's with its 95 % interval; where none is shown, the best variant is the default. Node-hours
-are those of the recorded calls alone, but in the last line: there they are the whole times of all
-jobs that ended with this database, and what those of them saved that ran what was learned, by
-what trainings had measured.
+`time` is a cell's share of the time in all collectives, by what the newest jobs account for (of
+frequent short calls few are recorded), `waiting` how much of it is waiting for late ranks, which
+no variant takes away. A gain is the default's time over the best variant's with its 95 %
+interval; where none is shown, the best variant is the default. Node-hours are those of the
+recorded calls alone, but in the last line: there they are the whole times of all jobs that ended
+with this database, and what those of them saved that ran what was learned, by what trainings had
+measured.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database, or a site folder
@@ -96,7 +97,7 @@ pub struct Args {
     /// Only cells with this gain or more, as in 1.1
     #[arg(long, value_name = "GAIN")]
     min_gain: Option<f64>,
-    /// By share of the recorded time, by gain, or by name and size
+    /// By share of the time, by gain, or by name and size
     #[arg(long, value_enum, default_value = "time")]
     sort: Sort,
     /// Say of each variant why it may replace the default, or why not
@@ -599,5 +600,56 @@ mod tests {
         let said: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(said["cells"].as_array().unwrap().len(), 1);
         assert_eq!(said["cells"][0]["gain"], 1.2);
+    }
+
+    #[test]
+    fn why_exploring_ended_and_what_drifts_is_told_and_no_cell_of_which_nothing_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let mut generations = generations(&db, &parsed(&[])).unwrap();
+        let text = table(&db, &generations, &parsed(&[]));
+        assert!(!text.contains("nothing to gain"), "{text}");
+        assert!(!text.contains("drift: "), "{text}");
+
+        let why = "at most 0.5 % of the time";
+        let generation = &mut generations[0];
+        let meta = generation.meta.as_mut().unwrap();
+        meta.nothing_to_gain = why.to_owned();
+        let mut cells = generation.cells.iter_mut();
+        let drifting = cells.find(|cell| cell.gain == 1.5).unwrap();
+        drifting.drift = 1.0;
+        let ended = format!("nothing to gain, so exploring has ended: {why}\n");
+        let drifts = format!(
+            "drift: {} takes 2.00 times as long in the newest runs as before\n",
+            drifting.cell
+        );
+        let mut unknown = generation.cells.iter().filter(|cell| !is_known(cell));
+        assert!(unknown.any(|cell| cell.cell.collective == Collective::Alltoall));
+
+        let all_words: [&[&str]; 2] = [&[], &["--all"]];
+        for (words, n_known) in all_words.into_iter().zip([3, 4]) {
+            let text = table(&db, &generations, &parsed(words));
+            assert!(text.contains(&ended), "{words:?}");
+            assert!(text.contains(&drifts), "{words:?}");
+            assert_eq!(text.matches("drift: ").count(), 1, "{words:?}");
+            let is_row = |line: &&str| line.starts_with("allreduce ") || line.starts_with("bcast ");
+            assert_eq!(text.lines().filter(is_row).count(), n_known, "{words:?}");
+            assert!(!text.contains("alltoall"), "{words:?}");
+        }
+        // Of cells that are not asked for no drift is told.
+        let text = table(&db, &generations, &parsed(&["--collective", "bcast"]));
+        assert!(text.contains(&ended), "{text}");
+        assert!(!text.contains("drift: "), "{text}");
+
+        let text = json(&db, &generations, None, &parsed(&["--json"])).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(said["nothing_to_gain"], why);
+        let cells = said["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 4);
+        assert!(cells.iter().all(|cell| cell["collective"] != "alltoall"));
+        let drifting: Vec<_> = cells.iter().filter(|cell| cell["drift"] != 0.0).collect();
+        assert_eq!(drifting.len(), 1);
+        assert_eq!(drifting[0]["gain"], 1.5);
+        assert_eq!(drifting[0]["drift"], 1.0);
     }
 }

@@ -93,7 +93,7 @@ so after one to three jobs, and that is the end (--anyway goes on). So is it whe
 jobs that tried variants leave so little to find that more of them would not pay. Every sixth job
 runs the default, to compare with. The choices are stable when ten jobs or more have tried
 variants and the trainings of the last half of them changed none in the cells with 1 % of the
-recorded time or more; after fifty they are compared as they are.
+time or more; after fifty they are compared as they are.
 
 Each job runs the line as it stands, as `colltune run` would: its output is not shown
 (--show-output passes it to standard error), its standard input is read anew where it is a file.

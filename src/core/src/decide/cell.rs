@@ -199,6 +199,13 @@ impl CellState {
         Ok(cell)
     }
 
+    /// What it holds, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let of_arm = size_of::<Arm>() + Race::ARM_BYTES;
+        let arms = of_arm * self.arms.capacity();
+        (size_of::<CellState>() + arms + size_of::<Fresh>() * self.fresh.capacity()) as u64
+    }
+
     /// Where agreements have cost more than their share before the cell's first call, that is not sampled.
     fn begin_late(&mut self, settings: &Settings, spent_ppm: u64) {
         let budget_ppm = settings.explore_budget_ppm();

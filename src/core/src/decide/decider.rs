@@ -6,7 +6,7 @@ mod samples;
 use std::collections::TryReserveError;
 
 use crate::catalogue::Facts;
-use crate::classify::CellsBySize;
+use crate::classify::{CellsBySize, Layout};
 use crate::collective::Collective;
 use crate::record::CallClass;
 
@@ -30,8 +30,10 @@ pub struct Decider {
     /// What the calls before that moved, as the set-up counts it.
     young_bytes: u64,
     agreed: Agreed,
+    /// The same as it was in the set-up: a rank may make a cell before a review and the others behind it.
+    set_up_with: Agreed,
     membership: Option<Membership>,
-    /// By collective; made at its first call behind the set-up.
+    /// By collective; made at its first call behind the set-up, and each cell at its own.
     cells: [Option<Cells>; Collective::ALL.len()],
     /// Cells of which something was sampled: they share the budget.
     cells_in_use: u64,
@@ -55,7 +57,56 @@ enum Standing {
 #[derive(Clone, Debug)]
 struct Cells {
     by_size: CellsBySize,
+    /// By place the number among `states`; [`UNMADE`] before the cell's first call. Most cells never have one, and programs
+    /// have thousands of communicators.
+    numbers: Vec<u32>,
     states: Vec<CellState>,
+}
+
+const UNMADE: u32 = u32::MAX;
+
+impl Cells {
+    fn new(
+        rules: &Rules,
+        collective: Collective,
+        layout: Layout,
+    ) -> Result<Cells, TryReserveError> {
+        let by_size = CellsBySize::of(rules.terms.cells.cells(), collective, layout);
+        let mut numbers = Vec::new();
+        numbers.try_reserve_exact(by_size.cells().len())?;
+        numbers.resize(by_size.cells().len(), UNMADE);
+        Ok(Cells {
+            by_size,
+            numbers,
+            states: Vec::new(),
+        })
+    }
+
+    #[inline(always)]
+    fn state(&self, place: usize) -> Option<&CellState> {
+        self.states.get(*self.numbers.get(place)? as usize)
+    }
+
+    #[inline(always)]
+    fn state_mut(&mut self, place: usize) -> Option<&mut CellState> {
+        self.states.get_mut(*self.numbers.get(place)? as usize)
+    }
+
+    /// Makes the state at a place by `new`, from the cell's place in the model.
+    fn make(
+        &mut self,
+        place: usize,
+        new: impl FnOnce(u32) -> Result<CellState, TryReserveError>,
+    ) -> Result<(), TryReserveError> {
+        if self.state(place).is_some() {
+            return Ok(());
+        }
+        let state = new(self.by_size.cells()[place])?;
+        self.states.try_reserve_exact(1)?;
+        self.numbers[place] = self.states.len() as u32;
+        self.states.push(state);
+        Ok(())
+    }
 }
 
 impl Decider {
@@ -67,12 +118,22 @@ impl Decider {
             tuned_from: u64::MAX,
             young_bytes: 0,
             agreed: Agreed::NOTHING,
+            set_up_with: Agreed::NOTHING,
             membership: None,
             cells: Default::default(),
             cells_in_use: 0,
             under_way: None,
             words: Words::default(),
         }
+    }
+
+    /// What one that is set up holds before its first cell.
+    pub const READY_BYTES: u64 = (size_of::<Decider>() + Words::BYTES) as u64;
+
+    /// What it holds, about.
+    pub fn bytes(&self) -> u64 {
+        let states = self.cells.iter().flatten().flat_map(|cells| &cells.states);
+        Decider::READY_BYTES + states.map(CellState::bytes).sum::<u64>()
     }
 
     /// Begins anew, for another communicator. Where the last one was never set up that is quicker than a new decider,
@@ -88,6 +149,7 @@ impl Decider {
         self.tuned_from = u64::MAX;
         self.young_bytes = 0;
         self.agreed = Agreed::NOTHING;
+        self.set_up_with = Agreed::NOTHING;
         self.cells_in_use = 0;
         self.under_way = None;
     }
@@ -133,7 +195,7 @@ impl Decider {
     /// The place in the model of a cell of this communicator.
     pub fn model_cell(&self, collective: Collective, place: usize) -> Option<u32> {
         let cells = self.cells[collective.index()].as_ref()?;
-        Some(cells.states.get(place)?.model_cell)
+        Some(cells.state(place)?.model_cell)
     }
 
     /// Counts a call and decides what it runs. Comes first in every call of a tuned function, before anything is
@@ -188,6 +250,7 @@ impl Decider {
             return Decision::Default;
         };
         self.agreed = agreed;
+        self.set_up_with = agreed;
         self.membership = Some(membership);
         self.standing = Standing::Ready;
         if rules.setup_is_due(self.calls, self.young_bytes) {
@@ -222,7 +285,9 @@ impl Decider {
         let Some(place) = cells.by_size.position(call.bytes) else {
             return Decision::Default;
         };
-        let cell = &mut cells.states[place];
+        let Some(cell) = cells.state_mut(place) else {
+            return Decision::Prepare;
+        };
         let index = cell.calls;
         cell.calls = index + 1;
         if index < cell.quiet_until && cell.best == DEFAULT && rules.telling == Telling::Needed {
@@ -238,7 +303,7 @@ impl Decider {
         self.choose(rules, call, details, (place, index))
     }
 
-    /// Makes the cells of a call's collective, and decides.
+    /// Makes a call's cell, and decides.
     #[cold]
     pub fn prepare(
         &mut self,
@@ -246,26 +311,31 @@ impl Decider {
         call: SharedCall,
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
-        let which = call.collective.index();
-        if self.cells[which].is_none() && self.make_cells(rules, call.collective).is_err() {
+        if self.make_cell(rules, call).is_err() {
             return Decision::NoMemory;
         }
         self.decide_in_cell(rules, call, details)
     }
 
-    fn make_cells(&mut self, rules: &Rules, collective: Collective) -> Result<(), TryReserveError> {
+    fn make_cell(&mut self, rules: &Rules, call: SharedCall) -> Result<(), TryReserveError> {
         let Some(membership) = self.membership else {
             unreachable!("calls fall into cells only behind the set-up");
         };
-        let by_size = CellsBySize::of(rules.terms.cells.cells(), collective, membership.layout);
-        let states = by_size
-            .cells()
-            .iter()
-            .map(|&cell| CellState::new(rules, cell, membership, self.agreed));
-        let states = states.collect::<Result<Vec<_>, _>>()?;
-        self.words.reserve()?;
-        self.cells[collective.index()] = Some(Cells { by_size, states });
-        Ok(())
+        let cells = &mut self.cells[call.collective.index()];
+        let cells = match cells {
+            Some(cells) => cells,
+            None => {
+                self.words.reserve()?;
+                cells.insert(Cells::new(rules, call.collective, membership.layout)?)
+            }
+        };
+        let agreed = self.set_up_with;
+        match cells.by_size.position(call.bytes) {
+            Some(place) => cells.make(place, |cell| {
+                CellState::new(rules, cell, membership, agreed)
+            }),
+            None => Ok(()),
+        }
     }
 
     /// What a call that is more than `default` runs. All collectives share it.
@@ -327,7 +397,7 @@ impl Decider {
             let cells = self.cells[call.collective.index()].as_mut();
             let cell = cells.and_then(|cells| {
                 let place = cells.by_size.position(call.bytes)?;
-                cells.states.get_mut(place)
+                cells.state_mut(place)
             });
             if let Some(cell) = cell {
                 cell.calls = cell.calls.saturating_sub(1);
@@ -346,7 +416,7 @@ impl Decider {
     #[inline(always)]
     pub fn repeat(&mut self, collective: Collective, place: usize, variant: u16) -> Option<u64> {
         let cells = self.cells[collective.index()].as_mut()?;
-        let cell = cells.states.get_mut(place)?;
+        let cell = cells.state_mut(place)?;
         let index = cell.calls;
         if index >= cell.quiet_until || cell.best != variant {
             return None;
@@ -409,10 +479,11 @@ impl Decider {
 
     #[inline]
     fn cell(&self, collective: Collective, place: usize) -> &CellState {
-        let Some(cells) = &self.cells[collective.index()] else {
+        let cells = self.cells[collective.index()].as_ref();
+        let Some(cell) = cells.and_then(|cells| cells.state(place)) else {
             unreachable!("a call is chosen only in a cell");
         };
-        &cells.states[place]
+        cell
     }
 }
 
@@ -429,10 +500,11 @@ fn cell_mut(
     collective: Collective,
     place: usize,
 ) -> &mut CellState {
-    let Some(cells) = &mut cells[collective.index()] else {
+    let cells = cells[collective.index()].as_mut();
+    let Some(cell) = cells.and_then(|cells| cells.state_mut(place)) else {
         unreachable!("a call is chosen only in a cell");
     };
-    &mut cells.states[place]
+    cell
 }
 
 #[cfg(test)]
@@ -452,6 +524,7 @@ mod tests {
         ready.agreed.id = 5;
         ready.cells[0] = Some(Cells {
             by_size: CellsBySize::default(),
+            numbers: Vec::new(),
             states: Vec::new(),
         });
         for mut decider in [young, aside, ready] {

@@ -20,7 +20,7 @@ pub enum Decision {
     Default,
     /// All members compare what they can do; then [`super::Decider::set_up`] decides.
     SetUp,
-    /// The collective's cells are to be made first: [`super::Decider::prepare`] does so, and decides. Nobody else is
+    /// The call's cell is to be made first: [`super::Decider::prepare`] does so, and decides. Nobody else is
     /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
     Prepare,
     /// All members tell each other whether the job was switched off ([`super::Decider::heed_words`]); then

@@ -414,3 +414,74 @@ fn fits(own: Option<Own>, facts: &Facts) -> bool {
     };
     layout::fits(element, copies) && layout::fits(1, u64::from(facts.n_ranks))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+
+    fn rules() -> Rules {
+        let library: Library = "openmpi-4.1.4".parse().expect("it is known");
+        let settings = Settings::default();
+        let model = Model::initial_within(&settings, library, "none", 2, 4);
+        let terms = JobTerms {
+            seed: 0,
+            mode: Mode::Explore,
+            forced: Vec::new(),
+            presets: Vec::new(),
+            cells: CellTable::new(&model, library),
+            settings,
+            tables_from: TablesFrom::Database,
+        };
+        Rules::new(terms, library, Telling::Needed)
+    }
+
+    const N_RANKS: u32 = 4;
+
+    /// The size of a call whose blocks have 2^31 bytes together; `None` where calls have no size.
+    fn of_2_gib(collective: Collective) -> Option<u64> {
+        const ALL: u64 = 1 << 31;
+        let block = ALL / u64::from(N_RANKS);
+        match (collective, collective.size()) {
+            // The mean may have been cut by nearly a byte.
+            (Collective::Allgatherv, _) => Some(block - 1),
+            (_, MessageSize::Block) => Some(block),
+            (_, MessageSize::Message) => Some(ALL),
+            (_, MessageSize::Nothing) => None,
+        }
+    }
+
+    #[test]
+    fn from_2_gib_in_all_blocks_on_nothing_runs_but_the_default() {
+        let rules = rules();
+        let agreed = Agreed::of([1, 0, 0, 0]);
+        for collective in Collective::ALL {
+            let Some(least) = of_2_gib(collective) else {
+                continue;
+            };
+            let mut judged = [0; 2];
+            for nodes in [1, 2] {
+                let facts = |bytes| Facts::usual(collective, bytes, N_RANKS, nodes);
+                let applies = |variant: &Variant, bytes| {
+                    let facts = facts(bytes);
+                    let details = SharedDetails {
+                        count: facts.count,
+                        ..SharedDetails::MOVES
+                    };
+                    rules.applies(variant, &details, &facts, agreed)
+                };
+                let variants = rules.variants[collective.index()].iter().skip(1);
+                for variant in variants.filter(|one| one.applies(&facts(least - 1))) {
+                    let named = format!("{collective} {} on {nodes} nodes", variant.name);
+                    assert!(applies(variant, least - 1), "{named}");
+                    assert!(variant.applies(&facts(least)), "{named}: needs are met");
+                    for bytes in [least, 1 << 62, u64::MAX] {
+                        assert!(!applies(variant, bytes), "{named}: {bytes} bytes");
+                    }
+                    judged[usize::from(variant.own.is_some())] += 1;
+                }
+            }
+            assert!(judged.iter().all(|of| *of > 0), "{collective} {judged:?}");
+        }
+    }
+}

@@ -49,7 +49,8 @@ impl Fresh {
         let Timing {
             start_ns, end_ns, ..
         } = self.timing;
-        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns];
+        let class = u64::from(self.class);
+        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns, class];
         (largest, [time_ns, shift_ns.min(SPAN_NS_MAX)])
     }
 }
@@ -63,17 +64,26 @@ pub struct Words {
 }
 
 /// Words of a sample in a review.
-pub(super) const LARGEST: usize = 5;
+pub(super) const LARGEST: usize = 6;
 pub(super) const SUMS: usize = 2;
 /// Words of the review itself, of which the largest is wanted.
 pub(super) const OF_REVIEW: usize = 3;
 
 impl Words {
+    /// What those of any review take.
+    pub const BYTES: usize = size_of::<u64>() * (OF_REVIEW + (LARGEST + SUMS) * FRESH_MAX);
+
     /// Room for those of any review.
     pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
         self.largest.try_reserve(OF_REVIEW + LARGEST * FRESH_MAX)?;
         self.sums.try_reserve(SUMS * FRESH_MAX)
     }
+}
+
+/// The class of a sample by the words of all ranks: one of them may have called with other arguments than the others,
+/// and go on with them.
+pub(super) fn class(largest: &[u64]) -> u8 {
+    largest[LARGEST - 1] as u8
 }
 
 /// What the words of all ranks say of one sample.
@@ -84,6 +94,7 @@ pub(super) fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> Cal
         not_shortest_ns,
         slowest_ns,
         longest_shift_ns,
+        _,
     ] = largest
     else {
         unreachable!("there are so many words of a sample")

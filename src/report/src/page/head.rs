@@ -53,7 +53,7 @@ pub fn numbers(head: &Head) -> Markup {
             }
             li {
                 span.big { (factor(head.gain)) "×" }
-                span { "as fast as the default are the choices, in the geometric mean over measured cells by their recorded time" }
+                span { "as fast as the default are the choices, in the geometric mean over measured cells by their time" }
             }
             li {
                 @match exploring.share() {

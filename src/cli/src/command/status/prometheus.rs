@@ -91,7 +91,7 @@ fn of_generations(generations: &[Generation]) -> Vec<Metric> {
         ),
         gauge(
             "colltune_gain_ratio",
-            "The default's time over that of the choices, geometric mean over measured cells by recorded time.",
+            "The default's time over that of the choices, geometric mean over measured cells by their time.",
             &|one| gain(&one.cells),
         ),
     ]

@@ -24,7 +24,7 @@ const LOOKS: usize = 3;
 const WORTH: f64 = 0.02;
 /// A comparison has so many pairs at least, however short the budget is.
 const PAIRS_LEAST: usize = 3;
-/// A cell matters from this share of the recorded time on.
+/// A cell matters from this share of the time on.
 const MATTERS: f64 = 0.01;
 /// The exit code where the budget ended before the work did.
 const OUT_OF_BUDGET: u8 = 3;
@@ -319,4 +319,85 @@ fn choices(db: &Database) -> anyhow::Result<Vec<Choice>> {
 /// Where the tables go.
 pub fn tables(db: &Database) -> PathBuf {
     db.root().join("tables")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::model::{Model, SCHEMA};
+    use colltune_core::space::Space;
+    use colltune_db::{DataKey, generation};
+    use colltune_models::Learned;
+
+    /// What a training reports that published a generation of no cells, which says so.
+    fn published(db: &Database, library: &str, nothing_to_gain: &str) -> LibraryReport {
+        let key: DataKey = library.parse().unwrap();
+        let learned = Learned {
+            model: Model {
+                schema: SCHEMA,
+                library: library.to_owned(),
+                machine: "test".to_owned(),
+                generation: 1,
+                cells: Vec::new(),
+            },
+            statistics: Vec::new(),
+            calls: 9,
+            work: 1.0,
+            nothing_to_gain: nothing_to_gain.to_owned(),
+        };
+        let meta = serde_json::json!({
+            "schema": 2, "generation": 1, "library": library, "machine": "test", "colltune_version": "0",
+            "created_unix_ms": 0, "seed": 1, "runs": 1, "records": 9, "calls": 9, "cells_measured": 0,
+            "nothing_to_gain": nothing_to_gain, "learn_ms": 1,
+        });
+        let meta = serde_json::from_value(meta).unwrap();
+        let space = Space { blocks: Vec::new() };
+        generation::publish(db, &key, &learned, &space, &meta).unwrap();
+        LibraryReport {
+            library: key,
+            generation: 1,
+            published: true,
+            runs: 1,
+            records: 9,
+            calls: 9,
+            evidence: 0,
+            seconds: 0.0,
+            cells_measured: 0,
+            cells_tuned: 0,
+            cells_changed: 0,
+            partitions_removed: 0,
+        }
+    }
+
+    #[test]
+    fn nothing_is_to_be_gained_where_all_libraries_that_were_learned_for_say_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let waits = published(&db, "openmpi-4.1.4", "nearly all of it is waiting");
+        let equal = published(&db, "openmpi-5.0.3", "no variant is faster");
+        let silent = published(&db, "mpich-4.0.2", "");
+        let why = |trained: &[&LibraryReport]| {
+            let trained: Vec<LibraryReport> = trained.iter().copied().cloned().collect();
+            nothing_to_gain(&db, &trained).unwrap()
+        };
+        let text = |why: &str| Some(why.to_owned());
+        assert_eq!(why(&[&waits]), text("nearly all of it is waiting"));
+        assert_eq!(why(&[&waits, &equal]), text("no variant is faster"));
+        // One that says nothing may gain, wherever it stands.
+        assert_eq!(why(&[&silent]), None);
+        assert_eq!(why(&[&waits, &silent]), None);
+        assert_eq!(why(&[&silent, &waits]), None);
+        // What was not learned anew is not asked.
+        let old = |report: &LibraryReport| LibraryReport {
+            published: false,
+            ..report.clone()
+        };
+        let (old_waits, old_silent) = (old(&waits), old(&silent));
+        assert_eq!(why(&[]), None);
+        assert_eq!(why(&[&old_waits]), None);
+        assert_eq!(
+            why(&[&old_silent, &waits]),
+            text("nearly all of it is waiting")
+        );
+    }
 }

@@ -8,7 +8,7 @@ use crate::select::mix;
 use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_EARLY_GAP, SETTLED_GAP, chooser_of};
 use crate::decide::DEFAULT;
 use crate::decide::agreed::Membership;
-use crate::decide::times::{FRESH_MAX, Fresh, LARGEST, OF_REVIEW, SUMS, Words, agreed};
+use crate::decide::times::{FRESH_MAX, LARGEST, OF_REVIEW, SUMS, Words, agreed, class};
 
 impl CellState {
     /// The words of a review: of the time since the first sample, and of every fresh one.
@@ -39,7 +39,8 @@ impl CellState {
             }
             if let Some(arm) = fresh.arm {
                 self.arms[arm].take(&times);
-                window[known] = sample((arm, &fresh), &times, sums, members);
+                let class = class(largest);
+                window[known] = sample((arm, fresh.call, class), &times, sums, members);
                 known += 1;
             }
         }
@@ -142,7 +143,7 @@ impl Arm {
 
 /// What a race learns from: means over the ranks.
 fn sample(
-    (arm, fresh): (usize, &Fresh),
+    (arm, call, class): (usize, u64, u8),
     times: &CallTimes,
     sums: &[u64],
     members: &Membership,
@@ -150,8 +151,8 @@ fn sample(
     let mean = |sum: u64| sum as f64 / f64::from(members.layout.n_ranks.max(1));
     Sample {
         arm,
-        call: fresh.call,
-        class: fresh.class,
+        call,
+        class,
         time_ns: mean(sums[0]),
         shift_ns: times.shift_ns.map(|_| mean(sums[1])),
     }

@@ -223,8 +223,13 @@ impl Agent {
         if !self.was_refused && fate.is_refused(self.rank, act.into()) {
             self.was_refused = true;
             job.tally.refused += 1;
-            let call = shared(collective, -1, Some(type_bytes));
-            let decision = seat.decider.decide(rules, call, &|| details);
+            let is_late = fate.is_refused_late(self.rank, act.into());
+            let count = if is_late { count as i64 } else { -1 };
+            let call = shared(collective, count, Some(type_bytes));
+            let decision = match seat.decider.decide(rules, call, &|| details) {
+                Decision::Prepare if is_late => seat.decider.prepare(rules, call, &|| details),
+                decision => decision,
+            };
             match mistake {
                 // It was not counted.
                 _ if matches!(decision, Decision::Unobserved(_)) => {}
@@ -297,6 +302,9 @@ impl Agent {
                     self.own_words
                         .push((job.switch(self.rank, act) == Switch::Off).into());
                     return Ok(Next::Enter(Operation::SetUp, Awaited::SetUp(call)));
+                }
+                Decision::Unobserved(_) if job.mistake == Some(Mistake::LeftForgotten) => {
+                    Decision::Default
                 }
                 Decision::Unobserved(left) => {
                     let timing = Timing {

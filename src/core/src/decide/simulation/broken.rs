@@ -5,33 +5,27 @@ use super::job::{Report, job};
 use super::surroundings::Mistake;
 use crate::settings::Reproducible;
 
-/// The first of some jobs in which the mistake is noticed.
-fn noticed(mistake: Mistake, faults: Faults) -> Option<Report> {
-    let jobs = (0..40).map(|seed| {
-        let ranks = job(2 + seed as u32 % 7).programs(seed).faults(faults);
+/// One of some jobs of few ranks notices the mistake.
+fn is_found(mistake: Mistake, faults: Faults) {
+    is_found_among(|seed| 2 + seed as u32 % 7, 4_000, mistake, faults);
+}
+
+/// One of some jobs notices the mistake, and without it the same program is right. How many ranks it has goes by the
+/// seed; `calls` are those of single ranks.
+fn is_found_among(n_ranks: impl Fn(u64) -> u32, calls: u64, mistake: Mistake, faults: Faults) {
+    let right = |seed: u64| {
+        let ranks = job(n_ranks(seed)).programs(seed).faults(faults);
         match mistake {
             Mistake::SetUpLate => ranks.reproducible(Reproducible::Run),
             Mistake::OwnSwitch => ranks.on_a_site(),
             _ => ranks,
         }
-    });
-    jobs.map(|job| job.mistake(mistake).run(4_000))
-        .find(Report::is_wrong)
-}
-
-/// The same programs without the mistake are right.
-fn is_found(mistake: Mistake, faults: Faults) {
-    let report = noticed(mistake, faults);
+    };
+    let mut reports = (0..40).map(|seed| right(seed).mistake(mistake).run(calls));
+    let report = reports.find(Report::is_wrong);
     let report = report.unwrap_or_else(|| panic!("{mistake:?} goes unnoticed"));
     println!("{mistake:?}: {:?}", report.outcome);
-    let seed = report.seed;
-    let ranks = job(2 + seed as u32 % 7).programs(seed).faults(faults);
-    let right = match mistake {
-        Mistake::SetUpLate => ranks.reproducible(Reproducible::Run),
-        Mistake::OwnSwitch => ranks.on_a_site(),
-        _ => ranks,
-    };
-    right.run(4_000).assert_all_decided_alike();
+    right(report.seed).run(calls).assert_all_decided_alike();
 }
 
 #[test]
@@ -87,6 +81,31 @@ fn an_agreements_error_that_some_ranks_do_not_look_at_is_found() {
         ..Faults::NONE
     };
     is_found(Mistake::ErrorUnseen, faults);
+}
+
+#[test]
+fn a_sampled_call_that_was_left_and_is_never_observed_is_found() {
+    let faults = Faults {
+        left: 100_000,
+        ..Faults::NONE
+    };
+    is_found(Mistake::LeftForgotten, faults);
+}
+
+#[test]
+fn what_single_ranks_of_two_hundred_do_alone_is_found() {
+    let faults = Faults {
+        failing: 1_000,
+        left: 1_000,
+        ..Faults::NONE
+    };
+    for mistake in [
+        Mistake::OwnTimes,
+        Mistake::FailedForgotten,
+        Mistake::LeftForgotten,
+    ] {
+        is_found_among(|_| 200, 40_000, mistake, faults);
+    }
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::surroundings::{End, Tally};
 use crate::collective::Collective;
 use crate::decide::agreed::{Agreed, Membership, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
-use crate::decide::{Decider, Decision};
+use crate::decide::rules::Rules;
+use crate::decide::{AfterSample, DEFAULT, Decider, Decision, Timing};
 use crate::settings::Reproducible;
 
 /// Calls of single ranks in a test.
@@ -85,14 +86,27 @@ fn few_ranks_decide_alike_whatever_happens_to_some() {
 #[test]
 fn a_thousand_ranks_decide_alike_whatever_happens_to_some() {
     let n_ranks = [64, 200, 1000, 1024];
-    let each = calls() / 2 / n_ranks.len() as u64 / (calls() / CALLS);
-    let programs = n_ranks.len() as u64 * (calls() / CALLS);
-    with_seeds(2_000, programs, |seed| {
-        let n_ranks = n_ranks[(seed % 4) as usize];
-        let report = job(n_ranks).programs(seed).faults(Faults::MANY).run(each);
+    let faults = [Faults::MANY, Faults::FORSAKEN, Faults::DEADLY];
+    let (each, programs) = (CALLS / 8, 12 * (calls() / CALLS));
+    let tally = with_seeds(2_000, programs, |seed| {
+        let job = job(n_ranks[(seed % 4) as usize]).programs(seed);
+        let job = job.threads(1 + (seed / 4 % 2) as u32);
+        let report = job.faults(faults[(seed / 4 % 3) as usize]).run(each);
         report.assert_all_decided_alike();
         report.tally
     });
+    println!("{tally:?}");
+    let of_each = [
+        tally.tuned,
+        tally.sampled,
+        tally.refused,
+        tally.set_ups,
+        tally.rooms,
+        tally.reviews,
+        tally.failed,
+    ];
+    let alone = variable("COLLTUNE_SEED").is_some();
+    assert!(alone || of_each.iter().all(|count| *count > 0), "{tally:?}");
 }
 
 #[test]
@@ -199,6 +213,62 @@ fn ranks_whose_agreements_fail_go_on_alike_with_the_default() {
     assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 
+/// What a call on a communicator of four ranks on a node comes to.
+fn decide(decider: &mut Decider, rules: &Rules, agreed: Agreed, call: SharedCall) -> Decision {
+    let details = || SharedDetails::MOVES;
+    let members = Membership::of([0; 4].into_iter());
+    let mut decision = decider.decide(rules, call, &details);
+    loop {
+        decision = match decision {
+            Decision::SetUp => decider.set_up(rules, Some((agreed, members)), call, &details),
+            Decision::Prepare => decider.prepare(rules, call, &details),
+            _ => return decision,
+        }
+    }
+}
+
+/// A communicator that has called these in turn, often.
+fn called(calls: &[(Collective, u64)]) -> Decider {
+    let [rules, _] = basic_rules();
+    let agreed = Agreed {
+        id: 1,
+        native: Possible::Yes,
+        own_families: Possible::Yes,
+        spent_ppm: 0,
+    };
+    let mut decider = Decider::new();
+    for &(collective, bytes) in calls.iter().cycle().take(400) {
+        let call = SharedCall { collective, bytes };
+        let _ = decide(&mut decider, rules, agreed, call);
+    }
+    decider
+}
+
+#[test]
+fn a_communicator_holds_something_of_the_cells_that_it_calls_alone() {
+    let calls = [
+        (Collective::Bcast, 1024),
+        (Collective::Bcast, 1025),
+        (Collective::Allreduce, 8),
+        (Collective::Allreduce, 1 << 20),
+    ];
+    let [one, three] = [&calls[..1], &calls].map(called);
+    let held = |collective| {
+        let made = |place: &usize| three.model_cell(collective, *place).is_some();
+        (0..64).filter(made).count()
+    };
+    assert_eq!(
+        Collective::ALL.map(held).iter().sum::<usize>(),
+        3,
+        "two sizes share a cell"
+    );
+    let [one, three] = [one, three].map(|decider| decider.bytes() - Decider::READY_BYTES);
+    assert!(
+        one > 1000 && (2 * one..5 * one).contains(&three),
+        "{one} {three}"
+    );
+}
+
 /// The first call of a cell that is sampled on a communicator that was made when agreements had cost so many times their
 /// share.
 fn first_sample(times: u64, number: u64) -> u64 {
@@ -209,23 +279,14 @@ fn first_sample(times: u64, number: u64) -> u64 {
         own_families: Possible::Yes,
         spent_ppm: rules.terms.settings.explore_budget_ppm() * times,
     };
-    let members = Membership::of([0; 4].into_iter());
     let call = SharedCall {
         collective: Collective::Bcast,
         bytes: 1024,
     };
-    let details = || SharedDetails::MOVES;
     let mut decider = Decider::new();
-    let sampled = |_: &u64| {
-        let mut decision = decider.decide(rules, call, &details);
-        loop {
-            decision = match decision {
-                Decision::SetUp => decider.set_up(rules, Some((agreed, members)), call, &details),
-                Decision::Prepare => decider.prepare(rules, call, &details),
-                Decision::Chosen(chosen) => return chosen.sampled,
-                _ => return false,
-            }
-        }
+    let sampled = |_: &u64| match decide(&mut decider, rules, agreed, call) {
+        Decision::Chosen(chosen) => chosen.sampled,
+        _ => false,
     };
     let due = rules.terms.settings.setup_after;
     (1..10_000).find(sampled).expect("one is") - u64::from(due)
@@ -244,4 +305,66 @@ fn communicators_that_are_made_when_agreements_have_cost_too_much_are_sampled_la
     let [twice, eight] = [2, 8].map(mean);
     assert!((12..=36).contains(&twice), "{twice}");
     assert!((3 * twice..=5 * twice).contains(&eight), "{twice} {eight}");
+}
+
+#[test]
+fn an_arm_whose_first_sample_takes_twenty_times_the_defaults_is_never_drawn_again() {
+    let [rules, _] = basic_rules();
+    let call = SharedCall {
+        collective: Collective::Bcast,
+        bytes: 40_000,
+    };
+    for number in 1..=20 {
+        let agreed = Agreed {
+            id: number,
+            native: Possible::Yes,
+            own_families: Possible::Yes,
+            spent_ppm: 0,
+        };
+        let mut decider = Decider::new();
+        let (mut now_ns, mut slow) = (0, None::<u16>);
+        let (mut of_default, mut of_others) = (0, 0);
+        for turn in 0..4_000 {
+            // A race that finds a loop of two calls draws anew what it had dropped for its mean.
+            let usual_ns = 10_000 * (1 + turn % 2) + dice(number, 14, turn) % 5_000;
+            now_ns += usual_ns;
+            let Decision::Chosen(chosen) = decide(&mut decider, rules, agreed, call) else {
+                continue;
+            };
+            assert_ne!(slow, Some(chosen.wish), "communicator {number}, {turn}");
+            if !chosen.sampled {
+                continue;
+            }
+            let time_ns = match chosen.variant {
+                DEFAULT => {
+                    of_default += 1;
+                    usual_ns
+                }
+                first if slow.is_none() => {
+                    slow = Some(first);
+                    20 * 25_000
+                }
+                _ => {
+                    of_others += 1;
+                    usual_ns
+                }
+            };
+            decider.begin_sample(call.collective, chosen, now_ns);
+            let timing = Timing {
+                start_ns: now_ns,
+                end_ns: now_ns + time_ns,
+                record: None,
+            };
+            now_ns += time_ns;
+            let after = decider.observe(rules, call.collective, &chosen, timing);
+            if after == AfterSample::Review {
+                // All four ranks say the same.
+                let mut words = decider.review(call.collective, &chosen, now_ns, 0, Possible::Yes);
+                words.sums.iter_mut().for_each(|sum| *sum *= 4);
+                decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
+            }
+        }
+        let drawn = (of_default, of_others);
+        assert!(of_default > 0 && of_others > 10, "{number}: {drawn:?}");
+    }
 }

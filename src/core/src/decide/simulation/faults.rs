@@ -25,7 +25,7 @@ pub struct Faults {
     pub left: u64,
     /// Arguments that our own algorithms cannot take, though the library does not refuse them.
     pub unfit: u64,
-    /// No memory for a collective's cells.
+    /// No memory for a call's cell.
     pub no_memory: u64,
 }
 
@@ -90,6 +90,11 @@ impl Fate {
 
     pub fn is_refused(&self, rank: u32, act: u64) -> bool {
         self.strikes(1, (rank, act), self.faults.refused)
+    }
+
+    /// Of refused calls, whether the library alone sees what is wrong, behind all that this rank does without the others.
+    pub fn is_refused_late(&self, rank: u32, act: u64) -> bool {
+        self.strikes(14, (rank, act), 500_000)
     }
 
     pub fn is_unknown(&self, rank: u32, act: u64) -> bool {

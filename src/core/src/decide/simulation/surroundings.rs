@@ -32,6 +32,8 @@ pub enum Mistake {
     OwnTimes,
     /// A sampled call that failed on this rank is not taken into account.
     FailedForgotten,
+    /// A sampled call that was left is never observed: what follows it runs `default`.
+    LeftForgotten,
     /// The set-up comes late where one choice is to hold for the run.
     SetUpLate,
     /// A communicator's decisions outlive it, and go on with the next one of its handle.
