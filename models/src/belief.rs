@@ -140,15 +140,21 @@ impl Estimated {
         let rows = cell
             .rows
             .iter()
-            .map(|&row| match slow.contains(&row.variant) {
-                true => Cow::Owned(without_stalls(row)),
-                false => Cow::Borrowed(row),
+            .map(|row| match slow.contains(&row.variant) {
+                true => without_stalls(row),
+                false => **row,
             });
-        let rows: Vec<Cow<Evidence>> = rows.collect();
-        let rows: Vec<&Evidence> = rows.iter().map(|row| row.as_ref()).collect();
+        let rows: Vec<Evidence> = rows.collect();
+        // The typical call of a run may be the default's or that of a variant which takes a thousandth of its time.
+        let default_ns = default_ns(&cell.rows);
+        let of_default: Vec<Evidence> = rows
+            .iter()
+            .map(|row| row.at_level(default_ns(row)))
+            .collect();
+        let [rows, of_default] = [&rows, &of_default].map(|rows| rows.iter().collect::<Vec<_>>());
         let observed = Observed::new(&rows, weight);
         let shifts = match observed.variants.first() {
-            Some(0) => shift::of_cell(&rows, &observed.variants, weight),
+            Some(0) => shift::of_cell(&of_default, &observed.variants, weight),
             _ => Vec::new(),
         };
         let mut by_run = BTreeMap::<u32, Vec<(u64, u64)>>::new();
@@ -160,7 +166,7 @@ impl Estimated {
         let rates = rates.filter_map(|(run, of)| Some((run, stalls::disturbed(&of)?)));
         let disturbed: BTreeMap<u32, f64> = rates.collect();
         let mut counts = BTreeMap::<u16, Count>::new();
-        for row in &rows {
+        for row in of_default {
             let weight = weight(row);
             let calls = weight * row.calls as f64;
             let count = Count {
@@ -248,6 +254,19 @@ impl Estimated {
             };
         }
         result
+    }
+}
+
+/// What the default's calls take in the run of a row, else in the other runs; where it never ran what a typical call takes.
+fn default_ns(rows: &[&Evidence]) -> impl Fn(&Evidence) -> f64 {
+    let defaults = rows.iter().filter(|row| row.variant == 0 && row.time.n > 0);
+    let of_runs = defaults.map(|row| (row.run, (row.level_ns * row.time.mean).max(1.0)));
+    let of_runs: BTreeMap<u32, f64> = of_runs.collect();
+    let logs: f64 = of_runs.values().map(|time| time.ln()).sum();
+    let usual = (!of_runs.is_empty()).then(|| (logs / of_runs.len() as f64).exp());
+    move |row| {
+        let known = of_runs.get(&row.run).copied().or(usual);
+        known.unwrap_or(row.level_ns)
     }
 }
 

@@ -96,6 +96,15 @@ impl Moments {
         self.m2 += away * (value - self.mean);
     }
 
+    /// The moments of the values times a factor.
+    pub fn times(self, factor: f64) -> Moments {
+        Moments {
+            mean: factor * self.mean,
+            m2: factor * factor * self.m2,
+            ..self
+        }
+    }
+
     /// The variance of one value; 0 for less than two.
     pub fn variance(&self) -> f64 {
         if self.n < 2 {
@@ -111,6 +120,20 @@ impl Evidence {
     pub fn spent_ns(&self) -> f64 {
         let bodies = self.calls as f64 * self.time.mean.max(self.work);
         self.level_ns * (bodies + self.stall_excess)
+    }
+
+    /// The same in times of another level.
+    pub fn at_level(&self, level_ns: f64) -> Evidence {
+        let factor = self.level_ns / level_ns;
+        Evidence {
+            level_ns,
+            time: self.time.times(factor),
+            shift: self.shift.times(factor),
+            total: self.total.times(factor),
+            stall_excess: factor * self.stall_excess,
+            work: factor * self.work,
+            ..*self
+        }
     }
 
     /// That of no call.

@@ -21,7 +21,7 @@ struct blocks {
 };
 
 static struct blocks room(void) {
-    struct blocks all = {malloc(sizeof(int) * COUNT * (size_t)size), NULL, malloc(sizeof(MPI_Count) * (size_t)size),
+    struct blocks all = {calloc(COUNT * (size_t)size, sizeof(int)), NULL, malloc(sizeof(MPI_Count) * (size_t)size),
                          malloc(sizeof(MPI_Aint) * (size_t)size)};
     MPI_Aint address;
     MPI_Get_address(all.held, &address);

@@ -59,6 +59,19 @@ fn two_disturbed_runs_do_not_hide_what_eight_calm_ones_show() {
     );
 }
 
+/// A default that takes 1 ms beside a variant of 0.8 us, and a run of the default alone whose calls scatter by more than a
+/// hundred times as much as that takes.
+#[test]
+fn how_much_a_slow_default_scatters_hides_no_variant_that_takes_a_thousandth() {
+    let cells = learned("slow-default");
+    let cell = cells
+        .iter()
+        .max_by(|a, b| a.time_share.total_cmp(&b.time_share))
+        .unwrap();
+    assert_eq!(cell.best, "native:recursive_doubling", "{cell:?}");
+    assert!(cell.gain_lo > 10.0, "{cell:?}");
+}
+
 /// Beside compilers that keep both cores busy, one call in 160 of every variant takes a scheduler's turn more, a thousand
 /// times as long as the others: that is nobody's own fault, least of all of a variant that it meets more rarely.
 #[test]

@@ -87,16 +87,19 @@ pub fn of_cell(
         let (n, n_base) = (row.shift.n as f64, base.shift.n as f64);
         let unit = base.time.mean.max(1e-3);
         let of_run = weight(row) * n * n_base / (n + n_base);
-        let variance = |part: fn(&Spread) -> f64| {
-            of_run.powi(2) * (part(&spreads[arm]) / n + part(&spreads[0]) / n_base) / unit.powi(2)
+        // Of a variant that takes a thousandth of the default's time, what the latter's is off by counts a thousandth.
+        let ratio = row.time.mean / unit;
+        let variance = |part: fn(&Spread) -> f64, share: f64| {
+            let both = part(&spreads[arm]) / n + share * part(&spreads[0]) / n_base;
+            of_run.powi(2) * both / unit.powi(2)
         };
         let sum = &mut sums[arm];
         sum.weight += of_run;
         sum.shift += of_run * (row.shift.mean - base.shift.mean) / unit;
-        sum.ratio += of_run * row.time.mean / unit;
-        sum.shift_variance += variance(|of| of.shift);
-        sum.covariance += variance(|of| of.covariance);
-        sum.time_variance += variance(|of| of.time);
+        sum.ratio += of_run * ratio;
+        sum.shift_variance += variance(|of| of.shift, 1.0);
+        sum.covariance += variance(|of| of.covariance, ratio);
+        sum.time_variance += variance(|of| of.time, ratio * ratio);
         sum.calls += row.shift.n.min(base.shift.n);
     }
     sums.iter()
@@ -126,7 +129,9 @@ fn pooled(rows: &[&Evidence], part: impl Fn(&Evidence) -> &Moments) -> f64 {
     }
 }
 
-/// What calls of each variant vary by, leaning on the cell's.
+/// What calls of each variant vary by, leaning on the cell's; of one that takes far less than the default, of which a cell
+/// may have a thousand times as much, as its share. Calls without a shift are in the times alone, so the covariance is held
+/// within what both allow.
 fn spreads(
     rows: &[&Evidence],
     n: usize,
@@ -135,27 +140,32 @@ fn spreads(
     let parts: [fn(&Evidence) -> &Moments; 3] =
         [|row| &row.time, |row| &row.shift, |row| &row.total];
     let known: Vec<&Evidence> = rows.iter().filter(|row| row.shift.n > 0).copied().collect();
-    let [time, shift, total] = parts.map(|part| {
-        let all = pooled(&known, part);
-        let mut own = vec![(VARIANCE_PRIOR * all, VARIANCE_PRIOR); n];
-        for row in &known {
-            if let Some(arm) = place(row) {
-                let of = part(row);
-                own[arm].0 += of.m2;
-                own[arm].1 += of.n.saturating_sub(1) as f64;
-            }
+    let [time, shift, total] = parts.map(|part| pooled(&known, part));
+    let covariance = (total - time - shift) / 2.0;
+    let of_arm = |arm: usize| {
+        let own = || known.iter().filter(|row| place(row) == Some(arm));
+        let (sum, calls) = own().fold((0.0, 0.0), |(sum, calls), row| {
+            let n = row.time.n as f64;
+            (sum + n * row.time.mean, calls + n)
+        });
+        let share = f64::min(sum / f64::max(calls, 1.0), 1.0);
+        let time = share * share * time;
+        let usual = [time, shift, time + shift + 2.0 * share * covariance];
+        let [time, shift, total] = [0, 1, 2].map(|of| {
+            let start = (VARIANCE_PRIOR * usual[of], VARIANCE_PRIOR);
+            let (squares, freedom) = own().map(|row| parts[of](row)).fold(start, |sums, own| {
+                (sums.0 + own.m2, sums.1 + own.n.saturating_sub(1) as f64)
+            });
+            squares / freedom
+        });
+        let most = (time * shift).sqrt();
+        Spread {
+            time,
+            shift,
+            covariance: ((total - time - shift) / 2.0).clamp(-most, most),
         }
-        own.into_iter()
-            .map(|(squares, freedom)| squares / freedom)
-            .collect::<Vec<f64>>()
-    });
-    (0..n)
-        .map(|arm| Spread {
-            time: time[arm],
-            shift: shift[arm],
-            covariance: (total[arm] - time[arm] - shift[arm]) / 2.0,
-        })
-        .collect()
+    };
+    (0..n).map(of_arm).collect()
 }
 
 /// How much more the contrasts of runs with the default scatter than the noise within them says; at least 1.

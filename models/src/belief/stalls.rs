@@ -28,7 +28,7 @@ const RUN_STALLS_LEAST: u64 = 5;
 /// What calls in other cells of a collective count for a variant.
 const OTHER_CELLS: f64 = 0.3;
 
-/// Calls, and how many of them stalled, at what cost in typical times.
+/// Calls, and how many of them stalled, at what cost in times of the default's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Count {
     pub calls: f64,

@@ -4,8 +4,8 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model};
 use colltune_core::settings::Settings;
-use colltune_models::choice::choose;
-use colltune_models::evidence::{Evidence, Shape, reduce};
+use colltune_models::choice::{choose, contrast};
+use colltune_models::evidence::{Call, Evidence, Shape, reduce};
 use colltune_models::{Context, learn};
 use rand::{RngExt, SeedableRng};
 
@@ -364,4 +364,48 @@ fn what_is_not_its_cells_best_replaces_the_default_only_where_it_is_sure_by_itse
     assert!(choices.iter().take(3).all(|choice| choice.replaces[0]));
     let reason = &choices[0].reasons[1];
     assert!(reason.contains("97.0 %"), "{reason}");
+}
+
+/// Where most calls run a variant that takes a thousandth of the default's time, its stalls are long beside its other calls,
+/// and short beside the default's.
+#[test]
+fn stalls_that_are_short_beside_the_default_cost_a_far_faster_variant_nothing() {
+    let mut random = rand::rngs::StdRng::seed_from_u64(8);
+    let mut evidence = Vec::new();
+    for run in 0..5u32 {
+        // In one of the others the typical call is the default's.
+        let (calls, share) =
+            [(1000, 0.0), (70, 0.4), (70, 0.6), (70, 0.6), (70, 0.6)][run as usize];
+        let one = |k: u64| {
+            let variant = u16::from(random.random::<f64>() < share);
+            let noise = 0.9 + 0.2 * random.random::<f64>();
+            let stalls = variant == 1 && random.random::<f64>() < 0.05;
+            let is_last = random.random::<f64>() < 0.05;
+            let default_ns = if is_last { 4e6 } else { 1e6 };
+            let time_ns =
+                noise * [default_ns, if stalls { 15e3 } else { 1e3 }][usize::from(variant)];
+            Call {
+                run,
+                comm: 1,
+                index: k,
+                shape: shape(8),
+                variant,
+                class: 0,
+                start_ns: 1_000_000 * k,
+                time_ns,
+                shift_ns: (!is_last).then(|| 100.0 + 200.0 * random.random::<f64>()),
+                work_ns: 0.8 * time_ns,
+            }
+        };
+        evidence.extend(reduce((0..calls).map(one).collect()));
+    }
+    assert!(
+        evidence
+            .iter()
+            .any(|row| row.variant == 1 && row.stalls > 0)
+    );
+    let (beliefs, choices) = decide(&evidence, 2, None);
+    assert_eq!(choices[0].best, Some(0), "{:?}", choices[0]);
+    let gain = contrast(&beliefs[0], 0);
+    assert!(gain.lo > 3.0, "{gain:?}");
 }
