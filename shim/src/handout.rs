@@ -445,11 +445,7 @@ fn data_key(library: Library) -> DataKey {
 }
 
 /// The model in force, as far as a job on so many nodes and ranks of one reaches; `None` before any training.
-fn read_model(
-    db: &Path,
-    key: &DataKey,
-    (nodes, ppn): (u64, u64),
-) -> Result<Option<Model>, String> {
+fn read_model(db: &Path, key: &DataKey, (nodes, ppn): (u64, u64)) -> Result<Option<Model>, String> {
     let folder = db.join(key.to_string());
     let current = folder.join("CURRENT");
     let generation = match read_text(&current, SETTINGS_BYTES_MAX) {

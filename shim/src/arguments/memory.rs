@@ -56,8 +56,7 @@ impl World {
     pub fn blocks(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
         let located = self.located(listed)?;
         // SAFETY: MPI asks for a count and a place for each rank.
-        let (count, may_hold) =
-            unsafe { (listed.counts.sum(n_ranks)?, located.may_hold(n_ranks)) };
+        let (count, may_hold) = unsafe { (listed.counts.sum(n_ranks)?, located.may_hold(n_ranks)) };
         (may_hold && i64::try_from(count).is_ok()).then_some(located)
     }
 
