@@ -24,7 +24,7 @@ use colltune_core::collective::Collective;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Shape};
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::{Fit, Observed, Sum};
 use root::root;
@@ -146,15 +146,15 @@ impl Estimated {
             });
         let rows: Vec<Evidence> = rows.collect();
         // The typical call of a run may be the default's or that of a variant which takes a thousandth of its time.
-        let default_ns = default_ns(&cell.rows);
-        let of_default: Vec<Evidence> = rows
-            .iter()
-            .map(|row| row.at_level(default_ns(row)))
-            .collect();
-        let [rows, of_default] = [&rows, &of_default].map(|rows| rows.iter().collect::<Vec<_>>());
+        let default_ns = default_ns(&rows);
+        let at_default = |row: &Evidence| row.at_level(default_ns(row));
+        let of_default: Vec<Evidence> = rows.iter().map(at_default).collect();
+        let told: Vec<Evidence> = cell.rows.iter().map(|row| at_default(row)).collect();
+        let [rows, of_default, told] =
+            [&rows, &of_default, &told].map(|rows| rows.iter().collect::<Vec<_>>());
         let observed = Observed::new(&rows, weight);
         let shifts = match observed.variants.first() {
-            Some(0) => shift::of_cell(&of_default, &observed.variants, weight),
+            Some(0) => shift::of_cell(&of_default, &told, &observed.variants, weight),
             _ => Vec::new(),
         };
         let mut by_run = BTreeMap::<u32, Vec<(u64, u64)>>::new();
@@ -233,6 +233,9 @@ impl Estimated {
         let by_arm = by_arm.map(|(&arm, theta)| (theta.exp(), corrections[arm]));
         let of_default = of_default(by_arm);
         self.of_default = of_default;
+        for count in self.counts.values_mut() {
+            count.excess /= 1.0 + of_default;
+        }
         let mut result = vec![None; cell.variants.len()];
         for (place, (variant, _)) in cell.variants.iter().enumerate() {
             let Ok(arm) = observed.variants.binary_search(variant) else {
@@ -257,16 +260,26 @@ impl Estimated {
     }
 }
 
-/// What the default's calls take in the run of a row, else in the other runs; where it never ran what a typical call takes.
-fn default_ns(rows: &[&Evidence]) -> impl Fn(&Evidence) -> f64 {
-    let defaults = rows.iter().filter(|row| row.variant == 0 && row.time.n > 0);
-    let of_runs = defaults.map(|row| (row.run, (row.level_ns * row.time.mean).max(1.0)));
-    let of_runs: BTreeMap<u32, f64> = of_runs.collect();
-    let logs: f64 = of_runs.values().map(|time| time.ln()).sum();
-    let usual = (!of_runs.is_empty()).then(|| (logs / of_runs.len() as f64).exp());
+/// What the default's calls take in the run and shape of a row, else in other runs; where it never ran what a typical call
+/// takes.
+fn default_ns(rows: &[Evidence]) -> impl Fn(&Evidence) -> f64 {
+    let mut met = BTreeMap::new();
+    let mut usual = BTreeMap::<Option<Shape>, (f64, f64)>::new();
+    for row in rows.iter().filter(|row| row.variant == 0 && row.time.n > 0) {
+        let time_ns = (row.level_ns * row.time.mean).max(1.0);
+        met.insert((row.run, row.shape, row.component), time_ns);
+        for of in [Some(row.shape), None] {
+            let (sum, n) = usual.entry(of).or_default();
+            (*sum, *n) = (*sum + time_ns.ln(), *n + 1.0);
+        }
+    }
     move |row| {
-        let known = of_runs.get(&row.run).copied().or(usual);
-        known.unwrap_or(row.level_ns)
+        let usual = |of| usual.get(&of).map(|(sum, n)| (sum / n).exp());
+        let known = met.get(&(row.run, row.shape, row.component)).copied();
+        let known = known
+            .or_else(|| usual(Some(row.shape)))
+            .or_else(|| usual(None));
+        known.unwrap_or(row.level_ns).max(1.0)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::evidence::Evidence;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spent {
     times: BTreeMap<usize, f64>,
+    /// Of all of them together, for kinds that these runs have not recorded.
+    usual: Option<f64>,
 }
 
 impl Spent {
@@ -33,18 +35,31 @@ impl Spent {
             let (_, recorded) = sums.entry(kind_of(row)).or_default();
             *recorded += row.spent_ns();
         }
-        let known = sums
-            .into_iter()
-            .filter(|(_, (accounted, recorded))| *accounted > 0.0 && *recorded > 0.0);
-        let more = known.map(|(kind, (accounted, recorded))| (kind, accounted / recorded));
+        sums.retain(|_, (_, recorded)| *recorded > 0.0);
+        let known = sums.values().filter(|(accounted, _)| *accounted > 0.0);
+        let all = known.fold((0.0, 0.0), |all, of| (all.0 + of.0, all.1 + of.1));
+        let more = |(accounted, recorded): (f64, f64)| match accounted > 0.0 {
+            true => accounted / recorded,
+            false => 1.0,
+        };
         Spent {
-            times: more.collect(),
+            usual: (all.1 > 0.0).then(|| more(all)),
+            times: sums
+                .into_iter()
+                .map(|(kind, of)| (kind, more(of)))
+                .collect(),
         }
     }
 
     /// The time of the calls that these rows stand for, those that were not recorded included; in ns.
     pub fn ns<'e>(&self, rows: impl IntoIterator<Item = &'e Evidence>) -> f64 {
-        let more = |row: &Evidence| self.times.get(&kind_of(row)).copied().unwrap_or(1.0);
+        let more = |row: &Evidence| {
+            self.times
+                .get(&kind_of(row))
+                .copied()
+                .or(self.usual)
+                .unwrap_or(1.0)
+        };
         rows.into_iter().map(|row| row.spent_ns() * more(row)).sum()
     }
 }

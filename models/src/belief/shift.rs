@@ -16,6 +16,8 @@ const TAU_GUESS: f64 = 0.02;
 const TAU_PRIOR: f64 = 2.0;
 /// Shifts larger than this share of the default's time are not expected of any variant.
 const TAU_MOST: f64 = 0.2;
+/// Less no variant takes, in times of the default's.
+const TIME_LEAST: f64 = 1e-9;
 /// Degrees of freedom by which a variant's variance leans on the cell's.
 const VARIANCE_PRIOR: f64 = 8.0;
 
@@ -39,7 +41,7 @@ pub struct Correction {
     pub variance: f64,
 }
 
-/// What a call of a variant varies by within runs, per call, in the times of a typical one.
+/// What a call of a variant varies by within runs, per call, in times of the default's.
 #[derive(Clone, Copy)]
 struct Spread {
     time: f64,
@@ -62,14 +64,16 @@ struct Sum {
 }
 
 /// The contrasts of a cell, by the places of `variants`; the default is the first. What lies behind most calls of a run
-/// depends on what was drawn there, so only calls of the same run are compared. `weight` says how much a run counts.
+/// depends on what was drawn there, so only calls of the same run are compared. `weight` says how much a run counts; all
+/// rows are in times of the default's, `told` before anything was made of stalls.
 pub fn of_cell(
     rows: &[&Evidence],
+    told: &[&Evidence],
     variants: &[u16],
     weight: impl Fn(&Evidence) -> f64,
 ) -> Vec<Shift> {
     let place = |row: &Evidence| variants.binary_search(&row.variant).ok();
-    let spreads = spreads(rows, variants.len(), place);
+    let spreads = spreads(rows, told, variants.len(), place);
     let between_runs = between_runs(rows, pooled(rows, |row| &row.shift));
     let mut bases: BTreeMap<_, &Evidence> = BTreeMap::new();
     for row in rows
@@ -129,43 +133,93 @@ fn pooled(rows: &[&Evidence], part: impl Fn(&Evidence) -> &Moments) -> f64 {
     }
 }
 
-/// What calls of each variant vary by, leaning on the cell's; of one that takes far less than the default, of which a cell
-/// may have a thousand times as much, as its share. Calls without a shift are in the times alone, so the covariance is held
-/// within what both allow.
+/// What calls of each variant vary by, leaning on the cell's: in times of what the variant takes, since one may take a
+/// thousandth of another's time. `told` are the rows as they were told, whose times and sums are of the same calls.
 fn spreads(
     rows: &[&Evidence],
+    told: &[&Evidence],
     n: usize,
     place: impl Fn(&Evidence) -> Option<usize>,
 ) -> Vec<Spread> {
-    let parts: [fn(&Evidence) -> &Moments; 3] =
-        [|row| &row.time, |row| &row.shift, |row| &row.total];
-    let known: Vec<&Evidence> = rows.iter().filter(|row| row.shift.n > 0).copied().collect();
-    let [time, shift, total] = parts.map(|part| pooled(&known, part));
-    let covariance = (total - time - shift) / 2.0;
-    let of_arm = |arm: usize| {
-        let own = || known.iter().filter(|row| place(row) == Some(arm));
-        let (sum, calls) = own().fold((0.0, 0.0), |(sum, calls), row| {
-            let n = row.time.n as f64;
-            (sum + n * row.time.mean, calls + n)
-        });
-        let share = f64::min(sum / f64::max(calls, 1.0), 1.0);
-        let time = share * share * time;
-        let usual = [time, shift, time + shift + 2.0 * share * covariance];
-        let [time, shift, total] = [0, 1, 2].map(|of| {
-            let start = (VARIANCE_PRIOR * usual[of], VARIANCE_PRIOR);
-            let (squares, freedom) = own().map(|row| parts[of](row)).fold(start, |sums, own| {
-                (sums.0 + own.m2, sums.1 + own.n.saturating_sub(1) as f64)
-            });
-            squares / freedom
-        });
-        let most = (time * shift).sqrt();
+    let (mut arms, mut all) = (vec![Pools::default(); n], Pools::default());
+    for row in rows.iter().filter(|row| row.shift.n > 0) {
+        let Some(arm) = place(row) else { continue };
+        let mean = row.time.mean.max(TIME_LEAST);
+        let [freedom, of_shift] = [row.time.n, row.shift.n].map(|n| n.saturating_sub(1) as f64);
+        arms[arm]
+            .takes
+            .add(row.time.n as f64 * mean, row.time.n as f64);
+        arms[arm].time.add(row.time.m2, freedom);
+        all.time.add(row.time.m2 / (mean * mean), freedom);
+        for pools in [&mut arms[arm], &mut all] {
+            pools.shift.add(row.shift.m2, of_shift);
+        }
+    }
+    for row in told.iter().filter(|row| row.shift.n > 1) {
+        let Some(arm) = place(row) else { continue };
+        let freedom = (row.shift.n - 1) as f64;
+        let products = freedom * covariance(row);
+        arms[arm].covariance.add(products, freedom);
+        all.covariance
+            .add(products / row.time.mean.max(TIME_LEAST), freedom);
+    }
+    let of_arm = |arm: &Pools| {
+        let takes = arm.takes.mean().max(TIME_LEAST);
+        let time = arm.time.leaning(takes * takes * all.time.mean());
+        let shift = arm.shift.leaning(all.shift.mean());
+        let most = (time * shift).max(0.0).sqrt();
+        let covariance = arm.covariance.leaning(takes * all.covariance.mean());
         Spread {
             time,
             shift,
-            covariance: ((total - time - shift) / 2.0).clamp(-most, most),
+            covariance: covariance.clamp(-most, most),
         }
     };
-    (0..n).map(of_arm).collect()
+    arms.iter().map(of_arm).collect()
+}
+
+/// What rows say together: of their variances, covariances and times.
+#[derive(Clone, Copy, Default)]
+struct Pools {
+    takes: Pool,
+    time: Pool,
+    shift: Pool,
+    covariance: Pool,
+}
+
+/// A sum, and how many count in it.
+#[derive(Clone, Copy, Default)]
+struct Pool {
+    sum: f64,
+    n: f64,
+}
+
+impl Pool {
+    fn add(&mut self, sum: f64, n: f64) {
+        (self.sum, self.n) = (self.sum + sum, self.n + n);
+    }
+
+    fn mean(self) -> f64 {
+        if self.n > 0.0 { self.sum / self.n } else { 0.0 }
+    }
+
+    fn leaning(self, usual: f64) -> f64 {
+        (self.sum + VARIANCE_PRIOR * usual) / (self.n + VARIANCE_PRIOR)
+    }
+}
+
+/// The covariance of a call's time and its shift. Some calls have no shift: by how far the mean of their times is from the
+/// others' the variance of all times is more than that of those.
+fn covariance(row: &Evidence) -> f64 {
+    let (n, m) = (row.time.n as f64, row.shift.n as f64);
+    let apart = row.total.mean - row.shift.mean - row.time.mean;
+    let between = if n > m {
+        m * n / (n - m) * apart * apart
+    } else {
+        0.0
+    };
+    let time = (row.time.m2 - between).max(0.0) / (n - 1.0).max(1.0);
+    (row.total.variance() - time - row.shift.variance()) / 2.0
 }
 
 /// How much more the contrasts of runs with the default scatter than the noise within them says; at least 1.

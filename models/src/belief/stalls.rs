@@ -15,8 +15,9 @@ const RATES: (f64, f64) = (1.5, 75.0);
 /// Over these of its own its likelihood is summed, in so many steps.
 const OWN_RATES: (f64, f64) = (1e-6, 0.9);
 const OWN_STEPS: usize = 64;
-/// The size of a stall that nobody has seen, in times of a call.
+/// The size of a stall that nobody has seen, in times of a call of the default, and the least there is.
 const SIZE_GUESS: f64 = 100.0;
+const SIZE_LEAST: f64 = 1e-6;
 /// Calls by which a cell's common rate leans on that of all cells.
 const COMMON_PRIOR: f64 = 200.0;
 /// Rounds in which rates and who provokes stalls are told apart (expectation and maximisation).
@@ -171,9 +172,9 @@ impl Common {
             let mut count = *own;
             count.add(*other, OTHER_CELLS);
             let size = match count.stalls {
-                0.0 => (self.size.ln(), 1.0),
+                0.0 => (self.size.max(SIZE_LEAST).ln(), 1.0),
                 seen => (
-                    (count.excess / seen).max(1.0).ln(),
+                    (count.excess / seen).max(SIZE_LEAST).ln(),
                     (1.0 / (1.0 + seen)).sqrt(),
                 ),
             };

@@ -407,5 +407,5 @@ fn stalls_that_are_short_beside_the_default_cost_a_far_faster_variant_nothing() 
     let (beliefs, choices) = decide(&evidence, 2, None);
     assert_eq!(choices[0].best, Some(0), "{:?}", choices[0]);
     let gain = contrast(&beliefs[0], 0);
-    assert!(gain.lo > 3.0, "{gain:?}");
+    assert!(gain.lo > 100.0, "{gain:?}");
 }
