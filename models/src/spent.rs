@@ -96,6 +96,7 @@ mod tests {
     #[test]
     fn what_was_sampled_thinly_counts_by_the_calls_that_there_were() {
         let rows = [row(8, 1000), row(12, 1000), row(1 << 20, 100)];
+        let (unaccounted, unrecorded) = (row(1024, 10), row(1 << 14, 10));
         // 10 s of a million calls; of calls that all were recorded half, on two communicators side by side; and what nobody
         // recorded.
         let accounted = [
@@ -103,13 +104,16 @@ mod tests {
             (Collective::Allreduce, 1 << 20, 0.5e-3),
             (Collective::Bcast, 8, 5.0),
         ];
-        let spent = Spent::new(accounted, &rows);
+        let spent = Spent::new(accounted, rows.iter().chain([&unaccounted]));
         let [short, other, long] = rows.each_ref().map(|row| spent.ns([row]));
         assert!(
             (short / 5e9 - 1.0).abs() < 1e-9 && short == other,
             "{short}"
         );
         assert!((long / 0.5e6 - 1.0).abs() < 1e-9, "{long}");
+        assert_eq!(spent.ns([&unaccounted]), 1e5);
+        let usual = 10.0005e9 / 2.1e7;
+        assert!((spent.ns([&unrecorded]) / (usual * 1e5) - 1.0).abs() < 1e-9);
         assert_eq!(
             Spent::default().ns(&rows),
             2.1e7,

@@ -368,3 +368,52 @@ fn an_arm_whose_first_sample_takes_twenty_times_the_defaults_is_never_drawn_agai
         assert!(of_default > 0 && of_others > 10, "{number}: {drawn:?}");
     }
 }
+
+/// One rank alone has made a call that the library refused.
+#[test]
+fn a_cell_is_alike_whether_a_rank_made_it_before_a_review_that_changed_what_is_possible_or_behind()
+{
+    let [rules, _] = basic_rules();
+    let agreed = Agreed {
+        id: 1,
+        native: Possible::Yes,
+        own_families: Possible::Yes,
+        spent_ppm: 0,
+    };
+    let [short, long] = [8, 40_000].map(|bytes| SharedCall {
+        collective: Collective::Bcast,
+        bytes,
+    });
+    let made = |is_refused_first: bool| {
+        let mut decider = called(&[(Collective::Barrier, 0)]);
+        if is_refused_first {
+            let _ = decide(&mut decider, rules, agreed, long);
+            decider.take_back(long);
+        }
+        let mut now_ns = 0;
+        let mut is_reviewed = false;
+        while !is_reviewed {
+            now_ns += 10_000;
+            let Decision::Chosen(chosen) = decide(&mut decider, rules, agreed, short) else {
+                continue;
+            };
+            if !chosen.sampled {
+                continue;
+            }
+            decider.begin_sample(short.collective, chosen, now_ns);
+            let timing = Timing {
+                start_ns: now_ns,
+                end_ns: now_ns + 10_000,
+                record: None,
+            };
+            if decider.observe(rules, short.collective, &chosen, timing) == AfterSample::Review {
+                let words = decider.review(short.collective, &chosen, now_ns, 0, Possible::No);
+                decider.conclude(rules, short.collective, &chosen, words, |_, _| {});
+                is_reviewed = true;
+            }
+        }
+        let _ = decide(&mut decider, rules, agreed, long);
+        decider.bytes()
+    };
+    assert_eq!(made(true), made(false));
+}
