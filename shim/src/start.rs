@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, Once};
 
 use colltune_core::collective::Collective;
+use colltune_core::decide::hopeless::KnownHopeless;
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
 use colltune_core::library::Library;
 use colltune_core::roster::{self, hash_bytes};
@@ -336,6 +337,7 @@ fn build(
         busy: AtomicUsize::new(0),
         gap: Gap::default(),
         next_comm: AtomicU64::new(0),
+        hopeless: KnownHopeless::new(),
         demoted: AtomicU64::new(0),
         warned: Default::default(),
     })

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
+use colltune_core::decide::hopeless::KnownHopeless;
 use colltune_core::decide::rules::Rules;
 
 use crate::account::Account;
@@ -58,6 +59,8 @@ pub struct Tuner {
     pub busy: AtomicUsize,
     pub gap: Gap,
     pub next_comm: AtomicU64,
+    /// What its communicators try no more.
+    pub hopeless: KnownHopeless,
     /// Choices that this rank left for the default, since they had become slower.
     pub demoted: AtomicU64,
     pub warned: [AtomicBool; Collective::ALL.len()],

@@ -1,6 +1,6 @@
 //! Ranks that die: where the launcher lets the others go on, none of them waits in shared memory for ever.
 
-use colltune_tests::{folder, job, on_each_library, read_log, skip, tool};
+use colltune_tests::{Job, Mpi, folder, job, on_each_library, read_log, skip, tool};
 
 const ENDS_ALL: &str = "MPICH's launcher ends such a job by itself";
 
@@ -52,5 +52,39 @@ on_each_library! {
         forced.run("collectives", &["1"]).succeeds().prints("ok\n");
         let all = read_log(log.path(), 2);
         assert!(all.iter().flatten().all(|call| call.variant == "default"));
+    }
+}
+
+/// Open MPI 5.0 lets the others go on.
+#[test]
+fn a_job_goes_on_without_a_dead_rank_as_the_library_does() {
+    let Some(mpi) = Mpi::OpenMpi5.installed() else {
+        return;
+    };
+    let go_on = |job: Job| {
+        let tolerant = job
+            .mpi(mpi)
+            .launcher_argument("--with-ft")
+            .launcher_argument("ulfm");
+        let outcome = tolerant.run("survivors", &[]);
+        outcome.ends();
+        let says = outcome.stdout.contains("3 are left, right 200 times\n");
+        outcome.claim(says, "the others do not go on");
+    };
+    go_on(job(4));
+    for force in ["allreduce=node:shm", "allreduce=native:ring", ""] {
+        let log = folder();
+        let shimmed = job(4).preload().log(log.path());
+        let shimmed = match force {
+            "" => shimmed.mode("explore"),
+            force => shimmed.force(force),
+        };
+        go_on(shimmed.env("COLLTUNE_SETUP_AFTER", "1"));
+        let all = read_log(log.path(), 3);
+        assert!(all.iter().flatten().count() > 3 * 200);
+        assert!(
+            all.iter().flatten().all(|call| call.variant == "default"),
+            "{force}"
+        );
     }
 }

@@ -94,7 +94,7 @@ fn versions() -> String {
         schema("calibration.toml", CALIBRATION),
         schema("prior.json, ratios.json", "src/core/src/prior/simulated.rs"),
         schema("JOB.run, --summary", SUMMARY),
-        schema("runs/*.parquet", "tuning-db/src/runs.rs"),
+        schema("runs/*.parquet", "tuning-db/src/runs/tables.rs"),
         schema("evidence/*.parquet", "tuning-db/src/evidence.rs"),
         schema("hosts.parquet", "tuning-db/src/hosts.rs"),
         schema("dropped.json", "tuning-db/src/dropped.rs"),

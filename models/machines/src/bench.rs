@@ -14,7 +14,7 @@ struct Group {
     run: fn(&Scope, &mut Vec<Row>),
 }
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 11] = [
     Group {
         name: "jobs",
         run: learning::jobs_until_near,
@@ -22,6 +22,10 @@ const GROUPS: [Group; 10] = [
     Group {
         name: "batches",
         run: learning::batches,
+    },
+    Group {
+        name: "recorded",
+        run: learning::recorded,
     },
     Group {
         name: "null",

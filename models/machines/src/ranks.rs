@@ -2,13 +2,15 @@
 
 use colltune_core::decide::agreed::{Agreed, Membership, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
+use colltune_core::decide::hopeless::{Hopeless, KnownHopeless};
 use colltune_core::decide::rules::Rules;
 use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, Timing, Words};
 
 /// One communicator.
 pub struct Ranks {
     deciders: Vec<Decider>,
-    agreed: (Agreed, Membership),
+    agreed: (Agreed, Membership, Hopeless),
+    known: KnownHopeless,
     /// Of the last sampled call, when each rank left it.
     open: Option<(SharedCall, Chosen, Vec<f64>)>,
 }
@@ -24,7 +26,9 @@ impl Ranks {
         let node_of = (0..nodes * ppn).map(|rank| rank / ppn);
         Ranks {
             deciders: node_of.clone().map(|_| Decider::new()).collect(),
-            agreed: (agreed, Membership::of(node_of)),
+            // It is the first communicator that has cells of its layout.
+            agreed: (agreed, Membership::of(node_of), Hopeless::NOTHING),
+            known: KnownHopeless::new(),
             open: None,
         }
     }
@@ -94,6 +98,7 @@ impl Ranks {
                     *now_ns as u64,
                     spent_ppm,
                     Possible::Yes,
+                    &self.known,
                 )
             });
         let told: Vec<Words> = told.collect();
@@ -102,7 +107,8 @@ impl Ranks {
         };
         for decider in &mut self.deciders {
             let words = agreed.clone();
-            decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
+            let known = &self.known;
+            decider.conclude(rules, call.collective, &chosen, words, known, |_, _| {});
         }
     }
 }
@@ -118,7 +124,7 @@ fn together(mut all: Words, one: Words) -> Words {
 
 fn decided(
     decider: &mut Decider,
-    agreed: (Agreed, Membership),
+    agreed: (Agreed, Membership, Hopeless),
     rules: &Rules,
     call: SharedCall,
     details: SharedDetails,

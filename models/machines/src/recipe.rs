@@ -4,6 +4,7 @@ use colltune_core::algorithm::simulate::{Link, Machine};
 use colltune_core::collective::Collective;
 
 use crate::arrival::Arrival;
+use crate::recorded::{self, Recorded};
 
 /// Ranks as `nodes` x `ppn`.
 pub type Shape2 = (u32, u32);
@@ -66,6 +67,8 @@ pub enum Differences {
     None,
     /// One variant of each cell is faster than the default by this share, the others are as the default.
     OneFaster(f64),
+    /// As they were measured, the default, too.
+    Recorded(Recorded),
 }
 
 /// Rare calls that take many times as long.
@@ -117,6 +120,22 @@ impl Recipe {
             name: "hidden",
             differences: Differences::OneFaster(faster),
             ..Recipe::null(run_effect)
+        }
+    }
+
+    /// 25 cells of a machine that was measured, with all variants that were.
+    pub fn recorded(machine: Recorded, run_effect: f64) -> Recipe {
+        Recipe {
+            name: "recorded",
+            layouts: vec![match machine {
+                Recorded::Node => NODE,
+                Recorded::Cluster => CLUSTER,
+            }],
+            sizes: recorded::SIZES.to_vec(),
+            arms_most: usize::MAX,
+            base: machine.machine(),
+            differences: Differences::Recorded(machine),
+            ..Recipe::usual(run_effect)
         }
     }
 

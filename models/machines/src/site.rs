@@ -7,7 +7,7 @@ use colltune_core::library::Library;
 use colltune_core::model::Model;
 use colltune_core::prior::simulated::{Simulated, Work};
 use colltune_core::settings::Settings;
-use colltune_core::variant::Family;
+use colltune_core::variant::{DEFAULT, Family};
 use colltune_models::evidence::Shape;
 use rand::RngExt;
 use rand::SeedableRng;
@@ -261,7 +261,17 @@ fn true_cell(
                 .filter(|_| applies)
         })
         .collect();
-    let default_ns = library_choice(variants, &found, rng);
+    let mut default_ns = library_choice(variants, &found, rng);
+    if let Differences::Recorded(machine) = recipe.differences {
+        let measured = |name: &str| {
+            let (collective, bytes) = (shape.collective, shape.message_bytes);
+            machine.cost_ns(collective, bytes, name)
+        };
+        default_ns = measured(DEFAULT).expect("the default was measured everywhere");
+        for (cost, variant) in found.iter_mut().zip(variants) {
+            *cost = cost.and(measured(&variant.name.to_string()));
+        }
+    }
     for (cost, variant) in found.iter_mut().zip(variants) {
         let name = variant.name.to_string();
         cost.take_if(|_| !drawn.iter().any(|share| share.name == name));
@@ -269,7 +279,7 @@ fn true_cell(
     found[0] = Some(default_ns);
     let first = (1..found.len()).find(|&place| found[place].is_some());
     match (recipe.differences, first) {
-        (Differences::Usual, _) => {}
+        (Differences::Usual | Differences::Recorded(_), _) => {}
         (differences, first) => {
             found
                 .iter_mut()

@@ -73,7 +73,15 @@ impl Tuner {
         let tell = || {
             let now_ns = self.clock.at_ns(clock::ticks());
             let spent_ppm = self.spending.share_ppm(&self.clock);
-            decider.review(collective, chosen, now_ns, spent_ppm, own_families)
+            let hopeless = &self.hopeless;
+            decider.review(
+                collective,
+                chosen,
+                now_ns,
+                spent_ppm,
+                own_families,
+                hopeless,
+            )
         };
         let mut words = floating::by_default(tell);
         let comm = state.comm;
@@ -91,7 +99,8 @@ impl Tuner {
             }
         };
         let (rules, decider) = (&self.rules, &mut state.decider);
-        let conclude = || decider.conclude(rules, collective, chosen, words, correct);
+        let hopeless = &self.hopeless;
+        let conclude = || decider.conclude(rules, collective, chosen, words, hopeless, correct);
         let choice = floating::by_default(conclude);
         if choice == Choice::Demoted {
             self.demoted.fetch_add(1, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use colltune_core::classify::Layout;
 use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
+use colltune_core::decide::hopeless::{HOPELESS_WORDS, Hopeless};
 use colltune_core::decide::{Decider, Switch};
 use colltune_core::settings::Gpu;
 
@@ -20,7 +21,7 @@ impl Tuner {
     /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
     /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
     #[cold]
-    pub(super) fn agree(&self, state: &mut State) -> Option<(Agreed, Membership)> {
+    pub(super) fn agree(&self, state: &mut State) -> Option<(Agreed, Membership, Hopeless)> {
         let _agreement = self.spending.agreement();
         if !is_among_its_own(self.pmpi, state.comm) {
             return None;
@@ -48,20 +49,23 @@ impl Tuner {
         let memory = Reservation::of(Decider::READY_BYTES);
         // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the
         // job was switched off.
-        let mut words = [0; ABILITY_WORDS + 1];
-        let (of_ability, unknown) = words.split_at_mut(ABILITY_WORDS);
-        of_ability.copy_from_slice(&ability.words());
-        unknown[0] = (world_ranks.is_none() || memory.is_none() || switch() == Switch::Off).into();
+        let mut words = [0; ABILITY_WORDS + HOPELESS_WORDS + 1];
+        words[..ABILITY_WORDS].copy_from_slice(&ability.words());
+        words[ABILITY_WORDS..][..HOPELESS_WORDS].copy_from_slice(&self.hopeless.all().words());
+        let unknown = world_ranks.is_none() || memory.is_none() || switch() == Switch::Off;
+        words[ABILITY_WORDS + HOPELESS_WORDS] = unknown.into();
         if !self.largest(state.comm, &mut words) {
             return None;
         }
-        let [of_ability @ .., 0] = words else {
+        let Some((of_ability, [of_hopeless @ .., 0])) = words.split_first_chunk() else {
             return None;
         };
+        let hopeless = Hopeless::of(of_hopeless.try_into().ok()?);
+        self.hopeless.learn(&hopeless);
         state.decisions = memory?;
         let nodes = world_ranks?.into_iter();
         let nodes = nodes.filter_map(|rank| members::node_of(self, rank));
-        Some((Agreed::of(of_ability), Membership::of(nodes)))
+        Some((Agreed::of(*of_ability), Membership::of(nodes), hopeless))
     }
 
     /// Whether this rank may have buffers in a device's memory.

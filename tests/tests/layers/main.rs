@@ -51,6 +51,60 @@ const WITH_LAYERS: [&str; 2] = ["src/core/src/lib.rs", "shim/src/lib.rs"];
 /// What a folder uses though it lies above: the crate, the folder, and the other one. The list gets shorter, never longer.
 const UPWARD: [(&str, &str, &str); 1] = [("src/core/src", "settings", "prior")];
 
+/// The shim's layers with their folders, the lowest first: what a folder uses stands in its own layer or below.
+const SHIM_LAYERS: [(&str, &[&str]); 7] = [
+    (
+        "ground",
+        &[
+            "abi",
+            "call_log",
+            "clock",
+            "code_pages",
+            "fault_tolerance",
+            "flight",
+            "floating",
+            "frames",
+            "gap",
+            "gpu",
+            "handout",
+            "incoming",
+            "library",
+            "limits",
+            "passing_calls",
+            "private",
+            "quiet",
+            "recorder",
+            "scratch",
+            "site",
+            "spending",
+            "switch",
+            "warn",
+            "world",
+        ],
+    ),
+    ("transports", &["messages"]),
+    (
+        "job and arguments",
+        &["account", "arguments", "handshake", "members", "names"],
+    ),
+    ("families", &["mockup", "node", "p2p", "steer"]),
+    ("communicators", &["communicator", "context", "own"]),
+    ("decisions", &["tune"]),
+    (
+        "functions",
+        &[
+            "fence",
+            "forms",
+            "fortran",
+            "intercept",
+            "lib",
+            "pending",
+            "start",
+            "watch",
+        ],
+    ),
+];
+
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -177,6 +231,35 @@ fn no_folder_uses_one_that_uses_it() {
         "put what both folders use below them:\n{}",
         problems.join("\n")
     );
+}
+
+#[test]
+fn the_shims_layers_stand_in_their_order() {
+    let top = top();
+    let read = Read::new(&top, "shim/src/lib.rs");
+    let (names, graph) = read.folders(&top);
+    let layer_of = |folder: &str| {
+        let holds = |(_, folders): &(&str, &[&str])| folders.contains(&folder);
+        let layer = SHIM_LAYERS.iter().position(holds);
+        layer.unwrap_or_else(|| panic!("shim/src/{folder} is in none of SHIM_LAYERS"))
+    };
+    for (layer, folders) in SHIM_LAYERS {
+        for folder in folders {
+            let is_there = names.iter().any(|name| name == folder);
+            assert!(is_there, "{layer}: there is no shim/src/{folder}");
+        }
+    }
+    let arrows = graph
+        .iter()
+        .flat_map(|(folder, used)| used.iter().map(move |used| (*folder, *used)));
+    let upward: Vec<String> = arrows
+        .map(|(folder, used)| (names[folder].as_str(), names[used].as_str()))
+        .filter(|(folder, used)| layer_of(folder) < layer_of(used))
+        .map(|(folder, used)| format!("{folder} -> {used}"))
+        .collect();
+    assert!(upward.is_empty(), "from below: {upward:?}");
+    let used: usize = graph.values().map(BTreeSet::len).sum();
+    assert!(used > 100, "{used} arrows: the files were not read");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! How soon the best is found on usual machines, and what that costs.
 
 use crate::campaign::{History, Plan};
-use crate::recipe::{CLUSTER, NODE};
+use crate::recipe::{CLUSTER, NODE, Recipe};
+use crate::recorded::Recorded;
 use crate::report::{Bound, Row};
 use crate::trial::{Scope, Trial, each, on_one, pooled, row, wrong_replacements};
 
@@ -58,6 +59,47 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::None,
         ));
         rows.push(wrong_replacements(name, &lives));
+    }
+}
+
+/// The machines that were measured, in weather that is made up.
+pub(super) fn recorded(scope: &Scope, rows: &mut Vec<Row>) {
+    for machine in Recorded::ALL {
+        let trial = |run_effect: f64, plan: Plan| Trial {
+            recipe: Recipe::recorded(machine, run_effect),
+            plan,
+            seeds: scope.seeds.clone(),
+        };
+        let name = format!("recorded {}", machine.name());
+        let lives = trial(0.05, Plan::each(12)).live(&scope.policies);
+        rows.push(row(
+            &format!("{name}: reachable gain"),
+            each(&lives, History::reachable),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(row(
+            &format!("{name}: jobs until within 5 % of the best, geometric mean"),
+            each(&lives, History::jobs_until_near),
+            Bound::AtMost(10.0),
+            Bound::AtMost(5.0),
+        ));
+        rows.push(row(
+            &format!("{name}: share of reachable gain after 10 jobs"),
+            each(&lives, |one| one.share_of_gain(10)),
+            Bound::None,
+            Bound::None,
+        ));
+        rows.push(wrong_replacements(&name, &lives));
+        let lives = trial(0.15, Plan::batches(2)).live(&scope.policies);
+        let name = format!("{name}, batches, runs differ by 15 %");
+        rows.push(row(
+            &format!("{name}: batch 1 over batch 2"),
+            each(&lives, |one| one.share_of_gain(10) / one.share_of_gain(20)),
+            Bound::AtLeast(0.95),
+            Bound::None,
+        ));
+        rows.push(wrong_replacements(&name, &lives));
     }
 }
 

@@ -25,10 +25,10 @@ impl Choices<'_> {
         )) < 1.0
     }
 
-    /// The one-sided lower 95 % bound of default over tuned, over trainings: each chose for itself. Over rounds where
-    /// there is one training alone.
-    pub fn at_least(&self, cell: Cell) -> f64 {
-        let of_rounds = ratios(self.of(DEFAULT_WAY, cell), self.of(TUNED_WAY, cell));
+    /// The one-sided lower 95 % bound of default over another way, over trainings: each chose for itself. Over rounds
+    /// where there is one training alone.
+    pub fn at_least(&self, way: usize, cell: Cell) -> f64 {
+        let of_rounds = ratios(self.of(DEFAULT_WAY, cell), self.of(way, cell));
         let together = match self.trainings {
             0 | 1 => 1,
             trainings => (of_rounds.len() / trainings).max(1),
@@ -153,7 +153,7 @@ mod tests {
                 times: &times,
                 trainings,
             };
-            choices.at_least(CELL)
+            choices.at_least(TUNED_WAY, CELL)
         };
         assert!((0.9..1.1).contains(&of(1)), "{}", of(1));
         assert!(of(2) < 0.5, "{}", of(2));

@@ -93,7 +93,8 @@ fn new_report() -> Report {
         "best over tuned: the best fixed choice (default and every native variant, run by the library's own settings \
          without the shim), found on one half of the rounds and compared on the other, both ways round",
         "slower: the one-sided upper 95 % bound of default over tuned is below 1, and again when measured anew",
-        "lower_95: the one-sided lower 95 % bound of default over tuned, over trainings where there are several",
+        "lower_95: the one-sided lower 95 % bound of default over tuned, over trainings where there are several; \
+         control_lower_95: that of the default over the same again, which is noise alone",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -159,11 +160,12 @@ fn measure(
         );
         report.rows.push(
             row.with("upper_95", upper_bound(&ratios(default, tuned)))
-                .with("lower_95", choices.at_least(cell))
+                .with("lower_95", choices.at_least(TUNED_WAY, cell))
                 .with(
                     "control",
                     geometric_mean(&ratios(default, choices.of(CONTROL_WAY, cell))),
                 )
+                .with("control_lower_95", choices.at_least(CONTROL_WAY, cell))
                 .with(
                     "one_batch_over",
                     geometric_mean(&ratios(choices.of(ONE_BATCH_WAY, cell), tuned)),

@@ -14,6 +14,7 @@ use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
 use super::beat::Beat;
 use super::decision::Chosen;
+use super::hopeless::Hopeless;
 use super::rules::Rules;
 use super::times::{FRESH_MAX, Fresh, SPAN_NS_MAX, Timing, UNKNOWN};
 use super::watch::Watch;
@@ -118,7 +119,7 @@ impl CellState {
         rules: &Rules,
         model_cell: u32,
         membership: Membership,
-        agreed: Agreed,
+        (agreed, hopeless): (Agreed, &Hopeless),
     ) -> Result<CellState, TryReserveError> {
         let entry = rules.terms.cells.cell(model_cell);
         let mut best = rules.best(model_cell, membership);
@@ -147,6 +148,11 @@ impl CellState {
         let races = sampling && weights.len() > 1;
         if races && !weights.iter().any(|(variant, _)| *variant == DEFAULT) {
             weights.push((DEFAULT, 0.0)); // It is in every contrast.
+        }
+        if races && watch_gap.is_none() {
+            // Where the default alone is left it races alone, which is settled at the first review.
+            let is_kept = |variant| [DEFAULT, best].contains(&variant);
+            weights.retain(|(variant, _)| is_kept(*variant) || !hopeless.has(model_cell, *variant));
         }
         let rehearsals = rehearsals(weights.len(), entry.bytes.lo);
         let mut cell = CellState {

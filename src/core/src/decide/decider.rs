@@ -15,6 +15,7 @@ use super::agreed::{Agreed, Membership};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
 use super::decision::{Chosen, Decision, Heeded, UnderWay};
+use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
 use super::times::Words;
@@ -32,6 +33,8 @@ pub struct Decider {
     agreed: Agreed,
     /// The same as it was in the set-up: a rank may make a cell before a review and the others behind it.
     set_up_with: Agreed,
+    /// What the members knew then to be hopeless.
+    hopeless: Hopeless,
     membership: Option<Membership>,
     /// By collective; made at its first call behind the set-up, and each cell at its own.
     cells: [Option<Cells>; Collective::ALL.len()],
@@ -119,6 +122,7 @@ impl Decider {
             young_bytes: 0,
             agreed: Agreed::NOTHING,
             set_up_with: Agreed::NOTHING,
+            hopeless: Hopeless::NOTHING,
             membership: None,
             cells: Default::default(),
             cells_in_use: 0,
@@ -241,16 +245,17 @@ impl Decider {
     pub fn set_up(
         &mut self,
         rules: &Rules,
-        agreed: Option<(Agreed, Membership)>,
+        agreed: Option<(Agreed, Membership, Hopeless)>,
         call: SharedCall,
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
-        let Some((agreed, membership)) = agreed else {
+        let Some((agreed, membership, hopeless)) = agreed else {
             self.standing = Standing::Aside;
             return Decision::Default;
         };
         self.agreed = agreed;
         self.set_up_with = agreed;
+        self.hopeless = hopeless;
         self.membership = Some(membership);
         self.standing = Standing::Ready;
         if rules.setup_is_due(self.calls, self.young_bytes) {
@@ -329,10 +334,10 @@ impl Decider {
                 cells.insert(Cells::new(rules, call.collective, membership.layout)?)
             }
         };
-        let agreed = self.set_up_with;
+        let (agreed, hopeless) = (self.set_up_with, &self.hopeless);
         match cells.by_size.position(call.bytes) {
             Some(place) => cells.make(place, |cell| {
-                CellState::new(rules, cell, membership, agreed)
+                CellState::new(rules, cell, membership, (agreed, hopeless))
             }),
             None => Ok(()),
         }

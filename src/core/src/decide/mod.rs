@@ -18,6 +18,7 @@ pub mod rules;
 pub mod table;
 
 pub mod agreed;
+pub mod hopeless;
 pub mod rooms;
 
 mod beat;

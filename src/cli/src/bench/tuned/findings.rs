@@ -122,14 +122,23 @@ pub fn findings(
         "",
         Target::AtMost(0.0),
     ));
-    let uncertain = cells
-        .iter()
-        .filter(|cell| choices.at_least(**cell) < UNHARMED);
+    let uncertain = |way: usize| {
+        let cells = cells.iter();
+        cells
+            .filter(|cell| choices.at_least(way, **cell) < UNHARMED)
+            .count()
+    };
     findings.push(finding(
         format!("cells whose lower 95 % bound of default over tuned is under {UNHARMED}"),
-        exactly(uncertain.count()),
+        exactly(uncertain(TUNED_WAY)),
         "",
         Target::AtMost(0.0),
+    ));
+    findings.push(finding(
+        "control: cells whose bound of default over the same again is".to_owned(),
+        exactly(uncertain(CONTROL_WAY)),
+        "",
+        Target::None,
     ));
     let beaten = cells
         .iter()

@@ -8,17 +8,32 @@ use crate::select::mix;
 use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_EARLY_GAP, SETTLED_GAP, chooser_of};
 use crate::decide::DEFAULT;
 use crate::decide::agreed::Membership;
+use crate::decide::hopeless::KnownHopeless;
 use crate::decide::times::{FRESH_MAX, LARGEST, OF_REVIEW, SUMS, Words, agreed, class};
 
 impl CellState {
-    /// The words of a review: of the time since the first sample, and of every fresh one.
-    pub(in crate::decide) fn tell(&self, now_ns: u64, words: &mut Words) {
+    /// The words of a review: of the time since the first sample, of an arm that is known to be hopeless, and of every
+    /// fresh sample.
+    pub(in crate::decide) fn tell(&self, now_ns: u64, hopeless: &KnownHopeless, words: &mut Words) {
         words.largest.push(now_ns.saturating_sub(self.first_ns));
+        let untried = (0..self.arms.len()).filter(|&place| self.is_untried(place));
+        let all = hopeless.all();
+        let known = |place: &usize| all.has(self.model_cell, self.arms[*place].variant);
+        let last = untried.filter(known).next_back();
+        words.largest.push(last.map_or(0, |place| place as u64 + 1));
         for fresh in &self.fresh {
             let (largest, sums) = fresh.words();
             words.largest.extend(largest);
             words.sums.extend(sums);
         }
+    }
+
+    /// Whether an arm may be drawn and has not been yet. All ranks see that alike.
+    fn is_untried(&self, place: usize) -> bool {
+        let explores = matches!(self.learning, Learning::Explore(..));
+        let is_other = self.default_arm != Some(place) && self.choice_arm() != Some(place);
+        let arm = self.arms.get(place);
+        explores && is_other && arm.is_some_and(|arm| arm.weight > 0.0 && arm.seen.samples == 0)
     }
 
     /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
@@ -55,7 +70,16 @@ impl CellState {
 
     /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
     /// samples are.
-    pub(in crate::decide) fn conclude(&mut self, elapsed_ns: u64, budget: Budget) -> Choice {
+    pub(in crate::decide) fn conclude(
+        &mut self,
+        (elapsed_ns, told): (u64, u64),
+        budget: Budget,
+        hopeless: &KnownHopeless,
+    ) -> Choice {
+        let told = usize::try_from(told)
+            .ok()
+            .and_then(|told| told.checked_sub(1));
+        let told = told.filter(|&place| self.is_untried(place));
         let progress = Progress {
             calls: self.calls,
             calls_per_sample: self.rehearsals + 1,
@@ -68,7 +92,7 @@ impl CellState {
         match &mut self.learning {
             Learning::Nothing => Choice::Stays,
             Learning::Explore(..) => {
-                self.conclude_race(progress, budget);
+                self.conclude_race(progress, budget, (told, hopeless));
                 Choice::Stays
             }
             Learning::Exploit(watch) => {
@@ -89,7 +113,13 @@ impl CellState {
         self.arms.iter().position(|arm| arm.variant == self.best)
     }
 
-    fn conclude_race(&mut self, progress: Progress, budget: Budget) {
+    /// Drops what these samples say is hopeless, and the arm of which the ranks were told.
+    fn conclude_race(
+        &mut self,
+        progress: Progress,
+        budget: Budget,
+        (told, hopeless): (Option<usize>, &KnownHopeless),
+    ) {
         let run = self.choice_arm();
         let Learning::Explore(race, standing) = &mut self.learning else {
             return;
@@ -105,6 +135,14 @@ impl CellState {
         let observed: Vec<Observed> = self.arms.iter().map(|arm| arm.seen).collect();
         for place in review::hopeless(&observed, control) {
             race.drop_arm(place);
+            let arm = &self.arms[place];
+            // Each review finds it again.
+            if place != control && arm.weight > 0.0 {
+                hopeless.add(self.model_cell, arm.variant);
+            }
+        }
+        if let Some(told) = told {
+            race.drop_arm(told);
         }
         let verdict = race.judge(run.unwrap_or(control), mix(self.key, self.samples));
         // What the model knows to be best may be none of the arms.

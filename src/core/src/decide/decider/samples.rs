@@ -7,6 +7,7 @@ use super::{Decider, cell_mut};
 use crate::decide::agreed::Possible;
 use crate::decide::cell::{Budget, Choice};
 use crate::decide::decision::{AfterSample, Chosen, UnderWay};
+use crate::decide::hopeless::KnownHopeless;
 use crate::decide::rules::Rules;
 use crate::decide::times::{Timing, Words};
 
@@ -70,7 +71,8 @@ impl Decider {
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
     /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what
-    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]).
+    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]), `hopeless` what it knows
+    /// from them.
     #[cold]
     pub fn review(
         &mut self,
@@ -79,18 +81,21 @@ impl Decider {
         now_ns: u64,
         spent_ppm: u64,
         own_families: Possible,
+        hopeless: &KnownHopeless,
     ) -> Words {
         let mut words = std::mem::take(&mut self.words);
         words.largest.clear();
         words.sums.clear();
         words.largest.push(u64::from(own_families == Possible::No));
         words.largest.push(spent_ppm);
-        self.cell(collective, chosen.place).tell(now_ns, &mut words);
+        let cell = self.cell(collective, chosen.place);
+        cell.tell(now_ns, hopeless, &mut words);
         words
     }
 
     /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of
-    /// this rank's records of the samples, with what is agreed on them.
+    /// this rank's records of the samples, with what is agreed on them; `hopeless` what later communicators are to be
+    /// told.
     #[cold]
     pub fn conclude(
         &mut self,
@@ -98,13 +103,14 @@ impl Decider {
         collective: Collective,
         chosen: &Chosen,
         words: Words,
+        hopeless: &KnownHopeless,
         correct: impl FnMut(usize, CallTimes),
     ) -> Choice {
         let Some(members) = self.membership else {
             unreachable!("calls are sampled only behind the set-up");
         };
         let settings = &rules.terms.settings;
-        let &[without_own, spent_ppm, elapsed_ns, ..] = &words.largest[..] else {
+        let &[without_own, spent_ppm, elapsed_ns, told, ..] = &words.largest[..] else {
             unreachable!("a review has these words");
         };
         let job_ppm = settings.explore_budget_ppm();
@@ -119,7 +125,7 @@ impl Decider {
         }
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
         cell.hear(&words, &members, correct);
-        let choice = cell.conclude(elapsed_ns, budget);
+        let choice = cell.conclude((elapsed_ns, told), budget, hopeless);
         match choice {
             Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
             Choice::Demoted => cell.end_samples(),

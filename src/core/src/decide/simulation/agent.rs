@@ -300,6 +300,8 @@ impl Agent {
                     self.own_words.clear();
                     self.own_words.extend(ability.words());
                     self.own_words
+                        .extend(job.hopeless[self.rank as usize].all().words());
+                    self.own_words
                         .push((job.switch(self.rank, act) == Switch::Off).into());
                     return Ok(Next::Enter(Operation::SetUp, Awaited::SetUp(call)));
                 }

@@ -75,6 +75,13 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
 }
 
 #[test]
+fn ranks_that_leave_out_what_they_themselves_know_to_be_hopeless_are_found() {
+    for mistake in [Mistake::OwnHopeless, Mistake::OwnHopelessInReviews] {
+        is_found_among(|seed| 2 + seed as u32 % 7, 300_000, mistake, Faults::NONE);
+    }
+}
+
+#[test]
 fn an_agreements_error_that_some_ranks_do_not_look_at_is_found() {
     let faults = Faults {
         disagreeing: 100_000,

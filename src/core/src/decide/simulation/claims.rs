@@ -2,6 +2,8 @@
 //!
 //! `COLLTUNE_SEED=n` runs one program alone, as a failure names it; `COLLTUNE_LONG=1` a hundred times as many.
 
+use std::collections::BTreeSet;
+
 use super::dice;
 use super::faults::Faults;
 use super::job::{Outcome, basic_rules, job};
@@ -9,9 +11,11 @@ use super::surroundings::{End, Tally};
 use crate::collective::Collective;
 use crate::decide::agreed::{Agreed, Membership, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
-use crate::decide::rules::Rules;
+use crate::decide::hopeless::{Hopeless, KnownHopeless};
+use crate::decide::rules::{Rules, Telling};
 use crate::decide::{AfterSample, DEFAULT, Decider, Decision, Timing};
 use crate::settings::Reproducible;
+use crate::variant::Family;
 
 /// Calls of single ranks in a test.
 const CALLS: u64 = 1_000_000;
@@ -49,6 +53,7 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.off += tally.off;
         all.failed += tally.failed;
         all.lost += tally.lost;
+        all.told += tally.told;
     }
     all
 }
@@ -118,7 +123,7 @@ fn what_is_learned_in_a_job_changes_choices_alike() {
         report.tally
     });
     println!("{tally:?}");
-    let many = tally.replaced > 20 && tally.demoted > 0;
+    let many = tally.replaced > 20 && tally.demoted > 0 && tally.told > 0;
     assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 
@@ -215,12 +220,22 @@ fn ranks_whose_agreements_fail_go_on_alike_with_the_default() {
 
 /// What a call on a communicator of four ranks on a node comes to.
 fn decide(decider: &mut Decider, rules: &Rules, agreed: Agreed, call: SharedCall) -> Decision {
+    decide_knowing(decider, rules, (agreed, Hopeless::NOTHING), call)
+}
+
+fn decide_knowing(
+    decider: &mut Decider,
+    rules: &Rules,
+    (agreed, hopeless): (Agreed, Hopeless),
+    call: SharedCall,
+) -> Decision {
     let details = || SharedDetails::MOVES;
     let members = Membership::of([0; 4].into_iter());
+    let agreed = (agreed, members, hopeless);
     let mut decision = decider.decide(rules, call, &details);
     loop {
         decision = match decision {
-            Decision::SetUp => decider.set_up(rules, Some((agreed, members)), call, &details),
+            Decision::SetUp => decider.set_up(rules, Some(agreed), call, &details),
             Decision::Prepare => decider.prepare(rules, call, &details),
             _ => return decision,
         }
@@ -307,66 +322,196 @@ fn communicators_that_are_made_when_agreements_have_cost_too_much_are_sampled_la
     assert!((3 * twice..=5 * twice).contains(&eight), "{twice} {eight}");
 }
 
-#[test]
-fn an_arm_whose_first_sample_takes_twenty_times_the_defaults_is_never_drawn_again() {
+/// What a communicator drew in 4,000 calls of a cell; and behind how many of these draws a variant was slow.
+struct Lived {
+    drawn: Vec<u16>,
+    slow: Option<(usize, u16)>,
+    reviews: usize,
+}
+
+/// A communicator on which each sample of a variant takes twenty times as long as the default's calls: of `slow`, or of the
+/// first that is drawn beside the default. `at_set_up` is what its ranks know to be hopeless then, `known` what they know
+/// in reviews.
+fn live(number: u64, slow: Option<u16>, at_set_up: Hopeless, known: &KnownHopeless) -> Lived {
     let [rules, _] = basic_rules();
     let call = SharedCall {
         collective: Collective::Bcast,
         bytes: 40_000,
     };
-    for number in 1..=20 {
-        let agreed = Agreed {
-            id: number,
-            native: Possible::Yes,
-            own_families: Possible::Yes,
-            spent_ppm: 0,
+    let agreed = Agreed {
+        id: number,
+        native: Possible::Yes,
+        own_families: Possible::Yes,
+        spent_ppm: 0,
+    };
+    let mut decider = Decider::new();
+    let (mut now_ns, mut slow) = (0, slow);
+    let (mut of_default, mut of_others) = (0, 0);
+    let mut lived = Lived {
+        drawn: Vec::new(),
+        slow: None,
+        reviews: 0,
+    };
+    for turn in 0..4_000 {
+        // A race that finds a loop of two calls draws anew what it had dropped for its mean.
+        let usual_ns = 10_000 * (1 + turn % 2) + dice(number, 14, turn) % 5_000;
+        now_ns += usual_ns;
+        let decision = decide_knowing(&mut decider, rules, (agreed, at_set_up), call);
+        let Decision::Chosen(chosen) = decision else {
+            continue;
         };
-        let mut decider = Decider::new();
-        let (mut now_ns, mut slow) = (0, None::<u16>);
-        let (mut of_default, mut of_others) = (0, 0);
-        for turn in 0..4_000 {
-            // A race that finds a loop of two calls draws anew what it had dropped for its mean.
-            let usual_ns = 10_000 * (1 + turn % 2) + dice(number, 14, turn) % 5_000;
-            now_ns += usual_ns;
-            let Decision::Chosen(chosen) = decide(&mut decider, rules, agreed, call) else {
-                continue;
-            };
-            assert_ne!(slow, Some(chosen.wish), "communicator {number}, {turn}");
-            if !chosen.sampled {
-                continue;
-            }
-            let time_ns = match chosen.variant {
-                DEFAULT => {
-                    of_default += 1;
-                    usual_ns
-                }
-                first if slow.is_none() => {
-                    slow = Some(first);
-                    20 * 25_000
-                }
-                _ => {
-                    of_others += 1;
-                    usual_ns
-                }
-            };
-            decider.begin_sample(call.collective, chosen, now_ns);
-            let timing = Timing {
-                start_ns: now_ns,
-                end_ns: now_ns + time_ns,
-                record: None,
-            };
-            now_ns += time_ns;
-            let after = decider.observe(rules, call.collective, &chosen, timing);
-            if after == AfterSample::Review {
-                // All four ranks say the same.
-                let mut words = decider.review(call.collective, &chosen, now_ns, 0, Possible::Yes);
-                words.sums.iter_mut().for_each(|sum| *sum *= 4);
-                decider.conclude(rules, call.collective, &chosen, words, |_, _| {});
-            }
+        lived.drawn.push(chosen.wish);
+        if !chosen.sampled {
+            continue;
         }
-        let drawn = (of_default, of_others);
-        assert!(of_default > 0 && of_others > 10, "{number}: {drawn:?}");
+        if chosen.variant != DEFAULT && slow.is_none() {
+            slow = Some(chosen.variant);
+        }
+        let is_slow = slow == Some(chosen.variant);
+        let time_ns = if is_slow { 20 * 25_000 } else { usual_ns };
+        match chosen.variant {
+            DEFAULT => of_default += 1,
+            variant if is_slow => lived.slow = Some((lived.drawn.len(), variant)),
+            _ => of_others += 1,
+        }
+        decider.begin_sample(call.collective, chosen, now_ns);
+        let timing = Timing {
+            start_ns: now_ns,
+            end_ns: now_ns + time_ns,
+            record: None,
+        };
+        now_ns += time_ns;
+        let after = decider.observe(rules, call.collective, &chosen, timing);
+        if after == AfterSample::Review {
+            // All four ranks say the same.
+            let (collective, able) = (call.collective, Possible::Yes);
+            let mut words = decider.review(collective, &chosen, now_ns, 0, able, known);
+            words.sums.iter_mut().for_each(|sum| *sum *= 4);
+            decider.conclude(rules, collective, &chosen, words, known, |_, _| {});
+            lived.reviews += 1;
+        }
     }
+    let drawn = (of_default, of_others);
+    assert!(of_default > 0 && of_others > 10, "{number}: {drawn:?}");
+    lived
+}
+
+#[test]
+fn an_arm_whose_first_sample_takes_twenty_times_the_defaults_is_never_drawn_again() {
+    for number in 1..=20 {
+        let lived = live(number, None, Hopeless::NOTHING, &KnownHopeless::new());
+        let (behind, slow) = lived.slow.expect("something is drawn");
+        let again = lived.drawn[behind..].iter().find(|wish| **wish == slow);
+        assert_eq!(again, None, "communicator {number}");
+    }
+}
+
+/// What two communicators found, and which variant it was.
+fn found_twice(number: u64) -> (KnownHopeless, u16) {
+    let known = KnownHopeless::new();
+    let first = live(number, None, Hopeless::NOTHING, &known);
+    let (_, slow) = first.slow.expect("something is drawn");
+    for other in 1_000.. {
+        // One alone has banned nothing.
+        let second = live(other + number, Some(slow), known.all(), &known);
+        if second.slow.is_some() {
+            break;
+        }
+    }
+    (known, slow)
+}
+
+#[test]
+fn what_was_hopeless_on_two_communicators_is_not_drawn_on_those_that_its_ranks_make_later() {
+    let mut drawn = 0;
+    for number in 1..=10 {
+        let (known, slow) = found_twice(number);
+        let [unknowing, knowing] = [Hopeless::NOTHING, known.all()]
+            .map(|at_set_up| live(100 + number, Some(slow), at_set_up, &KnownHopeless::new()));
+        drawn += usize::from(unknowing.drawn.contains(&slow));
+        assert!(!knowing.drawn.contains(&slow), "communicator {number}");
+    }
+    assert!(drawn > 5, "{drawn}");
+}
+
+#[test]
+fn a_communicator_that_there_was_before_hears_of_it_in_its_next_review() {
+    let mut spared = 0;
+    for number in 1..=20 {
+        let (known, slow) = found_twice(number);
+        let [deaf, hears] = [&KnownHopeless::new(), &known]
+            .map(|known| live(100 + number, Some(slow), Hopeless::NOTHING, known));
+        // What it has tried before it judges by itself.
+        let drawn = |lived: &Lived| lived.drawn.contains(&slow);
+        spared += usize::from(drawn(&deaf) && !drawn(&hears));
+        assert!(drawn(&deaf) || !drawn(&hears), "communicator {number}");
+    }
+    assert!(spared > 3, "{spared}");
+}
+
+/// Samples of 4,000 calls of a cell, and which variants they draw beside the default.
+fn sampled(rules: &Rules, call: SharedCall, at_set_up: Hopeless) -> (usize, BTreeSet<u16>) {
+    let agreed = Agreed {
+        id: 1,
+        native: Possible::Yes,
+        own_families: Possible::Yes,
+        spent_ppm: 0,
+    };
+    let known = KnownHopeless::new();
+    let mut decider = Decider::new();
+    let (mut samples, mut drawn) = (0, BTreeSet::new());
+    for turn in 1..4_000 {
+        let now_ns = 10_000 * turn;
+        let decision = decide_knowing(&mut decider, rules, (agreed, at_set_up), call);
+        let Decision::Chosen(chosen) = decision else {
+            continue;
+        };
+        if !chosen.sampled {
+            continue;
+        }
+        samples += 1;
+        drawn.insert(chosen.variant);
+        decider.begin_sample(call.collective, chosen, now_ns);
+        let timing = Timing {
+            start_ns: now_ns,
+            end_ns: now_ns + 5_000,
+            record: None,
+        };
+        if decider.observe(rules, call.collective, &chosen, timing) == AfterSample::Review {
+            let (collective, able) = (call.collective, Possible::Yes);
+            let words = decider.review(collective, &chosen, now_ns, 0, able, &known);
+            decider.conclude(rules, collective, &chosen, words, &known, |_, _| {});
+        }
+    }
+    drawn.remove(&DEFAULT);
+    (samples, drawn)
+}
+
+#[test]
+fn a_cell_of_which_the_default_alone_is_left_is_seldom_sampled() {
+    let [rules, _] = basic_rules();
+    let mut rules = rules.clone();
+    rules.terms.settings.families = Some(vec![Family::Mockup]);
+    let rules = rules.with(Telling::Needed);
+    let call = SharedCall {
+        collective: Collective::Allreduce,
+        bytes: 40_000,
+    };
+    let (usual, drawn) = sampled(&rules, call, Hopeless::NOTHING);
+    assert!(!drawn.is_empty(), "there are others");
+    let decider = called(&[(call.collective, call.bytes)]);
+    let cell = (0..64).find_map(|place| decider.model_cell(call.collective, place));
+    let cell = cell.expect("it was made");
+    let members = Membership::of([0; 4].into_iter());
+    let known = KnownHopeless::new();
+    for (variant, _) in rules.weights(cell, members, decider.agreed()) {
+        for _ in 0..2 {
+            known.add(cell, variant);
+        }
+    }
+    let (few, others) = sampled(&rules, call, known.all());
+    assert!(others.is_empty(), "{others:?}");
+    assert!(2 * few < usual, "{few} beside {usual}");
 }
 
 /// One rank alone has made a call that the library refused.
@@ -407,8 +552,9 @@ fn a_cell_is_alike_whether_a_rank_made_it_before_a_review_that_changed_what_is_p
                 record: None,
             };
             if decider.observe(rules, short.collective, &chosen, timing) == AfterSample::Review {
-                let words = decider.review(short.collective, &chosen, now_ns, 0, Possible::No);
-                decider.conclude(rules, short.collective, &chosen, words, |_, _| {});
+                let (collective, known) = (short.collective, KnownHopeless::new());
+                let words = decider.review(collective, &chosen, now_ns, 0, Possible::No, &known);
+                decider.conclude(rules, short.collective, &chosen, words, &known, |_, _| {});
                 is_reviewed = true;
             }
         }

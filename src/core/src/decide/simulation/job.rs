@@ -11,6 +11,7 @@ use super::faults::{Fate, Faults};
 use super::script::{Extent, Script};
 use super::surroundings::{End, Mistake, Surroundings, Tally};
 use crate::collective::{Collective, MessageSize};
+use crate::decide::hopeless::KnownHopeless;
 use crate::decide::rules::{JobTerms, Rules, TablesFrom, Telling};
 use crate::decide::table::CellTable;
 use crate::library::Library;
@@ -154,6 +155,7 @@ impl Builder {
             without_own: HashSet::new(),
             off_from: is_on_site.then_some(off_from as u32),
             knows_off: vec![false; n_ranks as usize],
+            hopeless: (0..n_ranks).map(|_| KnownHopeless::new()).collect(),
         };
         let outcome = go(&mut agents, &mut job, &mut fabric, order);
         Report {

@@ -8,6 +8,7 @@ use super::script::{Deed, Script};
 use crate::collective::Collective;
 use crate::decide::Switch;
 use crate::decide::call::SharedDetails;
+use crate::decide::hopeless::KnownHopeless;
 use crate::decide::impasse::Impasse;
 use crate::decide::rules::Rules;
 
@@ -30,6 +31,9 @@ pub enum Mistake {
     OwnRoom,
     /// This rank's times decide.
     OwnTimes,
+    /// What this rank knows to be hopeless is left out, not what any member knows: in set-ups, and in reviews.
+    OwnHopeless,
+    OwnHopelessInReviews,
     /// A sampled call that failed on this rank is not taken into account.
     FailedForgotten,
     /// A sampled call that was left is never observed: what follows it runs `default`.
@@ -66,6 +70,8 @@ pub struct Surroundings {
     pub off_from: Option<u32>,
     /// The ranks that have heard of it.
     pub knows_off: Vec<bool>,
+    /// By rank.
+    pub hopeless: Vec<KnownHopeless>,
 }
 
 /// What a choice may depend on.
@@ -100,6 +106,8 @@ pub struct Tally {
     /// Agreements that ended with an error, and reviews that found our own algorithms possible no more.
     pub failed: u64,
     pub lost: u64,
+    /// Set-ups in which a member told others of something hopeless.
+    pub told: u64,
 }
 
 /// Why a job did not come to its end.

@@ -4,10 +4,12 @@ use super::{Agent, Awaited, Behind, Next, Reviewed};
 use crate::collective::Collective;
 use crate::decide::agreed::{ABILITY_WORDS, Agreed, Membership, Possible};
 use crate::decide::call::SharedCall;
+use crate::decide::hopeless::{HOPELESS_WORDS, Hopeless};
 use crate::decide::simulation::dice;
 use crate::decide::simulation::fabric::Operation;
 use crate::decide::simulation::script::Deed;
 use crate::decide::simulation::surroundings::{End, Mistake, Surroundings};
+use crate::decide::times::TOLD;
 use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, Decider, Switch, Timing, Words};
 use crate::record::CallTimes;
 use crate::select::mix;
@@ -51,17 +53,30 @@ impl Agent {
                 self.go_on(job, act, call, behind)
             }
             Awaited::SetUp(call) => {
-                let (mut words, mut off) = ([0; ABILITY_WORDS], self.words[ABILITY_WORDS]);
-                words.copy_from_slice(&self.words[..ABILITY_WORDS]);
+                let [all, own] = [&self.words, &self.own_words];
+                let (mut words, mut hopeless) = ([0; ABILITY_WORDS], [0; HOPELESS_WORDS]);
+                words.copy_from_slice(&all[..ABILITY_WORDS]);
+                let mut off = all[ABILITY_WORDS + HOPELESS_WORDS];
                 if is_deaf(Mistake::OwnAbility) {
-                    words[1..].copy_from_slice(&self.own_words[1..ABILITY_WORDS]);
+                    words[1..].copy_from_slice(&own[1..ABILITY_WORDS]);
                 }
                 if is_deaf(Mistake::OwnSwitch) {
-                    off = self.own_words[ABILITY_WORDS];
+                    off = own[ABILITY_WORDS + HOPELESS_WORDS];
+                }
+                let known = match is_deaf(Mistake::OwnHopeless) {
+                    true => own,
+                    false => all,
+                };
+                hopeless.copy_from_slice(&known[ABILITY_WORDS..][..HOPELESS_WORDS]);
+                let is_told = hopeless[..] != own[ABILITY_WORDS..][..HOPELESS_WORDS];
+                let hopeless = Hopeless::of(hopeless);
+                if off == 0 {
+                    job.tally.told += u64::from(is_told);
+                    job.hopeless[self.rank as usize].learn(&hopeless);
                 }
                 let nodes = job.script.comms[comm as usize].members.iter();
                 let members = Membership::of(nodes.map(|rank| rank / job.ppn));
-                let agreed = (off == 0).then(|| (Agreed::of(words), members));
+                let agreed = (off == 0).then(|| (Agreed::of(words), members, hopeless));
                 job.knows_off[self.rank as usize] |= off != 0;
                 let decision = seat.decider.set_up(rules, agreed, call, &|| details);
                 self.follow(job, act, call, decision)
@@ -138,21 +153,25 @@ impl Agent {
                     false => self.words.clone(),
                 };
                 let (largest, sums) = words.split_at(n_largest);
-                let words = Words {
+                let mut words = Words {
                     largest: largest.to_vec(),
                     sums: sums.to_vec(),
                 };
+                if is_deaf(Mistake::OwnHopelessInReviews) {
+                    words.largest[TOLD] = self.own_words[TOLD];
+                }
                 let mut heard = 0;
                 let hear = |record: usize, times: CallTimes| {
                     let shift_ns = times.shift_ns.unwrap_or(u64::MAX);
                     let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
                     heard = words.into_iter().fold(mix(heard, record as u64), mix);
                 };
+                let known = &job.hopeless[self.rank as usize];
                 let own_before = seat.decider.agreed().own_families;
                 let before = seat.decider.choice(collective, &chosen);
                 let choice = seat
                     .decider
-                    .conclude(rules, collective, &chosen, words, hear);
+                    .conclude(rules, collective, &chosen, words, known, hear);
                 let after = seat.decider.choice(collective, &chosen);
                 job.tally.demoted += u64::from(choice == Choice::Demoted);
                 job.tally.replaced += u64::from(before != after);
@@ -209,9 +228,10 @@ impl Agent {
         let place = (comm, seat.position);
         let own_families = Possible::from(!job.fate.loses_own_families(self.rank, place));
         let now_ns = self.clock_ns;
+        let known = &job.hopeless[self.rank as usize];
         let told = seat
             .decider
-            .review(collective, &chosen, now_ns, spent_ppm, own_families);
+            .review(collective, &chosen, now_ns, spent_ppm, own_families, known);
         let (largest, sums) = (told.largest.len(), told.sums.len());
         self.own_words = [told.largest, told.sums].concat();
         let reviewed = Reviewed {
@@ -238,6 +258,6 @@ impl Agent {
 /// Variants differ by more than the noise, so that reviews find out.
 fn duration_ns(seed: u64, start_ns: u64, chosen: Option<Chosen>) -> u64 {
     let variant = chosen.map_or(DEFAULT, |chosen| chosen.variant);
-    let usual = 2_000 << (dice(seed, 13, variant.into()) % 5);
+    let usual = 500 << (dice(seed, 13, variant.into()) % 8);
     usual + dice(seed, 12, start_ns) % usual
 }

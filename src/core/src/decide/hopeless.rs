@@ -1,0 +1,142 @@
+//! What a job tries no more: variants that reviews found hopeless ([`crate::review::hopeless`]) on two communicators.
+//!
+//! The ranks that were in such a review know of it. In the set-up of a later communicator, and in reviews, they tell its
+//! other members, so all of them leave the same out. One communicator alone bans nothing elsewhere: of many first samples
+//! some are disturbed. Of variants that share a word one is kept in mind; another is tried on.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::select::mix;
+
+/// Words of a [`Hopeless`]; the members' are combined by the largest of each.
+pub const HOPELESS_WORDS: usize = 32;
+
+/// Cells' variants that were found hopeless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hopeless([u64; HOPELESS_WORDS]);
+
+impl Hopeless {
+    pub const NOTHING: Hopeless = Hopeless([0; HOPELESS_WORDS]);
+
+    /// From the largest of each of the members' words.
+    pub fn of(words: [u64; HOPELESS_WORDS]) -> Hopeless {
+        Hopeless(words)
+    }
+
+    pub fn words(self) -> [u64; HOPELESS_WORDS] {
+        self.0
+    }
+
+    /// Whether it was on two communicators. By the cell's place in the model and the variant's among those of its
+    /// collective.
+    pub(super) fn has(&self, model_cell: u32, variant: u16) -> bool {
+        let found = found(model_cell, variant);
+        self.0[place(found)] == found | TWICE
+    }
+}
+
+/// What one process knows of that.
+#[derive(Debug)]
+pub struct KnownHopeless([AtomicU64; HOPELESS_WORDS]);
+
+impl KnownHopeless {
+    pub const fn new() -> KnownHopeless {
+        KnownHopeless([const { AtomicU64::new(0) }; HOPELESS_WORDS])
+    }
+
+    pub fn all(&self) -> Hopeless {
+        Hopeless(self.0.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    /// Takes what others have told.
+    pub fn learn(&self, told: &Hopeless) {
+        for (own, word) in self.0.iter().zip(told.0) {
+            own.fetch_max(word, Ordering::Relaxed);
+        }
+    }
+
+    /// A communicator has found it.
+    pub(super) fn add(&self, model_cell: u32, variant: u16) {
+        let found = found(model_cell, variant);
+        let word = &self.0[place(found)];
+        let before = word.fetch_max(found, Ordering::Relaxed);
+        if before == found {
+            word.fetch_max(found | TWICE, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for KnownHopeless {
+    fn default() -> KnownHopeless {
+        KnownHopeless::new()
+    }
+}
+
+const TWICE: u64 = 1;
+
+/// The word of what was found once. Not 0.
+fn found(model_cell: u32, variant: u16) -> u64 {
+    (u64::from(model_cell) + 1) << 17 | u64::from(variant) << 1
+}
+
+fn place(found: u64) -> usize {
+    (mix(found, 0) % HOPELESS_WORDS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn largest(a: Hopeless, b: Hopeless) -> Hopeless {
+        let pairs = a.words().into_iter().zip(b.words());
+        let mut pairs = pairs.map(|(a, b)| a.max(b));
+        Hopeless::of(std::array::from_fn(|_| pairs.next().expect("as many")))
+    }
+
+    #[test]
+    fn members_know_together_what_each_of_them_knows() {
+        let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
+        for _ in 0..2 {
+            one.add(0, 3);
+            other.add(9, 4);
+        }
+        assert!(one.all().has(0, 3) && !one.all().has(9, 4));
+        let both = largest(one.all(), other.all());
+        assert!(both.has(0, 3) && both.has(9, 4));
+        assert!(!both.has(0, 4) && !both.has(9, 3));
+        one.learn(&both);
+        assert_eq!(one.all(), both);
+    }
+
+    #[test]
+    fn what_one_communicator_found_another_one_confirms() {
+        let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
+        one.add(5, 2);
+        assert!(!one.all().has(5, 2));
+        other.learn(&one.all());
+        other.add(5, 2);
+        assert!(other.all().has(5, 2));
+        other.add(5, 2);
+        assert!(other.all().has(5, 2) && !other.all().has(5, 3));
+    }
+
+    #[test]
+    fn of_many_some_are_forgotten_and_none_is_made_up() {
+        let known = KnownHopeless::new();
+        for _ in 0..2 {
+            for cell in 0..40 {
+                for variant in (1..20).step_by(3) {
+                    known.add(cell, variant);
+                }
+            }
+        }
+        let all = known.all();
+        let has = |cell, variant| all.has(cell, variant);
+        let found = (0..40u32).flat_map(|cell| (0..30u16).map(move |variant| (cell, variant)));
+        let found: Vec<(u32, u16)> = found
+            .filter(|&(cell, variant)| has(cell, variant))
+            .collect();
+        assert!((HOPELESS_WORDS / 2..=HOPELESS_WORDS).contains(&found.len()));
+        assert!(found.iter().all(|(_, variant)| variant % 3 == 1));
+    }
+}
