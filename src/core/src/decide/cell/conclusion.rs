@@ -16,10 +16,9 @@ impl CellState {
     /// fresh sample.
     pub(in crate::decide) fn tell(&self, now_ns: u64, hopeless: &KnownHopeless, words: &mut Words) {
         words.largest.push(now_ns.saturating_sub(self.first_ns));
-        let untried = (0..self.arms.len()).filter(|&place| self.is_untried(place));
         let all = hopeless.all();
         let known = |place: &usize| all.has(self.model_cell, self.arms[*place].variant);
-        let last = untried.filter(known).next_back();
+        let last = (0..self.arms.len()).rfind(|place| self.is_untried(*place) && known(place));
         words.largest.push(last.map_or(0, |place| place as u64 + 1));
         for fresh in &self.fresh {
             let (largest, sums) = fresh.words();
