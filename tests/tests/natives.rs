@@ -159,7 +159,8 @@ fn those_of_open_mpi_stay_in_their_memory() {
 
 #[test]
 fn those_of_mpich_stay_in_their_memory() {
-    cross_few(Mpi::Mpich, 2, &[Collective::Allreduce]);
+    let concerned = [Collective::Allreduce, Collective::ReduceScatter];
+    cross_few(Mpi::Mpich, 2, &concerned);
 }
 
 #[test]
@@ -174,6 +175,7 @@ fn those_of_mpich_5_stay_in_their_memory() {
         Collective::Allreduce,
         Collective::Allgather,
         Collective::Alltoall,
+        Collective::ReduceScatter,
     ];
     cross_all(Mpi::Mpich5, 2, &concerned);
 }

@@ -6,7 +6,7 @@
 //! something else would run under their name (4 ranks send other messages from some size on).
 
 use super::Need::{
-    Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, NotInPlace, PlainElements,
+    Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, EqualBlocks, NotInPlace, PlainElements,
     PowerOfTwoRanks,
 };
 use super::{Need, Steering, Variant};
@@ -66,7 +66,7 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Alltoallv, 1, "isend_irecv+waitall", &[NotInPlace]),
     (Alltoallv, 2, "plum", &[NotInPlace]),
     (ReduceScatter, 1, "recursive_halving", &[Commutative, NotInPlace]),
-    (ReduceScatter, 2, "pairwise", &[Commutative, NotInPlace]),
+    (ReduceScatter, 2, "pairwise", &[Commutative, NotInPlace, EqualBlocks]),
     (ReduceScatter, 3, "recursive_doubling", &[NotInPlace]),
     (Scan, 1, "partial_results_gathering", &[]),
     (Scan, 2, "topology_aware_partial_results_gathering", &[]),

@@ -96,7 +96,8 @@ const MPICH: &[MpichRow] = &[
     row(Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]).spread(Log, Ranks),
     row(Allgatherv, "ring", &[]).spread(Ranks, Ranks),
     row(ReduceScatter, "noncommutative", &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements]).spread(Log, Once),
-    row(ReduceScatter, "pairwise", &[Commutative, NotInPlace]).spread(Ranks, Once),
+    // In place, which no rank knows of the others, blocks that overlap would be copied onto each other.
+    row(ReduceScatter, "pairwise", &[Commutative, NotInPlace, EqualBlocks]).spread(Ranks, Once),
     row(ReduceScatter, "recursive_doubling", &[NotInPlace]).spread(Log, Log),
     row(ReduceScatter, "recursive_halving", &[Commutative, NotInPlace]).spread(Log, Once),
     row(ReduceScatterBlock, "noncommutative", &[NotInPlace, PowerOfTwoRanks, PlainElements]).spread(Log, Once),
