@@ -1,5 +1,6 @@
 /* The last rank kills itself among reductions; the others revoke the communicator, shrink it and go on (ULFM). Rank 0 says
  * how many are left and how often they reduced right. The functions are looked up: not all libraries have them. */
+#define _GNU_SOURCE
 #include <mpi.h>
 
 #include <dlfcn.h>
