@@ -123,7 +123,7 @@ impl Recipe {
         }
     }
 
-    /// 25 cells of a machine that was measured, with all variants that were.
+    /// 25 cells of a machine that was measured, with what is drawn of the variants that were.
     pub fn recorded(machine: Recorded, run_effect: f64) -> Recipe {
         Recipe {
             name: "recorded",

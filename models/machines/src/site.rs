@@ -174,9 +174,15 @@ fn settings(
     let layouts = || recipe.layouts.iter();
     let counts = |of: fn(&(u32, u32)) -> u32| {
         let mut all: Vec<u64> = layouts().map(|layout| u64::from(of(layout))).collect();
+        // Of each number alone: what a variant needs has to be known of a whole cell.
+        all.extend(all.clone().iter().map(|count| count + 1));
+        all.push(1);
         all.sort_unstable();
         all.dedup();
-        bounds(&all, 1)
+        all.iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let (nodes, ppn) = (counts(|layout| layout.0), counts(|layout| layout.1));
     for collective in Collective::ALL {
@@ -252,26 +258,25 @@ fn true_cell(
         cell.contains(shape.collective, shape.message_bytes, nodes, ppn)
     });
     let drawn = entries.next().map_or(&[][..], |entry| &entry.variants);
-    let mut found: Vec<Option<f64>> = variants
-        .iter()
-        .map(|variant| {
-            let applies = is_drawn(variant) && variant.applies(&facts);
-            costs
-                .of(variant, shape.message_bytes, shape.nodes, shape.ppn)
-                .filter(|_| applies)
-        })
-        .collect();
-    let mut default_ns = library_choice(variants, &found, rng);
-    if let Differences::Recorded(machine) = recipe.differences {
-        let measured = |name: &str| {
-            let (collective, bytes) = (shape.collective, shape.message_bytes);
-            machine.cost_ns(collective, bytes, name)
-        };
-        default_ns = measured(DEFAULT).expect("the default was measured everywhere");
-        for (cost, variant) in found.iter_mut().zip(variants) {
-            *cost = cost.and(measured(&variant.name.to_string()));
+    let (collective, bytes) = (shape.collective, shape.message_bytes);
+    let cost_of = |variant: &Variant| {
+        if !is_drawn(variant) || !variant.applies(&facts) {
+            return None;
         }
-    }
+        match recipe.differences {
+            Differences::Recorded(machine) => {
+                machine.cost_ns(collective, bytes, &variant.name.to_string())
+            }
+            _ => costs.of(variant, bytes, shape.nodes, shape.ppn),
+        }
+    };
+    let mut found: Vec<Option<f64>> = variants.iter().map(cost_of).collect();
+    let default_ns = match recipe.differences {
+        Differences::Recorded(machine) => machine
+            .cost_ns(collective, bytes, DEFAULT)
+            .expect("the default was measured everywhere"),
+        _ => library_choice(variants, &found, rng),
+    };
     for (cost, variant) in found.iter_mut().zip(variants) {
         let name = variant.name.to_string();
         cost.take_if(|_| !drawn.iter().any(|share| share.name == name));

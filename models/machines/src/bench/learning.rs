@@ -4,7 +4,35 @@ use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, NODE, Recipe};
 use crate::recorded::Recorded;
 use crate::report::{Bound, Row};
-use crate::trial::{Scope, Trial, each, on_one, pooled, row, wrong_replacements};
+use crate::trial::{Lives, Scope, Trial, each, on_one, pooled, row, wrong_replacements};
+
+fn reachable(name: &str, lives: &Lives) -> Row {
+    let figure = format!("{name}: reachable gain");
+    row(
+        &figure,
+        each(lives, History::reachable),
+        Bound::None,
+        Bound::None,
+    )
+}
+
+fn until_near(name: &str, lives: &Lives) -> Row {
+    row(
+        &format!("{name}: jobs until within 5 % of the best, geometric mean"),
+        each(lives, History::jobs_until_near),
+        Bound::AtMost(10.0),
+        Bound::AtMost(5.0),
+    )
+}
+
+fn first_over_second(name: &str, lives: &Lives) -> Row {
+    row(
+        &format!("{name}: batch 1 over batch 2"),
+        each(lives, |one| one.share_of_gain(10) / one.share_of_gain(20)),
+        Bound::AtLeast(0.95),
+        Bound::None,
+    )
+}
 
 pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
     for (name, layout) in [("node", NODE), ("cluster", CLUSTER)] {
@@ -14,24 +42,14 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             seeds: scope.seeds.clone(),
         };
         let lives = trial.live(&scope.policies);
-        rows.push(row(
-            &format!("{name}: reachable gain"),
-            each(&lives, History::reachable),
-            Bound::None,
-            Bound::None,
-        ));
+        rows.push(reachable(name, &lives));
         rows.push(row(
             &format!("{name}: share of it that generation 0 draws at all"),
             each(&lives, History::share_of_generation_0),
             Bound::None,
             Bound::None,
         ));
-        rows.push(row(
-            &format!("{name}: jobs until within 5 % of the best, geometric mean"),
-            each(&lives, History::jobs_until_near),
-            Bound::AtMost(10.0),
-            Bound::AtMost(5.0),
-        ));
+        rows.push(until_near(name, &lives));
         rows.push(row(
             &format!("{name}: the same, median cell"),
             each(&lives, History::median_jobs_until_near),
@@ -72,18 +90,8 @@ pub(super) fn recorded(scope: &Scope, rows: &mut Vec<Row>) {
         };
         let name = format!("recorded {}", machine.name());
         let lives = trial(0.05, Plan::each(12)).live(&scope.policies);
-        rows.push(row(
-            &format!("{name}: reachable gain"),
-            each(&lives, History::reachable),
-            Bound::None,
-            Bound::None,
-        ));
-        rows.push(row(
-            &format!("{name}: jobs until within 5 % of the best, geometric mean"),
-            each(&lives, History::jobs_until_near),
-            Bound::AtMost(10.0),
-            Bound::AtMost(5.0),
-        ));
+        rows.push(reachable(&name, &lives));
+        rows.push(until_near(&name, &lives));
         rows.push(row(
             &format!("{name}: share of reachable gain after 10 jobs"),
             each(&lives, |one| one.share_of_gain(10)),
@@ -93,12 +101,7 @@ pub(super) fn recorded(scope: &Scope, rows: &mut Vec<Row>) {
         rows.push(wrong_replacements(&name, &lives));
         let lives = trial(0.15, Plan::batches(2)).live(&scope.policies);
         let name = format!("{name}, batches, runs differ by 15 %");
-        rows.push(row(
-            &format!("{name}: batch 1 over batch 2"),
-            each(&lives, |one| one.share_of_gain(10) / one.share_of_gain(20)),
-            Bound::AtLeast(0.95),
-            Bound::None,
-        ));
+        rows.push(first_over_second(&name, &lives));
         rows.push(wrong_replacements(&name, &lives));
     }
 }
@@ -127,13 +130,7 @@ pub(super) fn batches(scope: &Scope, rows: &mut Vec<Row>) {
                 Bound::None,
             ));
         }
-        let first_of_second = |one: &History| one.share_of_gain(10) / one.share_of_gain(20);
-        rows.push(row(
-            &format!("{name}: batch 1 over batch 2"),
-            each(&lives, first_of_second),
-            Bound::AtLeast(0.95),
-            Bound::None,
-        ));
+        rows.push(first_over_second(&name, &lives));
         for (generation, must) in [(0, 0.02), (1, 0.01), (2, 0.01)] {
             if generation < batches {
                 rows.push(row(

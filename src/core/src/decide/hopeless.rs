@@ -31,7 +31,7 @@ impl Hopeless {
     /// collective.
     pub(super) fn has(&self, model_cell: u32, variant: u16) -> bool {
         let found = found(model_cell, variant);
-        self.0[place(found)] == found | TWICE
+        self.0[place(found)] & !FINDER == found | TWICE
     }
 }
 
@@ -55,12 +55,15 @@ impl KnownHopeless {
         }
     }
 
-    /// A communicator has found it.
-    pub(super) fn add(&self, model_cell: u32, variant: u16) {
+    /// The communicator of this number has found it.
+    pub(super) fn add(&self, model_cell: u32, variant: u16, comm: u64) {
         let found = found(model_cell, variant);
+        let by = mix(comm, 0) & FINDER;
         let word = &self.0[place(found)];
-        let before = word.fetch_max(found, Ordering::Relaxed);
-        if before == found {
+        let before = word.fetch_max(found | by, Ordering::Relaxed);
+        // Another thread may have heard already of what this communicator found.
+        let is_confirmed = before & !(TWICE | FINDER) == found && before & FINDER != by;
+        if is_confirmed {
             word.fetch_max(found | TWICE, Ordering::Relaxed);
         }
     }
@@ -72,11 +75,14 @@ impl Default for KnownHopeless {
     }
 }
 
-const TWICE: u64 = 1;
+/// A word is the cell, the variant, whether two communicators have found it, and a mark of the first of them, or of one of
+/// them.
+const TWICE: u64 = 1 << 15;
+const FINDER: u64 = TWICE - 1;
 
-/// The word of what was found once. Not 0.
+/// Without the last two. Not 0.
 fn found(model_cell: u32, variant: u16) -> u64 {
-    (u64::from(model_cell) + 1) << 17 | u64::from(variant) << 1
+    (u64::from(model_cell) + 1) << 32 | u64::from(variant) << 16
 }
 
 fn place(found: u64) -> usize {
@@ -96,9 +102,9 @@ mod tests {
     #[test]
     fn members_know_together_what_each_of_them_knows() {
         let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
-        for _ in 0..2 {
-            one.add(0, 3);
-            other.add(9, 4);
+        for comm in 1..=2 {
+            one.add(0, 3, comm);
+            other.add(9, 4, comm);
         }
         assert!(one.all().has(0, 3) && !one.all().has(9, 4));
         let both = largest(one.all(), other.all());
@@ -111,22 +117,25 @@ mod tests {
     #[test]
     fn what_one_communicator_found_another_one_confirms() {
         let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
-        one.add(5, 2);
-        assert!(!one.all().has(5, 2));
+        one.add(5, 2, 1);
         other.learn(&one.all());
-        other.add(5, 2);
+        // The same communicator, of which this process has heard before it came to its end of the review.
+        other.add(5, 2, 1);
+        assert!(!one.all().has(5, 2) && !other.all().has(5, 2));
+        other.add(5, 2, 2);
         assert!(other.all().has(5, 2));
-        other.add(5, 2);
-        assert!(other.all().has(5, 2) && !other.all().has(5, 3));
+        other.add(5, 2, 1);
+        one.learn(&other.all());
+        assert!(one.all().has(5, 2) && !one.all().has(5, 3));
     }
 
     #[test]
     fn of_many_some_are_forgotten_and_none_is_made_up() {
         let known = KnownHopeless::new();
-        for _ in 0..2 {
+        for comm in 1..=2 {
             for cell in 0..40 {
                 for variant in (1..20).step_by(3) {
-                    known.add(cell, variant);
+                    known.add(cell, variant, comm);
                 }
             }
         }

@@ -135,7 +135,7 @@ pub fn findings(
         Target::AtMost(0.0),
     ));
     findings.push(finding(
-        "control: cells whose bound of default over the same again is".to_owned(),
+        format!("control: cells whose lower 95 % bound of default over the same again is under {UNHARMED}"),
         exactly(uncertain(CONTROL_WAY)),
         "",
         Target::None,

@@ -27,7 +27,7 @@ impl CellState {
         }
     }
 
-    /// Whether an arm may be drawn and has not been yet. All ranks see that alike.
+    /// Whether an arm beside the default and the choice may be drawn, and has not been yet. All ranks see that alike.
     fn is_untried(&self, place: usize) -> bool {
         let explores = matches!(self.learning, Learning::Explore(..));
         let is_other = self.default_arm != Some(place) && self.choice_arm() != Some(place);
@@ -68,12 +68,12 @@ impl CellState {
     }
 
     /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
-    /// samples are.
+    /// samples are. `found` gets the cell's place in the model and each variant that turns out to be hopeless.
     pub(in crate::decide) fn conclude(
         &mut self,
         (elapsed_ns, told): (u64, u64),
         budget: Budget,
-        hopeless: &KnownHopeless,
+        found: impl Fn(u32, u16),
     ) -> Choice {
         let told = usize::try_from(told)
             .ok()
@@ -91,7 +91,7 @@ impl CellState {
         match &mut self.learning {
             Learning::Nothing => Choice::Stays,
             Learning::Explore(..) => {
-                self.conclude_race(progress, budget, (told, hopeless));
+                self.conclude_race(progress, budget, (told, found));
                 Choice::Stays
             }
             Learning::Exploit(watch) => {
@@ -117,7 +117,7 @@ impl CellState {
         &mut self,
         progress: Progress,
         budget: Budget,
-        (told, hopeless): (Option<usize>, &KnownHopeless),
+        (told, found): (Option<usize>, impl Fn(u32, u16)),
     ) {
         let run = self.choice_arm();
         let Learning::Explore(race, standing) = &mut self.learning else {
@@ -137,7 +137,7 @@ impl CellState {
             let arm = &self.arms[place];
             // Each review finds it again.
             if place != control && arm.weight > 0.0 {
-                hopeless.add(self.model_cell, arm.variant);
+                found(self.model_cell, arm.variant);
             }
         }
         if let Some(told) = told {

@@ -125,7 +125,9 @@ impl Decider {
         }
         let cell = cell_mut(&mut self.cells, collective, chosen.place);
         cell.hear(&words, &members, correct);
-        let choice = cell.conclude((elapsed_ns, told), budget, hopeless);
+        let comm = self.agreed.id;
+        let found = |cell, variant| hopeless.add(cell, variant, comm);
+        let choice = cell.conclude((elapsed_ns, told), budget, found);
         match choice {
             Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
             Choice::Demoted => cell.end_samples(),

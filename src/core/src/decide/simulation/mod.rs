@@ -4,9 +4,10 @@
 //! job(1000).programs(seed).faults(Faults::MANY).run(100_000).assert_all_decided_alike();
 //! ```
 //! A random program ([`script`]) calls collectives on communicators that come and go; [`agent`] is one thread of one
-//! rank, which goes through it in its [`surroundings`] as the shim does; [`fabric`] is the library, which lets ranks out of a collective when
-//! MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some order. In [`broken`]
-//! the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones.
+//! rank, which goes through it in its [`surroundings`] as the shim does; [`fabric`] is the library, which lets ranks out
+//! of a collective when MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some
+//! order. In [`broken`] the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones, and
+//! [`single`] of one communicator whose ranks are all alike.
 
 mod script;
 
@@ -21,6 +22,7 @@ mod job;
 
 mod broken;
 mod claims;
+mod single;
 
 use crate::select::mix;
 
